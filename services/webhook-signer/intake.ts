@@ -55,14 +55,14 @@ export async function followEvents({ bus, log, take }: FollowOptions): Promise<E
   const { signal } = stopping;
   let messages = await consume(bus);
   const run = async (): Promise<void> => {
-    let isTold = false;
+    let hasWarned = false;
     while (!signal.aborted) {
       try {
         await follow(messages, { log, take });
-        isTold = false;
+        hasWarned = false;
       } catch (error) {
-        if (!isTold && !signal.aborted) log.warn({ err: error }, "the events of robotics cannot be followed now");
-        isTold = true;
+        if (!hasWarned && !signal.aborted) log.warn({ err: error }, "the events of robotics cannot be followed now");
+        hasWarned = true;
       }
       if (signal.aborted) return;
       await delay(SIGNER_LIMITS.followPauseMs, undefined, { signal }).catch(() => undefined);

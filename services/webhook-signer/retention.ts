@@ -1,9 +1,9 @@
-/** What the webhook signer deletes, each after its retention, and the deliveries that it ends because nobody resumed their endpoint. */
+/** What the webhook signer deletes, each after its retention. Deliveries that waited for a paused endpoint for as long end. */
 import type { Database } from "../db/pool.ts";
 import type { Retention } from "../runtime/retention.ts";
 import { SIGNER_LIMITS } from "./limits.ts";
+import * as sql from "./sql/deliveries.ts";
 import { deleteExpiredSecrets } from "./sql/endpoints.ts";
-import * as sql from "./sql/retention.ts";
 
 /** Several processes may run it at once. `retentionDays`: how long a delivery that has ended can be read. */
 export function signerRetention(

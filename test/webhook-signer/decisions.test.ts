@@ -41,7 +41,7 @@ describe("what is read ahead", () => {
     for (let at = 0; at < count; at += 1) {
       const { delivery_id: deliveryId } = work.start();
       work.ended({ succeeded: true, status: 200, tookMs }, 0);
-      work.putDown(deliveryId);
+      work.release(deliveryId);
     }
   };
 
@@ -71,10 +71,10 @@ describe("what is read ahead", () => {
     work.filled([due(1), due(2), due(3)], 4);
     work.start();
     work.withdraw();
-    work.putDownUnsendable(0);
+    work.releaseUnsendable(0);
     expect([...work.inHand]).toEqual([1]);
     expect(all.count).toBe(1);
-    work.letGo();
+    work.releaseAll();
     expect(all.count).toBe(0);
   });
 });

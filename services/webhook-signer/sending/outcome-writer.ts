@@ -16,7 +16,7 @@ import {
   writeDecided,
   writeOutcomes,
 } from "../sql/outcomes.ts";
-import type { EndpointWork } from "./endpoint-work.ts";
+import type { EndpointHealth } from "./endpoint-health.ts";
 
 export interface OutcomeWriterDeps {
   readonly database: Database;
@@ -27,7 +27,10 @@ export interface OutcomeWriterDeps {
 
 export interface Ended {
   readonly decided: Decided;
-  readonly work: EndpointWork;
+  /** What the attempt has changed about its endpoint. */
+  readonly health: Pick<EndpointHealth, "takeOutcome">;
+  /** Called once the outcome is written, or given up. */
+  readonly onWritten: () => void;
 }
 
 export class OutcomeWriter {
@@ -74,8 +77,8 @@ export class OutcomeWriter {
       const batch = this.#gathering.splice(0, SIGNER_LIMITS.outcomesPerWrite);
       const gathered = this.#gathered;
       this.#gathered = Promise.withResolvers<void>();
-      const endpoints = [...new Set(batch.map(({ work }) => work))].flatMap(
-        (work) => work.takeOutcome(Date.now()) ?? [],
+      const endpoints = [...new Set(batch.map(({ health }) => health))].flatMap(
+        (health) => health.takeOutcome(Date.now()) ?? [],
       );
       await this.#writeBatch(batch, endpoints);
       gathered.resolve();
@@ -113,7 +116,7 @@ export class OutcomeWriter {
         await delay(SIGNER_LIMITS.writePauseMs * attempt);
       }
     }
-    for (const { decided, work } of batch) work.putDown(decided.outcome.delivery_id);
+    for (const { onWritten } of batch) onWritten();
   }
 
   /** One of them cannot be stored: the others are not to wait for it, nor to be sent again. Each part is smaller than the whole. */

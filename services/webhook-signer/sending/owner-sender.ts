@@ -1,12 +1,12 @@
 /**
  * Sends what is due for one owner, while this process holds the owner's lease:
  *
- *   look which endpoints have something due ──► read a little ahead ──► queues ──► in flight ──► outcomes, in batches
+ *   poll which endpoints have something due ──► read a little ahead ──► queues ──► in flight ──► outcomes, in batches
  *        ▲                                                                │
  *        └──────────────── a queue runs low, something new, time ◄────────┘
  *
- * Nobody else sends for the owner, so what is in hand stands in memory alone: from when a delivery is read until its outcome
- * is written it is left out of what is read. What is not sent is put down by forgetting it.
+ * No other process sends for the owner, so what is in hand is in memory alone: from when a delivery is read until its outcome
+ * is written it is left out of what is read. What is not sent is released by forgetting it.
  */
 import type { Database } from "../../db/pool.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -53,7 +53,7 @@ export class OwnerSender {
   #endpointsAtMs = Number.NEGATIVE_INFINITY;
   #secretsAtMs = Number.NEGATIVE_INFINITY;
   #learning: Promise<void> | undefined;
-  /** Attempts under way; whoever waits for their end is told at each. */
+  /** Attempts under way; each end wakes those that wait for it. */
   #sending = 0;
   #attemptEnded = Promise.withResolvers<void>();
   readonly #pumpAgain = (): void => this.#pump();
@@ -63,7 +63,7 @@ export class OwnerSender {
   /** Another process may send for the owner already. */
   #isLost = false;
   #woken = Promise.withResolvers<void>();
-  /** Undefined until it has looked: what was just taken has something to send. */
+  /** Undefined until its first poll: an owner that was just taken has something to send. */
   #idleSinceMs: number | undefined;
 
   constructor(deps: OwnerSenderDeps, organizationId: number) {
@@ -98,34 +98,34 @@ export class OwnerSender {
     await this.#running;
     while (this.#sending > 0) await this.#attemptEnded.promise;
     await this.#deps.writer.settled();
-    for (const work of this.#endpoints.values()) work.letGo();
+    for (const work of this.#endpoints.values()) work.releaseAll();
   }
 
-  /** The process ends: what is under way is not waited for any more, and is sent again by whoever holds the owner next. */
+  /** The process ends: what is under way is not waited for any more, and is sent again by the next holder of the owner. */
   cutOff(): void {
     this.#aborting.abort();
   }
 
   async #run(): Promise<void> {
-    let isTold = false;
+    let hasWarned = false;
     while (!this.#stopped) {
       let pauseMs: number = SIGNER_LIMITS.longestLookMs;
       this.#woken = Promise.withResolvers<void>();
       try {
         if (this.#deps.isPaused()) pauseMs = SIGNER_LIMITS.pausedMs;
-        else await this.#look();
-        isTold = false;
+        else await this.#poll();
+        hasWarned = false;
       } catch (error) {
         pauseMs = SIGNER_LIMITS.lookPauseMs;
-        if (!isTold && !this.#stopped) this.#deps.log.warn({ err: error }, "due deliveries cannot be read now");
-        isTold = true;
+        if (!hasWarned && !this.#stopped) this.#deps.log.warn({ err: error }, "due deliveries cannot be read now");
+        hasWarned = true;
       }
       await this.#wakeOr(pauseMs);
     }
   }
 
   /** Looks what is due and reads it. */
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const askedAtMs = performance.now();
     await this.#readEndpoints(askedAtMs);
     const nowMs = this.#deps.clock.nowMs();
@@ -163,7 +163,7 @@ export class OwnerSender {
     this.#refresh(rows);
   }
 
-  /** Of everything that may be sent before the next look, so that a rotation counts at once. */
+  /** Of everything that may be sent before the next poll, so that a rotation counts at once. */
   async #readSecrets(askedAtMs: number): Promise<void> {
     const secrets = await this.#deps.secretsOf([...this.#endpoints.keys()]);
     if (askedAtMs < this.#secretsAtMs) return;
@@ -213,7 +213,7 @@ export class OwnerSender {
     const nowMs = this.#deps.clock.nowMs();
     for (const [endpointId, work] of this.#endpoints) {
       if (!found.has(endpointId)) work.withdraw();
-      work.putDownUnsendable(nowMs);
+      work.releaseUnsendable(nowMs);
     }
   }
 
@@ -236,7 +236,7 @@ export class OwnerSender {
 
   #start(work: EndpointWork): void {
     if (!work.mayStart(this.#deps.clock.nowMs())) return;
-    const { pace } = work;
+    const { pace } = work.health;
     if (!this.#places.hasRoom(pace) || !this.#deps.slots.take(pace, this.#pumpAgain)) return;
     this.#places.take(pace);
     this.#sending += 1;
@@ -274,7 +274,7 @@ export class OwnerSender {
     const attemptId = attemptIdAt(clock.nowMs());
     const startedAtMs = performance.now();
     if (hasLapsed(waiting)) {
-      // The next look sees that it has expired, and ends it.
+      // The next poll sees that it has expired, and ends it.
       work.abandoned(waiting.delivery_id);
       this.wake();
       return;
@@ -288,8 +288,8 @@ export class OwnerSender {
     };
     const result = await sendOnce(this.#deps, work, message);
     if (result === undefined) {
-      // Nobody knows what the target did, so it is sent again by whoever holds the owner next; or it did not leave in time:
-      // that of an offer ends at the next look, that of a lease is another's.
+      // The outcome is unknown, so it is sent again by the next holder of the owner; or it did not leave in time:
+      // that of an offer ends at the next poll, that of a lease is another's.
       work.abandoned(waiting.delivery_id);
       this.wake();
       return;
@@ -298,14 +298,15 @@ export class OwnerSender {
     const nowMs = clock.nowMs();
     const succeeded = result.error === null;
     work.ended({ succeeded, status: result.status, tookMs }, nowMs);
-    if (!succeeded) work.putDownUnsendable(nowMs);
+    if (!succeeded) work.releaseUnsendable(nowMs);
     const { random, writer, onAttempt } = this.#deps;
     const outcome = outcomeOf(waiting, { attemptId, result, random: random() });
-    writer.add({ decided: decide(outcome, deliveryStep(waiting), nowMs), work });
+    const decided = decide(outcome, deliveryStep(waiting), nowMs);
+    writer.add({ decided, health: work.health, onWritten: () => work.release(waiting.delivery_id) });
     onAttempt({ outcome: result.error ?? "delivered", tookMs, lagMs });
   }
 
-  /** Whether it may be sent to by what is known now; without PostgreSQL nobody knows. */
+  /** Whether it may be sent to by what is known now; without PostgreSQL it may not. */
   async #mayAttempt(work: EndpointWork): Promise<boolean> {
     const oldestMs = performance.now() - SIGNER_LIMITS.knowledgeMs;
     if (this.#secretsAtMs >= oldestMs && this.#endpointsAtMs >= oldestMs) return true;

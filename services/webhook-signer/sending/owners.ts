@@ -119,15 +119,15 @@ export function startOwners(deps: OwnersDeps): Owners {
     if (performance.now() >= restUntilMs && (await take())) woken.resolve();
   };
   const run = async (): Promise<void> => {
-    let isTold = false;
+    let hasWarned = false;
     while (!signal.aborted) {
       woken = Promise.withResolvers<void>();
       try {
         await turn();
-        isTold = false;
+        hasWarned = false;
       } catch (error) {
-        if (!isTold && !signal.aborted) deps.log.warn({ err: error }, "owners cannot be shared now");
-        isTold = true;
+        if (!hasWarned && !signal.aborted) deps.log.warn({ err: error }, "owners cannot be shared now");
+        hasWarned = true;
         // Without a renewal the leases are somebody else's.
         if (leaseAgeMs() > leaseMs) for (const sender of senders.values()) void give(sender);
       }
