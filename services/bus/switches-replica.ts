@@ -29,7 +29,7 @@ export interface SwitchesReplica {
   /** How long ago the moment is up to which `current` is known to be complete (`Feed.ageMs`). */
   ageMs(): number;
   /**
-   * False while a switch may be on that is not in `current`: the feed is too old, is still behind, or has just started over, or the relay has not said yet that it has told this server everything.
+   * False while a switch may be on that is not in `current`: the feed is too old, is still behind, or has just started over, or the relay has not yet published everything to this server.
    */
   isTrusted(): boolean;
   /** Whether the relay has said so (`told.ts`). */

@@ -42,7 +42,7 @@ export const setKillSwitch: RegistryHandler<typeof killSwitches.setKillSwitch> =
   );
 };
 
-/** Only a gateway that was shown the platform key calls this. */
+/** A gateway calls this when the request has the platform key. */
 export const setPlatformKillSwitch: RegistryHandler<typeof killSwitches.setPlatformKillSwitch> = async (
   deps,
   { by, isOn, reason },

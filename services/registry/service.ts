@@ -38,7 +38,7 @@ import * as users from "./users.ts";
 
 const NAME = "registry";
 
-/** Starts the registry. Several processes may run it: they share the requests, and PostgreSQL keeps them in step. */
+/** Starts the registry. Several processes may run it: they share the requests, and PostgreSQL orders their changes. */
 export async function startRegistryService({
   bus,
   log,

@@ -34,7 +34,7 @@ export const livenessSchema = z
     }),
     since: timestampSchema
       .nullable()
-      .meta({ description: "Since when it is online or offline; null when never heard." }),
+      .meta({ description: "Since when it is online or offline; null when it has sent no heartbeat." }),
   })
   .meta({ id: "Liveness" });
 
@@ -77,7 +77,7 @@ export const deviceDetailSchema = z
     last_heartbeat: z
       .object({ at: timestampSchema, summary: z.record(z.string(), z.unknown()) })
       .nullable()
-      .meta({ description: "Null when the device was never heard." }),
+      .meta({ description: "Null when the device has sent none." }),
   })
   .meta({ id: "DeviceDetail" });
 const querySchema = z.strictObject({
@@ -256,7 +256,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     tag,
     summary: "Suspend a device",
     description:
-      "Until it is resumed. It keeps its credential and is told why it is refused; a collection under way can still be attested.",
+      "Until it is resumed. It keeps its credential, and each refusal names the reason; a collection under way can still be attested.",
     who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],

@@ -42,7 +42,7 @@ export const killSwitchesSchema = z.object({
 });
 const querySchema = z.strictObject(pageAfterQuery);
 
-export const switchReasonSchema = nameSchema.meta({ description: "For the audit trail: one line of text." });
+export const switchReasonSchema = nameSchema.meta({ description: "For the audit log: one line of text." });
 
 const bodySchema = z
   .strictObject({ reason: switchReasonSchema })
@@ -107,7 +107,7 @@ const SUBJECTS = [
     path: "/api/backoffice/v1/provider-configs/{config_id}",
     what: "a payment provider",
     effect:
-      "The route `dynamic_qr` is withdrawn at its stations, and no QR of it is shown; money that comes still counts.",
+      "The route `dynamic_qr` is withdrawn at its stations, and no QR of it is shown; a payment that arrives still counts.",
   },
 ] as const;
 
@@ -144,7 +144,7 @@ export const killSwitchRoutes: readonly Route[] = [
     operation: "listKillSwitches",
     tag,
     summary: "List what is frozen",
-    description: "The organization's own kill switches that are on, and the platform's when it is.",
+    description: "The organization's kill switches that are on, and the platform's when it is.",
     who,
     query: querySchema,
     replies: { 200: { description: "By id.", schema: killSwitchesSchema } },

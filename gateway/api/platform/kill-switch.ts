@@ -16,7 +16,7 @@ import {
 const bodySchema = z
   .strictObject({
     reason: switchReasonSchema,
-    by: nameSchema.meta({ description: "Who does it, for the audit trail." }),
+    by: nameSchema.meta({ description: "Who does it, for the audit log." }),
   })
   .meta({ id: "ThrowPlatformSwitch", examples: [{ reason: "The acquirer is down.", by: "Night shift, Ana" }] });
 
