@@ -1,0 +1,71 @@
+/**
+ * Databases of released versions: each is made by the migrations that the version had, filled with its `data.sql`, and
+ * brought to the schema of this version. The commits of released versions are in `test/machines/golden/`.
+ */
+import { copyFileSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { readInstallation } from "../../services/db/installation.ts";
+import { findCopiedIntent } from "../../services/db/intent-history.ts";
+import { migrate } from "../../services/db/migrate.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const MIGRATIONS = join(import.meta.dirname, "..", "..", "services", "db", "migrations");
+const RELEASED = join(import.meta.dirname, "released");
+
+describe.each(readdirSync(RELEASED))("a database of version %s", (version) => {
+  const name = `released_${version.replaceAll(".", "_")}_${process.pid}`;
+  const address = new URL(inject("databaseAdminUrl"));
+  address.pathname = `/${name}`;
+  const databaseUrl = address.href;
+  const folder = temporaryFolder("released");
+  const textOf = (file: string): string => readFileSync(join(RELEASED, version, file), "utf8");
+  let admin: Database;
+  let sql: Database;
+
+  beforeAll(async () => {
+    admin = openDatabase({ url: inject("databaseAdminUrl"), maxConnections: 1 });
+    await admin`create database ${admin(name)}`;
+    sql = openDatabase({ url: databaseUrl, maxConnections: 1 });
+    for (const migration of textOf("migrations.txt").trim().split("\n")) {
+      copyFileSync(join(MIGRATIONS, `${migration}.sql`), join(folder.path, `${migration}.sql`));
+    }
+    await migrate({ databaseUrl, log: () => undefined, folder: folder.path });
+    await sql.unsafe(textOf("data.sql"));
+    await migrate({ databaseUrl, log: () => undefined });
+  });
+  afterAll(async () => {
+    await closeDatabase(sql);
+    await admin`drop database ${admin(name)} with (force)`;
+    await closeDatabase(admin);
+    folder.remove();
+  });
+
+  test("keeps its installation", async () => {
+    expect((await readInstallation(databaseUrl)).id).toBe("6d6f6e65-7920-4973-8e65-7665722c206f");
+  });
+
+  test("keeps how a collection ended", async () => {
+    expect(await findCopiedIntent(sql, { intentId: 1, organizationId: 1 })).toMatchObject({
+      stationId: 1,
+      intent: { status: "succeeded", attestation: { reference: "T-1", transactionId: 1 } },
+    });
+  });
+
+  test("keeps what was paid and what was refused: neither changes when it is asked again", async () => {
+    const ask = async (intentId: number, orderId: number, money: string | null) => {
+      const [row] = await sql`
+        select settled_as, refusal from settle_intent(${intentId}, ${`attestation-${intentId}`}, 1, ${orderId},
+          'dynamic_qr', 1250, 'EUR', 'T-1', 1, ${money})`;
+      return row;
+    };
+    expect(await ask(1, 1, "provider:1:money:T-1")).toEqual({ settled_as: 1, refusal: null });
+    expect(await ask(2, 1, null)).toEqual({ settled_as: null, refusal: "order_already_paid" });
+    expect(await ask(3, 2, "provider:1:money:T-1")).toEqual({ settled_as: null, refusal: "money_already_used" });
+  });
+
+  test("keeps what waits for the relay", async () => {
+    expect(await sql`select key from outbox where delivered_at is null`).toEqual([{ key: "station.1" }]);
+  });
+});
