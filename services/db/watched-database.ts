@@ -51,14 +51,18 @@ type Work = (transaction: unknown) => unknown;
 /** The same interface as the pool that `open` makes; `end` ends it for good. */
 export function watchDatabase(options: WatchOptions): Database {
   const pools = new Pools(options);
-  const call = (...args: unknown[]): unknown => pools.statement(...args);
-  const own: Readonly<Record<PropertyKey, unknown>> = {
-    unsafe: (...args: unknown[]) => pools.unsafe(...args),
-    begin: (...args: unknown[]) => pools.begin(args),
-    end: (how?: { readonly timeout?: number }) => pools.end(how),
-  };
-  return new Proxy(call, {
-    get: (_target, name) => (Object.hasOwn(own, name) ? own[name] : Reflect.get(pools.current, name)),
+  const watched = Object.assign(
+    (...args: unknown[]) => pools.statement((pool) => Reflect.apply(pool, undefined, args)),
+    {
+      unsafe: (...args: unknown[]) =>
+        pools.statement((pool) => pool.unsafe(...(args as Parameters<Database["unsafe"]>))),
+      begin: (...args: unknown[]) => pools.begin(args),
+      end: (how?: { readonly timeout?: number }) => pools.end(how),
+    },
+  );
+  // Everything else, such as `json`, is the current pool's.
+  return new Proxy(watched, {
+    get: (own, name) => Reflect.get(Object.hasOwn(own, name) ? own : pools.current, name),
   }) as unknown as Database;
 }
 
@@ -79,16 +83,6 @@ class Pools {
     return this.#current;
   }
 
-  statement(...args: unknown[]): unknown {
-    const pool = this.#current;
-    return this.#watchStatement(pool, (pool as unknown as (...args: unknown[]) => unknown)(...args));
-  }
-
-  unsafe(...args: unknown[]): unknown {
-    const pool = this.#current;
-    return this.#watchStatement(pool, (pool.unsafe as (...args: unknown[]) => unknown)(...args));
-  }
-
   async end(how?: { readonly timeout?: number }): Promise<void> {
     this.#isEnded = true;
     this.#options.onEnd?.();
@@ -107,7 +101,9 @@ class Pools {
   }
 
   /** What is no statement, such as a list of values, is passed on; a part of another statement is never sent itself. */
-  #watchStatement(pool: Database, made: unknown): unknown {
+  statement(make: (pool: Database) => unknown): unknown {
+    const pool = this.#current;
+    const made = make(pool);
     if (!(made instanceof Promise)) return made;
     const statement = made as Statement;
     const send = statement.handle.bind(statement);
@@ -121,19 +117,17 @@ class Pools {
           this.#passed(pool, { deadlineMs, isTaken: statement.state !== null });
           statement.reject(new DatabaseDeadlineError(deadlineMs));
         });
-        const answered = (): void => {
+        const ended = (isAnswered: boolean): void => {
           this.#options.onCalls?.(-1);
-          this.#answered(stop);
+          if (isAnswered) this.#answered(stop);
+          else stop();
         };
-        const failed = (error: unknown): void => {
-          if (isAnswer(error)) answered();
-          else {
-            this.#options.onCalls?.(-1);
-            stop();
-          }
-        };
-        // The promise's own `then`: the statement's would send it.
-        void Promise.prototype.then.call(statement, answered, failed);
+        // Not the statement's `then`, which would send it.
+        void Promise.prototype.then.call(
+          statement,
+          () => ended(true),
+          (error: unknown) => ended(isAnswer(error)),
+        );
       }
       return send();
     };
