@@ -28,7 +28,7 @@ import {
 import { takeAsPaid } from "./sql/tasks.ts";
 
 /** The payment that the assertion names, locked until the transaction ends, and what people have decided about the money. */
-export interface LockedPayment {
+interface LockedPayment {
   readonly payment: PaymentRow | undefined;
   readonly resolutions: readonly Resolution[];
   /** The same money has paid another payment or another order. */

@@ -38,7 +38,7 @@ type Request = RequestOf<typeof bus.attributeIssue>;
 
 /**
  * Refuses with `permission_denied`, `not_found` (the issue, the order), `invalid_request`, `conflict` with a reason of
- * `ISSUE_CONFLICTS`, or with the seam's own refusal.
+ * `ISSUE_CONFLICTS`, or with a refusal of the seam.
  */
 export async function attributeIssue(
   deps: ProvidersDeps,
@@ -168,9 +168,9 @@ export interface Finished {
  * Calls the payment seam with the stored attribution and stores the result. Idempotent. Throws `UnavailableError` when the
  * seam does not answer: the attribution stays and is repeated.
  */
-export async function finishAttribution(deps: ProvidersDeps, key: sql.IssueKey): Promise<Finished> {
+async function finishAttribution(deps: ProvidersDeps, key: sql.IssueKey): Promise<Finished> {
   const asked = await deps.database.begin((tx) => sql.lockIssue(tx, key));
-  if (asked === undefined) throw new Error("An issue has vanished.");
+  if (asked === undefined) throw new Error("An issue is missing.");
   const { attribution } = asked;
   if (attribution === null) return { issue: asked, refusal: undefined };
   const { reason: _reason, by, ...question } = attribution;
@@ -185,7 +185,7 @@ export async function finishAttribution(deps: ProvidersDeps, key: sql.IssueKey):
   const finished = await deps.database.begin(async (tx): Promise<Finished> => {
     await lockMoneyOf(tx, asked);
     const issue = await sql.lockIssue(tx, key);
-    if (issue === undefined) throw new Error("An issue has vanished.");
+    if (issue === undefined) throw new Error("An issue is missing.");
     // Another process has finished it.
     if (issue.attribution?.intentId !== attribution.intentId) return { issue, refusal: undefined };
     if (!answer.settled) {

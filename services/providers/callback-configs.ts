@@ -10,7 +10,7 @@ import { PROVIDER_LIMITS } from "./limits.ts";
 import { liveSecretsOf } from "./secrets.ts";
 import { type ConfigRow, listConfigIdsAfter, listConfigsById } from "./sql/configs.ts";
 
-export interface CallbackConfig {
+interface CallbackConfig {
   readonly config: ConfigRow;
   /** The live callback secrets, the newest first. */
   readonly secrets: readonly string[];

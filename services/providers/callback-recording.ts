@@ -34,7 +34,7 @@ export interface Recorded {
   readonly as: "recorded" | "duplicate";
 }
 
-/** The provider's own id, or the hash of the body. The two cannot be mistaken for each other. */
+/** The provider's event id, or the hash of the body; the prefix keeps the two apart. */
 export function eventKeyOf(event: CallbackEvent, body: Uint8Array): string {
   return event.eventId === null ? `sha256:${sha256(body).toString("hex")}` : `id:${event.eventId}`;
 }

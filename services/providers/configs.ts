@@ -108,7 +108,7 @@ async function requirePlace(tx: Transaction, { caller, filialId, mode }: Request
   }
 }
 
-export function secondActive(mode: sql.ConfigRow["mode"]): RefusedError {
+function secondActive(mode: sql.ConfigRow["mode"]): RefusedError {
   const detail = `This filial has an active ${mode} config already; disable that one first.`;
   return new RefusedError({ code: "conflict", detail });
 }
@@ -125,7 +125,7 @@ async function prepare(deps: ProvidersDeps, request: Request): Promise<PreparedC
 }
 
 /** The provider did not do what it was asked for. */
-export function providerAway(kind: sql.ConfigRow["kind"], error: ProviderError): RefusedError {
+function providerAway(kind: sql.ConfigRow["kind"], error: ProviderError): RefusedError {
   if (error.failure !== "provider_refused") {
     const detail = "The provider does not answer now; nothing was changed.";
     return new RefusedError({ code: "unavailable", detail, retryAfterMs: PROVIDER_LIMITS.askAgainMs });
@@ -274,24 +274,24 @@ function operatorFor(organizationId: number): Caller {
   return { userId: 0, name: "", organizationId, role: "owner", permissions: ["organization.manage"] };
 }
 
-export function refuseFields(...errors: FieldError[]): never {
+function refuseFields(...errors: FieldError[]): never {
   throw new RefusedError({ code: "invalid_request", errors });
 }
 
-export function checkName(name: string): void {
+function checkName(name: string): void {
   const isFine =
     name.trim() !== "" && name.length <= BOUNDS.nameCharacters && name.isWellFormed() && !name.includes("\0");
   if (!isFine) refuseFields({ pointer: "/name", detail: `a name has 1 to ${BOUNDS.nameCharacters} characters` });
 }
 
 /** Secrets are keys: printable ASCII, too long to guess. */
-export function checkSecret(pointer: string, secret: string): void {
+function checkSecret(pointer: string, secret: string): void {
   const { min, max } = PROVIDER_LIMITS.secretCharacters;
   if (secret.length >= min && secret.length <= max && /^[\x21-\x7e]+$/.test(secret)) return;
   refuseFields({ pointer, detail: `a secret has ${min} to ${max} printable ASCII characters without spaces` });
 }
 
-export async function toConfigs(tx: Queryable, rows: readonly sql.ConfigRow[]): Promise<bus.ProviderConfig[]> {
+async function toConfigs(tx: Queryable, rows: readonly sql.ConfigRow[]): Promise<bus.ProviderConfig[]> {
   const secrets = await listLiveSecrets(
     tx,
     rows.map((row) => row.config_id),
@@ -315,7 +315,7 @@ export async function toConfigs(tx: Queryable, rows: readonly sql.ConfigRow[]): 
   }));
 }
 
-export async function toConfig(tx: Queryable, row: sql.ConfigRow): Promise<bus.ProviderConfig> {
+async function toConfig(tx: Queryable, row: sql.ConfigRow): Promise<bus.ProviderConfig> {
   const [config] = await toConfigs(tx, [row]);
   if (config === undefined) throw new Error("A config has no wire form.");
   return config;

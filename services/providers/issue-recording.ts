@@ -123,7 +123,7 @@ export function nameOf(
 }
 
 /** A later assertion of a money that has an issue already. */
-export function evidenceOf(
+function evidenceOf(
   { learnedFrom }: Pick<AssertionSource, "learnedFrom">,
   { said, amountMinor, currency, account }: AssertedPayment,
 ): FurtherEvidence {

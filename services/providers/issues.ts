@@ -74,7 +74,7 @@ function isRepetition(
   return status === "closed" && by === caller.userId && given === reason;
 }
 
-/** Closes issues whose money has settled its own order since. The audit log names the system. */
+/** Closes issues whose money has settled its order since. The audit log names the system. */
 export async function closeSettledIssues(database: Database): Promise<void> {
   await database.begin(async (tx) => {
     const closed = await sql.closeSettledIssues(tx, PROVIDER_LIMITS.settledIssuesPerTurn);
@@ -115,9 +115,9 @@ async function requireFreeMoney(tx: Transaction, issue: sql.IssueRow, nowMs: num
 
 /**
  * Money that may still pay cannot be closed as paid back. A difference in money that has paid can be closed. An issue that
- * its own payment has settled closes without a person. Refuses with `conflict`.
+ * its payment has settled closes without a person. Refuses with `conflict`.
  */
-export async function requireClosable(tx: Transaction, issue: sql.IssueRow, nowMs: number): Promise<void> {
+async function requireClosable(tx: Transaction, issue: sql.IssueRow, nowMs: number): Promise<void> {
   await lockSettledMoney(tx, issue.money_key);
   const others = await sql.findOtherIssues(tx, issue);
   const attributing = others.find(({ status, is_attributed: isAttributed }) => status === "open" && isAttributed);
@@ -139,7 +139,10 @@ async function requireUnclaimed(tx: Transaction, issue: sql.IssueRow, nowMs: num
   for (const payment of await lockPaidPayments(tx, { configId, providerReference, names })) {
     const { intent_id: intentId, expires_at: expiresAt } = payment;
     if (await hasOpenTask(tx, { intentId, kind: "confirm" })) {
-      throw issueConflict("money_may_settle", "The station is just being told of this money; look again in a moment.");
+      throw issueConflict(
+        "money_may_settle",
+        "The station is just being notified of this money; try again in a moment.",
+      );
     }
     const isRefused = FINAL.has(issue.kind) && issue.intent_id === intentId;
     if (isRefused || nowMs >= expiresAt.getTime() + PROVIDER_LIMITS.intentEndsMs) continue;
@@ -155,7 +158,7 @@ export async function requireAttributable(tx: Transaction, issue: sql.IssueRow, 
   const attributed = others.find(({ is_attributed: isAttributed }) => isAttributed);
   if (attributed !== undefined)
     throw issueConflict("money_attributed", `This money pays an order already, by issue ${attributed.issue_id}.`);
-  // Money of an issue that its own payment has closed has paid, and was refused above.
+  // Money of an issue that its payment has closed has paid, and was refused above.
   const closed = others.find(({ status }) => status === "closed");
   if (closed !== undefined)
     throw issueConflict("money_closed", `This money was dealt with and closed as issue ${closed.issue_id}.`);
@@ -167,13 +170,12 @@ export async function requireAttributable(tx: Transaction, issue: sql.IssueRow, 
 /** For every order: the amount is known and not contradicted, and a reference keeps it from paying twice. Refuses with `conflict`. */
 export function requireKnownMoney(issue: sql.IssueRow): asserts issue is sql.IssueRow & KnownAmount {
   if (issue.amount_minor === null || issue.currency === null) {
-    const detail = "How much this money is cannot be read from what the provider has said; see the evidence.";
+    const detail = "How much this money is cannot be read from what the provider has sent; see the evidence.";
     throw issueConflict("amount_unknown", detail);
   }
   if (issue.said_differently) throw contradicted();
   if (issue.provider_reference === "") {
-    const detail =
-      "The provider has given this money no reference of its own, so nothing would keep it from paying twice.";
+    const detail = "The provider has given this money no reference, so it could pay twice.";
     throw issueConflict("money_unnamed", detail);
   }
 }
@@ -186,7 +188,7 @@ interface KnownAmount {
 const contradicted = () =>
   issueConflict(
     "amount_contradicted",
-    "The provider has said different amounts or accounts of this money; see the evidence.",
+    "The provider has reported different amounts or accounts for this money; see the evidence.",
   );
 
 /**

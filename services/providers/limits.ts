@@ -28,13 +28,13 @@ export const PROVIDER_LIMITS = {
   askAgainMs: 2_000,
   /** Bytes of a provider's answer that are read; an answer about one payment has a few hundred. */
   answerBytes: 64 * 1_024,
-  /** Connections to one provider's host; further calls wait within their own deadline. */
+  /** Connections to one provider's host; further calls wait within their deadline. */
   connectionsPerHost: 32,
   /** How often a request that waits for another one polls for the answer. */
   answerPollMs: 100,
   /** Characters of a QR payload, as a station's state has it. */
   qrPayloadCharacters: STATE_LIMITS.qrPayloadCharacters,
-  /** Characters of a provider's own reference, which becomes part of a station's commit. */
+  /** Characters of a provider's reference, which becomes part of a station's commit. */
   providerReferenceCharacters: 128,
   /** Characters of what else a provider asserts of a payment: longer values are read as empty and do not match. */
   saidReferenceCharacters: 200,
@@ -149,7 +149,7 @@ export const PROVIDER_LIMITS = {
   /**
    * Refused callbacks of one process per window (`CALLBACK_REFUSAL_RATE`): those that are answered as such, which bounds
    * the sources that are remembered, about 200 bytes each; those that are recorded; and, apart from these, those recorded
-   * of configs that do not exist, which tell an operator of a wrong address and need no more.
+   * of configs that do not exist, which show an operator a wrong address and need no more.
    */
   refusalsAnswered: 10_000,
   refusalsRecorded: 200,
@@ -179,7 +179,7 @@ export const PROVIDER_LIMITS = {
   stationsPerRecovery: 1_000,
   recoveryIntervalMs: 1_000,
   /**
-   * Stations that the relay is asked to deliver to when a config changes; with more, the relay's own turns deliver, and the
+   * Stations that the relay is asked to deliver to when a config changes; with more, the relay's regular turns deliver, and the
    * database is polled for the end. How long an answer waits for either, and how often it polls.
    */
   flushedStations: 20,

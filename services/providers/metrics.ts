@@ -17,7 +17,7 @@ const CALLBACK_ANSWERS = [
 ] as const;
 export type CallbackAnswer = (typeof CALLBACK_ANSWERS)[number];
 
-/** Why a callback was refused, as its record says. */
+/** Why a callback was refused, as in its record. */
 const REFUSAL_REASONS = [
   "config_unknown",
   "signature_invalid",

@@ -111,11 +111,11 @@ function isOfSameTerms(payment: sql.PaymentRow, request: Request): boolean {
 const otherTermsConflict = () =>
   new RefusedError({ code: "conflict", detail: "This collection was asked of its provider on other terms." });
 
-/** Another request is under way. If its process is gone, the provider is asked again with the same reference. */
+/** Another request is under way. If its process has ended, the provider is asked again with the same reference. */
 async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: number): Promise<Reply> {
   for (;;) {
     const payment = await sql.findPayment(deps.database, request.intentId);
-    if (payment === undefined) throw new Error("A payment that was asked for has vanished.");
+    if (payment === undefined) throw new Error("A registered payment is missing.");
     if (!isOfSameTerms(payment, request)) throw otherTermsConflict();
     if (payment.status !== "asked") return replyOf(payment);
     // The task withdraws what the provider may have made; another request would make it again.
@@ -209,7 +209,7 @@ async function settleAnswer(deps: ProvidersDeps, payment: sql.PaymentRow, answer
     if (isLate) await armTask(tx, { intentId, kind: "withdraw", detail: {}, dueInMs: 0 });
     return found;
   });
-  if (standing === undefined) throw new Error("A payment that was asked for has vanished.");
+  if (standing === undefined) throw new Error("A registered payment is missing.");
   return replyOf(standing);
 }
 

@@ -11,7 +11,7 @@ import { addressBlock } from "../bus/address-block.ts";
 import { CALLBACK_REFUSAL_RATE } from "../bus/messages/callbacks.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 
-export interface RefusedSource {
+interface RefusedSource {
   /** Counts as its block (services/bus/address-block.ts). */
   readonly address: string;
   readonly configId: number;

@@ -15,7 +15,7 @@ interface SecretsDeps {
 }
 
 /** The secrets of one config, by name, the newest first. */
-export type SecretsByName = Readonly<Record<string, readonly string[]>>;
+type SecretsByName = Readonly<Record<string, readonly string[]>>;
 
 export async function liveSecrets(deps: SecretsDeps, configId: number): Promise<SecretsByName> {
   return (await liveSecretsOf(deps, [configId])).get(configId) ?? {};
@@ -65,7 +65,7 @@ export async function requireUnsharedSecret(
     const { config_id: configId, name, key_id: keyId, nonce, sealed } = row;
     if (!isSame(deps.keyring.open(providerSecretPlace({ configId, name }), { keyId, nonce, sealed }), given.secret))
       continue;
-    const detail = `Config ${configId} has this callback secret, so both would be told of the same money. Use that config, or bring another secret.`;
+    const detail = `Config ${configId} has this callback secret, so both would receive the same callbacks. Use that config, or bring another secret.`;
     throw new RefusedError({ code: "conflict", detail });
   }
 }

@@ -32,4 +32,3 @@ export const providersSettingsSchema = z.object({
     shared: true,
   }),
 });
-export type ProvidersSettings = z.infer<typeof providersSettingsSchema>;

@@ -27,7 +27,7 @@ export interface TaskRunner {
   stop(): Promise<void>;
 }
 
-export interface TaskRunnerOptions {
+interface TaskRunnerOptions {
   readonly database: Database;
   readonly log: Log;
   readonly metrics: Pick<ProviderMetrics, "tasks">;

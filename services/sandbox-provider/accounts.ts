@@ -6,7 +6,7 @@ import { ApiError, emptyBodySchema, parsed, printableText, type Reply, type Sand
 import { SANDBOX_LIMITS } from "./limits.ts";
 import { type AccountRow, findAccountByKey, insertAccount, nextSecretGeneration } from "./sql.ts";
 
-export function newApiKey(): string {
+function newApiKey(): string {
   return `sbx_${randomBytes(32).toString("base64url")}`;
 }
 
@@ -49,7 +49,7 @@ export async function renewCallbackSecret(deps: SandboxDeps, account: AccountRow
   return { status: 200, json: { callback_secret: callbackSecret(deps.key, accountId, generation) } };
 }
 
-/** Accounts are opened by the installation alone. Hashes are compared, so that the time tells nothing of the key. */
+/** Accounts are opened by the installation alone. Hashes are compared, so that the time of the comparison shows nothing of the key. */
 export function requireInstallation({ installationKeyHash }: SandboxDeps, request: IncomingMessage): void {
   const key = bearerOf(request);
   if (key !== undefined && timingSafeEqual(apiKeyHash(key), installationKeyHash)) return;

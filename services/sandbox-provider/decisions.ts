@@ -25,7 +25,7 @@ import {
 export type Decision = "paid" | "declined" | "cancelled" | "expired";
 
 /** The decision without a person; `wait` where the outcome stays unknown. */
-export function scenarioDecision(payment: PaymentRow): Decision | "wait" {
+function scenarioDecision(payment: PaymentRow): Decision | "wait" {
   return SCENARIO_DECISIONS[payment.scenario] ?? "paid";
 }
 
@@ -73,7 +73,7 @@ async function settle(
   return { ...payment, status, asserted, decides_at: null, statement_line: statementLine };
 }
 
-/** Further money, as a payment of its own: with its own id, line and callback. */
+/** Further money, as a separate payment with an id, a line and a callback. */
 async function takeMore(tx: Transaction, payment: PaymentRow, asserted: Asserted): Promise<void> {
   const paymentId = newPaymentId();
   const nowMs = Date.now();
@@ -202,7 +202,7 @@ export async function showGuestPage(deps: SandboxDeps, paymentId: string): Promi
       "cache-control": "no-store",
       "content-security-policy":
         "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-      // Not `no-referrer`: the browser would call the origin of this page's own form null.
+      // Not `no-referrer`: the browser would send the origin of this page's form as null.
       "referrer-policy": "same-origin",
       "x-content-type-options": "nosniff",
     },

@@ -3,7 +3,7 @@
  * approved. This table is data: the documentation and the command line print it.
  */
 
-export interface MagicAmount {
+interface MagicAmount {
   /** The last two digits of the amount in minor units: 12.01 ends in 01, and so does JPY 1201. */
   readonly ending: string;
   readonly scenario: string;
@@ -23,14 +23,14 @@ export const MAGIC_AMOUNTS = [
   {
     ending: "02",
     scenario: "buyer_cancel",
-    provider: "says that the buyer has cancelled",
+    provider: "reports that the buyer has cancelled",
     outcome: "the intent is cancelled with buyer_cancelled",
   },
   {
     ending: "03",
     scenario: "never_pays",
     provider: "waits for the guest page until the deadline",
-    outcome: "the intent expires, unless somebody decides on the guest page",
+    outcome: "the intent expires, unless the guest decides on the guest page",
   },
   {
     ending: "04",
@@ -75,7 +75,7 @@ export const MAGIC_AMOUNTS = [
   {
     ending: "12",
     scenario: "unknown",
-    provider: "cannot say what became of the payment, whenever it is asked",
+    provider: "does not know what became of the payment, whenever it is asked",
     outcome: "the intent expires; another collection of the order needs the cashier's confirmation",
   },
   {
@@ -137,8 +137,6 @@ export const MAGIC_AMOUNTS = [
 /** What happens for every other amount. */
 export const DEFAULT_SCENARIO = "approve";
 export type Scenario = (typeof MAGIC_AMOUNTS)[number]["scenario"] | typeof DEFAULT_SCENARIO;
-
-export const SCENARIOS: readonly Scenario[] = [DEFAULT_SCENARIO, ...MAGIC_AMOUNTS.map(({ scenario }) => scenario)];
 
 /** The scenario that an amount in minor units asks for. */
 export function scenarioOf(amountMinor: string): Scenario {

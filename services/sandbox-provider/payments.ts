@@ -37,7 +37,7 @@ export async function createPayment(deps: SandboxDeps, account: sql.AccountRow, 
     decidesAtMs: decidesAtMs(scenario, times),
   });
   const payment = await sql.findByReference(deps.database, key);
-  if (payment === undefined) throw new Error("A payment has vanished.");
+  if (payment === undefined) throw new Error("A payment is missing.");
   if (payment.amount_minor !== asked.amountMinor || payment.currency !== asked.currency) {
     throw new ApiError(409, "reference_taken", "Another payment has this reference.");
   }
@@ -96,7 +96,7 @@ export async function cancelPayment(
   if (known === undefined) return { status: 200, json: await neverAsked(deps, key) };
   const payment = await deps.database.begin(async (tx): Promise<PaymentJson> => {
     const held = await sql.lockPayment(tx, known.payment_id);
-    if (held === undefined) throw new Error("A payment has vanished.");
+    if (held === undefined) throw new Error("A payment is missing.");
     if (held.status !== "pending" || held.scenario === "unknown") return paymentJson(held);
     if (held.scenario === "late_success") {
       if (held.decides_at !== null && held.decides_at.getTime() > Date.now() + SANDBOX_LIMITS.lateMs) {
@@ -154,7 +154,7 @@ export async function getStatement(
   asked: { readonly format: "json" | "csv"; readonly query: URLSearchParams },
 ): Promise<Reply> {
   const { after, limit } = parsed(querySchema, Object.fromEntries(asked.query));
-  // One more than was asked for tells whether there are more.
+  // One row more shows whether there is a further page.
   const rows = await sql.selectStatement(deps.database, { accountId: account.account_id, after, limit: limit + 1 });
   const lines = rows.slice(0, limit).map(lineOf);
   const nextAfter = rows.length > limit ? (lines.at(-1)?.line ?? null) : null;
@@ -175,7 +175,7 @@ function lineOf(payment: sql.PaymentRow): Line {
   return { line: payment.statement_line ?? 0, payment_id, reference, account, amount, currency, paid_at: paidAt };
 }
 
-/** RFC 4180: a field with a comma, a quote or a line's end stands in quotes. */
+/** RFC 4180: a field with a comma, a quote or a line's end is in quotes. */
 function csvLine(line: Line): string {
   return COLUMNS.map((column) => {
     const field = String(line[column]);

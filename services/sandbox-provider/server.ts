@@ -18,7 +18,7 @@ import { SANDBOX_LIMITS } from "./limits.ts";
 import { MAGIC_AMOUNTS } from "./magic-amounts.ts";
 import * as payments from "./payments.ts";
 
-export interface HttpServer {
+interface HttpServer {
   readonly port: number;
   stop(): Promise<void>;
 }

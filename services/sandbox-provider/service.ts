@@ -14,26 +14,26 @@ import { startWork } from "./work.ts";
 
 /** Throws UserError for a key that is missing or a port that is taken. `url` is where it answers. */
 export async function startSandboxProviderService(shared: ServiceDeps): Promise<Service & { readonly url: string }> {
-  const own = parseSettings(sandboxProviderSettingsSchema, shared.environment);
+  const settings = parseSettings(sandboxProviderSettingsSchema, shared.environment);
   const database = openDatabase({
     url: requireDatabaseUrl(shared.settings),
     name: "sandbox-provider",
     maxConnections: shared.connections ?? SANDBOX_LIMITS.databaseConnections,
   });
-  let publicUrl = own.SANDBOX_PROVIDER_PUBLIC_URL ?? "";
+  let publicUrl = settings.SANDBOX_PROVIDER_PUBLIC_URL ?? "";
   const deps: SandboxDeps = {
     database,
     log: shared.log,
-    key: own.SANDBOX_PROVIDER_KEY,
-    installationKeyHash: apiKeyHash(own.SANDBOX_PROVIDER_INSTALLATION_KEY.toString("base64url")),
-    decidesAfterMs: own.SANDBOX_PROVIDER_DECIDES_AFTER_MS,
-    callbackOrigin: new URL(own.PROVIDER_CALLBACK_BASE_URL).origin,
-    certificateFile: own.GATEWAY_CERTIFICATE_FILE,
+    key: settings.SANDBOX_PROVIDER_KEY,
+    installationKeyHash: apiKeyHash(settings.SANDBOX_PROVIDER_INSTALLATION_KEY.toString("base64url")),
+    decidesAfterMs: settings.SANDBOX_PROVIDER_DECIDES_AFTER_MS,
+    callbackOrigin: new URL(settings.PROVIDER_CALLBACK_BASE_URL).origin,
+    certificateFile: settings.GATEWAY_CERTIFICATE_FILE,
     guestUrl: (paymentId) => new URL(`/pay/${paymentId}`, publicUrl).href,
   };
-  const host = own.SANDBOX_PROVIDER_HOST;
+  const host = settings.SANDBOX_PROVIDER_HOST;
   try {
-    const server = await startHttpServer(deps, { host, port: own.SANDBOX_PROVIDER_PORT });
+    const server = await startHttpServer(deps, { host, port: settings.SANDBOX_PROVIDER_PORT });
     const url = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`;
     if (publicUrl === "") publicUrl = url;
     const work = startWork(deps);

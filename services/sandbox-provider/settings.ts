@@ -45,4 +45,3 @@ export const sandboxProviderSettingsSchema = z.object({
     { meaning: "The certificate of the gateway in PEM, trusted there beside the authorities of Node.", unset: "none" },
   ),
 });
-export type SandboxProviderSettings = z.infer<typeof sandboxProviderSettingsSchema>;

@@ -56,8 +56,8 @@ export async function drawStatementLine(sql: Transaction, accountId: string): Pr
   return row.statement_lines;
 }
 
-export const PAYMENT_STATUSES = ["pending", "paid", "declined", "cancelled", "expired"] as const;
-export type PaymentStatus = (typeof PAYMENT_STATUSES)[number];
+const PAYMENT_STATUSES = ["pending", "paid", "declined", "cancelled", "expired"] as const;
+type PaymentStatus = (typeof PAYMENT_STATUSES)[number];
 
 /** What the provider asserts about a paid payment. */
 export interface Asserted {

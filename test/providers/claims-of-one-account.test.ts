@@ -28,7 +28,7 @@ describe("money that a payment has taken at one config", () => {
       expect(await refusalOf(asked)).toEqual({
         code: "conflict",
         reason: "money_may_settle",
-        detail: "The station is just being told of this money; look again in a moment.",
+        detail: "The station is just being notified of this money; try again in a moment.",
       });
       expect(await scenes.salesOf(order)).toEqual([]);
     },

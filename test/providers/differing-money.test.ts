@@ -85,7 +85,7 @@ describe("a signed callback that cannot be read in full", () => {
     expect(JSON.parse(issue.evidence["said"] as string)).toMatchObject({ amount: "1.234" });
     const order = await world.openIntent(scene.place, 1250);
     const { detail } = await refusalOf(scenes.attribute(scene.place, issue, order));
-    expect(detail).toBe("How much this money is cannot be read from what the provider has said; see the evidence.");
+    expect(detail).toBe("How much this money is cannot be read from what the provider has sent; see the evidence.");
   });
 });
 
@@ -118,7 +118,7 @@ describe("the same money with other words", () => {
     ]);
     const order = await world.openIntent(scene.place, 500);
     const { detail } = await refusalOf(scenes.attribute(scene.place, issue, order));
-    expect(detail).toBe("The provider has said different amounts or accounts of this money; see the evidence.");
+    expect(detail).toBe("The provider has reported different amounts or accounts for this money; see the evidence.");
     for (let cents = 10; cents < 30; cents += 1) await scenes.pay(scene, { amount: `6.${cents}` });
     expect((await scenes.onlyIssueOf(scene.place)).evidence["further"]).toHaveLength(8);
   });

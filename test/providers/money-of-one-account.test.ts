@@ -170,7 +170,7 @@ describe("what was said of a money", () => {
     const { code, detail } = await refusalOf(scenes.attribute(scene.place, issue, order));
     expect([code, detail]).toEqual([
       "conflict",
-      "The provider has said different amounts or accounts of this money; see the evidence.",
+      "The provider has reported different amounts or accounts for this money; see the evidence.",
     ]);
     expect(await scenes.salesOf(order)).toEqual([]);
   });
@@ -186,7 +186,7 @@ describe("what was said of a money", () => {
     const { code, detail } = await refusalOf(scenes.attribute(scene.place, unmatched, order));
     expect([code, detail]).toEqual([
       "conflict",
-      "The provider has said different amounts or accounts of this money; see the evidence.",
+      "The provider has reported different amounts or accounts for this money; see the evidence.",
     ]);
   });
 

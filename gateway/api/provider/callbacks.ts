@@ -12,7 +12,7 @@ const callbackReplySchema = z
   .meta({ id: "CallbackReceived" });
 
 /** For the document only: the providers service reads the bytes after it has checked their signature. */
-export const callbackBodySchema = z
+const callbackBodySchema = z
   .looseObject({
     id: z.string().meta({ description: "Names the event; the same one gets the same answer.", examples: ["evt-1"] }),
     type: z.string().meta({
@@ -28,7 +28,7 @@ export const callbackBodySchema = z
         .string()
         .optional()
         .meta({
-          description: "The provider's own name of the money, once and for good; a paid event needs it.",
+          description: "The provider's reference of the money, which never changes; a paid event needs it.",
           examples: ["tx-1"],
         }),
       merchant_id: z
@@ -123,7 +123,7 @@ export const callbackRoutes: readonly Route[] = [
     signedBody: callbackBodySchema,
     headers: callbackHeadersSchema,
     replies: {
-      200: { description: "Recorded; what it says may still have become an issue.", schema: callbackReplySchema },
+      200: { description: "Recorded; what it reports may still have become an issue.", schema: callbackReplySchema },
     },
     errors: ["signature_invalid", "throttled"],
     handler: receiveCallback,

@@ -19,13 +19,15 @@ const issueStatusSchema = z.enum(["open", "attributed", "closed"]).meta({ id: "I
 const text = (description: string): z.ZodString => z.string().meta({ description });
 
 const factsShape = {
-  reference: text("Our reference of the payment; empty where none was said."),
-  provider_reference: text("The provider's own name of the money; empty where there is none."),
-  account: text("The account that the money is to go to, or is said to have gone to; empty where none was said."),
+  reference: text("The service's reference of the payment; empty where none was given."),
+  provider_reference: text("The provider's reference of the money; empty where there is none."),
+  account: text(
+    "The account that the money must reach, or has reached by the provider's report; empty where none was given.",
+  ),
   amount: amountSchema.nullable().meta({ description: "Null where none can be read." }),
   currency: currencySchema.nullable(),
 };
-const saidSchema = text("The provider's own words: JSON, or the text of what could not be read.");
+const saidSchema = text("The provider's text: JSON, or the text of what could not be read.");
 
 /** Every part is there, and null where an issue of its kind has none. */
 const issueEvidenceSchema = z
@@ -58,12 +60,12 @@ const issueEvidenceSchema = z
           at: timestampSchema,
           learned_from: z.string(),
           said: saidSchema,
-          same_amount: z.boolean().meta({ description: "False: another amount than the issue's was said." }),
+          same_amount: z.boolean().meta({ description: "False: the amount differs from the issue's." }),
         }),
       )
-      .meta({ description: "What the provider has said of this money since, the oldest first, up to a bound." }),
+      .meta({ description: "What the provider has reported about this money since, the oldest first, up to a bound." }),
   })
-  .meta({ id: "IssueEvidence", description: "What was registered, beside what the provider says. Never a secret." });
+  .meta({ id: "IssueEvidence", description: "What was registered, beside what the provider reports. Never a secret." });
 
 const EXAMPLE_FACTS = {
   reference: "7Q2M4K8D1VXA9T3H6NBE5RWZ",
@@ -72,7 +74,7 @@ const EXAMPLE_FACTS = {
   amount: "12.50",
   currency: "EUR",
 };
-/** An order of 12.50 of which the provider says that 12.40 were paid. */
+/** An order of 12.50 for which the provider reports 12.40. */
 const EXAMPLE = {
   issue_id: 42,
   kind: "amount_mismatch",
@@ -134,7 +136,7 @@ export const closeIssueBodySchema = z
   .meta({ id: "CloseIssue", examples: [{ reason: "Paid back by the provider on 2026-11-20." }] });
 
 /** For the descriptions of both operations. */
-const ISSUE_CONFLICT_WORDS = `The \`reason\` of a \`conflict\` is one of ${bus.ISSUE_CONFLICTS.map((word) => `\`${word}\``).join(", ")}. The same person with the same body again gets the same answer.`;
+const ISSUE_CONFLICT_DESCRIPTION = `The \`reason\` of a \`conflict\` is one of ${bus.ISSUE_CONFLICTS.map((word) => `\`${word}\``).join(", ")}. The same person with the same body again gets the same answer.`;
 
 function issueJson(issue: bus.Issue): z.infer<typeof issueSchema> {
   const { amountMinor, currency } = issue;
@@ -158,7 +160,7 @@ function issueJson(issue: bus.Issue): z.infer<typeof issueSchema> {
   };
 }
 
-export function evidenceJson(evidence: bus.IssueEvidence): z.infer<typeof issueEvidenceSchema> {
+function evidenceJson(evidence: bus.IssueEvidence): z.infer<typeof issueEvidenceSchema> {
   const { learnedFrom, asserted, said, registered, station, further = [] } = evidence;
   return {
     learned_from: learnedFrom ?? null,
@@ -193,7 +195,7 @@ const listIssues: SessionHandler<undefined, z.infer<typeof issuesQuerySchema>> =
   return ok({ issues: issues.map(issueJson), has_more: hasMore });
 };
 
-/** Refuses with `not_found`, `conflict` with a reason, and the payment seam's own. */
+/** Refuses with `not_found`, `conflict` with a reason, and the payment seam's refusals. */
 const attributeIssue: SessionHandler<z.infer<typeof attributeIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), orderId: body.order_id, reason: body.reason };
@@ -238,7 +240,7 @@ export const issueRoutes: readonly Route[] = [
     operation: "attributeIssue",
     tag,
     summary: "Pay an order with it after all",
-    description: `Through the payment seam: amount and currency must be the order's, the order unpaid and not just being collected, and of the filial whose account has the money. Money pays once. ${ISSUE_CONFLICT_WORDS}`,
+    description: `Through the payment seam: amount and currency must be the order's, the order unpaid and not just being collected, and of the filial whose account has the money. Money pays once. ${ISSUE_CONFLICT_DESCRIPTION}`,
     who,
     body: attributeIssueBodySchema,
     replies: issueReply,
@@ -251,7 +253,7 @@ export const issueRoutes: readonly Route[] = [
     operation: "closeIssue",
     tag,
     summary: "Close it, resolved outside",
-    description: `For money that was paid back, or that another system accounts for; the reason stays in the audit log, and the money pays nothing any more. ${ISSUE_CONFLICT_WORDS}`,
+    description: `For money that was paid back, or that another system accounts for; the reason stays in the audit log, and the money pays nothing any more. ${ISSUE_CONFLICT_DESCRIPTION}`,
     who,
     body: closeIssueBodySchema,
     replies: issueReply,

@@ -31,19 +31,19 @@ export const ISSUE_CONFLICTS = [
   "issue_closed",
   /** An attribution of it is at the payment seam. */
   "attribution_under_way",
-  /** How much the money is cannot be read from what the provider has said. */
+  /** How much the money is cannot be read from what the provider has sent. */
   "amount_unknown",
-  /** The provider has said different amounts, or too many accounts. */
+  /** The provider has asserted different amounts, or too many accounts. */
   "amount_contradicted",
   /** The money is not what the order costs. */
   "amount_differs",
-  /** The provider has given the money no reference of its own. */
+  /** The provider has given the money no reference. */
   "money_unnamed",
   /** The money has paid, pays, or was closed as dealt with, by the payment itself or by another issue. */
   "money_has_paid",
   "money_attributed",
   "money_closed",
-  /** The money may still settle its own collection. */
+  /** The money may still settle its collection. */
   "money_may_settle",
   "order_not_open",
   "order_being_collected",
@@ -53,7 +53,7 @@ export const ISSUE_CONFLICTS = [
 ] as const;
 
 const said = z.string();
-/** What of a payment was registered, or what the provider says of it. What it does not say is empty, or null. */
+/** What of a payment was registered, or what the provider asserts. What it leaves out is empty, or null. */
 const paymentFacts = {
   reference: z.string(),
   providerReference: z.string(),
@@ -65,14 +65,14 @@ const paymentFacts = {
 export const issueEvidenceSchema = z.object({
   /** The callback's event type, or how the provider was asked. */
   learnedFrom: z.string().optional(),
-  /** What the provider asserts, as far as it can be read, and its own words. */
+  /** What the provider asserts, as far as it can be read, and its text. */
   asserted: z.object(paymentFacts).optional(),
   said: said.optional(),
   /** What was registered when the payment was asked for; null where the money names no payment. */
   registered: z.object({ ...paymentFacts, paidReference: z.string().nullable() }).nullish(),
   /** What the intent's station has answered to the confirmation. */
   station: z.object({ code: z.string(), status: z.string().nullable() }).optional(),
-  /** What the provider has said of this money since. */
+  /** What the provider has asserted about this money since. */
   further: z
     .array(z.looseObject({ at: z.string(), learned_from: z.string(), said, same_amount: z.boolean() }))
     .optional(),
@@ -123,7 +123,7 @@ export const attributeIssue = defineOperation(
   z.object({ issue: issueSchema }),
 );
 /**
- * Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is said of it.
+ * Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is asserted later.
  * Repeated and refused as `attributeIssue`.
  */
 export const closeIssue = defineOperation(

@@ -22,7 +22,7 @@ export interface AskedPayment {
   readonly orderDisplayNumber: number;
   readonly expiresAtMs: number;
   readonly callbackUrl: string;
-  /** The provider's own reference; empty while it is not known. */
+  /** The provider's reference; empty while it is not known. */
   readonly providerReference: string;
 }
 
@@ -50,7 +50,7 @@ export type LookUp =
   | { readonly status: "pending" }
   | { readonly status: "paid"; readonly money: AssertedPayment }
   | { readonly status: "ended"; readonly reason: Decline }
-  /** The provider cannot say. */
+  /** The provider does not know. */
   | { readonly status: "unknown" };
 
 export type Cancellation =
@@ -59,11 +59,11 @@ export type Cancellation =
   | { readonly status: "paid"; readonly money: AssertedPayment }
   /** The buyer is just paying; ask again. */
   | { readonly status: "in_progress" }
-  /** The provider cannot say, or cannot cancel. */
+  /** The provider does not know, or cannot cancel. */
   | { readonly status: "unknown" };
 
 export interface CallbackEvent {
-  /** The provider's own id of the event; null where it has none. */
+  /** The provider's id of the event; null where it has none. */
   readonly eventId: string | null;
   /** The provider's name of it, for the record. */
   readonly type: string;
@@ -96,7 +96,7 @@ export interface ProviderAdapter {
     },
     signal: AbortSignal,
   ): Promise<PreparedConfig>;
-  /** A new secret of that name, in force at the provider when this resolves; `given` is the owner's own. */
+  /** A new secret of that name, valid at the provider when this resolves; `given` comes from the owner. */
   renewSecret(
     access: ProviderAccess,
     renewal: { readonly name: string; readonly given: string | undefined },

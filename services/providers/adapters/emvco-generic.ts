@@ -5,8 +5,8 @@
  *
  * A callback's body: `{"id", "type", "data": {"reference", "transaction_id", "merchant_id", "amount", "currency"}}`.
  * `reference` is the payload's reference label, `amount` a decimal string. `transaction_id` names the money, once and for
- * good; a paid event needs it, because money without a name of its own pays nothing. The types `payment.paid`,
- * `payment.declined`, `payment.cancelled` and `payment.expired` mean what they say; any other is recorded and does nothing.
+ * good; a paid event needs it, because money without a reference pays nothing. The types `payment.paid`,
+ * `payment.declined`, `payment.cancelled` and `payment.expired` are ends or payments as named; any other is recorded and does nothing.
  */
 import { randomBytes } from "node:crypto";
 import { CALLBACK_SECRET, type CallbackEvent, type Decline, type ProviderAdapter, ProviderError } from "./adapter.ts";

@@ -5,10 +5,10 @@
 import { z } from "zod";
 import { formatAmount } from "../../../machines/currency.ts";
 
-/** The CRC's own id and length, which it covers. */
+/** The id and length of the CRC's object, which the CRC covers. */
 const CRC_PREFIX = "6304";
 
-export interface PayloadPayment {
+interface PayloadPayment {
   readonly amountMinor: string;
   readonly currency: string;
   /** At most 25 characters. */
@@ -69,7 +69,7 @@ export const merchantDataSchema = z.strictObject({
 export type MerchantData = z.infer<typeof merchantDataSchema>;
 
 /** The longest value: its length has two digits. */
-export const TLV_VALUE_CHARACTERS = 99;
+const TLV_VALUE_CHARACTERS = 99;
 
 const ID = /^\d{2}$/;
 /** Printable ASCII: there a character is a byte, so every reader counts the same length. */

@@ -5,7 +5,7 @@ import type { CallOperation, ProviderMetrics } from "../metrics.ts";
 import { ProviderError } from "./adapter.ts";
 import { parseJsonBody } from "./reading.ts";
 
-export interface ProviderCall {
+interface ProviderCall {
   /** For the metrics. */
   readonly operation: CallOperation;
   readonly method: "GET" | "POST";

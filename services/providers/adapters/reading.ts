@@ -14,7 +14,7 @@ import type { AssertedPayment, CallbackEvent } from "./adapter.ts";
 const CURRENCY = /^[A-Z]{3}$/;
 
 /** The fields of an object as they came, under this product's names. */
-export interface SaidMoney {
+interface SaidMoney {
   readonly reference: unknown;
   readonly providerReference: unknown;
   readonly account: unknown;
@@ -22,8 +22,8 @@ export interface SaidMoney {
   readonly currency: unknown;
 }
 
-/** `words` is all that the provider has sent about it, for the evidence. */
-export function readAssertedPayment(said: SaidMoney, words: unknown): AssertedPayment {
+/** `source` is all that the provider has sent about it, for the evidence. */
+export function readAssertedPayment(said: SaidMoney, source: unknown): AssertedPayment {
   const currency = typeof said.currency === "string" && CURRENCY.test(said.currency) ? said.currency : null;
   return {
     reference: textOf(said.reference, PROVIDER_LIMITS.saidReferenceCharacters),
@@ -31,7 +31,7 @@ export function readAssertedPayment(said: SaidMoney, words: unknown): AssertedPa
     account: textOf(said.account, PROVIDER_LIMITS.saidReferenceCharacters),
     amountMinor: currency === null ? null : amountOf(said.amount, currency),
     currency,
-    said: JSON.stringify(words) ?? "",
+    said: JSON.stringify(source) ?? "",
   };
 }
 

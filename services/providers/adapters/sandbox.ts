@@ -59,7 +59,7 @@ const END_OF_EVENT: ReadonlyMap<string, Decline> = new Map(
   Object.entries(ENDS).map(([status, reason]) => [`payment.${status}`, reason]),
 );
 
-export interface SandboxProviderPlace {
+interface SandboxProviderPlace {
   readonly url: string;
   /** Opens accounts there. */
   readonly installationKey: string | undefined;
@@ -82,7 +82,7 @@ export function sandboxAdapter(
       if (account !== undefined || apiKey !== undefined || callbackSecret !== undefined) {
         if (account === undefined || apiKey === undefined || callbackSecret === undefined) {
           const detail =
-            "an account of one's own has an account, an api_key and a callback_secret; leave all out to open one";
+            "an existing account has an account, an api_key and a callback_secret; leave all out to open one";
           throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/settings/account", detail }] });
         }
         return {

@@ -6,7 +6,7 @@ export interface StoredAnswer {
   readonly body: string;
 }
 
-export interface CallbackKey {
+interface CallbackKey {
   readonly configId: number;
   readonly eventKey: string;
 }
@@ -37,7 +37,7 @@ export async function findAnswer(
   return { callbackId: row.callback_id, answer, isSameBody: row.is_same };
 }
 
-export interface NewCallback extends CallbackKey {
+interface NewCallback extends CallbackKey {
   readonly eventType: string;
   readonly body: Uint8Array;
   readonly outcome: string;

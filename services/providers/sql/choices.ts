@@ -82,7 +82,7 @@ export async function hasUndeliveredStation(
   return row.waits;
 }
 
-export interface Recovery {
+interface Recovery {
   /** When the relay announced the stations again; as text, because a date would lose its microseconds. */
   readonly announced: string;
   /** The newest station that is marked. */

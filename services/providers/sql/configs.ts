@@ -14,7 +14,7 @@ export interface ConfigRow {
   readonly created_at: Date;
 }
 
-export interface ConfigKey {
+interface ConfigKey {
   readonly organizationId: number;
   readonly configId: number;
 }
@@ -87,7 +87,7 @@ export async function countConfigs(sql: Queryable, organizationId: number): Prom
   return row.count;
 }
 
-export interface NewConfig {
+interface NewConfig {
   readonly organizationId: number;
   readonly filialId: number;
   readonly kind: ConfigRow["kind"];

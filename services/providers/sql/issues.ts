@@ -52,7 +52,7 @@ const columns = (sql: Queryable) => sql`
   amount_minor::text as amount_minor, currency, provider_reference, evidence, opened_at, resolved_at, resolved_by,
   reason, transaction_id, attribution, money_names, said_differently`;
 
-export interface NewIssue {
+interface NewIssue {
   readonly organizationId: number;
   readonly configId: number;
   readonly kind: IssueKind;
@@ -129,7 +129,7 @@ export async function findResolutions(
   });
 }
 
-export type OtherIssue = Pick<IssueRow, "issue_id" | "status" | "amount_minor" | "currency" | "said_differently"> & {
+type OtherIssue = Pick<IssueRow, "issue_id" | "status" | "amount_minor" | "currency" | "said_differently"> & {
   /** It pays, or is about to pay, an order. */
   readonly is_attributed: boolean;
 };

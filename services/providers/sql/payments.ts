@@ -151,7 +151,7 @@ export async function findPaymentByProviderReference(
 }
 
 /** Money by the reference of its provider. */
-export interface MoneyName {
+interface MoneyName {
   readonly configId: number;
   readonly providerReference: string;
 }

@@ -78,7 +78,7 @@ export async function takeAsPaid(
         paid_money_name = money_name_of_payment(p, ${moneyName(providerReference, "")}),
         provider_reference = case when provider_reference = '' then ${providerReference} else provider_reference end
       where intent_id = ${intentId} and paid_at is null
-    ), looks as (
+    ), polls as (
       update provider_tasks set done_at = now(), outcome = 'paid'
       where intent_id = ${intentId} and kind = 'poll' and done_at is null
     )
@@ -89,7 +89,7 @@ export async function takeAsPaid(
   return row === undefined ? undefined : toTask(row);
 }
 
-export interface PaidPayment {
+interface PaidPayment {
   readonly intentId: number;
   /** The provider's reference of the money. */
   readonly providerReference: string;
@@ -166,11 +166,11 @@ export async function armNotice(
 }
 
 /** Which due tasks a process has room for. */
-export interface TaskRoom {
+interface TaskRoom {
   readonly kinds: readonly TaskKind[];
   /** Tasks in all. */
   readonly limit: number;
-  /** Tasks of each config, unless `ofConfigs` says fewer. */
+  /** Tasks of each config, unless `ofConfigs` has fewer. */
   readonly perConfig: number;
   readonly ofConfigs: readonly { readonly key: number; readonly free: number }[];
 }
