@@ -7,9 +7,9 @@
  *   tick ──► check starts, the intent stays ──► answer ──► tick: expires or settles
  *                    └── no answer: the intent stays ──► tick after a pause: another check
  *
- * A command about the intent, and a new collection, need the outcome as it is now. What an earlier check found out counts
- * for them only if it was an answer: otherwise they wait for a check of their own, after everything else was gathered. Where
- * that has no answer either, a new collection lets the intent expire, and its order is marked.
+ * A command about the intent, and a new collection, need the outcome as it is now. An earlier check counts for them only if
+ * it had an answer; otherwise they wait for a check of their own, after everything else was gathered. Without an answer there
+ * too, a new collection lets the intent expire, and its order is marked.
  */
 import type { NatsConnection } from "nats";
 import { partitionOf } from "../../machines/partition.ts";

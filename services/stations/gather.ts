@@ -17,8 +17,8 @@ export type Gathered =
   | { readonly answer: Omit<StationResponse, "sequence"> };
 
 /**
- * Everything that a step of `command` needs. Most commands need nothing, and no service is asked. No command needs another
- * service than settlement. Throws `UnavailableError` or `RefusedError` when that does not answer.
+ * Everything that a step of `command` needs beside the state. Most commands need nothing; the others need the settlement
+ * service alone. Throws `UnavailableError` or `RefusedError` when it does not answer.
  */
 export async function gather(
   nc: NatsConnection,
@@ -48,7 +48,7 @@ export async function recallIntent(
   return intent === null ? {} : { recalled: asIntent(intent), recalledOrder: orderStatus ?? undefined };
 }
 
-/** A host has committed it, and the schema holds what decisions are made by. */
+/** A host has committed it; the schema checks the members that decisions need. */
 function asIntent(ended: NonNullable<ReplyOf<typeof findEndedIntent>["intent"]>): PaymentIntent {
   return ended as unknown as PaymentIntent;
 }
@@ -62,8 +62,8 @@ function droppedIntentOf(state: StationState, command: HostCommand): number | un
 }
 
 /**
- * The newest ended intent is passed on with each creation. A station ends one intent between two creations at most, so each is
- * kept long before the state drops it.
+ * Each creation passes the newest ended intent on. A station ends one intent between two creations at most, so settlement
+ * stores each before the state drops it.
  */
 async function prepare(
   nc: NatsConnection,
@@ -81,7 +81,7 @@ async function prepare(
   });
 }
 
-/** A command id without a key of its sender ends in a fresh UUID: it is repeated within seconds or never. */
+/** A command id without its sender's key ends in a fresh UUID: it is repeated within seconds or never. */
 const RANDOM_ID = /^[a-z_]+:[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 function isRandom(commandId: string): boolean {
   return RANDOM_ID.test(commandId);

@@ -228,7 +228,7 @@ export class StationHost {
         await scanStations(this.#scanDeps(), log, still, this.#scans.signal);
         for (const index of still) this.#partitions.get(index)?.finishScan();
         await scanHeartbeats(this.#scanDeps(), still, this.#scans.signal);
-        for (const index of still) this.#partitions.get(index)?.presence.setMayJudge(true);
+        for (const index of still) this.#partitions.get(index)?.presence.detectSilence(true);
       });
     }
   }
@@ -278,11 +278,11 @@ export class StationHost {
       this.#drop([...this.#partitions.keys()]);
       return this.#acquire(opened.map((partition) => partition.index));
     }
-    for (const partition of opened) partition.presence.setMayJudge(false);
+    for (const partition of opened) partition.presence.detectSilence(false);
     if (!isUp) return;
     void this.#retryScan("heartbeats", opened, async (still) => {
       await scanHeartbeats(this.#scanDeps(), still, this.#scans.signal);
-      for (const index of still) this.#partitions.get(index)?.presence.setMayJudge(true);
+      for (const index of still) this.#partitions.get(index)?.presence.detectSilence(true);
     });
   }
 

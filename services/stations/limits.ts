@@ -58,7 +58,7 @@ export const STATION_LIMITS = {
   /** First and longest pause between calls while the seam does not answer. */
   settlePauseMs: 50,
   settleLongestPauseMs: 2_000,
-  /** A requester of an attestation is told "unavailable" after this long; repeating joins the same settlement. */
+  /** The requester of an attestation gets "unavailable" after this long; a repetition joins the same settlement. */
   settleAnswerMs: 2_500,
   /** Requesters that may wait for one settlement: the cashier's repetitions. */
   settleWaiters: 8,
@@ -77,16 +77,16 @@ export const STATION_LIMITS = {
   /** First and longest pause between questions, and between attempts to commit an answer. */
   providerPauseMs: 50,
   providerLongestPauseMs: 1_000,
-  /** First and longest pause between attempts to tell the end of a QR collection: it is told for as long as it takes. */
+  /** First and longest pause between attempts to report the end of a QR collection, which are made until one succeeds. */
   withdrawPauseMs: 200,
   withdrawLongestPauseMs: 10_000,
-  /** Ends that one host tells at once, so that a providers service that comes back is not met by all of them. */
+  /** Ends that one host reports at once, so that it does not send all of them when the providers service comes back. */
   withdrawalsAtOnce: 64,
 
   // Deadlines and liveness.
-  /** How often due deadlines are looked for; an expiry is seen this much late at most. */
+  /** How often the host checks for due deadlines; an expiry is this much late at most. */
   tickMs: 50,
-  /** Deadlines taken per partition and look, so that a million that are due at once do not hold up everything else. */
+  /** Deadlines taken per partition and check, so that a million that are due at once do not delay everything else. */
   dueAtOnce: 100,
   /** Pause before a deadline or a liveness change that could not be committed is tried again. */
   retryMs: 500,
@@ -101,8 +101,8 @@ export const STATION_LIMITS = {
   /** Pause before a scan that failed is tried again. */
   scanRetryMs: 500,
   /**
-   * How long after a scan commits of the host before are looked for: one that was under way when that host gave the partition
-   * up is in the log for as long after it as a connection may stand still before the bus gives it up, which is 6 s.
+   * How long after a scan the host waits for commits of the previous host. One that was under way at the release may be stored
+   * as long after it as a connection may stall before the bus drops it, which is 6 s.
    */
   lateCommitsMs: 10_000,
 

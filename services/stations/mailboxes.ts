@@ -46,8 +46,8 @@ export class Mailboxes {
   }
 
   /**
-   * Takes work before all that waits: the end of a settlement or a provider's answer, of which a station has one at most,
-   * and who waited for it.
+   * Takes work before all that waits: the end of a settlement or a provider's answer, of which a station has one at most, and
+   * the work that waited for it.
    */
   submitFirst(stationId: number, work: Work): void {
     const box = this.#boxes.get(stationId);
@@ -56,7 +56,7 @@ export class Mailboxes {
     else box.waiting.unshift(work);
   }
 
-  /** Answers everything that still waits for a partition that this host gives up. What is being done is finished. */
+  /** Answers all waiting work of a partition that this host releases. Work that was begun is finished. */
   refuse(partition: number): void {
     for (const [stationId, box] of this.#boxes) {
       if (partitionOf(stationId) !== partition) continue;

@@ -19,7 +19,7 @@ export interface LeaseDeps {
   readonly bus: Bus;
   readonly log: Log;
   readonly hostId: string;
-  /** Whether commands can reach this host at all; a host that cannot serve must not hold on to its lease. */
+  /** Whether commands can reach this host; a host that cannot serve must not keep its lease. */
   readonly canServe: () => boolean;
   /** Starts serving these partitions. */
   readonly acquire: (partitions: readonly number[]) => void;
@@ -286,7 +286,7 @@ export class Ownership {
 
 /**
  * The owner of each partition by rendezvous hashing: when a host comes or goes, only the partitions that it gets or had
- * change hands. Empty when nobody is alive.
+ * change hands. Each host computes the same from the same set of live hosts. Empty without hosts.
  */
 export function assignPartitions(hostIds: readonly string[]): readonly string[] {
   const seeds = hostIds.toSorted().map((hostId) => ({ hostId, seed: hashText(hostId) }));

@@ -61,7 +61,7 @@ export class Partition {
       callback: (error, message) => {
         if (error !== null) return;
         const { stationId, deviceId } = parseHeartbeatSubject(message.subject);
-        this.presence.heard(stationId, deviceId, this.#deps.clock.nowMs());
+        this.presence.noteHeartbeat(stationId, deviceId, this.#deps.clock.nowMs());
       },
     });
   }

@@ -1,9 +1,9 @@
 /**
- * Which devices of a partition are being heard. Heartbeats stay in memory here (and in LIVENESS); only a change between
- * online and offline becomes a command (design §3). The time of the bus counts for heartbeats, so that no
- * machine's clock can make a device silent.
+ * Which devices of a partition send heartbeats. Heartbeats stay in memory here (and in LIVENESS); only a change between
+ * online and offline becomes a command (design §3). The time of the bus counts, so that no machine's clock can make a device
+ * silent.
  *
- *   heard, not online ──► device_seen       online, silent for too long ──► device_silent
+ *   a heartbeat, not online ──► device_seen       online, silent for too long ──► device_silent
  */
 import { findDevice, type StationState } from "../../machines/station/state.ts";
 import type { BusClock } from "../bus/bus-clock.ts";
@@ -14,8 +14,8 @@ import type { HostCommand } from "./work.ts";
 
 interface Device {
   readonly stationId: number;
-  heardAtMs: number;
-  /** As committed. While false the commit that says so is on its way. */
+  heartbeatAtMs: number;
+  /** As committed. While false, the commit that sets it online is under way. */
   isOnline: boolean;
 }
 
@@ -25,10 +25,10 @@ export class Presence {
   readonly #clock: Pick<BusClock, "nowMs">;
   readonly #devices = new Map<number, Device>();
   readonly #silences = new DeadlineQueue();
-  /** While the log is scanned: devices that were heard, of which it is not known yet whether they are online. */
+  /** During the scan of the log: heartbeats of devices of which it is not known yet whether they are online. */
   #early: Map<number, { readonly stationId: number; readonly atMs: number }> | undefined = new Map();
-  /** Before the stored heartbeats have been read nobody is silent: the host simply has not listened. */
-  #mayJudge = false;
+  /** Before the stored heartbeats are read, no device counts as silent: this host did not listen. */
+  #detectsSilence = false;
   #isClosed = false;
 
   constructor(deps: {
@@ -41,10 +41,10 @@ export class Presence {
     this.#silenceMs = deps.deviceSilenceMs;
   }
 
-  heard(stationId: number, deviceId: number, atMs: number): void {
+  noteHeartbeat(stationId: number, deviceId: number, atMs: number): void {
     const device = this.#devices.get(deviceId);
     if (device !== undefined) {
-      if (atMs > device.heardAtMs) device.heardAtMs = atMs;
+      if (atMs > device.heartbeatAtMs) device.heartbeatAtMs = atMs;
     } else if (this.#early !== undefined) {
       const earlier = this.#early.get(deviceId)?.atMs ?? 0;
       this.#early.set(deviceId, { stationId, atMs: Math.max(atMs, earlier) });
@@ -53,15 +53,15 @@ export class Presence {
     }
   }
 
-  /** A heartbeat that was stored before this host listened; one that is too old proves nothing. */
-  heardBefore(stationId: number, deviceId: number, storedAtMs: number): void {
+  /** Notes a heartbeat that was stored before this host listened; one that is too old proves nothing. */
+  noteStoredHeartbeat(stationId: number, deviceId: number, storedAtMs: number): void {
     const nowMs = this.#clock.nowMs();
     const atMs = Math.min(storedAtMs, nowMs);
-    if (storedAtMs + this.#silenceMs > nowMs) this.heard(stationId, deviceId, atMs);
+    if (storedAtMs + this.#silenceMs > nowMs) this.noteHeartbeat(stationId, deviceId, atMs);
     const device = this.#devices.get(deviceId);
     if (device?.isOnline !== true) return;
-    device.heardAtMs = Math.max(device.heardAtMs, atMs);
-    this.#silences.set(deviceId, device.heardAtMs + this.#silenceMs);
+    device.heartbeatAtMs = Math.max(device.heartbeatAtMs, atMs);
+    this.#silences.set(deviceId, device.heartbeatAtMs + this.#silenceMs);
   }
 
   observe(stationId: number, state: StationState): void {
@@ -69,40 +69,41 @@ export class Presence {
       const device = this.#devices.get(deviceId);
       if (liveness.state === "online") {
         if (device?.isOnline !== true)
-          this.#setOnline(stationId, deviceId, device?.heardAtMs ?? liveness.lastSeenAtMs ?? 0);
+          this.#setOnline(stationId, deviceId, device?.heartbeatAtMs ?? liveness.lastSeenAtMs ?? 0);
       } else if (device?.isOnline === true) {
         this.#forget(deviceId);
-        // Heard after the silence was judged and before its commit came back: that heartbeat must not be lost with it.
-        if (device.heardAtMs + this.#silenceMs > this.#clock.nowMs()) this.heard(stationId, deviceId, device.heardAtMs);
+        // A heartbeat that came after the silence was detected and before its commit was stored must not be lost with it.
+        if (device.heartbeatAtMs + this.#silenceMs > this.#clock.nowMs())
+          this.noteHeartbeat(stationId, deviceId, device.heartbeatAtMs);
       }
     }
   }
 
-  /** From the scan of the log: devices that are online as committed; when they were heard is not known yet. */
+  /** From the scan of the log: devices that are online as committed. Their newest heartbeat is not known yet. */
   noteOnline(stationId: number, deviceIds: readonly number[]): void {
     for (const deviceId of deviceIds) {
-      const heardAtMs = this.#devices.get(deviceId)?.heardAtMs ?? this.#early?.get(deviceId)?.atMs ?? 0;
-      this.#setOnline(stationId, deviceId, heardAtMs);
+      const heartbeatAtMs = this.#devices.get(deviceId)?.heartbeatAtMs ?? this.#early?.get(deviceId)?.atMs ?? 0;
+      this.#setOnline(stationId, deviceId, heartbeatAtMs);
     }
   }
 
   finishScan(): void {
     const early = this.#early;
     this.#early = undefined;
-    for (const [deviceId, { stationId, atMs }] of early ?? []) this.heard(stationId, deviceId, atMs);
+    for (const [deviceId, { stationId, atMs }] of early ?? []) this.noteHeartbeat(stationId, deviceId, atMs);
   }
 
-  /** Suspends judgement while heartbeats may have been missed, and resumes it when the stored ones have been read. */
-  setMayJudge(mayJudge: boolean): void {
-    this.#mayJudge = mayJudge;
+  /** Off while heartbeats may have been missed, on again when the stored ones have been read. */
+  detectSilence(isOn: boolean): void {
+    this.#detectsSilence = isOn;
   }
 
   tick(nowMs: number): void {
-    if (!this.#mayJudge) return;
+    if (!this.#detectsSilence) return;
     for (const deviceId of this.#silences.takeDue(nowMs, STATION_LIMITS.dueAtOnce)) {
       const device = this.#devices.get(deviceId);
       if (device?.isOnline !== true) continue;
-      const dueMs = device.heardAtMs + this.#silenceMs;
+      const dueMs = device.heartbeatAtMs + this.#silenceMs;
       if (dueMs > nowMs) this.#silences.set(deviceId, dueMs);
       else this.#depart(deviceId, device);
     }
@@ -112,9 +113,9 @@ export class Presence {
     this.#isClosed = true;
   }
 
-  #setOnline(stationId: number, deviceId: number, heardAtMs: number): void {
-    this.#devices.set(deviceId, { stationId, heardAtMs, isOnline: true });
-    this.#silences.set(deviceId, Math.max(heardAtMs + this.#silenceMs, this.#clock.nowMs()));
+  #setOnline(stationId: number, deviceId: number, heartbeatAtMs: number): void {
+    this.#devices.set(deviceId, { stationId, heartbeatAtMs, isOnline: true });
+    this.#silences.set(deviceId, Math.max(heartbeatAtMs + this.#silenceMs, this.#clock.nowMs()));
   }
 
   #forget(deviceId: number): void {
@@ -123,18 +124,18 @@ export class Presence {
   }
 
   #arrive(stationId: number, deviceId: number, atMs: number): void {
-    const device: Device = { stationId, heardAtMs: atMs, isOnline: false };
+    const device: Device = { stationId, heartbeatAtMs: atMs, isOnline: false };
     this.#devices.set(deviceId, device);
     this.#localCommands.submit({
       stationId,
       commandId: `seen:${deviceId}:${atMs}`,
       isVoid: () => this.#isClosed,
-      command: () => ({ type: "device_seen", deviceId, seenAtMs: device.heardAtMs }),
+      command: () => ({ type: "device_seen", deviceId, seenAtMs: device.heartbeatAtMs }),
       done: (answer) => {
-        // A commit has replaced the entry by one that is online; otherwise the device is unknown, or nothing was committed.
+        // A commit has replaced the entry by one that is online. Otherwise the device is unknown, or nothing was committed.
         if (this.#devices.get(deviceId) !== device) return;
         this.#devices.delete(deviceId);
-        if (answer === undefined) this.#retry(() => this.heard(stationId, deviceId, device.heardAtMs));
+        if (answer === undefined) this.#retry(() => this.noteHeartbeat(stationId, deviceId, device.heartbeatAtMs));
       },
     });
   }
@@ -142,20 +143,19 @@ export class Presence {
   #depart(deviceId: number, device: Device): void {
     const command = (state: StationState): HostCommand | undefined => {
       const committed = findDevice(state, deviceId);
-      if (committed === undefined || device.heardAtMs + this.#silenceMs > this.#clock.nowMs()) return undefined;
-      const lastSeenAtMs = Math.max(device.heardAtMs, committed.liveness.lastSeenAtMs ?? 0);
+      if (committed === undefined || device.heartbeatAtMs + this.#silenceMs > this.#clock.nowMs()) return undefined;
+      const lastSeenAtMs = Math.max(device.heartbeatAtMs, committed.liveness.lastSeenAtMs ?? 0);
       return { type: "device_silent", deviceId, lastSeenAtMs };
     };
     this.#localCommands.submit({
       stationId: device.stationId,
-      commandId: `silent:${deviceId}:${device.heardAtMs}`,
+      commandId: `silent:${deviceId}:${device.heartbeatAtMs}`,
       isVoid: () => this.#isClosed,
       command,
       done: (answer) => {
         if (this.#devices.get(deviceId) !== device) return;
-        const wasHeard = device.heardAtMs + this.#silenceMs > this.#clock.nowMs();
-        if (answer === undefined || wasHeard)
-          this.#silences.set(deviceId, this.#clock.nowMs() + STATION_LIMITS.retryMs);
+        const isAlive = device.heartbeatAtMs + this.#silenceMs > this.#clock.nowMs();
+        if (answer === undefined || isAlive) this.#silences.set(deviceId, this.#clock.nowMs() + STATION_LIMITS.retryMs);
         else this.#forget(deviceId);
       },
     });

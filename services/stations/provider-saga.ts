@@ -1,7 +1,7 @@
 /**
  * The provider saga: a committed `created` on the route `dynamic_qr` leads to one payment at the provider and one commit
- * of its answer. The providers service is idempotent by intent, so the question may be asked again by any host at any
- * time: it is, on each first look at a station that is found asking.
+ * of its answer. The providers service is idempotent by intent, so any host may send the request again at any time, and does
+ * when it reads a station whose collection has no QR yet.
  *
  *   created committed ──► providers.createProviderPayment ──► qr_ready | provider_failed committed
  *                              └── no answer: pause, again; for too long: provider_failed (provider_unavailable)
@@ -40,9 +40,9 @@ export interface ProviderSagaDeps {
 /** A QR collection whose provider this host asks; a station has one at most. */
 interface Collection {
   readonly intentId: number;
-  /** As of the newest state that was seen. */
+  /** As of the newest state that was read or committed. */
   stationStatus: StationStatus;
-  /** True once the provider is not to be asked any more: answered, ended, or another host's. */
+  /** True once the request is over: answered, the collection ended, or another host sends it. */
   isOver: boolean;
 }
 
@@ -61,7 +61,7 @@ export class ProviderSaga {
     this.#deps = deps;
   }
 
-  /** Takes note of a state that was read or committed. */
+  /** Notes a state that was read or committed. */
   observe(stationId: number, state: StationState): void {
     const known = this.#collections.get(stationId);
     const { intent } = state;
@@ -86,13 +86,13 @@ export class ProviderSaga {
     }
   }
 
-  async #run(question: Question, collection: Collection): Promise<void> {
-    const { stationId, intent, asked } = question;
+  async #run(request: QrRequest, collection: Collection): Promise<void> {
+    const { stationId, intent, asked } = request;
     const startedAtMs = performance.now();
-    const answer = await this.#ask(question, collection);
+    const answer = await this.#ask(request, collection);
     if (answer === undefined) return;
     const { intentId } = intent;
-    const actor: Actor = isProvidersWord(answer) ? { kind: "provider", id: asked.configId } : SYSTEM;
+    const actor: Actor = isOfProvider(answer) ? { kind: "provider", id: asked.configId } : SYSTEM;
     const command: HostCommand = answer.created
       ? { type: "qr_ready", intentId, qrPayload: answer.qrPayload, providerReference: answer.providerReference }
       : { type: "provider_failed", intentId, reason: answer.reason };
@@ -101,9 +101,9 @@ export class ProviderSaga {
     this.#deps.log.info({ stationId, intentId, answer: command.type, tookMs }, "a provider was asked");
   }
 
-  /** The provider's answer, or why there is none; undefined when nobody waits for it any more. */
+  /** The provider's answer, or why there is none; undefined when the collection is over. */
   async #ask(
-    { stationId, organizationId, intent, asked }: Question,
+    { stationId, organizationId, intent, asked }: QrRequest,
     collection: Collection,
   ): Promise<Answer | undefined> {
     const { intentId, orderDisplayNumber, amountMinor, currency, expiresAtMs } = intent;
@@ -117,7 +117,7 @@ export class ProviderSaga {
       const leftMs = untilMs - performance.now();
       if (leftMs <= 0) return failed("provider_unavailable");
       try {
-        // Nobody knows whether the provider is frozen: as if it were not there.
+        // The provider may be frozen, so it is not asked.
         if (!this.#deps.switches.isTrusted()) throw SWITCHES_UNKNOWN;
         const answer = await call(
           this.#deps.nc,
@@ -139,7 +139,7 @@ export class ProviderSaga {
     return undefined;
   }
 
-  /** Repeats until the answer is in the log, or somebody else's business. */
+  /** Repeats until the answer is in the log, or the collection is over. */
   async #commit(
     stationId: number,
     collection: Collection,
@@ -157,22 +157,22 @@ export class ProviderSaga {
   }
 }
 
-interface Question {
+interface QrRequest {
   readonly stationId: number;
   readonly organizationId: number;
   readonly intent: PaymentIntent;
   readonly asked: ProviderPayment;
 }
 
-/** Silence, a switch and an answer that cannot be used are this side's findings, and the trail says so. */
-function isProvidersWord(answer: Answer): boolean {
+/** Silence, a switch and an unusable answer are found by the host, and the audit log names it. */
+function isOfProvider(answer: Answer): boolean {
   if (answer.created || answer.reason === "provider_refused") return true;
   return PROVIDER_DECLINES.some((decline) => decline === answer.reason);
 }
 
-/** Why the provider may not be asked now: what withdraws the route withdraws the collection that has no QR yet. */
+/** Why the provider may not be asked now. What withdraws the route also ends a collection that has no QR yet. */
 function freezeOf(
-  { organizationId, stationId, configId }: Pick<Question, "organizationId" | "stationId"> & { configId: number },
+  { organizationId, stationId, configId }: Pick<QrRequest, "organizationId" | "stationId"> & { configId: number },
   { stationStatus }: Collection,
   switches: KillSwitches,
 ): FailureReason | undefined {
@@ -187,13 +187,13 @@ function failed(reason: FailureReason): Failed {
   return { created: false, reason };
 }
 
-/** The providers service says of every switch that the provider is frozen; the cashier is told which one it was. */
+/** The providers service answers `provider_frozen` for every switch; the cashier gets the switch that is on. */
 function named(answer: Answer, freeze: FailureReason | undefined): Answer {
   const isFrozen = !answer.created && answer.reason === "provider_frozen";
   return isFrozen && freeze !== undefined ? failed(freeze) : answer;
 }
 
-/** What does not fit a commit is no QR: the station's state is bounded, and nothing could scan it. */
+/** A QR that does not fit a commit is invalid: the station's state is bounded, and no phone could scan it. */
 function usable(answer: Reply): Answer {
   if (!answer.created) {
     const reason = PROVIDER_END_REASONS.find((known) => known === answer.reason);
@@ -207,7 +207,7 @@ function usable(answer: Reply): Answer {
   return fits ? answer : failed("provider_answer_invalid");
 }
 
-/** A refusal that asking again does not change. */
+/** An error that a repetition does not change. */
 function isFinal(error: unknown): boolean {
   return error instanceof RefusedError && error.refusal.code !== "busy" && error.refusal.code !== "unavailable";
 }

@@ -1,6 +1,6 @@
 /**
- * What a host that acquires partitions has to learn: who must be woken when (from the headers of the station logs) and which
- * devices are being heard (from LIVENESS). Commands are served meanwhile.
+ * What a host reads when it acquires partitions: which station it must wake when (from the headers of the station logs) and
+ * which devices send heartbeats (from LIVENESS). It serves commands meanwhile.
  */
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
@@ -17,15 +17,15 @@ export interface ScanDeps {
   readonly bus: Bus;
   readonly log: Log;
   readonly logs: StationLogs;
-  /** The partition while this host holds it; what belongs to another is passed over. */
+  /** The partition while this host holds it; messages of other partitions are skipped. */
   readonly partition: (index: number) => Partition | undefined;
-  /** A commit that came after the scan, of whichever host. */
+  /** A commit of any host that came after the scan. */
   readonly onLateCommit: (stationId: number, sequence: number) => void;
 }
 
 /**
- * Reads the newest commit of each station of these partitions of one log: who is to be woken when. Resolves when they are read, and goes on for a while to
- * tell of those that come late. Rejects when `signal` is aborted.
+ * Reads the newest commit of each station of these partitions of one log. Resolves when they are read, and then reports late
+ * commits for a while. Rejects when `signal` is aborted.
  */
 export async function scanStations(
   deps: ScanDeps,
@@ -62,7 +62,7 @@ export async function scanHeartbeats(
     filterOf: partitionHeartbeatsSubject,
     receive: (message) => {
       const { stationId, deviceId } = parseHeartbeatSubject(message.subject);
-      deps.partition(partitionOf(stationId))?.presence.heardBefore(stationId, deviceId, message.storedAtMs);
+      deps.partition(partitionOf(stationId))?.presence.noteStoredHeartbeat(stationId, deviceId, message.storedAtMs);
     },
   });
 }

@@ -1,4 +1,4 @@
-/** The states of the stations that were used last. Everything in it can be dropped at any time and read again. */
+/** The states of the stations that were used last. Any of them can be dropped at any time and read again. */
 import { partitionOf } from "../../machines/partition.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { STATION_LIMITS } from "./limits.ts";
@@ -52,7 +52,7 @@ export class StateCache {
       if (partitionOf(stationId) === partition) this.#cached.delete(stationId);
   }
 
-  /** Drops what nobody has used since then: the station is passive and costs nothing but its deadlines. */
+  /** Drops the states that were not used since then: a passive station costs nothing but its deadlines. */
   passivate(unusedSinceMs: number): void {
     for (const [stationId, cached] of this.#cached) {
       if (cached.usedAtMs > unusedSinceMs) return;

@@ -1,5 +1,4 @@
-/** Reading and appending commits. One append per station is under way at a time; the log decides who was first (I5). */
-
+/** Reading and appending commits. One append per station is under way at a time; the log decides which was first (I5). */
 import { createInbox, headers, type Msg, type MsgHdrs, type Subscription } from "nats";
 import { type Commit, decodeCommit, encodeCommit } from "../../machines/station/commit.ts";
 import { nextDeadlineMs } from "../../machines/station/deadlines.ts";

@@ -1,7 +1,7 @@
 /**
- * Telling the providers service which QR collections have ended unpaid. What is still to be told stands in a station's
- * committed state until a commit says that the providers service has taken note, so any host that looks at the station
- * goes on with it, whatever has crashed.
+ * Reports to the providers service which QR collections have ended unpaid. Such an end stays in the station's committed state
+ * until a commit notes that the providers service has stored it, so any host that reads the station goes on with the report
+ * after a crash.
  *
  *   untoldEnds committed ──► providers.withdrawProviderPayment ──► end_told committed
  *                                └── no answer: pause, again
@@ -22,32 +22,32 @@ export interface WithdrawalsDeps {
   readonly mailboxes: Mailboxes;
 }
 
-/** A station of which something is to be told. */
-interface Telling {
+/** A station with ends to report. */
+interface Report {
   readonly stationId: number;
-  /** As of the newest state that was seen. */
+  /** As of the newest state that was read or committed. */
   untoldEnds: readonly number[];
   pauseMs: number;
   timer: NodeJS.Timeout | undefined;
-  /** True once nothing is left, or it is another host's. */
+  /** True once nothing is left to report, or another host reports it. */
   isOver: boolean;
 }
 
 export class Withdrawals {
   readonly #deps: WithdrawalsDeps;
-  /** One entry per station with something to tell: as bounded as the deadlines of the stations. */
-  readonly #tellings = new Map<number, Telling>();
+  /** One entry per station with ends to report: as bounded as the stations' deadlines. */
+  readonly #reports = new Map<number, Report>();
   /** Those whose turn has yet to come, in the order of arrival. */
-  readonly #waiting = new Set<Telling>();
+  readonly #waiting = new Set<Report>();
   #underWay = 0;
 
   constructor(deps: WithdrawalsDeps) {
     this.#deps = deps;
   }
 
-  /** Takes note of a state that was read or committed. */
+  /** Notes a state that was read or committed. */
   observe(stationId: number, { untoldEnds }: StationState): void {
-    const known = this.#tellings.get(stationId);
+    const known = this.#reports.get(stationId);
     if (untoldEnds.length === 0) {
       if (known !== undefined) this.#end(known);
       return;
@@ -57,64 +57,64 @@ export class Withdrawals {
       return;
     }
     const pauseMs = STATION_LIMITS.withdrawPauseMs;
-    const telling: Telling = { stationId, untoldEnds, pauseMs, timer: undefined, isOver: false };
-    this.#tellings.set(stationId, telling);
-    this.#queue(telling);
+    const report: Report = { stationId, untoldEnds, pauseMs, timer: undefined, isOver: false };
+    this.#reports.set(stationId, report);
+    this.#queue(report);
   }
 
-  /** Leaves what is to be told of a partition to its next owner. */
+  /** Leaves the reports of a partition to its next owner. */
   abandon(partition: number): void {
-    for (const telling of this.#tellings.values()) if (partitionOf(telling.stationId) === partition) this.#end(telling);
+    for (const report of this.#reports.values()) if (partitionOf(report.stationId) === partition) this.#end(report);
   }
 
-  /** Nothing is told from here on. */
+  /** Reports nothing from here on. */
   stop(): void {
-    for (const telling of this.#tellings.values()) this.#end(telling);
+    for (const report of this.#reports.values()) this.#end(report);
   }
 
-  #end(telling: Telling): void {
-    telling.isOver = true;
-    clearTimeout(telling.timer);
-    this.#waiting.delete(telling);
-    this.#tellings.delete(telling.stationId);
+  #end(report: Report): void {
+    report.isOver = true;
+    clearTimeout(report.timer);
+    this.#waiting.delete(report);
+    this.#reports.delete(report.stationId);
   }
 
-  #queue(telling: Telling): void {
-    this.#waiting.add(telling);
+  #queue(report: Report): void {
+    this.#waiting.add(report);
     this.#advance();
   }
 
   #advance(): void {
-    for (const telling of this.#waiting) {
+    for (const report of this.#waiting) {
       if (this.#underWay >= STATION_LIMITS.withdrawalsAtOnce) return;
-      this.#waiting.delete(telling);
+      this.#waiting.delete(report);
       this.#underWay += 1;
-      void this.#tell(telling).finally(() => {
+      void this.#send(report).finally(() => {
         this.#underWay -= 1;
         this.#advance();
       });
     }
   }
 
-  /** Tells one, and comes back for the next, or for the same after a pause. */
-  async #tell(telling: Telling): Promise<void> {
-    const [intentId] = telling.untoldEnds;
-    if (intentId === undefined || telling.isOver) return;
-    const isTold = await this.#attempt(telling, intentId);
-    if (telling.isOver) return;
-    if (isTold) {
-      telling.pauseMs = STATION_LIMITS.withdrawPauseMs;
-      return this.#queue(telling);
+  /** Reports one end, then the next one, or the same again after a pause. */
+  async #send(report: Report): Promise<void> {
+    const [intentId] = report.untoldEnds;
+    if (intentId === undefined || report.isOver) return;
+    const isReported = await this.#attempt(report, intentId);
+    if (report.isOver) return;
+    if (isReported) {
+      report.pauseMs = STATION_LIMITS.withdrawPauseMs;
+      return this.#queue(report);
     }
-    telling.timer = setTimeout(() => this.#queue(telling), telling.pauseMs);
-    telling.pauseMs = Math.min(telling.pauseMs * 2, STATION_LIMITS.withdrawLongestPauseMs);
+    report.timer = setTimeout(() => this.#queue(report), report.pauseMs);
+    report.pauseMs = Math.min(report.pauseMs * 2, STATION_LIMITS.withdrawLongestPauseMs);
   }
 
-  async #attempt({ stationId }: Telling, intentId: number): Promise<boolean> {
+  async #attempt({ stationId }: Report, intentId: number): Promise<boolean> {
     try {
       await call(this.#deps.nc, withdrawProviderPayment, { intentId }, STATION_LIMITS.providerAskMs);
     } catch (error) {
-      this.#deps.log.warn({ err: error, stationId, intentId }, "the end of a QR collection has yet to be told");
+      this.#deps.log.warn({ err: error, stationId, intentId }, "the end of a QR collection is not reported yet");
       return false;
     }
     const answer = await new Promise<StationAnswer>((resolve) => {

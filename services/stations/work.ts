@@ -28,13 +28,13 @@ export interface Work {
   readonly commandId: string;
   readonly actor: Actor;
   /**
-   * Or what makes it from the newest commit's state and sequence when its turn has come; undefined when nothing is to be done
-   * any more.
+   * The command, or a function that makes it from the newest commit's state and sequence when its turn has come; undefined
+   * when there is nothing left to do.
    */
   readonly command: HostCommand | ((state: StationState, sequence: number) => HostCommand | undefined);
-  /** Finds out whether an append with unknown outcome is stored; all other work has to wait for it. */
+  /** Finds the outcome of an unknown append; all other work of the station waits for it. */
   readonly isAboutUnknown?: boolean;
-  /** The request that asks for it, for the log. */
+  /** The id of the HTTP request behind it, for the log. */
   readonly requestId?: string | undefined;
   /** Called exactly once. */
   readonly answer: (answer: StationAnswer) => void;

@@ -91,7 +91,7 @@ const providerPaymentSchema = z
     config_id: idSchema,
     qr_payload: z.string().meta({
       description:
-        "What displays show; empty before it is there, once it is over, during a freeze, and as soon as the provider tells of money that differs: the same QR would be paid twice.",
+        "What displays show; empty before it is there, once it is over, during a freeze, and as soon as the provider reports a payment that differs: the same QR would be paid twice.",
     }),
     provider_reference: z.string().meta({ description: "The provider's own; empty until it is known." }),
     confirmed_at: timestampSchema.nullable().meta({ description: "When the provider confirmed the money." }),

@@ -251,7 +251,7 @@ export const intentRoutes: readonly Route[] = [
     tag,
     summary: "Read a collection with its reports",
     description:
-      "Read it about once a second while a device is at work: `processing` says that there is something to attest. An operator's attribution of money pays an order under an intent id that no station ever collected: it is `intent_unknown` here, and `GET /api/backoffice/v1/intents/{intent_id}/timeline/` tells it.",
+      "Read it about once a second while a device is at work: `processing` says that there is something to attest. An operator's attribution of money pays an order under an intent id that no station ever collected: it is `intent_unknown` here, and `GET /api/backoffice/v1/intents/{intent_id}/timeline/` shows it.",
     who,
     replies: { 200: { description: "The intent.", schema: intentSchema } },
     errors: ["not_found", "intent_unknown"],

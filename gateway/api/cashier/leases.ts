@@ -256,7 +256,7 @@ export const leaseRoutes: readonly Route[] = [
     tag,
     summary: "Give the station back",
     description:
-      "A collection under way goes on, and whoever takes the station next attests or cancels it. A free station answers alike. A repetition under the same `Idempotency-Key` releases nothing again and shows the lease as it is now.",
+      "A collection under way goes on, and the cashier who takes the station next attests or cancels it. A free station answers alike. A repetition under the same `Idempotency-Key` releases nothing again and shows the lease as it is now.",
     who,
     headers: idempotencyHeaderSchema,
     replies,

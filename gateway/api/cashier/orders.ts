@@ -271,7 +271,7 @@ export const orderRoutes: readonly Route[] = [
     operation: "getOrder",
     tag,
     summary: "Read an order",
-    description: "Of any station of the organization. `transaction` tells how it was paid.",
+    description: "Of any station of the organization. `transaction` says how it was paid.",
     who,
     replies: { 200: { description: "The order.", schema: orderSchema } },
     errors: ["not_found"],

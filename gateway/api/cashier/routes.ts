@@ -42,7 +42,7 @@ export const companionSchema = z
     readiness: z.enum(READINESS).meta({
       id: "CompanionReadiness",
       description:
-        "`not_polling`: it is heard, but has not asked for its assignment for 35 seconds outside of a collection; a collection handed to it would wait. `ready` does not look at what blocks it.",
+        "`not_polling`: it sends heartbeats, but has not asked for its assignment for 35 seconds outside of a collection; a collection handed to it would wait. `ready` says nothing about what blocks it.",
     }),
     last_polled_at: timestampSchema
       .nullable()

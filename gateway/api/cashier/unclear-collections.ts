@@ -16,7 +16,7 @@ const REASON_MEANINGS: Readonly<Record<DoubtReason, string>> = {
   late_success: "a device reported a success after its end, or while it was blocked",
   late_money: "the provider's money came after its end",
   money_differs:
-    "the provider tells of money of another amount, currency, account or reference; it pays nothing and is an issue, which the timeline names, and its QR is shown no longer. End the collection; the next one of this order asks for confirmation",
+    "the provider reports a payment of another amount, currency, account or reference; it pays nothing and is an issue, which the timeline names, and the QR is shown no longer. End the collection; the next one of this order asks for confirmation",
   handoff_presented:
     "a device fetched it and reported nothing, and it ended unpaid; a late report of a decline or of a cancellation takes this away, any other one takes its place",
 };
@@ -72,8 +72,8 @@ export function unclearCollections(
   const older = [...station.doubts, ...station.olderReasons].filter(({ intentId }) => !known.has(intentId));
   const olderIds = [...new Set(older.map(({ intentId }) => intentId))].toSorted((a, b) => b - a);
   const others = olderIds.flatMap((id) => {
-    const doubt = strongestDoubt(older.filter(({ intentId }) => intentId === id));
-    return doubt === undefined ? [] : [{ intent_id: id, order_id: doubt.orderId, reason: doubt.reason }];
+    const strongest = strongestDoubt(older.filter(({ intentId }) => intentId === id));
+    return strongest === undefined ? [] : [{ intent_id: id, order_id: strongest.orderId, reason: strongest.reason }];
   });
   return [...recent, ...others];
 }

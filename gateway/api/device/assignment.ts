@@ -227,7 +227,7 @@ export const assignmentRoutes: readonly Route[] = [
     tag: "device",
     summary: "Fetch the collection handed to this companion",
     description:
-      "Fetching a fresh assignment records the intent as presented. A HEAD request, which is answered like the GET without a body, does not, and neither does an answer 304. Poll only between collections, every two seconds with the last ETag; whoever has an assignment calls again once it has reported. A poll shows `presented`, or `processing` once a report is recorded, until a cashier attests or cancels or the deadline passes; then `assignment` is null.",
+      "Fetching a fresh assignment records the intent as presented. A HEAD request, which is answered like the GET without a body, does not, and neither does an answer 304. Poll only between collections, every two seconds with the last ETag; a companion with an assignment calls again once it has reported. A poll shows `presented`, or `processing` once a report is recorded, until a cashier attests or cancels or the deadline passes; then `assignment` is null.",
     who: device("assignment:read"),
     headers: assignmentConditionSchema,
     replies: {
