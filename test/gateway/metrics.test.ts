@@ -305,8 +305,8 @@ describe("labels", () => {
     const odd = own.flatMap(({ name, labels }) =>
       Object.entries(labels)
         .filter(([label, value]) => known[label]?.includes(value) !== true)
-        // The subjects of the services.
-        .filter(([label, value]) => label !== "operation" || !/^[a-z]+(\.[a-z-]+)+$/.test(value))
+        // The operations of the services.
+        .filter(([label, value]) => label !== "operation" || !/^[a-z]+(\.[A-Za-z-]+)+$/.test(value))
         .map(([label, value]) => `${name}{${label}="${value}"}`),
     );
     expect(odd).toEqual([]);
