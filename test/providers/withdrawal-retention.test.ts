@@ -1,4 +1,4 @@
-/** The wish not to ask a provider for an ended collection is kept as long as anybody could ask, and no longer. */
+/** The withdrawal of a collection without a payment is kept for its retention, and no longer. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -20,13 +20,13 @@ afterAll(async () => {
   await owned.drop();
 });
 
-test("wishes go when their retention is over, however many, and younger ones stay", async () => {
-  const wish = (first: number, last: number, ageDays: number) => database`
+test("withdrawals: those past their retention are deleted, however many, and younger ones stay", async () => {
+  const withdraw = (first: number, last: number, ageDays: number) => database`
     insert into provider_withdrawals (intent_id, asked_at)
     select id, now() - make_interval(days => ${ageDays}) from generate_series(${first}::bigint, ${last}::bigint) as id`;
-  await wish(1, 1, taskRetentionDays - 1);
-  await wish(2, rowsPerBatch * 2 + 2, taskRetentionDays + 1);
-  await wish(rowsPerBatch * 2 + 3, rowsPerBatch * 2 + 3, 0);
+  await withdraw(1, 1, taskRetentionDays - 1);
+  await withdraw(2, rowsPerBatch * 2 + 2, taskRetentionDays + 1);
+  await withdraw(rowsPerBatch * 2 + 3, rowsPerBatch * 2 + 3, 0);
   await removeExpired(providersRetention({ database }), createLog({ service: "test", level: "silent" }));
   const left = await database`select intent_id from provider_withdrawals order by intent_id`;
   expect(left.map((row) => row["intent_id"])).toEqual([1, rowsPerBatch * 2 + 3]);
