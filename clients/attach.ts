@@ -1,11 +1,12 @@
 /** From a stored credential or a one-time code to a working client. */
+
 import { loadCredential, saveCredential } from "./credential-file.ts";
 import { createDeviceClient, type DeviceClient, enroll } from "./device-client.ts";
 import type { DeviceSnapshot } from "./device-contract.ts";
 import { DeviceStopped, failureReason, ServiceRefusal } from "./device-error.ts";
-import type { DeviceLog } from "./device-loop.ts";
 import type { DeviceTransport } from "./device-transport.ts";
 import { clientLimits } from "./limits.ts";
+import type { DeviceLog } from "./log.ts";
 import { createBackoff, pause } from "./pace.ts";
 import { repeatUntilAnswered } from "./repeat.ts";
 import type { DeviceSettings } from "./settings.ts";

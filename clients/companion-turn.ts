@@ -1,10 +1,11 @@
 /** The work of a virtual smart POS companion: fetch, let the make-believe guest pay, report; or what its name or the amount forces. */
+
 import type { CheckIn } from "./check-in.ts";
 import type { DeviceClient } from "./device-client.ts";
 import type { Assignment, DeviceSnapshot } from "./device-contract.ts";
 import { ServiceRefusal } from "./device-error.ts";
-import type { DeviceLog } from "./device-loop.ts";
 import { clientLimits } from "./limits.ts";
+import type { DeviceLog } from "./log.ts";
 import { type Behaviour, behaviourOf, namedBehaviour, reportOf } from "./magic-behaviours.ts";
 import { pause } from "./pace.ts";
 

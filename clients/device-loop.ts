@@ -2,17 +2,14 @@
  * The life of an attached device: heartbeats at their interval, beside them one turn of its work after another, and a calm
  * answer to every failure. The pace of the transport is the request budget of both.
  */
+
 import { needsCode } from "./attach.ts";
 import type { CheckIn } from "./check-in.ts";
 import { failureReason, isRetryable, ServiceRefusal } from "./device-error.ts";
 import { clientLimits } from "./limits.ts";
+import type { DeviceLog } from "./log.ts";
 import { createBackoff, pause } from "./pace.ts";
 import { waitMs } from "./repeat.ts";
-
-export interface DeviceLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
 
 export interface DeviceLoopDeps {
   readonly checkIn: CheckIn;

@@ -1,8 +1,9 @@
 /** The work of a virtual customer display: show what the service says, verbatim. */
+
 import type { DeviceClient } from "./device-client.ts";
 import type { DisplayState } from "./device-contract.ts";
-import type { DeviceLog } from "./device-loop.ts";
 import { clientLimits } from "./limits.ts";
+import type { DeviceLog } from "./log.ts";
 
 export function createDisplayTurn(deps: {
   readonly client: DeviceClient;

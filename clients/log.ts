@@ -5,6 +5,11 @@
 import { type Logger, pino, stdTimeFunctions } from "pino";
 import { clientLimits } from "./limits.ts";
 
+export interface DeviceLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
 /** Fields that are never written; `code` is an enrollment code. */
 const SECRET_FIELDS = ["credential", "code", "authorization"];
 

@@ -1,12 +1,13 @@
 /** Runs one virtual device as a process: settings, log, orderly end, and one sentence when it cannot go on. */
+
 import { type AttachDeps, attach } from "./attach.ts";
 import { type CheckIn, createCheckIn } from "./check-in.ts";
 import type { DeviceClient } from "./device-client.ts";
 import { DeviceStopped } from "./device-error.ts";
-import { type DeviceLog, runDeviceLoop } from "./device-loop.ts";
+import { runDeviceLoop } from "./device-loop.ts";
 import { createTransport } from "./device-transport.ts";
 import { clientLimits } from "./limits.ts";
-import { createDeviceLog } from "./log.ts";
+import { createDeviceLog, type DeviceLog } from "./log.ts";
 import { createPace } from "./pace.ts";
 import { readSettings } from "./settings.ts";
 import { trustCertificate } from "./trusted-certificate.ts";

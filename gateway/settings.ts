@@ -9,7 +9,7 @@ import {
   wholeNumber,
 } from "../services/runtime/settings.ts";
 import type { ProcessDescription } from "../services/runtime/settings-help.ts";
-import { checkTlsFiles } from "./http/tls-files.ts";
+import { checkTlsFiles } from "./tls-files.ts";
 
 /** 24 random bytes as base64 are 32 characters, which nobody guesses; what is longer than the most is no key. */
 const PLATFORM_KEY_CHARACTERS = { min: 32, max: 256 } as const;

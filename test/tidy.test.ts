@@ -8,6 +8,7 @@ import { describe, expect, it } from "vitest";
 import { settingsDocuments } from "../deploy/settings-documents.ts";
 import { citedPathsExist, citedSectionsExist, type Library } from "./tidy/citations.ts";
 import { BANS, banned, filesAreSmall, namesSayWhat } from "./tidy/code-rules.ts";
+import { importCycles } from "./tidy/import-cycles.ts";
 import { importsGoOneWay, machinesImportNothing, packagesStayAtHome } from "./tidy/layering.ts";
 import { dependenciesArePinnedAndExplained } from "./tidy/package-rules.ts";
 import { settingsAreExplained, settingsIn } from "./tidy/settings-rules.ts";
@@ -380,6 +381,38 @@ function linksOf({ path, text }: SourceFile): { readonly from: string; readonly 
     target: posix.normalize(posix.join(posix.dirname(path), link)).replace(/\/$/, ""),
   }));
 }
+
+describe("import cycles", () => {
+  const file = (path: string, ...imported: readonly string[]): SourceFile => ({
+    path,
+    text: imported.map((name) => `import type { x } from "${name}";`).join("\n"),
+  });
+
+  it.each([
+    ["of two files", [file("gateway/a.ts", "./b.ts"), file("gateway/b.ts", "./a.ts")]],
+    [
+      "of three files in two folders",
+      [
+        file("services/a/a.ts", "../bus/b.ts"),
+        file("services/bus/b.ts", "./c.ts"),
+        file("services/bus/c.ts", "../a/a.ts"),
+      ],
+    ],
+  ])("are refused, in one sentence: %s", (_name, examples) => {
+    const [first] = examples;
+    expect(importCycles(examples)).toEqual([expect.stringMatching(new RegExp(`^${first?.path} imports .+\\.$`))]);
+  });
+
+  it("do not include two ways to one file, packages and tests", () => {
+    const diamond = [file("a/a.ts", "./b.ts", "./c.ts"), file("a/b.ts", "./d.ts"), file("a/c.ts", "./d.ts", "zod")];
+    const tests = [file("test/a.ts", "./b.ts"), file("test/b.ts", "./a.ts")];
+    expect(importCycles([...diamond, file("a/d.ts"), ...tests])).toEqual([]);
+  });
+
+  it("are in no tracked file", () => {
+    expect(importCycles(files)).toEqual([]);
+  });
+});
 
 describe("dependencies", () => {
   const TABLE = "| package | why |\n|---|---|\n| `a`, `@s/b` | because |\n";

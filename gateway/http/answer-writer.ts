@@ -15,7 +15,7 @@
  * waiting for answers one is handled in a turn, and the connection ends.
  */
 import type { HttpResponse } from "uWebSockets.js";
-import { CONNECTION_LIMITS } from "./limits.ts";
+import { CONNECTION_LIMITS } from "../limits.ts";
 import { type Answer, statusLine } from "./response.ts";
 
 export interface WriteOptions {

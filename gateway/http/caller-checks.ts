@@ -26,8 +26,8 @@ import {
 import type { ViewCache } from "../read-model/view-cache.ts";
 import { tokenFromCookie } from "./cookies.ts";
 import type { ErrorCode } from "./errors.ts";
-import type { RequestFacts } from "./facts.ts";
 import { type DeviceCaller, type GatewayBus, Refusal } from "./handler-context.ts";
+import type { RequestFacts } from "./request-head.ts";
 import { type Blocked, DEVICE_SCOPES, type DeviceScope } from "./route.ts";
 
 export interface SessionCheckDeps {

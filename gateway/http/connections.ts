@@ -13,9 +13,9 @@
 import type { HttpResponse } from "uWebSockets.js";
 import { addressBlock } from "../../services/bus/address-block.ts";
 import type { Log } from "../../services/runtime/log.ts";
+import { CONNECTION_LIMITS } from "../limits.ts";
 import { addressText } from "./client-address.ts";
 import { AddressCounts } from "./connection-counts.ts";
-import { CONNECTION_LIMITS } from "./limits.ts";
 
 /** Where the connections of trusted proxies are counted, which is no address. */
 const PROXIES = "trusted proxies";

@@ -8,9 +8,8 @@ import { LIMITS } from "../limits.ts";
 import type { AnswerWriter } from "./answer-writer.ts";
 import type { Connections } from "./connections.ts";
 import { ERRORS, type ErrorCode } from "./errors.ts";
-import type { RequestFacts } from "./facts.ts";
-import { mayHideBody } from "./framing.ts";
 import { RequestSlots, type Slot, UnreadBodies } from "./request-bounds.ts";
+import { mayHideBody, type RequestFacts } from "./request-head.ts";
 import { type Answer, errorAnswer } from "./response.ts";
 import type { Route } from "./route.ts";
 

@@ -19,10 +19,10 @@ import {
 } from "./caller-checks.ts";
 import { notEffective } from "./effect.ts";
 import type { Exchange } from "./exchange.ts";
-import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./facts.ts";
 import { type DeviceCaller, type Effect, type HandlerDeps, Refusal, type Reply } from "./handler-context.ts";
 import { parseBody, parseQuery, requireStorableText, validate } from "./parse-request.ts";
 import { announcesTooMuch, ClientGoneError, mostBytesOf, readBody } from "./read-body.ts";
+import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./request-head.ts";
 import { type Answer, errorAnswer, refusalOf, SECURITY_HEADERS } from "./response.ts";
 import { type ErasedHandler, isPathId, pathParameters, type Route } from "./route.ts";
 
@@ -191,7 +191,7 @@ function idOf(route: Route, facts: RequestFacts, name: string): number {
 
 function headerOf(facts: RequestFacts, name: string): string {
   if (!COPIED_HEADERS.includes(name as CopiedHeader))
-    throw new Error(`The header ${name} is not copied; see facts.ts.`);
+    throw new Error(`The header ${name} is not copied; see request-head.ts.`);
   return facts.headers[name] ?? "";
 }
 

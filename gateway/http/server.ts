@@ -12,24 +12,29 @@ import {
 } from "uWebSockets.js";
 import { addressBlock } from "../../services/bus/address-block.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
-import { LIMITS } from "../limits.ts";
+import { CONNECTION_LIMITS, LIMITS } from "../limits.ts";
 import { type LiveUpgradeDeps, liveBehavior } from "../live/live-upgrade.ts";
 import { ANSWERED, Poll, type PollDeps } from "../read-model/polls.ts";
+import { refusedTlsFiles, type TlsFiles } from "../tls-files.ts";
 import { AnswerWriter, UnsentAnswers } from "./answer-writer.ts";
 import { addressText, type ClientAddress } from "./client-address.ts";
 import { connectionsByAddress } from "./connection-counts.ts";
 import { Connections, type ConnectionsDeps } from "./connections.ts";
 import type { ErrorCode } from "./errors.ts";
 import { Exchange, Exchanges, NO_OPERATION, type RequestMetrics } from "./exchange.ts";
-import { copyRequest, requestIdFrom } from "./facts.ts";
-import { type HeadFault, isStrictTarget, mayHideBody, RequestHead } from "./framing.ts";
 import type { RefusalFacts } from "./handler-context.ts";
-import { CONNECTION_LIMITS } from "./limits.ts";
 import { type PipelineDeps, runExchange } from "./pipeline.ts";
 import { RequestSlots, UnreadBodies, unreadBodyBounds } from "./request-bounds.ts";
+import {
+  copyRequest,
+  type HeadFault,
+  isStrictTarget,
+  mayHideBody,
+  RequestHead,
+  requestIdFrom,
+} from "./request-head.ts";
 import { errorAnswer, SECURITY_HEADERS } from "./response.ts";
 import { type Method, MissingSlashes, pathParameters, type Route } from "./route.ts";
-import { refusedTlsFiles, type TlsFiles } from "./tls-files.ts";
 
 const FAULT_DETAIL =
   "The head has more than one reading: send one valid Host, one Content-Length at most, one Authorization, and a target of visible ASCII.";

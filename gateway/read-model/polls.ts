@@ -7,12 +7,11 @@
 import type { HttpResponse } from "uWebSockets.js";
 import type { AnswerWriter } from "../http/answer-writer.ts";
 import type { ErrorCode } from "../http/errors.ts";
-import { isValidRequestId, requestIdFrom } from "../http/facts.ts";
-import type { RequestHead } from "../http/framing.ts";
 import type { RefusalFacts } from "../http/handler-context.ts";
-import { CONNECTION_LIMITS } from "../http/limits.ts";
+import { isValidRequestId, type RequestHead, requestIdFrom } from "../http/request-head.ts";
 import { type Answer, errorAnswer, type Headers } from "../http/response.ts";
 import type { PollRoute } from "../http/route.ts";
+import { CONNECTION_LIMITS } from "../limits.ts";
 import { scopeBit } from "./credential-replica.ts";
 import { type DeviceGate, SHUT, SHUT_CODES } from "./device-gate.ts";
 import { matchesEtag } from "./etag.ts";

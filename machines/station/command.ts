@@ -1,6 +1,8 @@
 /** What a station can be asked. Ids, clock and order truth are inputs: the machine takes nothing from outside. */
+
 import type { EarlierSale, FailureReason, RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
 import type { BlockedReason } from "../standing.ts";
+import type { SettlementRefusal } from "./reply.ts";
 import type { DeviceDescription, OrderSnapshot, ProviderChoice, StationDescription } from "./state.ts";
 
 /** How long a lease is asked for, and the session that asks: the lease ends with it. */
@@ -117,14 +119,3 @@ export type StationCommand =
   | { readonly type: "rule_out"; readonly commandId: string };
 
 export type StationCommandType = StationCommand["type"];
-
-/** Why the payment seam refuses to settle: order truth no longer is what the guest was shown, or the money is spent. */
-export const SETTLEMENT_REFUSALS = [
-  "order_changed",
-  "order_already_paid",
-  "order_voided",
-  "order_unknown",
-  "money_already_used",
-  "reference_already_used",
-] as const;
-export type SettlementRefusal = (typeof SETTLEMENT_REFUSALS)[number];

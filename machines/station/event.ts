@@ -1,4 +1,5 @@
 /** What happened: the words of the audit trail and of the payment timeline. Facts only; sentences are made by readers. */
+
 import type { AmountMinor } from "../currency.ts";
 import type {
   EarlierSale,
@@ -9,7 +10,7 @@ import type {
   Route,
 } from "../payment-intent.ts";
 import type { BlockedReason, DeviceStatus, StationStatus } from "../standing.ts";
-import type { SettlementRefusal } from "./command.ts";
+import type { SettlementRefusal } from "./reply.ts";
 
 export type StationEvent =
   | { readonly type: "station_changed"; readonly status: StationStatus; readonly revision: number }

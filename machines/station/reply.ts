@@ -1,17 +1,18 @@
-/** What a station answers. A stored reply is compact; `renderReply` adds the intent it speaks of. */
+/** What a station answers. A stored reply is compact; `render-reply.ts` adds the intent it speaks of. */
 import type { LeaseHolder, LostLease } from "../lease.ts";
-import type {
-  DoubtReason,
-  EarlierSale,
-  IntentState,
-  IntentStatus,
-  PaymentIntent,
-  ProviderPayment,
-  Report,
-} from "../payment-intent.ts";
+import type { DoubtReason, EarlierSale, IntentState, IntentStatus, Report } from "../payment-intent.ts";
 import { BLOCKED_REASONS } from "../standing.ts";
-import { SETTLEMENT_REFUSALS } from "./command.ts";
-import { findIntent, type StationState } from "./state.ts";
+
+/** Why the payment seam refuses to settle: order truth no longer is what the guest was shown, or the money is spent. */
+export const SETTLEMENT_REFUSALS = [
+  "order_changed",
+  "order_already_paid",
+  "order_voided",
+  "order_unknown",
+  "money_already_used",
+  "reference_already_used",
+] as const;
+export type SettlementRefusal = (typeof SETTLEMENT_REFUSALS)[number];
 
 /** Every code with which a station refuses. The gateway maps each to a status and a sentence, exhaustively. */
 export const REFUSAL_CODES = [
@@ -76,53 +77,3 @@ export type StationReply =
   | { readonly ok: true; readonly type: "intent"; readonly intentId: number; readonly status: IntentState }
   | { readonly ok: true; readonly type: "report"; readonly intentId: number; readonly report: Report }
   | Refusal;
-
-/** A reply with the intent that it speaks of, as it was when the reply was given. */
-export interface RenderedReply {
-  readonly reply: StationReply;
-  readonly intent: PaymentIntent | null;
-}
-
-/**
- * The full answer to a command, the first time and on each repetition (I6). Returns undefined when the intent has left
- * the state and is not the one that was `recalled`.
- */
-export function renderReply(
-  state: StationState,
-  reply: StationReply,
-  recalled?: PaymentIntent,
-): RenderedReply | undefined {
-  if (!reply.ok || (reply.type !== "intent" && reply.type !== "report")) return { reply, intent: null };
-  const { intentId } = reply;
-  const intent = findIntent(state, intentId) ?? (recalled?.intentId === intentId ? recalled : undefined);
-  if (intent === undefined) return undefined;
-  const status = reply.type === "report" ? "processing" : reply.status;
-  if (status === intent.status) return { reply, intent };
-  return { reply, intent: intentAsOf(intent, status) };
-}
-
-/** An intent as it was when it was in an earlier state: what came later is taken off again. */
-function intentAsOf(intent: PaymentIntent, status: IntentState): PaymentIntent {
-  const fresh = status === "created" || status === "presented";
-  return {
-    ...intent,
-    status,
-    presentedAtMs: status === "created" ? null : intent.presentedAtMs,
-    reports: fresh ? [] : intent.reports,
-    reportCount: fresh ? 0 : intent.reportCount,
-    formerReports: fresh ? [] : intent.formerReports,
-    attestation: null,
-    moneyMayHaveMoved: fresh ? "" : intent.moneyMayHaveMoved,
-    reasonSinceEnd: "",
-    provider: intent.provider === null ? null : providerAsOf(intent.provider, status),
-    endedAtMs: null,
-    endReason: "",
-    cancelKey: "",
-  };
-}
-
-function providerAsOf(provider: ProviderPayment, status: IntentState): ProviderPayment {
-  if (status === "created")
-    return { configId: provider.configId, qrPayload: "", providerReference: "", confirmedAtMs: null };
-  return status === "presented" ? { ...provider, confirmedAtMs: null } : provider;
-}

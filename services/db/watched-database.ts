@@ -3,7 +3,10 @@
  * that stands still, or a connection that went away without a word, would leave its caller waiting for good. So each
  * call has a deadline here too, and a pool that let one pass is replaced: what still waits in it is refused.
  */
-import type { Database } from "./pool.ts";
+import type postgres from "postgres";
+
+/** As in `pool.ts`, which imports this file. */
+type Database = postgres.Sql<{ int8: number }>;
 
 /** A call was not answered in time. Whether its statement, or its commit, took effect is not known. */
 export class DatabaseDeadlineError extends Error {

@@ -5,8 +5,9 @@
  *
  * Calls issues.ts and sql; called by service.ts only.
  */
+
 import { randomUUID } from "node:crypto";
-import type { SettlementRefusal } from "../../machines/station/command.ts";
+import type { SettlementRefusal } from "../../machines/station/reply.ts";
 import type { OrderSnapshot } from "../../machines/station/state.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import { moneyKey, prepareIntent, settleIntent } from "../bus/messages/intents.ts";

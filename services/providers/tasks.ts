@@ -6,11 +6,11 @@
  * Calls asserted-payments.ts, issue-recording.ts and payments.ts; called by the task runner only, which service.ts joins with
  * `runTask`.
  */
+
 import { z } from "zod";
 import { PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
-import { SETTLEMENT_REFUSALS } from "../../machines/station/command.ts";
 import { confirmationId } from "../../machines/station/deadlines.ts";
-import type { Refusal } from "../../machines/station/reply.ts";
+import { type Refusal, SETTLEMENT_REFUSALS } from "../../machines/station/reply.ts";
 import { moneyName } from "../bus/messages/intents.ts";
 import { ISSUE_KINDS, type IssueEvidence } from "../bus/messages/issues.ts";
 import type { RequestedCommand, StationResponse } from "../bus/messages/station-commands.ts";

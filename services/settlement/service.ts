@@ -1,5 +1,5 @@
 /** The settlement service: orders, intents, and the payment seam through which all payments are recorded (I2). */
-import { SETTLEMENT_REFUSALS } from "../../machines/station/command.ts";
+import { SETTLEMENT_REFUSALS } from "../../machines/station/reply.ts";
 import { announceOrders } from "../bus/messages/announce.ts";
 import { settlementHealth } from "../bus/messages/health.ts";
 import { findEndedIntent, prepareIntent, settleIntent } from "../bus/messages/intents.ts";

@@ -6,13 +6,15 @@
  * holds for the newest state only waits until the log confirms that this state is the newest (M59). After an append with an
  * unknown outcome the runner reads the log back; where that fails too, `unknown-appends.ts` finds the outcome out.
  */
+
 import type { NatsConnection } from "nats";
 import type { MachineSettings } from "../../machines/settings.ts";
 import { BLOCKED_REASONS } from "../../machines/standing.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
 import { needsNewestState } from "../../machines/station/finality.ts";
+import { type RenderedReply, renderReply } from "../../machines/station/render-reply.ts";
 import { keptReply } from "../../machines/station/repetition.ts";
-import { type RenderedReply, renderReply, type StationReply } from "../../machines/station/reply.ts";
+import { type StationReply } from "../../machines/station/reply.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
 import type { BusClock } from "../bus/bus-clock.ts";

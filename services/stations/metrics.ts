@@ -1,7 +1,8 @@
 /** What a station host counts and shows as metrics. */
+
 import type { Registry } from "prom-client";
-import { SETTLEMENT_REFUSALS, type StationCommandType } from "../../machines/station/command.ts";
-import { REFUSAL_CODES } from "../../machines/station/reply.ts";
+import { type StationCommandType } from "../../machines/station/command.ts";
+import { REFUSAL_CODES, SETTLEMENT_REFUSALS } from "../../machines/station/reply.ts";
 import type { StationFailure } from "../bus/messages/station-commands.ts";
 import {
   addCount,

@@ -1,8 +1,8 @@
 /** How the gateway finds out who a robotics consumer is: what it asks on the bus, and what it refuses without asking. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ConsumerCheck } from "../../gateway/http/caller-checks.ts";
-import type { RequestFacts } from "../../gateway/http/facts.ts";
 import { Refusal } from "../../gateway/http/handler-context.ts";
+import type { RequestFacts } from "../../gateway/http/request-head.ts";
 import { CONSUMER_RATE, CredentialThrottle, UNKNOWN_CONSUMER_RATE } from "../../gateway/read-model/throttles.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { authenticateConsumer, type ConsumerCaller } from "../../services/bus/messages/robotics.ts";

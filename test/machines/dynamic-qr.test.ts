@@ -1,10 +1,11 @@
 /** A collection by a provider's QR, told in sentences: the way to paid, what goes wrong on it, and money in doubt. */
+
 import { describe, expect, it } from "vitest";
 import { PROVIDER_DECLINES, PROVIDER_END_REASONS } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import { confirmationId } from "../../machines/station/deadlines.ts";
-import { renderReply } from "../../machines/station/reply.ts";
+import { renderReply } from "../../machines/station/render-reply.ts";
 import { routeOffer } from "../../machines/views/routes.ts";
 import { aQrCounter, aServedCounter, CASEY, PROVIDER, QR, type Scenario } from "./scenario.ts";
 

@@ -1,8 +1,9 @@
 /** Messages that meet, overtake or repeat one another. Each test tells one race in one line. */
+
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
-import { renderReply } from "../../machines/station/reply.ts";
+import { renderReply } from "../../machines/station/render-reply.ts";
 import {
   aCounter,
   aServedCounter,

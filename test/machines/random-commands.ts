@@ -1,11 +1,13 @@
 /** Random lives of a station: a small world, so that commands meet each other often. */
+
 import * as fc from "fast-check";
 import type { Actor } from "../../machines/actor.ts";
 import { PROVIDER_END_REASONS, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { DEVICE_STATUSES, type KillSwitches, NO_KILL_SWITCHES, STATION_STATUSES } from "../../machines/standing.ts";
-import { SETTLEMENT_REFUSALS, type StationCommand } from "../../machines/station/command.ts";
+import { type StationCommand } from "../../machines/station/command.ts";
 import type { RecordedConfirmation, StepInput } from "../../machines/station/outcome.ts";
+import { SETTLEMENT_REFUSALS } from "../../machines/station/reply.ts";
 import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES, type StationState } from "../../machines/station/state.ts";
 import {
   CASEY,

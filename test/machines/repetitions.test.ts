@@ -1,8 +1,9 @@
 /** The same command again when its reply has left the state: the intent itself has the answer (I6). */
+
 import { describe, expect, it } from "vitest";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import { renderReply } from "../../machines/station/reply.ts";
+import { renderReply } from "../../machines/station/render-reply.ts";
 import { aServedCounter, CASEY, COMPANION, ORDER, type Scenario } from "./scenario.ts";
 
 /** Pushes every reply out of the state. */

@@ -6,6 +6,7 @@
  * Each sentence is one command to the real machine; inputs and states are frozen and every step is checked against the
  * invariants that hold of all steps.
  */
+
 import type { Actor } from "../../machines/actor.ts";
 import type {
   EarlierSale,
@@ -16,10 +17,10 @@ import type {
 } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { type BlockedReason, type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";
-import type { LeaseTerms, SettlementRefusal, StationCommand } from "../../machines/station/command.ts";
+import type { LeaseTerms, StationCommand } from "../../machines/station/command.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
 import type { RecordedConfirmation, StepInput } from "../../machines/station/outcome.ts";
-import type { StationReply } from "../../machines/station/reply.ts";
+import type { SettlementRefusal, StationReply } from "../../machines/station/reply.ts";
 import {
   type DeviceDescription,
   findDevice,

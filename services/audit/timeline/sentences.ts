@@ -1,9 +1,10 @@
 /** One plain sentence for each step of a payment, and whether money moved by it. Pure. */
+
 import { type EarlierSale, type EndReason, isEnded, type ReportedOutcome } from "../../../machines/payment-intent.ts";
 import type { BlockedReason } from "../../../machines/standing.ts";
-import type { SettlementRefusal } from "../../../machines/station/command.ts";
 import { doubtAtEnd } from "../../../machines/station/doubts.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
+import type { SettlementRefusal } from "../../../machines/station/reply.ts";
 import type { AuditEvent } from "../../bus/messages/audit.ts";
 import type { ReferencesSaid } from "../sql/read-closed-issues.ts";
 import {

@@ -1,8 +1,9 @@
 /** Intents and the payment seam, as the settlement service keeps them. Amounts are minor units as strings of digits. */
+
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { INTENT_STATES, ROUTES } from "../../../machines/payment-intent.ts";
-import { SETTLEMENT_REFUSALS } from "../../../machines/station/command.ts";
+import { SETTLEMENT_REFUSALS } from "../../../machines/station/reply.ts";
 import { ORDER_STATUSES } from "../../../machines/station/state.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";

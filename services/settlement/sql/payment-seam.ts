@@ -1,6 +1,7 @@
 /** The payment seam in PostgreSQL: the SQL function `settle_intent` alone writes transactions. */
+
 import type { EarlierSale } from "../../../machines/payment-intent.ts";
-import type { SettlementRefusal } from "../../../machines/station/command.ts";
+import type { SettlementRefusal } from "../../../machines/station/reply.ts";
 import type * as intents from "../../bus/messages/intents.ts";
 import type { RequestOf } from "../../bus/operation.ts";
 import type { Database } from "../../db/pool.ts";

@@ -2,9 +2,9 @@
 import { App, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { AnswerWriter, UnsentAnswers } from "../../../gateway/http/answer-writer.ts";
-import { RequestHead } from "../../../gateway/http/framing.ts";
-import { CONNECTION_LIMITS } from "../../../gateway/http/limits.ts";
+import { RequestHead } from "../../../gateway/http/request-head.ts";
 import type { PollRoute } from "../../../gateway/http/route.ts";
+import { CONNECTION_LIMITS } from "../../../gateway/limits.ts";
 import { Poll, PollCounts, type PollDeps } from "../../../gateway/read-model/polls.ts";
 import type { Rendered } from "../../../gateway/read-model/rendered.ts";
 import { routes } from "../../../gateway/routes.ts";

@@ -1,8 +1,8 @@
 /** The files of TLS, checked before the server opens them: its library only says that it could not. */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { faultOf, reasonOf } from "../../services/runtime/fault.ts";
-import { UserError } from "../../services/runtime/user-error.ts";
+import { faultOf, reasonOf } from "../services/runtime/fault.ts";
+import { UserError } from "../services/runtime/user-error.ts";
 
 export interface TlsFiles {
   readonly keyFile: string;
