@@ -1,6 +1,7 @@
 /** The webhook delivery: every state, every event, every next attempt, and every life that they make. */
 import * as fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
+import { take } from "../../machines/pure-transition.ts";
 import {
   DELIVERY_STATES,
   type DeliveryAttempt,
@@ -157,6 +158,17 @@ describe("each event with its facts", () => {
       });
     }
   }
+});
+
+describe("the next delivery", () => {
+  it.each(DELIVERY_STATES)("of one that is %s: is the machine's for every event", (state) => {
+    for (const deliveredAtMs of [null, NOW - 1]) {
+      for (const event of Object.values(EVENTS)) {
+        const from = stepIn(state, { deliveredAtMs, lapsesAtMs: NOW });
+        expect(nextDelivery(from, event)).toEqual(take(webhookDeliveryMachine, from, event));
+      }
+    }
+  });
 });
 
 type EventType = DeliveryEvent["type"];
