@@ -41,8 +41,9 @@ export async function removeExpired<TName extends string>(
 }
 
 async function removeAll(remove: Removal, rowsPerBatch: number, signal: AbortSignal | undefined): Promise<number> {
+  const isStopped = (): boolean => signal?.aborted === true;
   let total = 0;
-  while (signal?.aborted !== true) {
+  while (!isStopped()) {
     const removed = await remove(rowsPerBatch);
     total += removed;
     if (removed < rowsPerBatch) break;

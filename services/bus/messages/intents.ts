@@ -101,7 +101,7 @@ export const settleIntent = defineOperation(
       confirmsReferenceAlreadyUsed: z.boolean().optional(),
     })
     // Money without a name could pay twice, and nothing would tell.
-    .refine(({ route, moneyKey }) => route !== "dynamic_qr" || moneyKey !== undefined, {
+    .refine((request) => request.route !== "dynamic_qr" || request.moneyKey !== undefined, {
       path: ["moneyKey"],
       message: "A provider's money has a name.",
     }),
