@@ -18,7 +18,7 @@
  *   └─────────┘ ─CONFIRM──► └───────────┘         │ processing │   ATTEST    └──────────┘
  *        └────────FAIL───────────┴─► (cancelled)  └────────────┘ ◄──REFUSED───────┘
  *
- * `processing` there means that the provider's money is there and the seam refused: the cashier mends the order and
+ * `processing` there means that the provider's money is there and the seam refused: the cashier corrects the order and
  * attests, or ends the intent and the money stays a named issue.
  *
  * OVERTAKEN ends what is `created` or `presented` when its order was paid by another way or voided, and a QR also when the
@@ -34,7 +34,6 @@ import { assign, setup } from "xstate";
 import { digestOf } from "./digest.ts";
 import {
   type Attestation,
-  type DoubtReason,
   type FailureReason,
   type IntentRecord,
   isAttestedDirectly,
@@ -43,6 +42,7 @@ import {
   type RecordedAttestation,
   type Report,
   type ReportedOutcome,
+  type UnclearReason,
 } from "./payment-intent.ts";
 import { textOfReport, withinText } from "./report-text.ts";
 import { STATE_LIMITS } from "./settings.ts";
@@ -75,7 +75,7 @@ export type IntentEvent =
     }
   | { readonly type: "FAIL"; readonly atMs: number; readonly reason: FailureReason }
   | { readonly type: "OVERTAKEN"; readonly atMs: number; readonly reason: OrderObstacle }
-  | { readonly type: "MARK"; readonly reason: DoubtReason }
+  | { readonly type: "MARK"; readonly reason: UnclearReason }
   | { readonly type: "CLEAR" };
 
 /**
@@ -108,20 +108,20 @@ function withReports(
  * What a report means for money. A decline takes no earlier report back, because the slip may have been printed before
  * it; but a hand-off with a report is not silent any more.
  */
-export function doubtOfOutcome(outcome: ReportedOutcome): DoubtReason | undefined {
+export function reasonOfOutcome(outcome: ReportedOutcome): UnclearReason | undefined {
   if (outcome === "reported_success") return "success_reported";
   return outcome === "reported_unknown" ? "outcome_unknown" : undefined;
 }
 
 /** An unknown outcome replaces no other reason, and a late one no report of a payment; everything else is newer. */
-function markedBy(marked: IntentRecord["moneyMayHaveMoved"], reason: DoubtReason | undefined): typeof marked {
+function markedBy(marked: IntentRecord["moneyMayHaveMoved"], reason: UnclearReason | undefined): typeof marked {
   if (reason === undefined || (reason === "outcome_unknown" && marked !== "")) return marked;
   if (reason === "late_evidence" && (marked === "success_reported" || marked === "late_success")) return marked;
   return reason;
 }
 
 /** What was handed to a guest or a companion may have been paid by the time its order was paid, voided or changed. */
-function markedByOvertaking({ moneyMayHaveMoved, presentedAtMs, route }: IntentRecord): DoubtReason | "" {
+function markedByOvertaking({ moneyMayHaveMoved, presentedAtMs, route }: IntentRecord): UnclearReason | "" {
   if (moneyMayHaveMoved !== "" || presentedAtMs === null) return moneyMayHaveMoved;
   return route === "dynamic_qr" ? "qr_presented" : "handoff_presented";
 }
@@ -160,7 +160,7 @@ export const paymentIntentMachine = setup({
       (event.type === "SETTLED" && event.attestation !== undefined),
     // A cashier attests evidence; on a QR that is the provider's money, which the seam has refused once.
     hasEvidence: ({ context }) => context.route !== "dynamic_qr" || isConfirmed(context),
-    // A QR's amount is fixed in it; a guest who stands at a reader is not sent away, and the seam decides there.
+    // A QR's amount is fixed in it; a guest at a card reader is not sent away, and the payment seam decides there.
     isOvertaken: ({ context, event }) =>
       event.type === "OVERTAKEN" && (event.reason !== "order_changed" || context.route === "dynamic_qr"),
     wasPresented: ({ context }) => context.presentedAtMs !== null,
@@ -177,7 +177,7 @@ export const paymentIntentMachine = setup({
         ...context,
         ...withReports(context, all, keepReports(all)),
         reportCount: context.reportCount + 1,
-        moneyMayHaveMoved: markedBy(context.moneyMayHaveMoved, doubtOfOutcome(event.report.outcome)),
+        moneyMayHaveMoved: markedBy(context.moneyMayHaveMoved, reasonOfOutcome(event.report.outcome)),
       };
     }),
     recordAttestation: assign(({ context, event }) =>
@@ -238,7 +238,7 @@ export const paymentIntentMachine = setup({
             cancelKey: event.type === "CANCEL" ? event.key : "",
             moneyMayHaveMoved: event.type === "OVERTAKEN" ? markedByOvertaking(context) : context.moneyMayHaveMoved,
             ...withReports(context, context.reports, context.reports.slice(-STATE_LIMITS.endedReports)),
-            // Nobody scans it any more, and ended intents are most of a commit.
+            // No guest scans it any more, and ended intents are most of a commit.
             provider: context.provider === null ? null : { ...context.provider, qrPayload: "" },
           }
         : context,

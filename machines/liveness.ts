@@ -7,15 +7,15 @@
  *   └─────────┘ ◄───── └────────┘
  *              SILENT
  *
- * A device starts offline: it is live only once it has been heard (contract, "Device liveness"). SEEN must be newer than
+ * A device starts offline: it is live only after its first heartbeat (contract, "Device liveness"). SEEN must be newer than
  * what is committed and SILENT must not be older, so that a message that was overtaken on its way changes nothing.
  */
 import { assign, setup } from "xstate";
 
 export interface LivenessRecord {
-  /** When the device was last heard, as of this commit; null when never. Newer heartbeats are in the LIVENESS stream. */
+  /** When the last heartbeat came, as of this commit; null when never. Newer heartbeats are in the LIVENESS stream. */
   readonly lastSeenAtMs: number | null;
-  /** Since when the device is in this state; null when it has never been heard. */
+  /** Since when the device is in this state; null when no heartbeat ever came. */
   readonly sinceMs: number | null;
 }
 

@@ -58,7 +58,7 @@ export const PROVIDER_FAILURES = [
   "provider_frozen",
   "provider_not_configured",
 ] as const;
-/** How a provider says that a payment ended and no money moved or will. */
+/** How a provider reports that a payment ended and no money moved or will. */
 export const PROVIDER_DECLINES = ["payment_declined", "buyer_cancelled", "provider_expired"] as const;
 /** Why an intent on the route `dynamic_qr` was ended by its provider's side. */
 export const PROVIDER_END_REASONS = [...PROVIDER_FAILURES, ...PROVIDER_DECLINES] as const;
@@ -81,7 +81,7 @@ export const END_REASONS = [...PROVIDER_END_REASONS, ...ORDER_OBSTACLES, ...STAN
 export type EndReason = (typeof END_REASONS)[number];
 
 /** Why money may have moved without being settled. */
-export const DOUBT_REASONS = [
+export const UNCLEAR_REASONS = [
   "outcome_unknown",
   "success_reported",
   "qr_presented",
@@ -92,7 +92,7 @@ export const DOUBT_REASONS = [
   "handoff_presented",
   "late_success",
 ] as const;
-export type DoubtReason = (typeof DOUBT_REASONS)[number];
+export type UnclearReason = (typeof UNCLEAR_REASONS)[number];
 
 /** The provider's side of an intent on the route `dynamic_qr`. */
 export interface ProviderPayment {
@@ -116,7 +116,7 @@ export interface EarlierSale {
   readonly settledAtMs: number;
 }
 
-/** Whose word a settlement stands on. */
+/** Whose word a settlement is based on. */
 export const ATTESTERS = ["cashier", "provider"] as const;
 export type Attester = (typeof ATTESTERS)[number];
 
@@ -169,16 +169,16 @@ export interface IntentRecord {
   /** Null for all routes but `dynamic_qr`. */
   readonly provider: ProviderPayment | null;
   /**
-   * Why money may have moved, as soon as anything has said so; what says it may leave the bounded state, this does not.
+   * Why money may have moved, from the first evidence on; the evidence may leave the bounded state, this does not.
    * Empty while nothing has. Only the provider's word that nothing moved takes it away again, and nothing changes it once the
    * intent has ended.
    */
-  readonly moneyMayHaveMoved: DoubtReason | "";
+  readonly moneyMayHaveMoved: UnclearReason | "";
   /**
    * Why money may have moved since it ended unpaid: the reason at its end, then what was learned later. It stays when another
-   * collection pays the order, because the guest may have paid twice. Empty before the end and where nothing says so.
+   * collection pays the order, because the guest may have paid twice. Empty before the end and without evidence.
    */
-  readonly reasonSinceEnd: DoubtReason | "";
+  readonly reasonSinceEnd: UnclearReason | "";
   readonly endedAtMs: number | null;
   /** Why somebody other than its cashier or its deadline ended it; else empty. */
   readonly endReason: EndReason | "";
@@ -186,7 +186,7 @@ export interface IntentRecord {
   readonly cancelKey: string;
 }
 
-/** An intent as it stands in a station's committed state. */
+/** An intent as it is in a station's committed state. */
 export interface PaymentIntent extends IntentRecord {
   readonly status: IntentState;
 }
@@ -201,7 +201,7 @@ export function wireStatus(status: IntentState): IntentStatus {
   return status === "settling" ? "processing" : status;
 }
 
-/** Whether a provider has said that this intent's money is there. */
+/** Whether a provider has confirmed this intent's payment. */
 export function isConfirmed({ provider }: Pick<IntentRecord, "provider">): boolean {
   return provider !== null && provider.confirmedAtMs !== null;
 }

@@ -39,7 +39,7 @@ export const STATE_LIMITS = {
   endedIntents: 8,
   /** Command replies kept for repetitions; older ones are known by their intents. */
   replies: 16,
-  /** Reports kept with the active intent; a device may report at most once a second, all of them are in the audit trail. */
+  /** Reports kept with the active intent; a device may report at most once a second, all of them are in the audit log. */
   activeReports: 8,
   /**
    * Reports kept with an ended intent, the newest: a companion that got no answer repeats one of the last. All of them are in
@@ -65,12 +65,12 @@ export const STATE_LIMITS = {
    * Orders for which money may have moved without being settled: each is cleared by payment, void or the provider's word.
    * Of those that are pushed out, the weakest first, only the highest order is kept, up to which every order asks.
    */
-  doubts: 16,
+  unclearCollections: 16,
   /**
-   * QR intents that have ended unpaid without the providers service having taken note yet. Its own look after the deadline
+   * QR intents that have ended unpaid without the providers service having taken note yet. Its poll after the deadline
    * finds those that are pushed out, whose deadlines are the oldest.
    */
-  untoldEnds: 16,
+  unreportedEnds: 16,
   /** Characters of a QR payload: a payload in EMVCo form ends at 512; what a phone cannot scan from a counter is no use longer. */
   qrPayloadCharacters: 1_024,
   /** Collections that have left the state and may have moved money: with `endedIntents` as many as a person can follow up. */
@@ -80,7 +80,7 @@ export const STATE_LIMITS = {
   /**
    * Different reports kept of one intent after its end or from a blocked device: as many successes, unknown outcomes and
    * others each. A device may report once a second for ever; four contents are a person's work already. A further success is
-   * kept where it makes the cashier confirm anew, so there is one at most for each confirmation.
+   * kept where it makes the cashier confirm again, so there is one at most for each confirmation.
    */
   lateEvidencePerIntent: 4,
   /** Ended sessions remembered for a minute: as many as one person may have open. */

@@ -29,7 +29,7 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** When a failed delivery is sent again. Consumers and owners are told these numbers. */
+/** When a failed delivery is sent again. Consumers and owners read these numbers in documents. */
 export const DELIVERY_RULES = {
   /** Attempts after the first: a restart, an outage, a night, a day. */
   retryAfterMs: [

@@ -3,13 +3,13 @@ import { amountFitsWire } from "../currency.ts";
 import { digestOf } from "../digest.ts";
 import { type Attestation, isEnded, type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
 import { chooseCompanion, routeOffer } from "../views/routes.ts";
-import { confirmDoubts, doubtOfOrder, isInDoubt, unconfirmedDoubt } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
 import { refuseWithoutLease } from "./lease-steps.ts";
 import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
 import type { StationReply } from "./reply.ts";
-import type { Doubt, OrderSnapshot, StationState } from "./state.ts";
+import type { OrderSnapshot, StationState, UnclearCollection } from "./state.ts";
+import { confirmUnclear, isUnclear, unclearOfOrder, unclearToConfirm } from "./unclear-collections.ts";
 
 export function createIntent(state: StationState, command: Command<"intent_create">, input: StepInput): Outcome {
   const { order, route } = command;
@@ -26,9 +26,9 @@ export function createIntent(state: StationState, command: Command<"intent_creat
   if (route === "smart_pos" && choice?.reason !== null)
     return refuse("route_not_offered", { reason: choice?.reason ?? "no_companion" });
   const companion = choice?.device;
-  const inDoubt = isInDoubt(state, order.orderId);
-  const earlier = doubtOfOrder(state, order.orderId);
-  if (inDoubt && command.confirmsMoneyMayHaveMoved !== true) return refuseUnconfirmed(earlier);
+  const isUnclearOrder = isUnclear(state, order.orderId);
+  const earlier = unclearOfOrder(state, order.orderId);
+  if (isUnclearOrder && command.confirmsMoneyMayHaveMoved !== true) return refuseUnconfirmed(earlier);
   const intent: PaymentIntent = {
     intentId: command.intentId,
     displayNumber: state.nextIntentNumber,
@@ -61,16 +61,16 @@ export function createIntent(state: StationState, command: Command<"intent_creat
   const events: StationEvent[] = [
     { type: "intent_created", intentId, route, orderId, amountMinor: amount, currency, deviceId, expiresAtMs },
   ];
-  if (inDoubt)
+  if (isUnclearOrder)
     events.push({ type: "second_collection_confirmed", intentId, orderId, earlierIntentId: earlier?.intentId ?? null });
   return {
-    state: confirmDoubts({ ...state, intent, nextIntentNumber: state.nextIntentNumber + 1 }, intent),
+    state: confirmUnclear({ ...state, intent, nextIntentNumber: state.nextIntentNumber + 1 }, intent),
     events,
     reply: { ok: true, type: "intent", intentId, status: intent.status },
   };
 }
 
-function refuseUnconfirmed(earlier: Doubt | undefined): Outcome {
+function refuseUnconfirmed(earlier: UnclearCollection | undefined): Outcome {
   const named = earlier === undefined ? {} : { reason: earlier.reason, earlierIntentId: earlier.intentId };
   return refuse("money_may_have_moved", named);
 }
@@ -113,7 +113,7 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
   const next = moveIntent(state, { type: "ATTEST", attestation });
   if (next === undefined) return refuse("evidence_required", { status: wireStatus(intent.status) });
   // An earlier collection of the order may have got a reason since this one was created.
-  const earlier = unconfirmedDoubt(state, intent);
+  const earlier = unclearToConfirm(state, intent);
   if (earlier !== undefined && command.confirmsMoneyMayHaveMoved !== true) return refuseUnconfirmed(earlier);
   const events: StationEvent[] = [
     { type: "settlement_started", intentId, cashierId: input.actor.id, reference, ...confirmed },
@@ -122,7 +122,7 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
     const { orderId } = intent;
     events.push({ type: "second_collection_confirmed", intentId, orderId, earlierIntentId: earlier.intentId });
   }
-  return { state: confirmDoubts(next, intent), events, reply: underWay };
+  return { state: confirmUnclear(next, intent), events, reply: underWay };
 }
 
 export function cancelIntent(state: StationState, command: Command<"intent_cancel">, input: StepInput): Outcome {

@@ -73,11 +73,11 @@ export type StationCommand =
   | { readonly type: "provider_put"; readonly provider: ProviderChoice }
   | { readonly type: "provider_confirm"; readonly intentId: number; readonly providerReference: string }
   | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: FailureReason }
-  /** The provider says for certain that no money moved for this intent and none will. */
+  /** The provider reports for certain that no money moved for this intent and none will. */
   | { readonly type: "provider_cleared"; readonly intentId: number }
   /**
    * The provider asserts money that differs from what was registered for this intent; `issue` is the kind that names it.
-   * There is one issue for each payment, so another id says that another payment is asserted.
+   * There is one issue for each payment, so another id means that another payment is asserted.
    */
   | {
       readonly type: "provider_money_differs";
@@ -88,7 +88,7 @@ export type StationCommand =
   /** Whether the order is being collected: `collection_active` with the status, or accepted. Nothing is committed by it. */
   | { readonly type: "order_inquire"; readonly orderId: number }
   // From the host: the providers service has taken note that this intent has ended unpaid.
-  | { readonly type: "end_told"; readonly intentId: number }
+  | { readonly type: "end_reported"; readonly intentId: number }
   // From the provider saga.
   | {
       readonly type: "qr_ready";
@@ -101,7 +101,7 @@ export type StationCommand =
       readonly type: "settlement_succeeded";
       readonly intentId: number;
       readonly transactionId: number;
-      /** What was attested, told by the seam's own record to a station whose log has lost the attestation. */
+      /** What was attested, from the payment seam's record, for a station whose log has lost the attestation. */
       readonly attestation?: RecordedAttestation | undefined;
     }
   | {

@@ -4,22 +4,22 @@ import type { StationEvent } from "./event.ts";
 import type { StationReply } from "./reply.ts";
 import {
   type DeviceRow,
-  type DoubtRow,
   type IntentRow,
   type KnownOrderRow,
   readDevice,
-  readDoubt,
   readIntent,
   readKnownOrder,
   readStoredReply,
+  readUnclear,
   readWaitingOrder,
   type StoredReplyRow,
+  type UnclearRow,
   type WaitingOrderRow,
   writeDevice,
-  writeDoubt,
   writeIntent,
   writeKnownOrder,
   writeStoredReply,
+  writeUnclear,
   writeWaitingOrder,
 } from "./rows.ts";
 import type { StationState } from "./state.ts";
@@ -54,14 +54,14 @@ export class NewerMachineError extends Error {
 interface WireCommit extends Omit<Commit, "state"> {
   readonly state: Omit<
     StationState,
-    "devices" | "waitingOrders" | "knownOrders" | "doubts" | "ended" | "olderReasons" | "replies"
+    "devices" | "waitingOrders" | "knownOrders" | "unclearCollections" | "ended" | "olderReasons" | "replies"
   > & {
     readonly devices: readonly DeviceRow[];
     readonly waitingOrders: readonly WaitingOrderRow[];
     readonly knownOrders: readonly KnownOrderRow[];
-    readonly doubts: readonly DoubtRow[];
+    readonly unclearCollections: readonly UnclearRow[];
     readonly ended: readonly IntentRow[];
-    readonly olderReasons: readonly DoubtRow[];
+    readonly olderReasons: readonly UnclearRow[];
     readonly replies: readonly StoredReplyRow[];
   };
 }
@@ -78,9 +78,9 @@ export function decodeCommit(text: string): Commit {
       devices: state.devices.map(readDevice),
       waitingOrders: state.waitingOrders.map(readWaitingOrder),
       knownOrders: state.knownOrders.map(readKnownOrder),
-      doubts: state.doubts.map(readDoubt),
+      unclearCollections: state.unclearCollections.map(readUnclear),
       ended: state.ended.map(readIntent),
-      olderReasons: state.olderReasons.map(readDoubt),
+      olderReasons: state.olderReasons.map(readUnclear),
       replies: state.replies.map(readStoredReply),
     },
   };
@@ -96,9 +96,9 @@ export function encodeCommit(commit: Commit): string {
       devices: state.devices.map(writeDevice),
       waitingOrders: state.waitingOrders.map(writeWaitingOrder),
       knownOrders: state.knownOrders.map(writeKnownOrder),
-      doubts: state.doubts.map(writeDoubt),
+      unclearCollections: state.unclearCollections.map(writeUnclear),
       ended: state.ended.map(writeIntent),
-      olderReasons: state.olderReasons.map(writeDoubt),
+      olderReasons: state.olderReasons.map(writeUnclear),
       replies: state.replies.map(writeStoredReply),
     },
   };

@@ -30,7 +30,7 @@ export interface DeadlineInput {
   readonly recordedConfirmation: RecordedConfirmation;
 }
 
-/** Applies every deadline that is due at `atMs`, in the order in which a person would tell them. */
+/** Applies every deadline that is due at `atMs`, in the order of their times. */
 export function applyDeadlines(
   before: StationState,
   input: DeadlineInput,
@@ -84,7 +84,7 @@ export function confirmationId(intentId: number): string {
   return `provider:confirm:${intentId}`;
 }
 
-/** The attestation that a provider's confirmation stands for, until the payment seam has answered. */
+/** The attestation that a provider's confirmation makes, until the payment seam has answered. */
 export function confirmedBy(commandId: string, reference: string, atMs: number): Attestation {
   return { by: "provider", commandId, cashierId: 0, cashierName: "", reference, atMs, transactionId: null };
 }

@@ -2,13 +2,13 @@
 import { digestOf } from "../digest.ts";
 import { isEnded, type PaymentIntent, type Report, wireStatus } from "../payment-intent.ts";
 import { type BlockedReason, blockedReason } from "../standing.ts";
-import { addLateReason, asksAnew, endSilence, isHeldBack } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
 import { type Evidence, hasRoom, isKept, kindOfOutcome, rememberEvidence } from "./late-evidence.ts";
 import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
-import { doubtOfLateOutcome } from "./reasons.ts";
+import { reasonOfLateOutcome } from "./reasons.ts";
 import { findDevice, type StationDevice, type StationState } from "./state.ts";
+import { addLateReason, endSilence, isHeldBack, needsConfirmationAgain } from "./unclear-collections.ts";
 
 /** The only state change that a device causes on its own (contract, "States and transitions"). */
 export function presentIntent(state: StationState, command: Command<"intent_present">, input: StepInput): Outcome {
@@ -62,9 +62,9 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
 
 /**
  * Evidence that comes after the end, or from a device that is blocked, is refused and kept all the same: money may have
- * moved, and the order is in doubt from here on, or from the end of a collection that is still under way. What was kept
+ * moved, and the order is unclear from here on, or from the end of a collection that is still under way. What was kept
  * already, and what goes beyond the bound of its kind, is refused alike and commits nothing; but a success beyond the bound
- * is kept where the cashier has confirmed the earlier ones, and so asks anew.
+ * is kept where the cashier has confirmed the earlier ones, and so needs a confirmation again.
  *
  * A report that no money was taken ends the silence of a hand-off that had none, also when its content is kept already. A
  * blocked device can only add a reason: its report is accepted, under the same key, once it is not blocked any more.
@@ -87,21 +87,22 @@ function keepLateEvidence(
   const evidence: Evidence = { intentId, kind, content: [outcome, providerReference, providerCode] };
   const withReason = withLateReason(state, intent, command, input);
   const isNew = !isKept(state, evidence);
-  const isAdded = isNew && (hasRoom(state, evidence) || (kind === "asserted" && asksAnew(state, withReason)));
+  const isAdded =
+    isNew && (hasRoom(state, evidence) || (kind === "asserted" && needsConfirmationAgain(state, withReason)));
   const cleared = blocked === "" && kind === "other" ? endSilence(state, intent) : undefined;
   if (!isAdded && cleared === undefined) return refusal;
   const events: StationEvent[] = [];
-  const said = { outcome, providerReference, providerCode };
+  const reported = { outcome, providerReference, providerCode };
   if (isAdded)
     events.push({
       type: "late_evidence_kept",
       intentId,
       deviceId: input.actor.id,
-      ...said,
+      ...reported,
       status,
       blockedReason: blocked,
     });
-  if (cleared !== undefined) events.push({ type: "doubt_cleared", intentId, orderId });
+  if (cleared !== undefined) events.push({ type: "unclear_resolved", intentId, orderId });
   const next = cleared ?? withReason;
   return { ...refusal, state: isAdded ? { ...next, ...rememberEvidence(next, evidence) } : next, events };
 }
@@ -112,7 +113,7 @@ function withLateReason(
   { outcome, providerReference }: Command<"intent_report">,
   input: StepInput,
 ): StationState {
-  const reason = doubtOfLateOutcome(outcome);
+  const reason = reasonOfLateOutcome(outcome);
   if (reason === undefined || intent.status === "succeeded") return state;
   if (!isEnded(intent.status)) return moveIntent(state, { type: "MARK", reason }) ?? state;
   const isSuccess = outcome === "reported_success";

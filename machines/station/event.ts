@@ -101,7 +101,7 @@ export type StationEvent =
       readonly transactionId: number;
     }
   | {
-      /** The seam settled an intent that had been cancelled or had expired: the order is paid and a person must look. */
+      /** The seam settled an intent that had been cancelled or had expired: the order is paid and a person must check. */
       readonly type: "settlement_conflict";
       readonly intentId: number;
       readonly transactionId: number;
@@ -112,7 +112,7 @@ export type StationEvent =
   | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: FailureReason }
   | { readonly type: "provider_confirmed"; readonly intentId: number; readonly providerReference: string }
   | {
-      /** A provider's money that pays nothing here: the intent had ended, or stands on another payment already. */
+      /** A provider's money that pays nothing here: the intent had ended, or is settled by another payment already. */
       readonly type: "late_money_kept";
       readonly intentId: number;
       readonly providerReference: string;
@@ -136,15 +136,15 @@ export type StationEvent =
       readonly reason: OrderObstacle;
       readonly moneyMayHaveMoved: boolean;
     }
-  /** The providers service knows that the intent has ended unpaid, and tells the provider. */
-  | { readonly type: "end_told"; readonly intentId: number }
-  | { readonly type: "doubt_cleared"; readonly intentId: number; readonly orderId: number }
+  /** The providers service knows that the intent has ended unpaid, and notifies the provider. */
+  | { readonly type: "end_reported"; readonly intentId: number }
+  | { readonly type: "unclear_resolved"; readonly intentId: number; readonly orderId: number }
   | {
       /** The cashier collects although an earlier collection of the same order may have moved money. */
       readonly type: "second_collection_confirmed";
       readonly intentId: number;
       readonly orderId: number;
-      /** Null when the doubt was so old that only the order is known. */
+      /** Null when the reason was so old that only the order is known. */
       readonly earlierIntentId: number | null;
     }
   /** The outcome of a command was unknown. From here on it is certain that the command had none. */

@@ -75,7 +75,7 @@ export const NOTHING_TO_DO_IS_FINAL: Readonly<Record<StationCommandType, boolean
   // The state may be from before the intent, its attestation, or its end.
   settlement_succeeded: true,
   settlement_refused: true,
-  end_told: true,
+  end_reported: true,
   qr_ready: false,
   rule_out: false,
 };

@@ -1,16 +1,16 @@
 /**
  * Moves the active intent by one event of its machine. When that ended it, it is filed under `ended`. When it ended unpaid,
- * the end of a QR is to be told to its provider's side, and where money may have moved its order is in doubt from here on.
+ * the end of a QR is to be reported to its provider's side, and where money may have moved its order is unclear from here on.
  */
 import { type IntentEvent, paymentIntentMachine } from "../intent-machine.ts";
 import { type IntentState, isEnded, type OrderObstacle, type PaymentIntent } from "../payment-intent.ts";
 import { take } from "../pure-transition.ts";
 import { textOfIntent, withinText } from "../report-text.ts";
 import { STATE_LIMITS } from "../settings.ts";
-import { addDoubt, doubtAtEnd } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { leaveState } from "./older-reasons.ts";
 import type { StationState } from "./state.ts";
+import { addUnclear, reasonAtEnd } from "./unclear-collections.ts";
 
 /** The station with its active intent moved, or undefined when the intent does not take the event. */
 export function moveIntent(state: StationState, event: IntentEvent): StationState | undefined {
@@ -21,15 +21,15 @@ export function moveIntent(state: StationState, event: IntentEvent): StationStat
   const intent: PaymentIntent = { ...next.context, status: next.value as IntentState };
   if (!isEnded(intent.status)) return { ...state, intent };
   const { intentId, provider, endReason } = intent;
-  const reason = intent.status === "succeeded" ? undefined : doubtAtEnd(state.intent, endReason);
+  const reason = intent.status === "succeeded" ? undefined : reasonAtEnd(state.intent, endReason);
   const filed: PaymentIntent = { ...intent, reasonSinceEnd: reason ?? "" };
   const kept = keepEnded(state.ended);
   const left = state.ended.filter((other) => !kept.includes(other));
   const ended = leaveState({ ...state, intent: null, ended: [filed, ...kept] }, left);
   if (intent.status === "succeeded") return ended;
-  const untold = provider === null ? ended : addUntoldEnd(ended, intentId);
-  // An order that is paid or voided is in no doubt; the intent itself keeps that its money may have moved.
-  return reason === undefined ? untold : addDoubt(untold, intent, { reason });
+  const moved = provider === null ? ended : addUnreportedEnd(ended, intentId);
+  // A paid or voided order is not unclear; the intent itself keeps that its money may have moved.
+  return reason === undefined ? moved : addUnclear(moved, intent, { reason });
 }
 
 /** The newest of those that ended before, within the bounds of their number and of their text; older ones are in the audit log. */
@@ -38,8 +38,8 @@ function keepEnded(ended: readonly PaymentIntent[]): readonly PaymentIntent[] {
   return withinText(newest.toReversed(), textOfIntent).toReversed();
 }
 
-function addUntoldEnd(state: StationState, intentId: number): StationState {
-  return { ...state, untoldEnds: [...state.untoldEnds, intentId].slice(-STATE_LIMITS.untoldEnds) };
+function addUnreportedEnd(state: StationState, intentId: number): StationState {
+  return { ...state, unreportedEnds: [...state.unreportedEnds, intentId].slice(-STATE_LIMITS.unreportedEnds) };
 }
 
 /**

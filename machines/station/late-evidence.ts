@@ -1,11 +1,11 @@
 /** Which evidence about an intent a station has kept, so that a device that reports without end does not fill the log. */
 import { digestOf } from "../digest.ts";
-import { doubtOfOutcome } from "../intent-machine.ts";
+import { reasonOfOutcome } from "../intent-machine.ts";
 import type { ReportedOutcome } from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import type { LateEvidence, StationState } from "./state.ts";
 
-/** What a piece of evidence says; each kind has its own bound, so that none fills the room of another one. */
+/** What a piece of evidence reports; each kind has its own bound, so that none fills the room of another one. */
 export type EvidenceKind = Exclude<keyof LateEvidence, "intentId">;
 
 export interface Evidence {
@@ -18,7 +18,7 @@ export interface Evidence {
 type Kept = Pick<StationState, "lateEvidence">;
 
 export function kindOfOutcome(outcome: ReportedOutcome): EvidenceKind {
-  const reason = doubtOfOutcome(outcome);
+  const reason = reasonOfOutcome(outcome);
   if (reason === undefined) return "other";
   return reason === "success_reported" ? "asserted" : "unknown";
 }

@@ -1,5 +1,5 @@
 /** Why money may have moved for collections that ended unpaid and have left the state: a person may have to pay a guest back. */
-import type { DoubtReason, PaymentIntent } from "../payment-intent.ts";
+import type { PaymentIntent, UnclearReason } from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import { isAtLeastAsStrong, leastNeeded } from "./reasons.ts";
 import type { OlderReason, StationState } from "./state.ts";
@@ -11,7 +11,7 @@ import type { OlderReason, StationState } from "./state.ts";
 export function keepOlderReason(
   state: StationState,
   { intentId, orderId, reasonSinceEnd }: PaymentIntent,
-  added: DoubtReason,
+  added: UnclearReason,
 ): StationState {
   const before = state.olderReasons.find((older) => older.intentId === intentId)?.reason ?? reasonSinceEnd;
   const reason = before !== "" && !isAtLeastAsStrong(added, before) ? before : added;
@@ -34,7 +34,7 @@ export function leaveState(state: StationState, left: readonly PaymentIntent[]):
 export function withoutOlderReason(
   { olderReasons }: StationState,
   intentId: number,
-  isTakenBack: (reason: DoubtReason) => boolean,
+  isTakenBack: (reason: UnclearReason) => boolean,
 ): readonly OlderReason[] {
   return olderReasons.filter((older) => older.intentId !== intentId || !isTakenBack(older.reason));
 }

@@ -1,12 +1,12 @@
 /** What a payment provider brings about: its QR, its confirmation, its failure, and its word that no money moved. */
 import { isConfirmed, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import { confirmedBy } from "./deadlines.ts";
-import { addLateReason, endProviderReasons } from "./doubts.ts";
 import { moveIntent } from "./intent-move.ts";
 import { type Evidence, isKept, rememberEvidence } from "./late-evidence.ts";
 import { ACCEPTED, type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
-import { doubtOfLateIssue, isOfProvider } from "./reasons.ts";
+import { isOfProvider, reasonOfLateIssue } from "./reasons.ts";
 import { findIntent, type StationState } from "./state.ts";
+import { addLateReason, endProviderReasons } from "./unclear-collections.ts";
 
 /** The provider has answered with its QR: displays show it from this commit on. */
 export function presentQr(state: StationState, command: Command<"qr_ready">, atMs: number): Outcome {
@@ -25,7 +25,7 @@ export function presentQr(state: StationState, command: Command<"qr_ready">, atM
 }
 
 /**
- * The provider says that the guest has paid: the intention to settle is committed, and the seam decides. The reply waits
+ * The provider reports that the guest has paid: the intention to settle is committed, and the seam decides. The reply waits
  * for it. Money that comes too late, or a second time by another payment, pays nothing and is kept as such.
  */
 export function confirmPayment(state: StationState, command: Command<"provider_confirm">, input: StepInput): Outcome {
@@ -58,7 +58,7 @@ export function failPayment(state: StationState, command: Command<"provider_fail
   if (intent.endReason === reason) return { reply: { ok: true, type: "intent", intentId, status } };
   if (status === "settling") return refuse("settlement_in_progress", { status: "processing" });
   const next = state.intent === intent ? moveIntent(state, { type: "FAIL", atMs, reason }) : undefined;
-  // Ended otherwise, or the money is there: a provider that says both is an issue, and the money counts.
+  // Ended otherwise, or the money is there: a provider that reports both is an issue, and the payment counts.
   if (next === undefined) return refuse("intent_not_actionable", { status: wireStatus(status) });
   return {
     state: next,
@@ -68,8 +68,8 @@ export function failPayment(state: StationState, command: Command<"provider_fail
 }
 
 /**
- * The provider asserts money that is not what was registered. Whatever the intent does from here on, nobody knows whether
- * the guest's money moved until the provider says so: a later decline, cancellation or deadline does not end the doubt.
+ * The provider asserts money that is not what was registered. From here on it is unknown whether
+ * the guest's money moved until the provider reports it: a later decline, cancellation or deadline does not clear it.
  */
 export function keepDifferingMoney(
   state: StationState,
@@ -81,16 +81,17 @@ export function keepDifferingMoney(
   if (intent === undefined || intent.provider === null || input.actor.kind !== "provider")
     return refuse("intent_unknown");
   const status = wireStatus(intent.status);
-  const reason = isEnded(intent.status) ? doubtOfLateIssue(issue) : "money_differs";
-  // Idempotent by content, not by command: the same issue counts anew once its provider has taken it back.
+  const reason = isEnded(intent.status) ? reasonOfLateIssue(issue) : "money_differs";
+  // Idempotent by content, not by command: the same issue counts again once its provider has taken it back.
   const evidence: Evidence = { intentId, kind: "asserted", content: [issue, issueId] };
-  // A late payment that differs in nothing else: the cashier reads what its confirmation has said already.
+  // A late payment that differs in nothing else: the cashier reads what its confirmation has shown already.
   const isConfirmedLate =
-    reason === "late_money" && state.doubts.some((doubt) => doubt.intentId === intentId && doubt.reason === reason);
+    reason === "late_money" &&
+    state.unclearCollections.some((unclear) => unclear.intentId === intentId && unclear.reason === reason);
   if (isConfirmedLate || isKept(state, evidence)) return { reply: ACCEPTED };
   let next = state;
   if (!isEnded(intent.status)) next = moveIntent(state, { type: "MARK", reason }) ?? state;
-  // An order that this intent has paid is in no doubt.
+  // An order that this intent has paid is not unclear.
   else if (status !== "succeeded")
     next = addLateReason(state, intent, { reason, isNewPayment: reason === "money_differs" }, input);
   return {
@@ -101,10 +102,14 @@ export function keepDifferingMoney(
 }
 
 /**
- * The provider's word that nothing moved and nothing will: it takes the doubts of its own payment away, and an active one's
- * mark. What it asserts afterwards counts anew. What a companion reported, or did not report, is none of its business.
+ * The provider's word that nothing moved and nothing will: it takes the unclearCollections of its own payment away, and an active one's
+ * mark. What it asserts afterwards counts again. What a companion reported, or did not report, is not the provider's to clear.
  */
-export function clearDoubt(state: StationState, command: Command<"provider_cleared">, input: StepInput): Outcome {
+export function applyProviderCleared(
+  state: StationState,
+  command: Command<"provider_cleared">,
+  input: StepInput,
+): Outcome {
   const { intentId } = command;
   const active =
     state.intent?.intentId === intentId && state.intent.moneyMayHaveMoved !== "" ? state.intent : undefined;
@@ -113,24 +118,24 @@ export function clearDoubt(state: StationState, command: Command<"provider_clear
   // Where only the audit log has the reason, the event takes it back there.
   const isElsewhere = named === input.recalled && named?.reasonSinceEnd && isOfProvider(named.reasonSinceEnd);
   const cleared = endProviderReasons(unmarked ?? state, intentId) ?? unmarked ?? (isElsewhere ? state : undefined);
-  const known = [...state.doubts, ...state.olderReasons].find((other) => other.intentId === intentId);
+  const known = [...state.unclearCollections, ...state.olderReasons].find((other) => other.intentId === intentId);
   const orderId = named?.orderId ?? known?.orderId;
   if (cleared === undefined || orderId === undefined) return { reply: ACCEPTED };
   return {
     state: { ...cleared, lateEvidence: cleared.lateEvidence.filter((kept) => kept.intentId !== intentId) },
-    events: [{ type: "doubt_cleared", intentId, orderId }],
+    events: [{ type: "unclear_resolved", intentId, orderId }],
     reply: ACCEPTED,
   };
 }
 
 /** The providers service has taken note of the end of a QR intent; from here on telling the provider is its business. */
-export function noteToldEnd(state: StationState, { intentId }: Command<"end_told">): Outcome {
-  if (!state.untoldEnds.includes(intentId)) return { reply: ACCEPTED };
-  const untoldEnds = state.untoldEnds.filter((other) => other !== intentId);
-  return { state: { ...state, untoldEnds }, events: [{ type: "end_told", intentId }], reply: ACCEPTED };
+export function noteToldEnd(state: StationState, { intentId }: Command<"end_reported">): Outcome {
+  if (!state.unreportedEnds.includes(intentId)) return { reply: ACCEPTED };
+  const unreportedEnds = state.unreportedEnds.filter((other) => other !== intentId);
+  return { state: { ...state, unreportedEnds }, events: [{ type: "end_reported", intentId }], reply: ACCEPTED };
 }
 
-/** Whether the order is being collected now; whoever asks is about to pay it by another way. */
+/** Whether the order is being collected now; the caller is about to pay it by another way. */
 export function inquireOrder({ intent }: StationState, { orderId }: Command<"order_inquire">): Outcome {
   if (intent === null || intent.orderId !== orderId) return { reply: ACCEPTED };
   return refuse("collection_active", { status: wireStatus(intent.status) });

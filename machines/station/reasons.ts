@@ -1,12 +1,12 @@
 /** How the reasons why money may have moved compare, and which of them later evidence adds or takes back. */
-import type { DoubtReason, PaymentIntent, ReportedOutcome } from "../payment-intent.ts";
+import type { PaymentIntent, ReportedOutcome, UnclearReason } from "../payment-intent.ts";
 import type { StationEvent } from "./event.ts";
 
 /**
  * How strong a reason is: 2 is money that differs from what was asked for, 1 a report or a confirmation that the guest has
  * paid, 0 an unknown outcome.
  */
-const WEIGHTS: Readonly<Record<DoubtReason, number>> = {
+const WEIGHTS: Readonly<Record<UnclearReason, number>> = {
   money_differs: 2,
   success_reported: 1,
   late_success: 1,
@@ -18,12 +18,12 @@ const WEIGHTS: Readonly<Record<DoubtReason, number>> = {
   handoff_presented: 0,
 };
 
-export function isAtLeastAsStrong(reason: DoubtReason, other: DoubtReason | ""): boolean {
+export function isAtLeastAsStrong(reason: UnclearReason, other: UnclearReason | ""): boolean {
   return other === "" || WEIGHTS[reason] >= WEIGHTS[other];
 }
 
 /** Which entry leaves a full list: one that is not needed before one that is, the weakest first, of equal ones the oldest. */
-export function leastNeeded<T extends { readonly reason: DoubtReason }>(
+export function leastNeeded<T extends { readonly reason: UnclearReason }>(
   oldestFirst: readonly T[],
   isNeeded: (entry: T) => boolean = () => false,
 ): T | undefined {
@@ -36,31 +36,31 @@ export function leastNeeded<T extends { readonly reason: DoubtReason }>(
 }
 
 /** The reasons about a provider's payment; the others are about a companion. */
-const PROVIDER_REASONS: ReadonlySet<DoubtReason> = new Set([
+const PROVIDER_REASONS: ReadonlySet<UnclearReason> = new Set([
   "qr_presented",
   "provider_confirmed",
   "late_money",
   "money_differs",
 ]);
 
-/** Whether the provider's word that nothing moved takes the reason back. */
-export function isOfProvider(reason: DoubtReason): boolean {
+/** Whether the provider's report that nothing moved takes the reason back. */
+export function isOfProvider(reason: UnclearReason): boolean {
   return PROVIDER_REASONS.has(reason);
 }
 
 /** Whether a companion's report that it took no money takes the reason back. */
-export function isSilence(reason: DoubtReason): boolean {
+export function isSilence(reason: UnclearReason): boolean {
   return reason === "handoff_presented";
 }
 
 /** What a report means for money when the station refuses it: it came after the end, or from a blocked device. */
-export function doubtOfLateOutcome(outcome: ReportedOutcome): DoubtReason | undefined {
+export function reasonOfLateOutcome(outcome: ReportedOutcome): UnclearReason | undefined {
   if (outcome === "reported_success") return "late_success";
   return outcome === "reported_unknown" ? "late_evidence" : undefined;
 }
 
 /** What an issue of a provider's money means for an intent that has ended: money that came late may differ in nothing else. */
-export function doubtOfLateIssue(issue: string): DoubtReason {
+export function reasonOfLateIssue(issue: string): UnclearReason {
   return issue === "late_money" ? "late_money" : "money_differs";
 }
 
@@ -80,13 +80,13 @@ function reasonAfter(before: PaymentIntent["reasonSinceEnd"], event: StationEven
   return before !== "" && isTakenBack(before, event) ? "" : before;
 }
 
-function reasonOf(event: StationEvent): DoubtReason | undefined {
-  if (event.type === "late_evidence_kept") return doubtOfLateOutcome(event.outcome);
+function reasonOf(event: StationEvent): UnclearReason | undefined {
+  if (event.type === "late_evidence_kept") return reasonOfLateOutcome(event.outcome);
   if (event.type === "late_money_kept") return "late_money";
-  return event.type === "money_differs" ? doubtOfLateIssue(event.issue) : undefined;
+  return event.type === "money_differs" ? reasonOfLateIssue(event.issue) : undefined;
 }
 
-function isTakenBack(reason: DoubtReason, event: StationEvent): boolean {
-  if (event.type === "doubt_cleared") return isOfProvider(reason) || isSilence(reason);
+function isTakenBack(reason: UnclearReason, event: StationEvent): boolean {
+  if (event.type === "unclear_resolved") return isOfProvider(reason) || isSilence(reason);
   return event.type === "late_evidence_kept" && event.blockedReason === "" && isSilence(reason);
 }

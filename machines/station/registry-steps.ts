@@ -1,6 +1,5 @@
-/** What the registry and the settlement service tell a station. All of it is idempotent by content. */
+/** What the registry and the settlement service publish to a station. All of it is idempotent by content. */
 import { STATE_LIMITS } from "../settings.ts";
-import { dropDoubts } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { endOvertaken } from "./intent-move.ts";
 import { ACCEPTED, type Command, type Outcome, refuse } from "./outcome.ts";
@@ -13,6 +12,7 @@ import {
   type StationDescription,
   type StationState,
 } from "./state.ts";
+import { dropUnclear } from "./unclear-collections.ts";
 
 export function putStation(state: StationState | null, command: Command<"station_put">): Outcome {
   const { stationId } = command;
@@ -30,9 +30,9 @@ export function putStation(state: StationState | null, command: Command<"station
           waitingOrders: [],
           knownOrders: [],
           provider: { configId: null, revision: 0 },
-          doubts: [],
-          doubtsForgottenThrough: 0,
-          untoldEnds: [],
+          unclearCollections: [],
+          unclearForgottenThrough: 0,
+          unreportedEnds: [],
           lateEvidence: [],
           lease: null,
           lostLease: null,
@@ -47,7 +47,7 @@ export function putStation(state: StationState | null, command: Command<"station
   return { state: next, events, reply: ACCEPTED };
 }
 
-/** A revoked device leaves the station for good; its intents and the audit trail keep its id. */
+/** A revoked device leaves the station for good; its intents and the audit log keep its id. */
 export function putDevice(state: StationState, command: Command<"device_put">): Outcome {
   const device = describeDevice(command.device);
   const { deviceId, status, revision } = device;
@@ -62,7 +62,7 @@ export function putDevice(state: StationState, command: Command<"device_put">): 
     return { state: { ...state, devices: others, revokedDevices }, events, reply: ACCEPTED };
   }
   if (others.length >= STATE_LIMITS.devices) return refuse("device_limit_reached");
-  // A device that must enroll again is somebody else's hardware until it has been heard.
+  // A device that must enroll again may be other hardware until it sends a heartbeat.
   const kept = status === "pending" ? undefined : known?.liveness;
   const liveness = kept ?? { state: "offline", lastSeenAtMs: null, sinceMs: null };
   const devices = [...others, { ...device, liveness }].toSorted((a, b) => a.deviceId - b.deviceId);
@@ -92,11 +92,11 @@ export function putOrder(state: StationState, command: Command<"order_put">, atM
   if (known !== undefined && known.status !== "open") return { reply: ACCEPTED };
   const remembered = rememberOrder(state, order);
   if (status !== "open") {
-    // The station's own payments come by the seam's answer; a paid order that is told here was paid by another way.
+    // The station's own payments come by the seam's answer; a paid order that is published here was paid by another way.
     const reason = status === "paid" ? "order_already_paid" : "order_voided";
     const other = endOvertaken(remembered, { orderId, reason }, atMs);
     const events: StationEvent[] = [{ type: "order_cleared", orderId, status }, ...other.events];
-    return { state: takeOrderOff(dropDoubts(other.state, orderId), orderId, atMs), events, reply: ACCEPTED };
+    return { state: takeOrderOff(dropUnclear(other.state, orderId), orderId, atMs), events, reply: ACCEPTED };
   }
   if (known !== undefined && revision <= known.revision) return { reply: ACCEPTED };
   const shown = showOrder(remembered, { ...order, shownAtMs: atMs });

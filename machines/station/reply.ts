@@ -57,7 +57,7 @@ export interface Refusal {
   /** The intent's status, where the refusal is about an intent (contract, "Errors"). */
   readonly status?: IntentStatus;
   /** For `route_not_offered`: why. For `money_may_have_moved`: the strongest reason, while it is remembered. */
-  readonly reason?: WithdrawalReason | DoubtReason;
+  readonly reason?: WithdrawalReason | UnclearReason;
   /** For `station_leased`: who holds the lease. */
   readonly holder?: string;
   /** For `money_may_have_moved`: the collection of the order that `reason` is about. */

@@ -7,7 +7,6 @@
 import {
   ATTESTERS,
   type Attestation,
-  DOUBT_REASONS,
   END_REASONS,
   INTENT_STATES,
   type PaymentIntent,
@@ -15,18 +14,19 @@ import {
   REPORTED_OUTCOMES,
   type Report,
   ROUTES,
+  UNCLEAR_REASONS,
 } from "../payment-intent.ts";
 import { DEVICE_STATUSES } from "../standing.ts";
 import type { StationReply } from "./reply.ts";
 import {
   CAPABILITIES,
   DEVICE_KINDS,
-  type Doubt,
   type KnownOrder,
   ORDER_STATUSES,
   type ShownOrder,
   type StationDevice,
   type StoredReply,
+  type UnclearCollection,
 } from "./state.ts";
 
 /** The index of a word in its closed list. */
@@ -113,7 +113,7 @@ export function writeIntent(intent: PaymentIntent): IntentRow {
     INTENT_STATES.indexOf(intent.status),
     provider === null ? null : [provider.configId, provider.providerReference, after(provider.confirmedAtMs)],
     endReason === "" ? null : END_REASONS.indexOf(endReason),
-    moneyMayHaveMoved === "" ? null : DOUBT_REASONS.indexOf(moneyMayHaveMoved),
+    moneyMayHaveMoved === "" ? null : UNCLEAR_REASONS.indexOf(moneyMayHaveMoved),
     intent.orderRevision,
     intent.cancelKey,
     intent.formerReports.map(({ key, outcome, reportedAtMs }) => [
@@ -121,7 +121,7 @@ export function writeIntent(intent: PaymentIntent): IntentRow {
       REPORTED_OUTCOMES.indexOf(outcome),
       reportedAtMs - createdAtMs,
     ]),
-    reasonSinceEnd === "" ? null : DOUBT_REASONS.indexOf(reasonSinceEnd),
+    reasonSinceEnd === "" ? null : UNCLEAR_REASONS.indexOf(reasonSinceEnd),
   ];
 }
 
@@ -151,8 +151,8 @@ export function readIntent(row: IntentRow): PaymentIntent {
     status: word(INTENT_STATES, row[18]),
     provider: row[19] === null ? null : readProvider(row[19], createdAtMs),
     endReason: row[20] === null ? "" : word(END_REASONS, row[20]),
-    moneyMayHaveMoved: row[21] === null ? "" : word(DOUBT_REASONS, row[21]),
-    reasonSinceEnd: row[25] === null ? "" : word(DOUBT_REASONS, row[25]),
+    moneyMayHaveMoved: row[21] === null ? "" : word(UNCLEAR_REASONS, row[21]),
+    reasonSinceEnd: row[25] === null ? "" : word(UNCLEAR_REASONS, row[25]),
     cancelKey: row[23],
     formerReports: row[24].map(([key, outcome, afterMs]) => ({
       key,
@@ -199,7 +199,7 @@ function readProvider([configId, providerReference, confirmedAfterMs]: ProviderR
   return { configId, qrPayload: "", providerReference, confirmedAtMs };
 }
 
-export type DoubtRow = readonly [
+export type UnclearRow = readonly [
   orderId: number,
   intentId: number,
   reason: Word,
@@ -207,14 +207,14 @@ export type DoubtRow = readonly [
   confirmedFor?: number,
 ];
 
-export function writeDoubt({ orderId, intentId, reason, confirmedFor }: Doubt): DoubtRow {
-  const row = [orderId, intentId, DOUBT_REASONS.indexOf(reason)] as const;
+export function writeUnclear({ orderId, intentId, reason, confirmedFor }: UnclearCollection): UnclearRow {
+  const row = [orderId, intentId, UNCLEAR_REASONS.indexOf(reason)] as const;
   return confirmedFor === undefined ? row : [...row, confirmedFor];
 }
 
-export function readDoubt([orderId, intentId, reason, confirmedFor]: DoubtRow): Doubt {
-  const doubt = { orderId, intentId, reason: word(DOUBT_REASONS, reason) };
-  return confirmedFor === undefined ? doubt : { ...doubt, confirmedFor };
+export function readUnclear([orderId, intentId, reason, confirmedFor]: UnclearRow): UnclearCollection {
+  const unclear = { orderId, intentId, reason: word(UNCLEAR_REASONS, reason) };
+  return confirmedFor === undefined ? unclear : { ...unclear, confirmedFor };
 }
 
 export type WaitingOrderRow = readonly [
@@ -309,13 +309,15 @@ export function writeStoredReply({ commandId, reply, requestDigest }: StoredRepl
 }
 
 export function readStoredReply(row: StoredReplyRow): StoredReply {
-  const [commandId, about, said] = row;
+  const [commandId, about, detail] = row;
   if (typeof about !== "number")
-    return typeof said === "string" ? { commandId, reply: about, requestDigest: said } : { commandId, reply: about };
+    return typeof detail === "string"
+      ? { commandId, reply: about, requestDigest: detail }
+      : { commandId, reply: about };
   const reply: StationReply =
-    typeof said === "number"
-      ? { ok: true, type: "intent", intentId: about, status: word(INTENT_STATES, said) }
-      : { ok: true, type: "report", intentId: about, report: readReport(said as ReportRow, 0) };
+    typeof detail === "number"
+      ? { ok: true, type: "intent", intentId: about, status: word(INTENT_STATES, detail) }
+      : { ok: true, type: "report", intentId: about, report: readReport(detail as ReportRow, 0) };
   return { commandId, reply };
 }
 

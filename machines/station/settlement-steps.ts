@@ -1,7 +1,6 @@
 /** The settlement saga's answers (design §2.4): the seam is money truth, the station follows it. */
 import { type EarlierSale, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import { applyDeadlines } from "./deadlines.ts";
-import { dropDoubts } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { endOvertaken, moveIntent } from "./intent-move.ts";
 import { ACCEPTED, type Command, keepReply, type Outcome, type StepInput } from "./outcome.ts";
@@ -9,6 +8,7 @@ import { rememberOrder } from "./registry-steps.ts";
 import type { StationReply } from "./reply.ts";
 import { takeOrderOff } from "./shown-orders.ts";
 import { findIntent, orderObstacle, type StationState } from "./state.ts";
+import { dropUnclear } from "./unclear-collections.ts";
 
 /** The seam has settled: the intent succeeds, the order leaves the display, and the attestation is answered. */
 export function finishSettlement(state: StationState, command: Command<"settlement_succeeded">, atMs: number): Outcome {
@@ -17,11 +17,11 @@ export function finishSettlement(state: StationState, command: Command<"settleme
   if (intent === undefined) return { reply: ACCEPTED };
   if (isEnded(intent.status)) return conflict(state, intent, transactionId, atMs);
   const moved = moveIntent(state, { type: "SETTLED", atMs, transactionId, attestation });
-  // The seam is asked about a QR only after its provider has confirmed it; an answer without that is nobody's here.
+  // The seam is asked about a QR only after its provider has confirmed it; an answer without that is ignored here.
   if (moved === undefined) return conflict(state, intent, transactionId, atMs);
   const { orderId } = intent;
   const revision = state.knownOrders.find((known) => known.orderId === orderId)?.revision ?? 0;
-  const paid = dropDoubts(rememberOrder(moved, { orderId, revision, status: "paid" }), orderId);
+  const paid = dropUnclear(rememberOrder(moved, { orderId, revision, status: "paid" }), orderId);
   return answerAttestation(
     takeOrderOff(paid, orderId, atMs),
     intent,
@@ -31,7 +31,7 @@ export function finishSettlement(state: StationState, command: Command<"settleme
 }
 
 /**
- * The seam refuses: order truth has moved on. The intent goes back, unpaid, and the cashier decides anew. A deadline
+ * The seam refuses: order truth has moved on. The intent goes back, unpaid, and the cashier decides again. A deadline
  * that passed while the seam was at work is due now, and so is the end of what waits for an order that is gone.
  */
 export function refuseSettlement(
@@ -49,7 +49,7 @@ export function refuseSettlement(
   if (intent === undefined || moved === undefined) return { reply: ACCEPTED };
   // Confirmed or attested as it was, it needs no check of a confirmation.
   const due = applyDeadlines(moved, input);
-  // What the station heard of the order while the seam was at work did not end the collection then.
+  // What the station received about the order while the seam was at work did not end the collection then.
   const reason = orderObstacle(due.state, intent);
   const other =
     reason === undefined
@@ -62,17 +62,17 @@ export function refuseSettlement(
   return answerAttestation(other.state, intent, [refused, ...due.events, ...other.events], reply);
 }
 
-/** Told twice that an intent succeeded is nothing new; told that an unpaid one is paid must not be lost. */
+/** A second report that an intent succeeded changes nothing; a report that an unpaid one is paid must not be lost. */
 function conflict(state: StationState, intent: PaymentIntent, transactionId: number, atMs: number): Outcome {
   if (intent.status === "succeeded") return { reply: ACCEPTED };
   const { intentId, orderId } = intent;
   const status = wireStatus(intent.status);
-  // The order is paid: nobody can collect it again, whatever else may have moved, and who is just doing so need not go on.
+  // The order is paid: no cashier can collect it again, whatever else may have moved, and a collection under way ends.
   const other = isEnded(intent.status)
     ? endOvertaken(state, { orderId, reason: "order_already_paid" }, atMs)
     : { state, events: [] };
   return {
-    state: dropDoubts(other.state, orderId),
+    state: dropUnclear(other.state, orderId),
     events: [{ type: "settlement_conflict", intentId, transactionId, status }, ...other.events],
     reply: ACCEPTED,
   };

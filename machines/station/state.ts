@@ -5,7 +5,7 @@
 import type { AmountMinor } from "../currency.ts";
 import type { LeaseHolder, LostLease } from "../lease.ts";
 import type { LivenessRecord, LivenessState } from "../liveness.ts";
-import type { DoubtReason, OrderObstacle, PaymentIntent } from "../payment-intent.ts";
+import type { OrderObstacle, PaymentIntent, UnclearReason } from "../payment-intent.ts";
 import type { DeviceStatus, StationStatus } from "../standing.ts";
 import type { StationReply } from "./reply.ts";
 
@@ -44,7 +44,7 @@ export interface StationDescription {
 export const ORDER_STATUSES = ["open", "paid", "voided"] as const;
 export type OrderStatus = (typeof ORDER_STATUSES)[number];
 
-/** An order's truth as the settlement service last told it; `revision` is the order's there. */
+/** An order's truth as the settlement service last reported it; `revision` is the order's there. */
 export interface OrderSnapshot {
   readonly orderId: number;
   readonly orderDisplayNumber: number;
@@ -73,17 +73,17 @@ export interface ProviderChoice {
 }
 
 /** An order for which money may have moved without being settled. */
-export interface Doubt {
+export interface UnclearCollection {
   readonly orderId: number;
   /** The intent that ended, or whose money came after its end. */
   readonly intentId: number;
-  readonly reason: DoubtReason;
+  readonly reason: UnclearReason;
   /** The newest collection of the order for which the cashier has confirmed this reason; left out when there is none. */
   readonly confirmedFor?: number;
 }
 
 /** The strongest reason of a collection that ended unpaid and has left the state. It stays when its order is paid. */
-export type OlderReason = Omit<Doubt, "confirmedFor">;
+export type OlderReason = Omit<UnclearCollection, "confirmedFor">;
 
 /**
  * Which evidence was kept of one intent, of its device or its provider, that its end or a block of its device refused: the
@@ -125,11 +125,11 @@ export interface StationState extends StationDescription {
   readonly knownOrders: readonly KnownOrder[];
   readonly provider: ProviderChoice;
   /** One per intent and reason, newest last. */
-  readonly doubts: readonly Doubt[];
-  /** The highest order id whose doubt was pushed out of `doubts`, or 0: no order up to it is known to be clear. */
-  readonly doubtsForgottenThrough: number;
+  readonly unclearCollections: readonly UnclearCollection[];
+  /** The highest order id whose reason was pushed out of `unclearCollections`, or 0: no order up to it is known to be clear. */
+  readonly unclearForgottenThrough: number;
   /** QR intents that ended unpaid and of which the providers service has not taken note yet, oldest first. */
-  readonly untoldEnds: readonly number[];
+  readonly unreportedEnds: readonly number[];
   /** Which evidence was kept that came after an intent's end or from a blocked device; the newest intent last. */
   readonly lateEvidence: readonly LateEvidence[];
   readonly lease: LeaseHolder | null;
@@ -164,8 +164,8 @@ export function findIntent(state: StationState, intentId: number): PaymentIntent
 export type OrderKnowledge = Pick<StationState, "order" | "waitingOrders" | "knownOrders">;
 
 /**
- * Why the payment seam would refuse to settle an intent, as far as the station has heard of its order: paid, voided, or
- * open with another amount or currency than the intent's. Undefined when nothing that it has heard says so.
+ * Why the payment seam would refuse to settle an intent, as far as the station knows of its order: paid, voided, or
+ * open with another amount or currency than the intent's. Undefined when nothing that it knows obstructs.
  */
 export function orderObstacle(
   { order, waitingOrders, knownOrders }: OrderKnowledge,

@@ -14,7 +14,7 @@ import { acquireLease, breakLease, endSessions, releaseLease, renewLease } from 
 import { hearDevice, loseDevice } from "./liveness-steps.ts";
 import { ACCEPTED, keepReply, type Outcome, type StepInput } from "./outcome.ts";
 import {
-  clearDoubt,
+  applyProviderCleared,
   confirmPayment,
   failPayment,
   inquireOrder,
@@ -91,12 +91,12 @@ function dispatch(state: StationState, input: StepInput): Outcome {
     case "provider_failed":
       return failPayment(state, command, input.atMs);
     case "provider_cleared":
-      return clearDoubt(state, command, input);
+      return applyProviderCleared(state, command, input);
     case "provider_money_differs":
       return keepDifferingMoney(state, command, input);
     case "order_inquire":
       return inquireOrder(state, command);
-    case "end_told":
+    case "end_reported":
       return noteToldEnd(state, command);
     case "qr_ready":
       return presentQr(state, command, input.atMs);
@@ -155,7 +155,7 @@ function isRepeatable(input: StepInput, reply: StationReply): boolean {
     case "provider_cleared":
     case "provider_money_differs":
     case "order_inquire":
-    case "end_told":
+    case "end_reported":
     case "qr_ready":
       return false;
     case "intent_attest":

@@ -1,8 +1,8 @@
 /** The assignment of a companion: the active intent that was handed to it, else null (design §4, "assignment"). */
 import { formatAmount } from "../currency.ts";
 import { isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
-import { isHeldBack } from "../station/doubts.ts";
 import type { StationState } from "../station/state.ts";
+import { isHeldBack } from "../station/unclear-collections.ts";
 
 export interface AssignmentView {
   readonly intent_id: number;

@@ -3,8 +3,8 @@ import { formatAmount } from "../currency.ts";
 import { type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
 import { PAID_SHOWN_MS } from "../settings.ts";
 import { blockedReason, type KillSwitches } from "../standing.ts";
-import { unconfirmedDoubt } from "../station/doubts.ts";
 import type { StationDevice, StationState } from "../station/state.ts";
+import { unclearToConfirm } from "../station/unclear-collections.ts";
 
 export interface DisplayView {
   readonly state: "idle" | "total" | "qr" | "paid";
@@ -23,7 +23,7 @@ export interface TimedDisplayView {
 
 /**
  * A collection under way comes first, then a payment just made, then the open order; a new order ends the thank-you.
- * `rendersQr` says whether this display may show a QR payload (`rendersQrOn`); one that may not shows the total.
+ * `rendersQr`: whether this display may show a QR payload (`rendersQrOn`); one that may not shows the total.
  */
 export function displayView(state: StationState, nowMs: number, rendersQr: boolean): TimedDisplayView {
   const { intent, order } = state;
@@ -68,7 +68,7 @@ export function rendersQrOn(state: StationState, device: StationDevice, switches
 
 /**
  * Whether anybody may be shown the QR of a collection now, a display or the cashier: not while its provider is frozen, nor
- * while its station collects nothing electronically. Money that is paid all the same is heard in a freeze too.
+ * while its station collects nothing electronically. A payment that comes all the same counts in a freeze too.
  */
 export function mayShowQr(
   station: Pick<StationState, "organizationId" | "stationId" | "status">,
@@ -81,15 +81,15 @@ export function mayShowQr(
 }
 
 /**
- * Whether the guest may have paid otherwise: by money that differs from what was asked for, as its provider says, or by an
+ * Whether the guest may have paid otherwise: by a payment that differs from what was asked for, as its provider reports, or by an
  * earlier collection of the order that has got a reason since. Shown further, the QR would be a second payment. It is shown
  * again when that turns out to be wrong.
  */
 export function isPaidOtherwise(
-  station: Pick<StationState, "doubts">,
+  station: Pick<StationState, "unclearCollections">,
   intent: Pick<PaymentIntent, "intentId" | "orderId" | "moneyMayHaveMoved">,
 ): boolean {
-  return intent.moneyMayHaveMoved === "money_differs" || unconfirmedDoubt(station, intent) !== undefined;
+  return intent.moneyMayHaveMoved === "money_differs" || unclearToConfirm(station, intent) !== undefined;
 }
 
 function shownQr(station: StationState, intent: PaymentIntent): string {

@@ -67,7 +67,7 @@ function smartPosOffer(state: StationState, switches: KillSwitches): RouteOffer 
 const RANKS = {
   /** The cashier switches it on again. */
   wentOffline: 0,
-  /** It stands at the counter and is blocked: the owner resumes it. */
+  /** It is at the counter and is blocked: the owner resumes it. */
   blockedOnline: 1,
   /** Its application was never started. */
   neverOnline: 2,

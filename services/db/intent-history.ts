@@ -41,7 +41,7 @@ const laterEventsOf = (database: Database) => database`coalesce((
   from (
     select version, ordinal, type, data from station_events
     where intent_id = i.intent_id and station_id = i.station_id and version > i.version
-      and type in ('late_evidence_kept', 'late_money_kept', 'money_differs', 'doubt_cleared')
+      and type in ('late_evidence_kept', 'late_money_kept', 'money_differs', 'unclear_resolved')
     order by version desc, ordinal desc limit ${DATABASE_LIMITS.laterEvidence}) e), '[]'::jsonb)`;
 
 export interface CopiedIntent {

@@ -40,7 +40,7 @@ const TYPES = Object.keys({
   provider_cleared: true,
   provider_money_differs: true,
   order_inquire: true,
-  end_told: true,
+  end_reported: true,
   qr_ready: true,
   tick: true,
   rule_out: true,

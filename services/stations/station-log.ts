@@ -200,8 +200,8 @@ function wakeOf(state: StationState): Wake {
   return { dueMs: nextDeadlineMs(state), isAsking: isAsking(state), onlineDevices };
 }
 
-function isAsking({ intent, untoldEnds }: StationState): boolean {
-  if (untoldEnds.length > 0) return true;
+function isAsking({ intent, unreportedEnds }: StationState): boolean {
+  if (unreportedEnds.length > 0) return true;
   return intent?.status === "settling" || (intent?.status === "created" && intent.route === "dynamic_qr");
 }
 

@@ -3,7 +3,7 @@
  * until a commit notes that the providers service has stored it, so any host that reads the station goes on with the report
  * after a crash.
  *
- *   untoldEnds committed ──► providers.withdrawProviderPayment ──► end_told committed
+ *   unreportedEnds committed ──► providers.withdrawProviderPayment ──► end_reported committed
  *                                └── no answer: pause, again
  */
 import type { NatsConnection } from "nats";
@@ -26,7 +26,7 @@ export interface WithdrawalsDeps {
 interface Report {
   readonly stationId: number;
   /** As of the newest state that was read or committed. */
-  untoldEnds: readonly number[];
+  unreportedEnds: readonly number[];
   pauseMs: number;
   timer: NodeJS.Timeout | undefined;
   /** True once nothing is left to report, or another host reports it. */
@@ -46,18 +46,18 @@ export class Withdrawals {
   }
 
   /** Notes a state that was read or committed. */
-  observe(stationId: number, { untoldEnds }: StationState): void {
+  observe(stationId: number, { unreportedEnds }: StationState): void {
     const known = this.#reports.get(stationId);
-    if (untoldEnds.length === 0) {
+    if (unreportedEnds.length === 0) {
       if (known !== undefined) this.#end(known);
       return;
     }
     if (known !== undefined) {
-      known.untoldEnds = untoldEnds;
+      known.unreportedEnds = unreportedEnds;
       return;
     }
     const pauseMs = STATION_LIMITS.withdrawPauseMs;
-    const report: Report = { stationId, untoldEnds, pauseMs, timer: undefined, isOver: false };
+    const report: Report = { stationId, unreportedEnds, pauseMs, timer: undefined, isOver: false };
     this.#reports.set(stationId, report);
     this.#queue(report);
   }
@@ -98,7 +98,7 @@ export class Withdrawals {
 
   /** Reports one end, then the next one, or the same again after a pause. */
   async #send(report: Report): Promise<void> {
-    const [intentId] = report.untoldEnds;
+    const [intentId] = report.unreportedEnds;
     if (intentId === undefined || report.isOver) return;
     const isReported = await this.#attempt(report, intentId);
     if (report.isOver) return;
@@ -118,7 +118,7 @@ export class Withdrawals {
       return false;
     }
     const answer = await new Promise<StationAnswer>((resolve) => {
-      const command = { type: "end_told", intentId } as const;
+      const command = { type: "end_reported", intentId } as const;
       this.#deps.mailboxes.submit(stationId, {
         commandId: `told:${intentId}`,
         actor: SYSTEM,

@@ -12,7 +12,7 @@ export type LocalCommand = Extract<
   {
     type:
       | "qr_ready"
-      | "end_told"
+      | "end_reported"
       | "settlement_succeeded"
       | "settlement_refused"
       | "tick"

@@ -152,7 +152,7 @@ describe("a timeline of a QR collection", () => {
     const differs = { type: "provider_money_differs", intentId: 801, issue: "amount_mismatch", issueId: 1 } as const;
     await station.do(differs, PROVIDER, "provider:differs:801");
     await station.do({ type: "provider_failed", intentId: 801, reason: "provider_expired" }, PROVIDER);
-    await station.do({ type: "end_told", intentId: 801 }, { kind: "system", id: 0 });
+    await station.do({ type: "end_reported", intentId: 801 }, { kind: "system", id: 0 });
     expect(await read(station, 801)).toEqual({
       status: "cancelled",
       moneyMoved: "maybe",

@@ -148,12 +148,12 @@ const ALLOWED = new Set([
   "qr_presented",
   "provider_confirmed",
   "late_money_kept",
-  "doubt_cleared",
-  "end_told",
+  "unclear_resolved",
+  "end_reported",
   "money_differs",
 ]);
 /** A provider may take its word back and give it again. */
-const REPEATED = new Set(["doubt_cleared", "money_differs"]);
+const REPEATED = new Set(["unclear_resolved", "money_differs"]);
 
 function endingOf(intentStatus: string, endReason: string | undefined): string {
   if (endReason === undefined || endReason === "") return `intent_${intentStatus}`;

@@ -286,7 +286,7 @@ describe("a late report between creation and attestation", () => {
   it("a flood of late money of other orders: what the collection under way has to confirm is not pushed out", () => {
     const counter = aQrCounter();
     const orderId = 900;
-    for (let turn = 1; turn <= STATE_LIMITS.doubts; turn += 1)
+    for (let turn = 1; turn <= STATE_LIMITS.unclearCollections; turn += 1)
       counter
         .order({ orderId: 600 + turn })
         .picks("dynamic_qr")
@@ -296,11 +296,11 @@ describe("a late report between creation and attestation", () => {
     counter.order({ orderId }).picks("smart_pos").fetches().reports("reported_declined").cancels().picks("cash");
     counter.reports("reported_success", { intentId: counter.intentId - 1 });
     const others = counter.station.ended.filter((intent) => intent.orderId !== orderId);
-    for (let turn = 0; turn < STATE_LIMITS.doubts; turn += 1) {
+    for (let turn = 0; turn < STATE_LIMITS.unclearCollections; turn += 1) {
       counter.recalled = { ...(others[0] as (typeof others)[0]), intentId: 400 + turn };
       counter.differs("amount_mismatch", { intentId: 400 + turn });
     }
-    expect(counter.station.doubts).toHaveLength(STATE_LIMITS.doubts);
+    expect(counter.station.unclearCollections).toHaveLength(STATE_LIMITS.unclearCollections);
     expect(counter.attests().reply).toMatchObject({ code: "money_may_have_moved", reason: "late_success" });
   });
 });

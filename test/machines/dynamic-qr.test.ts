@@ -166,7 +166,9 @@ describe("a confirmation that the seam refuses", () => {
   it("expires in the refusal's own commit when its deadline passed meanwhile, and stays in doubt", () => {
     const counter = shown().confirms().waits(180_000).refusesToSettle("order_voided");
     expect(counter.happened).toEqual(["settlement_refused", "intent_expired"]);
-    expect(counter.station.doubts).toEqual([{ orderId: 501, intentId: 1_001, reason: "provider_confirmed" }]);
+    expect(counter.station.unclearCollections).toEqual([
+      { orderId: 501, intentId: 1_001, reason: "provider_confirmed" },
+    ]);
   });
 });
 
@@ -183,7 +185,7 @@ describe("M25 money that comes too late", () => {
     expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status });
     expect(counter.happened.at(-1)).toBe("late_money_kept");
     expect(counter.intent?.status).toBe(status);
-    expect(counter.station.doubts.at(-1)).toEqual({ orderId: 501, intentId: 1_001, reason: "late_money" });
+    expect(counter.station.unclearCollections.at(-1)).toEqual({ orderId: 501, intentId: 1_001, reason: "late_money" });
     const events = counter.commits.length;
     expect(counter.confirms({ key: "late" }).repeated).toBe(true);
     expect(counter.commits).toHaveLength(events);
@@ -193,7 +195,7 @@ describe("M25 money that comes too late", () => {
     const counter = shown().confirms().settles().confirms({ reference: "PAY-2" });
     expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status: "succeeded" });
     expect(counter.happened).toEqual(["late_money_kept"]);
-    expect(counter.station.doubts).toEqual([]);
+    expect(counter.station.unclearCollections).toEqual([]);
   });
 
   it("a second payment waits while the seam is asked about the first, and is late after its refusal", () => {
@@ -227,7 +229,7 @@ describe("what has left the bounded state", () => {
     }
     counter.recalled = recalled;
     counter.confirms({ intentId, reference: "PAY-2" });
-    expect([counter.happened, counter.station.doubts]).toEqual([["late_money_kept"], []]);
+    expect([counter.happened, counter.station.unclearCollections]).toEqual([["late_money_kept"], []]);
     expect(counter.confirms({ intentId, reference: "PAY-1" }).reply).toMatchObject(SUCCEEDED);
   });
 });
@@ -268,7 +270,9 @@ describe("an order in doubt", () => {
   ];
   it.each(ROWS)("%s", (_what, build, reason) => {
     const counter = build();
-    expect(counter.station.doubts.map((doubt) => doubt.reason)).toEqual(reason === undefined ? [] : [reason]);
+    expect(counter.station.unclearCollections.map((doubt) => doubt.reason)).toEqual(
+      reason === undefined ? [] : [reason],
+    );
   });
 
   it.each(["cash", "smart_pos", "dynamic_qr"] as const)(
@@ -299,31 +303,31 @@ describe("an order in doubt", () => {
 
   it("is out of doubt when paid, when voided and when the provider says so", () => {
     const doubtful = (): Scenario => shown().cancels();
-    expect(doubtful().picks("cash", { confirms: true }).attests().settles().station.doubts).toEqual([]);
-    expect(doubtful().order({ status: "voided", revision: 2 }).station.doubts).toEqual([]);
+    expect(doubtful().picks("cash", { confirms: true }).attests().settles().station.unclearCollections).toEqual([]);
+    expect(doubtful().order({ status: "voided", revision: 2 }).station.unclearCollections).toEqual([]);
     const cleared = doubtful().clears();
-    expect([cleared.happened, cleared.station.doubts]).toEqual([["doubt_cleared"], []]);
+    expect([cleared.happened, cleared.station.unclearCollections]).toEqual([["unclear_resolved"], []]);
     expect(cleared.clears().happened).toEqual([]);
     expect(cleared.picks("dynamic_qr").happened).toEqual(["intent_created"]);
   });
 
-  it("keeps the newest doubts within the bound", () => {
+  it("keeps the newest unclearCollections within the bound", () => {
     const counter = aQrCounter();
-    for (let turn = 1; turn <= STATE_LIMITS.doubts + 2; turn += 1) {
+    for (let turn = 1; turn <= STATE_LIMITS.unclearCollections + 2; turn += 1) {
       counter
         .order({ orderId: 600 + turn })
         .picks("dynamic_qr")
         .givesQr()
         .cancels();
     }
-    const ids = counter.station.doubts.map((doubt) => doubt.orderId);
-    expect([ids.length, ids[0], ids.at(-1)]).toEqual([STATE_LIMITS.doubts, 603, 618]);
-    expect(counter.station.doubtsForgottenThrough).toBe(602);
+    const ids = counter.station.unclearCollections.map((doubt) => doubt.orderId);
+    expect([ids.length, ids[0], ids.at(-1)]).toEqual([STATE_LIMITS.unclearCollections, 603, 618]);
+    expect(counter.station.unclearForgottenThrough).toBe(602);
   });
 
   it("asks about an order whose doubt was pushed out, and about every older one, without naming what it forgot", () => {
     const counter = aQrCounter();
-    for (let turn = 1; turn <= STATE_LIMITS.doubts + 1; turn += 1)
+    for (let turn = 1; turn <= STATE_LIMITS.unclearCollections + 1; turn += 1)
       counter
         .order({ orderId: 600 + turn })
         .picks("dynamic_qr")

@@ -21,7 +21,7 @@ describe("an answer without a commit", () => {
     const accepted = { ok: true, type: "accepted" } as const;
     const confirmed = STATION_COMMAND_TYPES.filter((type) => needsNewestState({ type }, accepted));
     expect(confirmed.toSorted()).toEqual([
-      "end_told",
+      "end_reported",
       "intent_present",
       "lease_acquire",
       "lease_break",

@@ -125,7 +125,7 @@ function everyKindOfQrEnd(): Scenario {
 
 function everyKindOfDoubt(): Scenario {
   const counter = aQrCounter();
-  for (let turn = 1; turn <= STATE_LIMITS.doubts; turn += 1)
+  for (let turn = 1; turn <= STATE_LIMITS.unclearCollections; turn += 1)
     counter
       .order({ orderId: 700 + turn, orderDisplayNumber: 200 + turn })
       .picks("dynamic_qr")

@@ -2,11 +2,11 @@
 import { fileURLToPath } from "node:url";
 import {
   ATTESTERS,
-  DOUBT_REASONS,
   END_REASONS,
   INTENT_STATES,
   REPORTED_OUTCOMES,
   ROUTES,
+  UNCLEAR_REASONS,
 } from "../../machines/payment-intent.ts";
 import { DEVICE_STATUSES } from "../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES } from "../../machines/station/state.ts";
@@ -17,7 +17,7 @@ export const WORDS: Readonly<Record<string, readonly string[]>> = {
   CAPABILITIES,
   DEVICE_KINDS,
   DEVICE_STATUSES,
-  DOUBT_REASONS,
+  UNCLEAR_REASONS,
   END_REASONS,
   INTENT_STATES,
   ORDER_STATUSES,

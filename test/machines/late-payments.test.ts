@@ -118,14 +118,14 @@ describe("a further payment after the cashier's confirmation", () => {
 describe("a full list of reasons", () => {
   it("many orders of which less is known: a reported payment stays named", () => {
     const counter = fetched().cancels().reports("reported_success", { reference: "RRN-1" }).uses();
-    for (let turn = 1; turn <= 2 * STATE_LIMITS.doubts; turn += 1)
+    for (let turn = 1; turn <= 2 * STATE_LIMITS.unclearCollections; turn += 1)
       counter
         .order({ orderId: 600 + turn })
         .picks("dynamic_qr", { confirms: true })
         .givesQr()
         .cancels()
         .tellsEnd();
-    expect(counter.station.doubts).toHaveLength(STATE_LIMITS.doubts);
+    expect(counter.station.unclearCollections).toHaveLength(STATE_LIMITS.unclearCollections);
     expect(counter.order().picks("cash").reply).toEqual(asked("late_success"));
     expect(unclear(counter)).toContainEqual([1_001, "late_success"]);
   });
@@ -171,7 +171,7 @@ describe("a collection that has left the state", () => {
     const counter = left(fetched(), orders);
     expect(unclear(counter)).toEqual([[1_001, "handoff_presented"]]);
     counter.reports("reported_success", { ...EARLIER, reference: "RRN-9" });
-    expect([counter.happened, unclear(counter), counter.station.doubts]).toEqual([
+    expect([counter.happened, unclear(counter), counter.station.unclearCollections]).toEqual([
       ["late_evidence_kept"],
       [[1_001, "late_success"]],
       [],
@@ -188,13 +188,13 @@ describe("a collection that has left the state", () => {
 
   it("it was silent and reports a decline: nothing is left to find out", () => {
     const counter = left(fetched()).reports("reported_declined", EARLIER);
-    expect([counter.happened, unclear(counter)]).toEqual([["late_evidence_kept", "doubt_cleared"], []]);
+    expect([counter.happened, unclear(counter)]).toEqual([["late_evidence_kept", "unclear_resolved"], []]);
   });
 
   it("it is a QR: late money is named until its provider takes it back", () => {
     const counter = left(shown()).confirms(EARLIER);
     expect(unclear(counter)).toEqual([[1_001, "late_money"]]);
-    expect([counter.clears(1_001).happened, unclear(counter)]).toEqual([["doubt_cleared"], []]);
+    expect([counter.clears(1_001).happened, unclear(counter)]).toEqual([["unclear_resolved"], []]);
     expect(unclear(counter.confirms(EARLIER)), "and counts anew").toEqual([[1_001, "late_money"]]);
   });
 

@@ -2,11 +2,11 @@
 import { expect } from "vitest";
 import { END_REASONS, isConfirmed, type PaymentIntent, PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import { strongestDoubt } from "../../machines/station/doubts.ts";
 import type { StationEvent } from "../../machines/station/event.ts";
 import type { StepInput } from "../../machines/station/outcome.ts";
-import type { Doubt, StationState } from "../../machines/station/state.ts";
+import type { StationState, UnclearCollection } from "../../machines/station/state.ts";
 import type { Step } from "../../machines/station/step.ts";
+import { strongestUnclear } from "../../machines/station/unclear-collections.ts";
 
 export function checkProviders(before: StationState | null, input: StepInput, after: Step): void {
   for (const intent of intentsOf(after.state)) checkProvider(before, input, intent);
@@ -45,32 +45,33 @@ function checkProvider(before: StationState | null, input: StepInput, intent: Pa
   }
 }
 
-function checkDoubts({ doubts, knownOrders }: StationState): void {
-  expect(doubts.length, "M9: doubts").toBeLessThanOrEqual(STATE_LIMITS.doubts);
-  const distinct = new Set(doubts.map(({ intentId, reason }) => `${intentId} ${reason}`));
-  expect(distinct.size, "M22: one doubt per intent and reason").toBe(doubts.length);
+function checkDoubts({ unclearCollections, knownOrders }: StationState): void {
+  expect(unclearCollections.length, "M9: unclearCollections").toBeLessThanOrEqual(STATE_LIMITS.unclearCollections);
+  const distinct = new Set(unclearCollections.map(({ intentId, reason }) => `${intentId} ${reason}`));
+  expect(distinct.size, "M22: one doubt per intent and reason").toBe(unclearCollections.length);
   const closed = knownOrders.filter((order) => order.status !== "open").map((order) => order.orderId);
-  const inDoubt = doubts.map((doubt) => doubt.orderId);
+  const isUnclearOrder = unclearCollections.map((doubt) => doubt.orderId);
   expect(
-    inDoubt.filter((orderId) => closed.includes(orderId)),
+    isUnclearOrder.filter((orderId) => closed.includes(orderId)),
     "M22: a paid or voided order is in no doubt",
   ).toEqual([]);
 }
 
 /** A doubt leaves by payment or void of its order, by the clearing of its own intent, or by the bound: by nothing else. */
 function checkDoubtsStay(before: StationState | null, { command, recalled }: StepInput, state: StationState): void {
-  const { doubts, knownOrders } = state;
+  const { unclearCollections, knownOrders } = state;
   const settledId = command.type === "settlement_succeeded" ? command.intentId : undefined;
   const settled = [...intentsOf(state), recalled].find((intent) => intent?.intentId === settledId);
-  const isThere = ({ intentId, reason }: Doubt): boolean =>
-    doubts.some((doubt) => doubt.intentId === intentId && doubt.reason === reason);
-  const gone = (before?.doubts ?? []).filter((doubt) => !isThere(doubt));
+  const isThere = ({ intentId, reason }: UnclearCollection): boolean =>
+    unclearCollections.some((doubt) => doubt.intentId === intentId && doubt.reason === reason);
+  const gone = (before?.unclearCollections ?? []).filter((doubt) => !isThere(doubt));
   const unexplained = gone.filter(({ orderId, intentId, reason }) => {
     const isClosed = knownOrders.some((known) => known.orderId === orderId && known.status !== "open");
     const isCleared = command.type === "provider_cleared" && command.intentId === intentId;
     const isAnswered =
       reason === "handoff_presented" && command.type === "intent_report" && command.intentId === intentId;
-    const isPushedOut = doubts.length === STATE_LIMITS.doubts && orderId <= state.doubtsForgottenThrough;
+    const isPushedOut =
+      unclearCollections.length === STATE_LIMITS.unclearCollections && orderId <= state.unclearForgottenThrough;
     const isPaid = orderId === settled?.orderId;
     return !isClosed && !isPaid && !isCleared && !isAnswered && !isPushedOut;
   });
@@ -82,15 +83,15 @@ function checkDoubtsStay(before: StationState | null, { command, recalled }: Ste
 
 /** An ended QR is to be told of until the providers service has taken note, and nothing but that takes it off. */
 function checkUntoldEnds(before: StationState | null, { command }: StepInput, { state }: Step): void {
-  const was = before?.untoldEnds ?? [];
+  const was = before?.unreportedEnds ?? [];
   const active = before?.intent ?? null;
   const hasEnded = active !== null && state.intent?.intentId !== active.intentId;
   const end = hasEnded ? state.ended.find((intent) => intent.intentId === active.intentId) : undefined;
   const isUnpaidQr = end !== undefined && end.provider !== null && end.status !== "succeeded";
   const all = isUnpaidQr ? [...was, end.intentId] : was;
-  const told = command.type === "end_told" ? command.intentId : undefined;
-  const left = all.slice(-STATE_LIMITS.untoldEnds).filter((intentId) => intentId !== told);
-  expect(state.untoldEnds, "M26: the end of a QR waits to be told until it is").toEqual(left);
+  const told = command.type === "end_reported" ? command.intentId : undefined;
+  const left = all.slice(-STATE_LIMITS.unreportedEnds).filter((intentId) => intentId !== told);
+  expect(state.unreportedEnds, "M26: the end of a QR waits to be told until it is").toEqual(left);
 }
 
 /** What the events have said about an intent's money, whatever the bounded state has kept of it. */
@@ -158,7 +159,7 @@ export class MoneyWitness {
     if (event.type === "money_differs" || event.type === "late_money_kept") said.byProvider = true;
     if (event.type === "qr_presented") said.shown = true;
     if (event.type === "provider_confirmed") said.confirmed = true;
-    if (event.type === "doubt_cleared") {
+    if (event.type === "unclear_resolved") {
       Object.assign(said, { silent: false, byProvider: false });
       // While a QR is shown it can be paid yet, whatever its provider has reported.
       if (said.ended) Object.assign(said, { shown: false, confirmed: false });
@@ -174,7 +175,7 @@ export class MoneyWitness {
 
   #check(
     { intentId, orderId, status, reasonSinceEnd }: PaymentIntent,
-    { knownOrders, doubts, doubtsForgottenThrough }: StationState,
+    { knownOrders, unclearCollections, unclearForgottenThrough }: StationState,
   ): void {
     const said = this.#said.get(intentId);
     if (said === undefined || status === "succeeded") return;
@@ -184,9 +185,9 @@ export class MoneyWitness {
     );
     const order = knownOrders.find((known) => known.orderId === orderId);
     const isPaid = order === undefined || order.status !== "open" || this.#settledLate.has(orderId);
-    if (isPaid || orderId <= doubtsForgottenThrough) return;
-    const isInDoubt = doubts.some((doubt) => doubt.intentId === intentId);
-    expect(isInDoubt, "M23: an intent that ended unpaid is in doubt exactly when money may have moved").toBe(
+    if (isPaid || orderId <= unclearForgottenThrough) return;
+    const isUnclear = unclearCollections.some((doubt) => doubt.intentId === intentId);
+    expect(isUnclear, "M23: an intent that ended unpaid is in doubt exactly when money may have moved").toBe(
       mayHaveMoved(said),
     );
   }
@@ -197,16 +198,21 @@ function mayHaveMoved({ confirmed, byDevice, silent, byProvider, shown }: Said):
 }
 
 /** No doubt leaves the state for want of room without its order staying in question. */
-function checkForgottenDoubts(before: StationState | null, { doubts, doubtsForgottenThrough }: StationState): void {
-  expect(doubtsForgottenThrough, "M22: what is forgotten stays so").toBeGreaterThanOrEqual(
-    before?.doubtsForgottenThrough ?? 0,
+function checkForgottenDoubts(
+  before: StationState | null,
+  { unclearCollections, unclearForgottenThrough }: StationState,
+): void {
+  expect(unclearForgottenThrough, "M22: what is forgotten stays so").toBeGreaterThanOrEqual(
+    before?.unclearForgottenThrough ?? 0,
   );
-  if (before === null || doubts.length < STATE_LIMITS.doubts) return;
-  const left = new Set(doubts.map((doubt) => doubt.intentId));
-  const pushedOut = before.doubts.filter((doubt) => !left.has(doubt.intentId)).map((doubt) => doubt.orderId);
+  if (before === null || unclearCollections.length < STATE_LIMITS.unclearCollections) return;
+  const left = new Set(unclearCollections.map((doubt) => doubt.intentId));
+  const pushedOut = before.unclearCollections
+    .filter((doubt) => !left.has(doubt.intentId))
+    .map((doubt) => doubt.orderId);
   for (const orderId of pushedOut)
     expect(
-      doubtsForgottenThrough,
+      unclearForgottenThrough,
       "M22: the order of a doubt that was pushed out stays in question",
     ).toBeGreaterThanOrEqual(orderId);
 }
@@ -241,7 +247,7 @@ export class NewsWitness {
     const isNamed = kind === "late_money" && [...this.#said.keys()].some((said) => said.startsWith(key));
     if (kind !== undefined && !isNamed && !this.#said.has(key)) this.#said.set(key, { intentId, isNew: isOfOrder });
     // While the intent is under way, its provider takes back the money that differs alone.
-    if (event.type === "doubt_cleared" && this.#ended.has(intentId))
+    if (event.type === "unclear_resolved" && this.#ended.has(intentId))
       for (const [said, { intentId: cleared }] of this.#said) if (cleared === intentId) this.#said.delete(said);
     if (event.type !== "settlement_started") return;
     const news = [...this.#said.values()].filter(({ isNew }) => isNew);
@@ -279,9 +285,9 @@ function checkSecondCollection(before: StationState | null, { command }: StepInp
   if (command.type !== "intent_create" || after.repeated || !after.reply.ok) return;
   // In doubt at the end of the step: a deadline that was due just before the creation counts.
   const { orderId } = command.order;
-  const ofOrder = after.state.doubts.filter((doubt) => doubt.orderId === orderId);
-  const earlier = strongestDoubt(ofOrder);
-  const isForgotten = earlier === undefined && orderId <= after.state.doubtsForgottenThrough;
+  const ofOrder = after.state.unclearCollections.filter((doubt) => doubt.orderId === orderId);
+  const earlier = strongestUnclear(ofOrder);
+  const isForgotten = earlier === undefined && orderId <= after.state.unclearForgottenThrough;
   const confirmed = after.events.find((event) => event.type === "second_collection_confirmed");
   expect(confirmed?.earlierIntentId, "M24: the collection that is in doubt is named in the trail").toBe(
     isForgotten ? null : earlier?.intentId,

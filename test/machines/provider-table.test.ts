@@ -114,9 +114,9 @@ const PROVIDER_TABLE: Record<ProviderCommandType, Record<Situation, string>> = {
     qr_settling: "accepted",
     qr_refused: "accepted",
     qr_paid: "accepted",
-    qr_cancelled: "accepted + doubt_cleared",
+    qr_cancelled: "accepted + unclear_resolved",
     qr_declined: "accepted",
-    qr_overdue: "accepted + intent_expired, doubt_cleared",
+    qr_overdue: "accepted + intent_expired, unclear_resolved",
   },
   provider_money_differs: {
     unknown: "station_unknown",
@@ -170,7 +170,7 @@ const PROVIDER_TABLE: Record<ProviderCommandType, Record<Situation, string>> = {
     qr_declined: "accepted",
     qr_overdue: "accepted + intent_expired",
   },
-  end_told: {
+  end_reported: {
     unknown: "station_unknown",
     unattended: "accepted",
     served: "accepted",
@@ -192,9 +192,9 @@ const PROVIDER_TABLE: Record<ProviderCommandType, Record<Situation, string>> = {
     qr_settling: "accepted",
     qr_refused: "accepted",
     qr_paid: "accepted",
-    qr_cancelled: "accepted + end_told",
-    qr_declined: "accepted + end_told",
-    qr_overdue: "accepted + intent_expired, end_told",
+    qr_cancelled: "accepted + end_reported",
+    qr_declined: "accepted + end_reported",
+    qr_overdue: "accepted + intent_expired, end_reported",
   },
   qr_ready: {
     unknown: "station_unknown",

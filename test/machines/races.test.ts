@@ -30,7 +30,7 @@ describe("settling against cancelling and expiring", () => {
     expect(counter.settles().intent?.status).toBe("succeeded");
   });
 
-  it("I7 a cancelled or expired intent never succeeds; what the seam then says is kept for a person", () => {
+  it("I7 a cancelled or expired intent never succeeds; what the seam then answers is kept for a person", () => {
     for (const ended of [reported().cancels(), reported().waits(180_000).ticks()]) {
       const status = ended.intent?.status;
       expect(ended.attests().reply).toMatchObject({ ok: false });

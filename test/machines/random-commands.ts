@@ -298,7 +298,7 @@ const PROVIDERS: readonly Told[] = [
       return { type: "order_inquire", orderId: active ?? 500 + Math.floor(nextIntentId / 16) };
     }),
   ],
-  [3, always(SYSTEM), fc.constant(({ state }) => ({ type: "end_told", intentId: state?.untoldEnds[0] ?? 1 }))],
+  [3, always(SYSTEM), fc.constant(({ state }) => ({ type: "end_reported", intentId: state?.unreportedEnds[0] ?? 1 }))],
 ];
 
 /** Mostly moments, sometimes past a deadline, sometimes a little back: the next host's clock is another one. */

@@ -1,6 +1,6 @@
 /** How the reason of an ended intent follows from the events that came when it had left the state of its station. */
 import { describe, expect, it } from "vitest";
-import type { DoubtReason } from "../../machines/payment-intent.ts";
+import type { UnclearReason } from "../../machines/payment-intent.ts";
 import type { StationEvent } from "../../machines/station/event.ts";
 import { leastNeeded, withLaterEvents } from "../../machines/station/reasons.ts";
 import { aQrCounter, aServedCounter } from "./scenario.ts";
@@ -17,10 +17,10 @@ const EVENTS = {
   money: { type: "late_money_kept" },
   "other money": { type: "money_differs", issue: "amount_mismatch" },
   "late money": { type: "money_differs", issue: "late_money" },
-  cleared: { type: "doubt_cleared" },
+  cleared: { type: "unclear_resolved" },
 } as const;
 type Name = keyof typeof EVENTS;
-type Row = readonly [before: DoubtReason | "", events: readonly Name[], after: DoubtReason | ""];
+type Row = readonly [before: UnclearReason | "", events: readonly Name[], after: UnclearReason | ""];
 
 const ROWS: readonly Row[] = [
   ["handoff_presented", [], "handoff_presented"],

@@ -261,7 +261,7 @@ export class Scenario {
   }
   /** The host has told the providers service of an end. */
   tellsEnd(intentId: number = this.#intents): this {
-    return this.send({ type: "end_told", intentId }, SYSTEM);
+    return this.send({ type: "end_reported", intentId }, SYSTEM);
   }
   clears(intentId: number = this.#intents): this {
     return this.send({ type: "provider_cleared", intentId }, PROVIDER);

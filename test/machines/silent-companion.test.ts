@@ -6,7 +6,8 @@ import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, type Scenario 
 const SILENT = [[1_001, "handoff_presented"]];
 const LIFETIME_MS = 180_000;
 const fetched = (): Scenario => aServedCounter().picks("smart_pos").fetches();
-const reasonsOf = (counter: Scenario) => counter.station.doubts.map(({ intentId, reason }) => [intentId, reason]);
+const reasonsOf = (counter: Scenario) =>
+  counter.station.unclearCollections.map(({ intentId, reason }) => [intentId, reason]);
 const frozen = (counter: Scenario): Scenario => counter.freezes({ devices: new Set([COMPANION.id]) });
 
 describe("a hand-off that was presented and ends without a report", () => {
@@ -52,7 +53,7 @@ describe("a hand-off that was presented and ends without a report", () => {
 
   it("the order is paid after the confirmation: nothing asks any more", () => {
     const counter = fetched().cancels().picks("cash", { confirms: true }).attests().settles();
-    expect(counter.station.doubts).toEqual([]);
+    expect(counter.station.unclearCollections).toEqual([]);
   });
 
   it("never fetched: the next collection does not ask", () => {
@@ -78,15 +79,15 @@ describe("a report that comes after the silent end", () => {
     (outcome) => {
       const counter = fetched().waits(LIFETIME_MS).ticks().reports(outcome, { code: "51" });
       expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status: "expired" });
-      expect(counter.happened).toEqual(["late_evidence_kept", "doubt_cleared"]);
+      expect(counter.happened).toEqual(["late_evidence_kept", "unclear_resolved"]);
       expect(counter.leased().picks("cash").happened).toEqual(["intent_created"]);
     },
   );
 
   it("is a decline and finds the deadline overdue: the collection expires and is cleared in one commit", () => {
     const counter = fetched().waits(LIFETIME_MS).reports("reported_declined");
-    expect(counter.happened).toEqual(["intent_expired", "late_evidence_kept", "doubt_cleared"]);
-    expect(counter.station.doubts).toEqual([]);
+    expect(counter.happened).toEqual(["intent_expired", "late_evidence_kept", "unclear_resolved"]);
+    expect(counter.station.unclearCollections).toEqual([]);
   });
 
   it("is a success: the reason becomes stronger, and a later decline does not take it away", () => {
@@ -119,8 +120,8 @@ describe("a report that comes after the silent end", () => {
     const declined = frozen(fetched().cancels()).reports("reported_declined", { key: "k" });
     expect([declined.happened, reasonsOf(declined)]).toEqual([["late_evidence_kept"], SILENT]);
     // The content is kept already; the same report is accepted once the block is gone.
-    expect(declined.freezes({}).reports("reported_declined", { key: "k" }).happened).toEqual(["doubt_cleared"]);
-    expect(declined.station.doubts).toEqual([]);
+    expect(declined.freezes({}).reports("reported_declined", { key: "k" }).happened).toEqual(["unclear_resolved"]);
+    expect(declined.station.unclearCollections).toEqual([]);
     const success = frozen(fetched().cancels()).reports("reported_success");
     expect(reasonsOf(success)).toEqual([[1_001, "late_success"]]);
   });
@@ -139,7 +140,7 @@ describe("a report that comes after the silent end", () => {
     counter.recalled = recalled;
     expect(counter.reports("reported_declined", { intentId: 1_001 }).happened).toEqual([
       "late_evidence_kept",
-      "doubt_cleared",
+      "unclear_resolved",
     ]);
     expect(counter.picks("cash").happened).toEqual(["intent_created"]);
   });
@@ -169,7 +170,7 @@ describe("a silent hand-off whose order was voided or paid by another way", () =
   it("a late decline: it takes the reason of the collection away", () => {
     const counter = voided();
     expect(counter.intent?.reasonSinceEnd).toBe("handoff_presented");
-    expect(counter.reports("reported_declined").happened).toEqual(["late_evidence_kept", "doubt_cleared"]);
+    expect(counter.reports("reported_declined").happened).toEqual(["late_evidence_kept", "unclear_resolved"]);
     expect(counter.intent?.reasonSinceEnd).toBe("");
   });
 
@@ -179,7 +180,7 @@ describe("a silent hand-off whose order was voided or paid by another way", () =
   ] as const)("a late %s: the reason of the collection becomes %s", (outcome, reason) => {
     const counter = voided().reports(outcome);
     expect([counter.happened, counter.intent?.reasonSinceEnd]).toEqual([["late_evidence_kept"], reason]);
-    expect(counter.station.doubts).toEqual([]);
+    expect(counter.station.unclearCollections).toEqual([]);
     expect(counter.reports("reported_declined").intent?.reasonSinceEnd).toBe(reason);
   });
 
@@ -218,7 +219,7 @@ describe("an order that another collection has paid", () => {
 
   it("the earlier collection was silent, and declines late: nothing is left to find out", () => {
     const counter = paidInCash(fetched()).reports("reported_declined", { intentId: 1_001 });
-    expect([counter.happened, reasonOf(counter)]).toEqual([["late_evidence_kept", "doubt_cleared"], ""]);
+    expect([counter.happened, reasonOf(counter)]).toEqual([["late_evidence_kept", "unclear_resolved"], ""]);
   });
 
   it("the earlier collection is a QR: late money is named there until its provider takes it back", () => {
@@ -226,7 +227,7 @@ describe("an order that another collection has paid", () => {
     expect(reasonOf(counter)).toBe("qr_presented");
     expect(reasonOf(counter.confirms({ intentId: 1_001 }))).toBe("late_money");
     expect(reasonOf(counter.differs("amount_mismatch", { intentId: 1_001 }))).toBe("money_differs");
-    expect([counter.clears(1_001).happened, reasonOf(counter)]).toEqual([["doubt_cleared"], ""]);
+    expect([counter.clears(1_001).happened, reasonOf(counter)]).toEqual([["unclear_resolved"], ""]);
   });
 
   it("an unknown outcome after a reported success: the success stays the reason", () => {

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { paymentIntentMachine } from "../../machines/intent-machine.ts";
 import { LEASE_STATES, leaseMachine } from "../../machines/lease.ts";
 import { LIVENESS_STATES, livenessMachine } from "../../machines/liveness.ts";
-import { DOUBT_REASONS, END_REASONS, INTENT_STATES, ROUTES } from "../../machines/payment-intent.ts";
+import { END_REASONS, INTENT_STATES, ROUTES, UNCLEAR_REASONS } from "../../machines/payment-intent.ts";
 import { SERVING_TASK_EVENTS, SERVING_TASK_STATUSES } from "../../machines/serving-task.ts";
 import { DEFAULT_MACHINE_SETTINGS, STATE_LIMITS } from "../../machines/settings.ts";
 import {
@@ -56,7 +56,7 @@ describe("SPEC.md names", () => {
     "every command": STATION_COMMAND_TYPES,
     "every event of a station": STATION_EVENT_TYPES,
     "every end reason": END_REASONS,
-    "every reason of a doubt": DOUBT_REASONS,
+    "every reason of a doubt": UNCLEAR_REASONS,
     "every refusal": REFUSAL_CODES,
     "every reason of a route": WITHDRAWAL_REASONS,
     "every blocked reason": BLOCKED_REASONS,

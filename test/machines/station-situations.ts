@@ -88,7 +88,7 @@ export type ProviderCommandType =
   | "provider_cleared"
   | "provider_money_differs"
   | "order_inquire"
-  | "end_told"
+  | "end_reported"
   | "qr_ready";
 export type OtherCommandType = Exclude<StationCommandType, ProviderCommandType>;
 
@@ -158,7 +158,7 @@ export const COMMANDS: { readonly [T in StationCommandType]: { readonly by: Acto
     ask: ({ intentId }) => ({ type: "provider_money_differs", intentId, issue: "amount_mismatch", issueId: 1 }),
   },
   order_inquire: { by: PROVIDER, ask: () => ({ type: "order_inquire", orderId: ORDER.orderId }) },
-  end_told: { by: SYSTEM, ask: ({ intentId }) => ({ type: "end_told", intentId }) },
+  end_reported: { by: SYSTEM, ask: ({ intentId }) => ({ type: "end_reported", intentId }) },
   qr_ready: {
     by: PROVIDER,
     ask: ({ intentId }) => ({ type: "qr_ready", intentId, qrPayload: QR, providerReference: "PAY-1" }),

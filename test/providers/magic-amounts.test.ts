@@ -175,8 +175,10 @@ async function expectNext(counter: QrCounter, intentId: number, { next }: End): 
     return;
   }
   await waitFor("nothing is left to be told", () => isQuiet(counter, intentId), SETTLED_MS);
-  const { doubts } = await counter.state();
-  expect([...new Set(doubts.map((doubt) => doubt.intentId))]).toEqual(next === "collects" ? [] : [intentId]);
+  const { unclearCollections } = await counter.state();
+  expect([...new Set(unclearCollections.map((doubt) => doubt.intentId))]).toEqual(
+    next === "collects" ? [] : [intentId],
+  );
   const { reply } = await again(false);
   if (next === "collects") {
     expect(reply).toMatchObject({ ok: true });
@@ -188,7 +190,7 @@ async function expectNext(counter: QrCounter, intentId: number, { next }: End): 
 
 /** The providers service knows how it ended, has asked the provider for the last time, and has told the station. */
 async function isQuiet(counter: QrCounter, intentId: number): Promise<boolean> {
-  const { untoldEnds } = await counter.state();
+  const { unreportedEnds } = await counter.state();
   const open = await world.database`select from provider_tasks where intent_id = ${intentId} and outcome is null`;
-  return untoldEnds.length === 0 && open.length === 0;
+  return unreportedEnds.length === 0 && open.length === 0;
 }

@@ -64,7 +64,7 @@ describe.concurrent("a QR collection", () => {
     await counter.act({ type: "intent_cancel", intentId });
     await waitFor("no doubt", async () => {
       const state = await counter.state();
-      return state.intent === null && state.doubts.length === 0;
+      return state.intent === null && state.unclearCollections.length === 0;
     });
     const told = world.stations.about(intentId).map(({ command }) => command.type);
     expect(told).toContain("provider_cleared");
@@ -90,7 +90,7 @@ describe.concurrent("a QR collection", () => {
       status: "paid",
       transaction: { reference: issue?.providerReference },
     });
-    await waitFor("no doubt", async () => (await counter.state()).doubts.length === 0);
+    await waitFor("no doubt", async () => (await counter.state()).unclearCollections.length === 0);
     expect(await counter.issues()).toHaveLength(1);
   });
 

@@ -234,8 +234,8 @@ describe("a provider's confirmation", () => {
     expect(await transactions(orderId)).toHaveLength(isPaid ? 1 : 0);
     const events = await eventsOf(stationId);
     expect(events.includes("late_money_kept")).toBe(!isPaid);
-    const { doubts } = (await world.newest(stationId)).state;
-    expect(doubts.slice(-1)).toEqual(isPaid ? [] : [{ orderId, intentId, reason: "late_money" }]);
+    const { unclearCollections } = (await world.newest(stationId)).state;
+    expect(unclearCollections.slice(-1)).toEqual(isPaid ? [] : [{ orderId, intentId, reason: "late_money" }]);
   }
 });
 

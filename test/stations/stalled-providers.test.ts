@@ -70,9 +70,9 @@ describe("a station with an overdue QR, while the providers service takes reques
         expect(attested.reply).toMatchObject({ ok: true, status: "succeeded" });
       };
       expect(await waitedMs(stationId, collect)).toBeLessThan(STATION_LIMITS.confirmationCheckMs);
-      const { ended, doubts } = (await world.newest(stationId)).state;
+      const { ended, unclearCollections } = (await world.newest(stationId)).state;
       expect(ended.find((intent) => intent.intentId === qrIntentId)?.status).toBe("expired");
-      expect(doubts).toMatchObject([{ intentId: qrIntentId, reason: "qr_presented" }]);
+      expect(unclearCollections).toMatchObject([{ intentId: qrIntentId, reason: "qr_presented" }]);
     },
   );
 

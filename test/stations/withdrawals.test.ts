@@ -36,7 +36,7 @@ describe("the end of a QR collection", () => {
     await eventually(async () => (await world.newest(stationId)).state.intent?.status === "presented");
     return { stationId, intentId, orderId };
   };
-  const untold = async (stationId: number) => (await world.newest(stationId)).state.untoldEnds;
+  const untold = async (stationId: number) => (await world.newest(stationId)).state.unreportedEnds;
 
   it("is told by another host after the first was killed between the cancellation and the telling", async () => {
     providers = await startScriptedProviders(world);

@@ -5,7 +5,6 @@ import { type IntentEvent, paymentIntentMachine } from "../../../machines/intent
 import {
   ATTESTERS,
   type Attestation,
-  DOUBT_REASONS,
   END_REASONS,
   type IntentStatus,
   isEnded,
@@ -14,12 +13,13 @@ import {
   REPORTED_OUTCOMES,
   type Report,
   ROUTES,
+  UNCLEAR_REASONS,
   wireStatus,
 } from "../../../machines/payment-intent.ts";
 import { take } from "../../../machines/pure-transition.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
-import { doubtAtEnd, unconfirmedDoubt } from "../../../machines/station/doubts.ts";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
+import { reasonAtEnd, unclearToConfirm } from "../../../machines/station/unclear-collections.ts";
 import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
 import {
   amountSchema,
@@ -135,7 +135,7 @@ export const intentSchema = z
     attestation: attestationSchema.nullable(),
     provider: providerPaymentSchema.nullable().meta({ description: "Of a dynamic QR; null for the other routes." }),
     money_may_have_moved: z
-      .enum(["", ...DOUBT_REASONS])
+      .enum(["", ...UNCLEAR_REASONS])
       .meta({ id: "MoneyMayHaveMoved", description: REASON_DESCRIPTION }),
     ended_at: timestampSchema.nullable(),
     end_reason: z.enum(["", ...END_REASONS]).meta({
@@ -187,7 +187,7 @@ type IntentJson = z.infer<typeof intentSchema>;
 
 /** What an intent in JSON needs of its station. */
 type StationFacts = OrderKnowledge &
-  Pick<StationState, "organizationId" | "stationId" | "status" | "doubts" | "olderReasons">;
+  Pick<StationState, "organizationId" | "stationId" | "status" | "unclearCollections" | "olderReasons">;
 
 /** What an intent in JSON depends on beside itself. */
 interface IntentFacts {
@@ -203,9 +203,9 @@ interface IntentFacts {
 
 export function intentJson(intent: PaymentIntent, { station, switches, nowMs }: IntentFacts): IntentJson {
   const hasEnded = isEnded(intent.status);
-  const toConfirm = hasEnded ? undefined : unconfirmedDoubt(station, intent);
-  const doubted = toConfirm === undefined ? undefined : "money_may_have_moved";
-  const obstacle = hasEnded ? undefined : (orderObstacle(station, intent) ?? doubted);
+  const toConfirm = hasEnded ? undefined : unclearToConfirm(station, intent);
+  const toBeConfirmed = toConfirm === undefined ? undefined : "money_may_have_moved";
+  const obstacle = hasEnded ? undefined : (orderObstacle(station, intent) ?? toBeConfirmed);
   return {
     intent_id: intent.intentId,
     intent_display_number: intent.displayNumber,
@@ -263,7 +263,7 @@ const NOTHING_KNOWN: StationFacts = {
   order: null,
   waitingOrders: [],
   knownOrders: [],
-  doubts: [],
+  unclearCollections: [],
   olderReasons: [],
 };
 
@@ -278,9 +278,13 @@ export function createdIntentJson(intent: PaymentIntent): IntentJson {
  * may be older than that commit or newer, and a repetition gets the same answer (I6).
  */
 export function decidedIntentJson(intent: PaymentIntent, station: StationFacts, nowMs: number): IntentJson {
-  const reason = intent.status === "succeeded" ? undefined : doubtAtEnd(intent, intent.endReason);
+  const reason = intent.status === "succeeded" ? undefined : reasonAtEnd(intent, intent.endReason);
   const asEnded = { ...intent, reasonSinceEnd: reason ?? ("" as const) };
-  return intentJson(asEnded, { station: { ...station, doubts: [], olderReasons: [] }, switches: ALL_FROZEN, nowMs });
+  return intentJson(asEnded, {
+    station: { ...station, unclearCollections: [], olderReasons: [] },
+    switches: ALL_FROZEN,
+    nowMs,
+  });
 }
 
 /** Unknown switches count as on: nothing is shown that one of them could forbid. */

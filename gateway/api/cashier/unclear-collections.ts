@@ -1,13 +1,13 @@
 /** Collections that may have moved money without settling: the reason of each, and the list of a station. */
 import { z } from "zod";
-import { DOUBT_REASONS, type DoubtReason, isEnded, type PaymentIntent } from "../../../machines/payment-intent.ts";
+import { isEnded, type PaymentIntent, UNCLEAR_REASONS, type UnclearReason } from "../../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
-import { strongestDoubt } from "../../../machines/station/doubts.ts";
 import type { StationState } from "../../../machines/station/state.ts";
+import { strongestUnclear } from "../../../machines/station/unclear-collections.ts";
 import { idSchema } from "../../http/shared-schemas.ts";
 
 /** What each reason means to a cashier; a missing one does not compile. */
-const REASON_MEANINGS: Readonly<Record<DoubtReason, string>> = {
+const REASON_MEANINGS: Readonly<Record<UnclearReason, string>> = {
   outcome_unknown: "a device reported that it does not know",
   success_reported: "a device reported a success",
   qr_presented: "its QR was shown and it ended unpaid",
@@ -25,7 +25,7 @@ export const REASON_DESCRIPTION = [
   ...Object.entries(REASON_MEANINGS).map(([reason, meaning]) => `\`${reason}\`: ${meaning}.`),
 ].join(" ");
 
-export const unclearReasonSchema = z.enum(DOUBT_REASONS).meta({
+export const unclearReasonSchema = z.enum(UNCLEAR_REASONS).meta({
   id: "MoneyMayHaveMovedReason",
   description: "Why the money of an earlier collection may have moved; `MoneyMayHaveMoved` explains the words.",
 });
@@ -47,32 +47,32 @@ export const UNCLEAR_DESCRIPTION = [
  */
 export function unclearReason(
   intent: PaymentIntent,
-  { doubts, olderReasons }: Pick<StationState, "doubts" | "olderReasons">,
-): DoubtReason | "" {
+  { unclearCollections, olderReasons }: Pick<StationState, "unclearCollections" | "olderReasons">,
+): UnclearReason | "" {
   const { intentId, orderId, status, moneyMayHaveMoved, reasonSinceEnd } = intent;
   if (status === "succeeded") return "";
   if (!isEnded(status)) return moneyMayHaveMoved;
   const said = reasonSinceEnd === "" ? [] : [{ orderId, intentId, reason: reasonSinceEnd }];
   // Of an intent that has left its state, the station may have a newer reason than the audit log.
-  const known = [...olderReasons, ...doubts].filter((other) => other.intentId === intentId);
-  return strongestDoubt([...said, ...known])?.reason ?? "";
+  const known = [...olderReasons, ...unclearCollections].filter((other) => other.intentId === intentId);
+  return strongestUnclear([...said, ...known])?.reason ?? "";
 }
 
 export type UnclearCollection = z.infer<typeof unclearCollectionSchema>;
 
 /** Newest first: those in the state, then those that have left it and of which the station has kept a reason. */
 export function unclearCollections(
-  station: Pick<StationState, "ended" | "doubts" | "olderReasons">,
+  station: Pick<StationState, "ended" | "unclearCollections" | "olderReasons">,
 ): readonly UnclearCollection[] {
   const recent = station.ended.flatMap((intent) => {
     const reason = isEnded(intent.status) ? unclearReason(intent, station) : "";
     return reason === "" ? [] : [{ intent_id: intent.intentId, order_id: intent.orderId, reason }];
   });
   const known = new Set(station.ended.map(({ intentId }) => intentId));
-  const older = [...station.doubts, ...station.olderReasons].filter(({ intentId }) => !known.has(intentId));
+  const older = [...station.unclearCollections, ...station.olderReasons].filter(({ intentId }) => !known.has(intentId));
   const olderIds = [...new Set(older.map(({ intentId }) => intentId))].toSorted((a, b) => b - a);
   const others = olderIds.flatMap((id) => {
-    const strongest = strongestDoubt(older.filter(({ intentId }) => intentId === id));
+    const strongest = strongestUnclear(older.filter(({ intentId }) => intentId === id));
     return strongest === undefined ? [] : [{ intent_id: id, order_id: strongest.orderId, reason: strongest.reason }];
   });
   return [...recent, ...others];

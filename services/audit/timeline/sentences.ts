@@ -200,9 +200,9 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
         moneyMoved: step.moneyMayHaveMoved ? "maybe" : "no",
       };
     }
-    case "end_told":
+    case "end_reported":
       return no("The provider's side took note that the collection had ended.");
-    case "doubt_cleared":
+    case "unclear_resolved":
       return no(
         event.actor.kind === "device"
           ? "After this report there is no sign left that money moved for this collection."
@@ -235,7 +235,7 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
 
 /** The end of a collection by its cashier or its deadline; a companion that fetched it and is silent leaves it open. */
 function ended(what: string, { intent }: TimelineFacts): Told {
-  if (doubtAtEnd(intent, "") !== "handoff_presented") return no(`${what}.`);
+  if (reasonAtEnd(intent, "") !== "handoff_presented") return no(`${what}.`);
   return {
     sentence: `${what}. Its device had fetched it and no outcome was recorded, so money may have moved.`,
     moneyMoved: "maybe",

@@ -26,7 +26,7 @@ function openMoney(events: TimelineFacts["events"], steps: readonly Told[]): Mon
   let moved: MoneyMoved = "no";
   let differs = false;
   for (const [index, event] of events.entries()) {
-    if ((event.type === "doubt_cleared" || isDecline(event)) && !differs) moved = "no";
+    if ((event.type === "unclear_resolved" || isDecline(event)) && !differs) moved = "no";
     else if (steps[index]?.moneyMoved === "maybe") moved = "maybe";
     if (event.type === "money_differs") differs = true;
   }

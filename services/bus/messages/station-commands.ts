@@ -25,7 +25,7 @@ import type { FieldError } from "../refusals.ts";
 export type RequestedCommand =
   | Exclude<
       StationCommand,
-      { type: "intent_create" | "qr_ready" | "end_told" | "settlement_refused" | "tick" | "rule_out" }
+      { type: "intent_create" | "qr_ready" | "end_reported" | "settlement_refused" | "tick" | "rule_out" }
     >
   | (Omit<Extract<StationCommand, { type: "intent_create" }>, "intentId" | "order"> & { readonly orderId: number });
 

@@ -4,14 +4,14 @@ import { decidedIntentJson, intentJson, intentSchema } from "../../../gateway/ap
 import { leaseHolderJson } from "../../../gateway/api/cashier/leases.ts";
 import { unclearCollections } from "../../../gateway/api/cashier/unclear-collections.ts";
 import type {
-  DoubtReason,
   IntentState,
   PaymentIntent,
   ReportedOutcome,
   Route,
+  UnclearReason,
 } from "../../../machines/payment-intent.ts";
 import { NO_KILL_SWITCHES, type StationStatus } from "../../../machines/standing.ts";
-import type { Doubt, OrderStatus, ShownOrder } from "../../../machines/station/state.ts";
+import type { OrderStatus, ShownOrder, UnclearCollection } from "../../../machines/station/state.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12);
 
@@ -22,7 +22,7 @@ const STATION = {
   order: null,
   waitingOrders: [],
   knownOrders: [],
-  doubts: [] as Doubt[],
+  unclearCollections: [] as UnclearCollection[],
   olderReasons: [],
 };
 const FACTS = { station: STATION, switches: NO_KILL_SWITCHES, nowMs: NOW_MS };
@@ -167,9 +167,12 @@ describe("an intent on the wire", () => {
   describe("whose order has an earlier collection that may have moved money", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const qr = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
-    const by = (doubt: Partial<Doubt>) => ({
+    const by = (doubt: Partial<UnclearCollection>) => ({
       ...FACTS,
-      station: { ...STATION, doubts: [{ orderId: 42, intentId: 6, reason: "late_success", ...doubt } as Doubt] },
+      station: {
+        ...STATION,
+        unclearCollections: [{ orderId: 42, intentId: 6, reason: "late_success", ...doubt } as UnclearCollection],
+      },
     });
     it.each([
       ["learned since", {}, [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6 }, ""]],
@@ -230,9 +233,9 @@ describe("an intent on the wire", () => {
   describe("tells the cashier why money may have moved", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const qr = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
-    const doubts = (...reasons: DoubtReason[]) => ({
+    const unclearCollections = (...reasons: UnclearReason[]) => ({
       ...FACTS,
-      station: { ...STATION, doubts: reasons.map((reason) => ({ orderId: 42, intentId: 7, reason })) },
+      station: { ...STATION, unclearCollections: reasons.map((reason) => ({ orderId: 42, intentId: 7, reason })) },
     });
     const told = (known: PaymentIntent, facts = FACTS) => intentJson(known, facts).money_may_have_moved;
 
@@ -246,9 +249,12 @@ describe("an intent on the wire", () => {
     it("after its end by what its station holds against it, money that differs first", () => {
       const ended = { ...qr, status: "expired", moneyMayHaveMoved: "money_differs", reasonSinceEnd: "" } as const;
       expect(told(ended)).toBe("");
-      expect(told(ended, doubts("late_evidence", "late_money"))).toBe("late_money");
-      expect(told(ended, doubts("money_differs", "late_money"))).toBe("money_differs");
-      const other = { ...FACTS, station: { ...STATION, doubts: [{ orderId: 42, intentId: 8, reason: "late_money" }] } };
+      expect(told(ended, unclearCollections("late_evidence", "late_money"))).toBe("late_money");
+      expect(told(ended, unclearCollections("money_differs", "late_money"))).toBe("money_differs");
+      const other = {
+        ...FACTS,
+        station: { ...STATION, unclearCollections: [{ orderId: 42, intentId: 8, reason: "late_money" }] },
+      };
       expect(told(ended, other as typeof FACTS)).toBe("");
     });
 
@@ -256,9 +262,9 @@ describe("an intent on the wire", () => {
       const ended = { ...qr, status: "cancelled", reasonSinceEnd: "handoff_presented" } as const;
       expect(told({ ...ended, endReason: "order_already_paid" })).toBe("handoff_presented");
       expect(told({ ...ended, reasonSinceEnd: "late_success" })).toBe("late_success");
-      expect(told({ ...ended, status: "succeeded", moneyMayHaveMoved: "money_differs" }, doubts("late_money"))).toBe(
-        "",
-      );
+      expect(
+        told({ ...ended, status: "succeeded", moneyMayHaveMoved: "money_differs" }, unclearCollections("late_money")),
+      ).toBe("");
     });
   });
 
@@ -268,17 +274,17 @@ describe("an intent on the wire", () => {
     it("with its strongest reason; the paid ones and those without a reason are not there", () => {
       const paid = intent({ intentId: 8, status: "succeeded", moneyMayHaveMoved: "success_reported" });
       const clear = intent({ intentId: 6, status: "expired" });
-      const doubts: Doubt[] = [
+      const known: UnclearCollection[] = [
         { orderId: 40, intentId: 3, reason: "late_evidence" },
         { orderId: 42, intentId: 7, reason: "late_success" },
         { orderId: 41, intentId: 4, reason: "late_money" },
       ];
-      const olderReasons: Doubt[] = [
+      const olderReasons: UnclearCollection[] = [
         { orderId: 39, intentId: 2, reason: "late_success" },
         { orderId: 40, intentId: 3, reason: "outcome_unknown" },
         { orderId: 41, intentId: 4, reason: "qr_presented" },
       ];
-      expect(unclearCollections({ ended: [paid, ended, clear], doubts, olderReasons })).toEqual([
+      expect(unclearCollections({ ended: [paid, ended, clear], unclearCollections: known, olderReasons })).toEqual([
         { intent_id: 7, order_id: 42, reason: "late_success" },
         { intent_id: 4, order_id: 41, reason: "late_money" },
         { intent_id: 3, order_id: 40, reason: "outcome_unknown" },

@@ -4,7 +4,8 @@ import { STATE_LIMITS } from "../../machines/settings.ts";
 import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, ORDER, QR, type Scenario } from "./scenario.ts";
 
 const shown = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300).givesQr().waits(5_000);
-const doubtsOf = (counter: Scenario) => counter.station.doubts.map(({ intentId, reason }) => [intentId, reason]);
+const doubtsOf = (counter: Scenario) =>
+  counter.station.unclearCollections.map(({ intentId, reason }) => [intentId, reason]);
 const DIFFERS = [[1_001, "money_differs"]];
 
 describe("money that differs from what was registered", () => {
@@ -36,7 +37,7 @@ describe("money that differs from what was registered", () => {
       { type: "money_differs", intentId: 1_001, issue: "account_mismatch", status: "presented" },
     ]);
     expect(counter.intent).toMatchObject({ status: "presented", moneyMayHaveMoved: "money_differs" });
-    expect(counter.station.doubts).toEqual([]);
+    expect(counter.station.unclearCollections).toEqual([]);
   });
 
   it("puts the order of an ended intent in doubt at once, also after the provider's decline", () => {
@@ -78,7 +79,7 @@ describe("money that differs from what was registered", () => {
 
   it("is cleared by the provider's word alone, before the end and after it", () => {
     const before = shown().differs().clears();
-    expect([before.happened, before.intent?.moneyMayHaveMoved]).toEqual([["doubt_cleared"], ""]);
+    expect([before.happened, before.intent?.moneyMayHaveMoved]).toEqual([["unclear_resolved"], ""]);
     expect(doubtsOf(before.fails("provider_expired"))).toEqual([]);
     const after = shown().differs().fails("provider_expired");
     expect(doubtsOf(after)).toEqual(DIFFERS);
@@ -87,9 +88,9 @@ describe("money that differs from what was registered", () => {
 
   it("does not hinder the right money, whose success ends the doubt", () => {
     const counter = shown().differs().confirms().settles();
-    expect([counter.intent?.status, counter.station.doubts]).toEqual(["succeeded", []]);
+    expect([counter.intent?.status, counter.station.unclearCollections]).toEqual(["succeeded", []]);
     counter.differs("duplicate_money");
-    expect([counter.happened, counter.station.doubts]).toEqual([["money_differs"], []]);
+    expect([counter.happened, counter.station.unclearCollections]).toEqual([["money_differs"], []]);
   });
 
   it("is kept for an intent that the state has dropped and the host has recalled", () => {
@@ -230,8 +231,8 @@ describe("an order that is paid by another way", () => {
         moneyMayHaveMoved: mark,
       });
       expect(counter.commits.at(-1)?.events[1]).toMatchObject({ moneyMayHaveMoved: mark !== "" });
-      expect(counter.station.untoldEnds).toEqual(route === "dynamic_qr" ? [1_001] : []);
-      expect(counter.station.doubts).toEqual([]);
+      expect(counter.station.unreportedEnds).toEqual(route === "dynamic_qr" ? [1_001] : []);
+      expect(counter.station.unclearCollections).toEqual([]);
     },
   );
 
@@ -287,9 +288,9 @@ describe("an order that is voided", () => {
         },
       ]);
       expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_voided", moneyMayHaveMoved: mark });
-      expect(counter.station.untoldEnds).toEqual(route === "dynamic_qr" ? [1_001] : []);
+      expect(counter.station.unreportedEnds).toEqual(route === "dynamic_qr" ? [1_001] : []);
       // Nobody collects it again, so nobody is to be asked about it.
-      expect(counter.station.doubts).toEqual([]);
+      expect(counter.station.unclearCollections).toEqual([]);
       expect(counter.display).toMatchObject({ state: "idle", qr_payload: "" });
     },
   );
@@ -318,7 +319,7 @@ describe("an order whose amount changes", () => {
       { type: "intent_overtaken", intentId: 1_001, orderId: 501, reason: "order_changed", moneyMayHaveMoved: true },
     ]);
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_changed" });
-    expect([counter.station.untoldEnds, doubtsOf(counter)]).toEqual([[1_001], [[1_001, "qr_presented"]]]);
+    expect([counter.station.unreportedEnds, doubtsOf(counter)]).toEqual([[1_001], [[1_001, "qr_presented"]]]);
     expect(counter.display).toMatchObject({ state: "total", amount: "13.00", qr_payload: "" });
     expect(counter.picks("dynamic_qr").reply).toMatchObject({ code: "money_may_have_moved", earlierIntentId: 1_001 });
     expect(counter.clears(1_001).picks("dynamic_qr").happened).toEqual(["intent_created"]);
@@ -327,7 +328,7 @@ describe("an order whose amount changes", () => {
   it("ends a QR that is not there yet, of which nothing can have been paid", () => {
     const counter = changed(aQrCounter().picks("dynamic_qr"));
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_changed", moneyMayHaveMoved: "" });
-    expect([counter.station.untoldEnds, doubtsOf(counter)]).toEqual([[1_001], []]);
+    expect([counter.station.unreportedEnds, doubtsOf(counter)]).toEqual([[1_001], []]);
   });
 
   it("ends it for another currency too, and not for other lines that come to the same", () => {
@@ -353,22 +354,22 @@ describe("an order whose amount changes", () => {
 describe("M26 the end of a QR", () => {
   it("is to be told until the providers service has taken note, once for each", () => {
     const counter = shown().cancels().picks("dynamic_qr", { confirms: true }).fails("provider_timed_out");
-    expect(counter.station.untoldEnds).toEqual([1_001, 1_002]);
-    expect(counter.tellsEnd(1_001).station.untoldEnds).toEqual([1_002]);
+    expect(counter.station.unreportedEnds).toEqual([1_001, 1_002]);
+    expect(counter.tellsEnd(1_001).station.unreportedEnds).toEqual([1_002]);
     expect(counter.tellsEnd(1_001).happened).toEqual([]);
-    expect(counter.tellsEnd(1_002).station.untoldEnds).toEqual([]);
+    expect(counter.tellsEnd(1_002).station.unreportedEnds).toEqual([]);
   });
 
   it("is not told when it is paid, nor of any other route", () => {
-    expect(shown().confirms().settles().station.untoldEnds).toEqual([]);
-    expect(aServedCounter().picks("smart_pos").cancels().station.untoldEnds).toEqual([]);
+    expect(shown().confirms().settles().station.unreportedEnds).toEqual([]);
+    expect(aServedCounter().picks("smart_pos").cancels().station.unreportedEnds).toEqual([]);
   });
 
   it("is bounded: the oldest, which the providers service finds by its deadline, make room", () => {
     const counter = aQrCounter();
-    for (let made = 0; made < STATE_LIMITS.untoldEnds + 2; made += 1) counter.picks("dynamic_qr").cancels();
-    expect([counter.station.untoldEnds.length, counter.station.untoldEnds[0]]).toEqual([
-      STATE_LIMITS.untoldEnds,
+    for (let made = 0; made < STATE_LIMITS.unreportedEnds + 2; made += 1) counter.picks("dynamic_qr").cancels();
+    expect([counter.station.unreportedEnds.length, counter.station.unreportedEnds[0]]).toEqual([
+      STATE_LIMITS.unreportedEnds,
       1_003,
     ]);
   });
