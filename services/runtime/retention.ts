@@ -46,7 +46,6 @@ async function removeAll(remove: Removal, rowsPerBatch: number, signal: AbortSig
   while (!isStopped()) {
     const removed = await remove(rowsPerBatch);
     total += removed;
-    if (removed < rowsPerBatch) break;
+    if (removed < rowsPerBatch) return total;
   }
-  return total;
 }

@@ -47,14 +47,14 @@ export const UNCLEAR_DESCRIPTION = [
  */
 export function unclearReason(
   intent: PaymentIntent,
-  { unclearCollections, olderReasons }: Pick<StationState, "unclearCollections" | "olderReasons">,
+  station: Pick<StationState, "unclearCollections" | "olderReasons">,
 ): UnclearReason | "" {
   const { intentId, orderId, status, moneyMayHaveMoved, reasonSinceEnd } = intent;
   if (status === "succeeded") return "";
   if (!isEnded(status)) return moneyMayHaveMoved;
   const said = reasonSinceEnd === "" ? [] : [{ orderId, intentId, reason: reasonSinceEnd }];
   // Of an intent that has left its state, the station may have a newer reason than the audit log.
-  const known = [...olderReasons, ...unclearCollections].filter((other) => other.intentId === intentId);
+  const known = [...station.olderReasons, ...station.unclearCollections].filter((other) => other.intentId === intentId);
   return strongestUnclear([...said, ...known])?.reason ?? "";
 }
 

@@ -233,7 +233,7 @@ describe("an intent on the wire", () => {
   describe("tells the cashier why money may have moved", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const qr = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
-    const unclearCollections = (...reasons: UnclearReason[]) => ({
+    const withReasons = (...reasons: UnclearReason[]) => ({
       ...FACTS,
       station: { ...STATION, unclearCollections: reasons.map((reason) => ({ orderId: 42, intentId: 7, reason })) },
     });
@@ -249,8 +249,8 @@ describe("an intent on the wire", () => {
     it("after its end by what its station holds against it, money that differs first", () => {
       const ended = { ...qr, status: "expired", moneyMayHaveMoved: "money_differs", reasonSinceEnd: "" } as const;
       expect(told(ended)).toBe("");
-      expect(told(ended, unclearCollections("late_evidence", "late_money"))).toBe("late_money");
-      expect(told(ended, unclearCollections("money_differs", "late_money"))).toBe("money_differs");
+      expect(told(ended, withReasons("late_evidence", "late_money"))).toBe("late_money");
+      expect(told(ended, withReasons("money_differs", "late_money"))).toBe("money_differs");
       const other = {
         ...FACTS,
         station: { ...STATION, unclearCollections: [{ orderId: 42, intentId: 8, reason: "late_money" }] },
@@ -263,7 +263,7 @@ describe("an intent on the wire", () => {
       expect(told({ ...ended, endReason: "order_already_paid" })).toBe("handoff_presented");
       expect(told({ ...ended, reasonSinceEnd: "late_success" })).toBe("late_success");
       expect(
-        told({ ...ended, status: "succeeded", moneyMayHaveMoved: "money_differs" }, unclearCollections("late_money")),
+        told({ ...ended, status: "succeeded", moneyMayHaveMoved: "money_differs" }, withReasons("late_money")),
       ).toBe("");
     });
   });
