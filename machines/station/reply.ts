@@ -1,6 +1,6 @@
 /** What a station answers. A stored reply is compact; `render-reply.ts` adds the intent it speaks of. */
 import type { LeaseHolder, LostLease } from "../lease.ts";
-import type { DoubtReason, EarlierSale, IntentState, IntentStatus, Report } from "../payment-intent.ts";
+import type { EarlierSale, IntentState, IntentStatus, Report, UnclearReason } from "../payment-intent.ts";
 import { BLOCKED_REASONS } from "../standing.ts";
 
 /** Why the payment seam refuses to settle: order truth no longer is what the guest was shown, or the money is spent. */

@@ -2,9 +2,9 @@
 
 import { type EarlierSale, type EndReason, isEnded, type ReportedOutcome } from "../../../machines/payment-intent.ts";
 import type { BlockedReason } from "../../../machines/standing.ts";
-import { doubtAtEnd } from "../../../machines/station/doubts.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
 import type { SettlementRefusal } from "../../../machines/station/reply.ts";
+import { reasonAtEnd } from "../../../machines/station/unclear-collections.ts";
 import type { AuditEvent } from "../../bus/messages/audit.ts";
 import type { ReferencesSaid } from "../sql/read-closed-issues.ts";
 import {
