@@ -46,6 +46,7 @@ async function removeAll(remove: Removal, rowsPerBatch: number, signal: AbortSig
   while (!isStopped()) {
     const removed = await remove(rowsPerBatch);
     total += removed;
-    if (removed < rowsPerBatch) return total;
+    if (removed < rowsPerBatch) break;
   }
+  return total;
 }

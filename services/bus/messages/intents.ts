@@ -103,7 +103,7 @@ export const settleIntent = defineOperation(
     // Money without a name could pay twice, and nothing would tell.
     .refine((request) => request.route !== "dynamic_qr" || request.moneyKey !== undefined, {
       path: ["moneyKey"],
-      message: "A provider's payment has a match key.",
+      message: "A provider's money has a name.",
     }),
   z.discriminatedUnion("settled", [
     z.object({ settled: z.literal(true), transactionId: id }),
