@@ -17,13 +17,12 @@ import {
   refuseForeignOrigin,
   type SessionCheckDeps,
 } from "./caller-checks.ts";
-import { notEffective } from "./effect.ts";
 import type { Exchange } from "./exchange.ts";
 import { type DeviceCaller, type Effect, type HandlerDeps, Refusal, type Reply } from "./handler-context.ts";
 import { parseBody, parseQuery, requireStorableText, validate } from "./parse-request.ts";
 import { announcesTooMuch, ClientGoneError, mostBytesOf, readBody } from "./read-body.ts";
 import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./request-head.ts";
-import { type Answer, errorAnswer, refusalOf, SECURITY_HEADERS } from "./response.ts";
+import { type Answer, errorAnswer, notEffective, refusalOf, SECURITY_HEADERS } from "./response.ts";
 import { type ErasedHandler, isPathId, pathParameters, type Route } from "./route.ts";
 
 export interface PipelineDeps {

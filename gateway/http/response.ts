@@ -4,7 +4,7 @@ import { formatAmount } from "../../machines/currency.ts";
 import type { EarlierSale } from "../../machines/payment-intent.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { ERRORS, type ErrorCode } from "./errors.ts";
-import { Refusal, type RefusalFacts } from "./handler-context.ts";
+import { Refusal, type RefusalFacts, type Reply } from "./handler-context.ts";
 import { type ErrorBody, toTimestamp } from "./shared-schemas.ts";
 
 export type Headers = Readonly<Record<string, string>>;
@@ -108,4 +108,22 @@ export function refusalOf(error: unknown): RefusalOf {
     return { code: "unavailable", facts: { retryAfterMs: 1_000 }, isUnexpected: false };
   }
   return { code: "internal_error", facts: {}, isUnexpected: true };
+}
+
+export const EFFECTIVE_HEADER = "X-Effective";
+
+/**
+ * The answer to a change that is stored and not yet effective, from the answer to an effective one:
+ *
+ *   effective answer      answer to a change that is not yet effective
+ *   200 with a body       202 with the same body and `"effective": false`
+ *   204 without a body    202 with `{"effective": false}`
+ *   201                   201 with the same body: what was created exists, and enroll's body is the contract's
+ *
+ * Each of them has the header `X-Effective: false`. The document has this for each route with `awaitsEffect`.
+ */
+export function notEffective(reply: Reply): Reply {
+  const headers = { ...reply.headers, [EFFECTIVE_HEADER]: "false" };
+  if (reply.status === 201) return { ...reply, headers };
+  return { ...reply, status: 202, body: { ...(reply.body as object | undefined), effective: false }, headers };
 }

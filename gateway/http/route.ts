@@ -69,7 +69,7 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly errors: readonly ErrorCode[];
   /**
    * It changes what gateways or stations follow. Its answer waits until the change is effective, and says when it is not yet
-   * (`gateway/http/effect.ts`). A handler of any other row cannot ask for such a change.
+   * (`gateway/http/response.ts`). A handler of any other row cannot ask for such a change.
    */
   readonly awaitsEffect?: boolean;
   /** Called so often that its good answers are logged at `debug` only. */

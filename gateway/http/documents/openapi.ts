@@ -16,9 +16,9 @@ import {
   WEBHOOK_EVENTS,
   type WebhookEvent,
 } from "../../api/robotics/webhook-events.ts";
-import { repliesOf } from "../effect.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "../errors.ts";
 
+import { EFFECTIVE_HEADER } from "../response.ts";
 import { pathParameters, type ReplyFacts, type Route, TAGS, type Tag } from "../route.ts";
 import { errorBodySchema } from "../shared-schemas.ts";
 import { ErrorReplies } from "./error-replies.ts";
@@ -75,6 +75,56 @@ const WEBHOOK_SECURITY_SCHEME = {
   name: SIGNATURE_HEADER,
   description: SIGNATURE_DESCRIPTION,
 } as const;
+
+const effective = z.literal(false).meta({
+  description: "The change is stored. It takes effect by itself, as soon as the relay delivers it.",
+});
+const noBodySchema = z.object({ effective }).meta({ id: "NotYetEffective", examples: [{ effective: false }] });
+
+const STORED =
+  "The change is stored, and not yet effective: gateways and stations still act as before. It takes effect by itself. The same request again is answered as usual once it is effective, where it can be repeated.";
+const headerSchema = z.object({
+  [EFFECTIVE_HEADER]: z.literal("false").meta({ description: `Always there in this answer. ${STORED}` }),
+});
+const optionalHeaderSchema = z.object({
+  [EFFECTIVE_HEADER]: z.literal("false").optional().meta({
+    description: `Only there while what was created is stored and not yet known everywhere; until then it can be refused as unknown. It becomes known by itself.`,
+  }),
+});
+
+/** The good answers of a route, by status, with those to a change that is not yet effective. */
+function repliesOf(route: Route): Readonly<Record<string, ReplyFacts>> {
+  if (route.awaitsEffect !== true) return route.replies;
+  const { 201: created, ...others } = route.replies;
+  const done = others[200] ?? others[204];
+  return {
+    ...others,
+    ...(created === undefined
+      ? {}
+      : { 201: { ...created, headers: created.headers?.extend(optionalHeaderSchema.shape) ?? optionalHeaderSchema } }),
+    ...(done === undefined
+      ? {}
+      : { 202: { description: STORED, schema: notYetEffectiveSchema(done.schema), headers: headerSchema } }),
+  };
+}
+
+/** By the schema of the effective answer, so that operations with one answer share the other one too. */
+const extended = new Map<z.ZodType, z.ZodObject>();
+
+function notYetEffectiveSchema(schema: z.ZodType | null): z.ZodObject {
+  if (schema === null) return noBodySchema;
+  const known = extended.get(schema);
+  if (known !== undefined) return known;
+  const { id, examples } = schema.meta() ?? {};
+  if (!(schema instanceof z.ZodObject) || id === undefined || !Array.isArray(examples) || examples.length === 0)
+    throw new Error("The answer of a route with `awaitsEffect` is an object with a name and an example.");
+  const made = schema.extend({ effective }).meta({
+    id: `${id}NotYetEffective`,
+    examples: examples.map((example) => ({ ...(example as object), effective: false })),
+  });
+  extended.set(schema, made);
+  return made;
+}
 
 /** The document of these routes; undocumented ones are left out. */
 export function buildDocument(routes: readonly Route[]) {
