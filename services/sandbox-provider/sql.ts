@@ -210,11 +210,19 @@ export async function insertCallback(
       now() + ${callback.dueInMs}::float8 * interval '1 ms')`;
 }
 
-/** Takes up to `limit` due callbacks for `claimMs`; other processes skip them, and they are due again when this one dies. */
+/**
+ * A callback of a payment is due after the ones before it are done; copies of one event go at once. Takes up to `limit` due
+ * callbacks for `claimMs`; other processes skip them, and they are due again when this one dies.
+ */
 export async function takeDueCallbacks(database: Database, limit: number, claimMs: number): Promise<CallbackRow[]> {
   return database<CallbackRow[]>`
     with due as (
-      select callback_id from sandbox_provider_callbacks where done_at is null and due_at <= now()
+      select callback_id from sandbox_provider_callbacks c where done_at is null and due_at <= now()
+        and not exists (
+          select from sandbox_provider_callbacks earlier
+          where earlier.payment_id = c.payment_id and earlier.callback_id < c.callback_id
+            and earlier.event_id <> c.event_id and earlier.done_at is null
+        )
       order by due_at, callback_id limit ${limit} for update skip locked
     )
     update sandbox_provider_callbacks c

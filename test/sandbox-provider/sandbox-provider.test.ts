@@ -27,6 +27,8 @@ let deps: ServiceDeps;
 let provider: Awaited<ReturnType<typeof startSandboxProviderService>>;
 const seen: Seen[] = [];
 let status = 200;
+/** How long the merchant takes for each answer. */
+let answerAfterMs = 0;
 const merchant = createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -35,7 +37,7 @@ const merchant = createServer((request, response) => {
       body: Buffer.concat(chunks).toString("utf8"),
       signature: String(request.headers["x-provider-signature"]),
     });
-    response.writeHead(status).end();
+    setTimeout(() => response.writeHead(status).end(), answerAfterMs);
   });
 });
 
@@ -295,6 +297,25 @@ test("a target that is no path is not found", async () => {
 });
 
 describe("callbacks", () => {
+  test("of one payment: each comes after the answer to the one before it", async () => {
+    const { api_key: key } = await openAccount();
+    answerAfterMs = 300;
+    // The callback of the payment, then an older decline and an event of an unknown kind.
+    const asked = payment({ amount: "10.18" });
+    await ask("POST", "/v1/payments", asked, key);
+    const [first] = await waitFor("the first one", () => {
+      const come = callbacksOf(asked.reference);
+      return come.length > 0 && come;
+    });
+    expect(JSON.parse(first?.body ?? "{}").event_type).toBe("payment.paid");
+    await new Promise((resolve) => setTimeout(resolve, answerAfterMs / 2));
+    expect(callbacksOf(asked.reference)).toHaveLength(1);
+    await waitFor("all of them", () => callbacksOf(asked.reference).length === 3);
+    const types = callbacksOf(asked.reference).map(({ body }) => JSON.parse(body).event_type);
+    expect(types).toEqual(["payment.paid", "payment.declined", "payment.scanned"]);
+    answerAfterMs = 0;
+  });
+
   test("are repeated with the same bytes until they are taken, also over a restart", async () => {
     const { api_key: key, callback_secret: secret } = await openAccount();
     const asked = payment();
