@@ -299,7 +299,7 @@ test("a target that is no path is not found", async () => {
 describe("callbacks", () => {
   test("of one payment: each comes after the answer to the one before it", async () => {
     const { api_key: key } = await openAccount();
-    answerAfterMs = 300;
+    answerAfterMs = 2 * SANDBOX_LIMITS.callbackGapMs;
     // The callback of the payment, then an older decline and an event of an unknown kind.
     const asked = payment({ amount: "10.18" });
     await ask("POST", "/v1/payments", asked, key);
@@ -308,7 +308,7 @@ describe("callbacks", () => {
       return come.length > 0 && come;
     });
     expect(JSON.parse(first?.body ?? "{}").event_type).toBe("payment.paid");
-    await new Promise((resolve) => setTimeout(resolve, answerAfterMs / 2));
+    await new Promise((resolve) => setTimeout(resolve, 1.5 * SANDBOX_LIMITS.callbackGapMs));
     expect(callbacksOf(asked.reference)).toHaveLength(1);
     await waitFor("all of them", () => callbacksOf(asked.reference).length === 3);
     const types = callbacksOf(asked.reference).map(({ body }) => JSON.parse(body).event_type);
