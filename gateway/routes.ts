@@ -11,6 +11,8 @@
 
 import { backofficeDeviceRoutes } from "./api/backoffice/devices.ts";
 import { enrollmentCodeRoutes } from "./api/backoffice/enrollment-codes.ts";
+import { eventRoutes } from "./api/backoffice/events.ts";
+import { filialRoboticsRoutes } from "./api/backoffice/filial-robotics.ts";
 import { filialRoutes } from "./api/backoffice/filials.ts";
 import { backofficeIntentRoutes } from "./api/backoffice/intents.ts";
 import { killSwitchRoutes } from "./api/backoffice/kill-switches.ts";
@@ -18,7 +20,10 @@ import { backofficeLeaseRoutes } from "./api/backoffice/leases.ts";
 import { backofficeOrderRoutes } from "./api/backoffice/orders.ts";
 import { providerConfigRoutes } from "./api/backoffice/provider-configs.ts";
 import { providerEventRoutes } from "./api/backoffice/provider-events.ts";
+import { roboticsConsumerRoutes } from "./api/backoffice/robotics-consumers.ts";
+import { servingTaskRoutes } from "./api/backoffice/serving-tasks.ts";
 import { backofficeStationRoutes } from "./api/backoffice/stations.ts";
+import { timelineRoutes } from "./api/backoffice/timelines.ts";
 import { userRoutes } from "./api/backoffice/users.ts";
 import { webhookDeliveryRoutes } from "./api/backoffice/webhook-deliveries.ts";
 import { webhookEndpointRoutes } from "./api/backoffice/webhook-endpoints.ts";
@@ -38,12 +43,10 @@ import { platformKillSwitchRoutes } from "./api/platform/kill-switch.ts";
 import { organizationRoutes } from "./api/platform/organizations.ts";
 import { callbackRoutes } from "./api/provider/callbacks.ts";
 import { issueRoutes } from "./api/reconciliation/issues.ts";
+import { consumerTaskRoutes } from "./api/robotics/serving-tasks.ts";
 import { consumerWebhookDeliveryRoutes } from "./api/robotics/webhook-deliveries.ts";
 import { sessionRoutes } from "./api/sessions.ts";
-import { backofficeRoboticsRoutes } from "./backoffice-robotics-routes.ts";
-import { backofficeRoutes } from "./backoffice-routes.ts";
 import type { Route } from "./http/route.ts";
-import { roboticsRoutes } from "./robotics-routes.ts";
 
 export const routes: readonly Route[] = [
   ...enrollmentRoutes,
@@ -61,15 +64,18 @@ export const routes: readonly Route[] = [
   ...intentRoutes,
   ...filialRoutes,
   ...backofficeStationRoutes,
-  ...backofficeRoutes,
+  ...eventRoutes,
+  ...timelineRoutes,
   ...backofficeDeviceRoutes,
   ...enrollmentCodeRoutes,
   ...userRoutes,
   ...backofficeLeaseRoutes,
   ...backofficeOrderRoutes,
   ...backofficeIntentRoutes,
-  ...backofficeRoboticsRoutes,
-  ...roboticsRoutes,
+  ...roboticsConsumerRoutes,
+  ...filialRoboticsRoutes,
+  ...servingTaskRoutes,
+  ...consumerTaskRoutes,
   ...webhookEndpointRoutes,
   ...webhookDeliveryRoutes,
   ...consumerWebhookDeliveryRoutes,

@@ -6,7 +6,7 @@
 
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Permission } from "../../services/bus/messages/caller.ts";
-import { authenticateConsumer, type ConsumerCaller } from "../../services/bus/messages/robotics.ts";
+import { authenticateConsumer, type ConsumerCaller } from "../../services/bus/messages/consumers.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import type { ReplyOf } from "../../services/bus/operation.ts";
 import { scopeBit } from "../read-model/credential-replica.ts";

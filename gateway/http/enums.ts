@@ -3,19 +3,7 @@
  * type for it and the name stays the same when an operation is added.
  */
 import { z } from "zod";
-import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../machines/serving-task.ts";
-import { CONSUMER_STATUSES } from "../../services/bus/messages/robotics.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "./errors.ts";
-
-export const moneyMovedSchema = z
-  .enum(["no", "yes", "maybe"])
-  .meta({ id: "MoneyMoved", description: "`maybe` where only evidence says so." });
-
-export const consumerStatusSchema = z.enum(CONSUMER_STATUSES).meta({ id: "ConsumerStatus" });
-export const servingTaskStatusSchema = z.enum(SERVING_TASK_STATUSES).meta({ id: "ServingTaskStatus" });
-export const servingTaskLegSchema = z
-  .enum(TASK_LEGS)
-  .meta({ id: "ServingTaskLeg", description: "Where from and where to." });
 
 const yesOrNo = (value: boolean): string => (value ? "yes" : "no");
 const ERROR_ROWS = PUBLISHED_ERROR_CODES.map((code) => {

@@ -7,7 +7,7 @@ import type { Actor } from "../../machines/actor.ts";
 import type { EarlierSale } from "../../machines/payment-intent.ts";
 import type { KillSwitches } from "../../machines/standing.ts";
 import type { StationState } from "../../machines/station/state.ts";
-import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
+import type { ConsumerCaller } from "../../services/bus/messages/consumers.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import type { Operation } from "../../services/bus/operation.ts";

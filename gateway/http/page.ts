@@ -55,8 +55,8 @@ export const pageBeforeQuery = {
   limit,
 };
 
-/** Query parameters of a trail: newest first for who looks back, oldest first after `since_id` for who follows it. */
-export const pageOfTrailQuery = z
+/** Query parameters of an audit log: newest first, or oldest first after `since_id` for a client that follows it. */
+export const pageOfAuditLogQuery = z
   .strictObject({
     since_id: queryNumber({ least: 0 })
       .optional()
@@ -84,7 +84,7 @@ export const hasMoreAfter = z
 export const hasMoreBefore = z
   .boolean()
   .meta({ description: "Whether there are more: ask again with the last one's id as `before_id`." });
-export const hasMoreOfTrail = z.boolean().meta({
+export const hasMoreOfAuditLog = z.boolean().meta({
   description:
     "Whether there are more: ask again with the last one's id, as `since_id` where that was given, otherwise as `before_id`.",
 });

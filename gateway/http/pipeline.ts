@@ -5,7 +5,7 @@
  *
  * The caller is checked before the body is read, so that nobody unknown can make the gateway parse anything.
  */
-import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
+import type { ConsumerCaller } from "../../services/bus/messages/consumers.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import { forRequest, type Log } from "../../services/runtime/log.ts";
 import type { Count } from "../../services/runtime/metrics.ts";

@@ -1,7 +1,8 @@
 /** The audit service: copies every commit of the station log to PostgreSQL and tells from the copy what happened. */
 import { jetstreamManager } from "@nats-io/jetstream";
-import { getTimeline, listStationEvents } from "../bus/messages/audit.ts";
+import { listStationEvents } from "../bus/messages/events.ts";
 import { auditHealth } from "../bus/messages/health.ts";
+import { getIntentTimeline } from "../bus/messages/timelines.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
@@ -42,7 +43,7 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
   });
   const retention = startRetention(copyRetention(deps, auditSettings), log);
   const serving = [
-    serve(responder, getTimeline, (request) => timeline(deps, request)),
+    serve(responder, getIntentTimeline, (request) => timeline(deps, request)),
     serve(responder, listStationEvents, (request) => listEvents(deps, request)),
     serve(responder, auditHealth, health),
   ];

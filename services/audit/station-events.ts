@@ -1,7 +1,7 @@
 /** A station's events, page by page. */
 
-import type { AuditEvent, listStationEvents } from "../bus/messages/audit.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
+import type { AuditEvent, listStationEvents } from "../bus/messages/events.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "nats";
 import { BUS_LIMITS } from "./limits.ts";
 import type { Barrier } from "./messages/caller.ts";
-import { flushOutbox } from "./messages/relay.ts";
+import { flushOutbox } from "./messages/outbox.ts";
 import { call } from "./operation.ts";
 import { isNoResponders, RefusedError, UnavailableError } from "./refusals.ts";
 

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "../bus/connection.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
-import { flushOutbox } from "../bus/messages/relay.ts";
+import { flushOutbox } from "../bus/messages/outbox.ts";
 import { serve } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database } from "../db/pool.ts";

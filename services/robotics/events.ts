@@ -1,17 +1,29 @@
 /**
- * What consumers are told, as the outbox row that tells them. A payload has the fields of the contract and no others:
- * what a task carries and where to stays here.
+ * Events of robotics: those that consumers receive by webhook, and those that the owner reads in the audit log. A webhook
+ * payload has the fields of the contract and no others; a task's manifest and destination are not among them.
  */
+import type { NatsConnection } from "nats";
+import { BOUNDS } from "../bus/bounds.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
+import type * as messages from "../bus/messages/events.ts";
+import { flushOutbox } from "../bus/messages/outbox.ts";
 import type { RoboticsEvent } from "../bus/messages/robotics-events.ts";
+import { call, type ReplyOf, type RequestOf } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
 import { filialKey, type OutboxRow } from "../db/outbox.ts";
-import type { TaskRow } from "./sql/tasks.ts";
+import * as auditLog from "../db/robotics-audit-log.ts";
+import type { Log } from "../runtime/log.ts";
+import type { RoboticsDeps } from "./deps.ts";
+import { ROBOTICS_LIMITS } from "./limits.ts";
+import type { TaskRow } from "./sql/serving-tasks.ts";
 
-const row = (event: RoboticsEvent): OutboxRow => ({
+const outboxRow = (event: RoboticsEvent): OutboxRow => ({
   key: filialKey(event.filialId),
   kind: "robotics_event",
   event,
 });
 
+/** For the task's consumer. */
 export function taskEvent(
   task: TaskRow,
   eventType: "serving_task.offered" | "serving_task.cancelled" | "serving_task.expired",
@@ -28,8 +40,8 @@ export function taskEvent(
     leg: task.leg,
     status: task.status,
   };
-  if (eventType !== "serving_task.offered") return row({ ...facts, eventType, payload });
-  return row({ ...facts, eventType, payload: { ...payload, expires_at: task.expires_at.toISOString() } });
+  if (eventType !== "serving_task.offered") return outboxRow({ ...facts, eventType, payload });
+  return outboxRow({ ...facts, eventType, payload: { ...payload, expires_at: task.expires_at.toISOString() } });
 }
 
 /** For every consumer of the filial. */
@@ -40,6 +52,30 @@ export function filialEvent(facts: {
   readonly at: Date;
 }): OutboxRow {
   const { organizationId, filialId, eventType, at } = facts;
-  const createdAt = at.toISOString();
-  return row({ organizationId, filialId, eventType, consumerId: null, createdAt, payload: { filial_id: filialId } });
+  const payload = { filial_id: filialId };
+  return outboxRow({ organizationId, filialId, eventType, consumerId: null, createdAt: at.toISOString(), payload });
+}
+
+/** Asks the relay to deliver a filial's events now. */
+export type Announce = (filialId: number) => void;
+
+/** No request waits for the relay: without its answer it delivers the rows at its next poll. */
+export function announcer(nc: NatsConnection, log: Pick<Log, "warn">): Announce {
+  return (filialId) => {
+    call(nc, flushOutbox, { key: filialKey(filialId) }, ROBOTICS_LIMITS.flushTimeoutMs).catch((error: unknown) => {
+      log.warn({ reason: String(error), filialId }, "the relay did not deliver at once");
+    });
+  };
+}
+
+/** The audit log, newest first. Refuses with `permission_denied`. */
+export async function listRoboticsEvents(
+  { database }: Pick<RoboticsDeps, "database">,
+  { caller, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof messages.listRoboticsEvents>,
+): Promise<ReplyOf<typeof messages.listRoboticsEvents>> {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const entries = await auditLog.listRoboticsEvents(database, { organizationId, beforeId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(entries, limit);
+  return { entries: page, hasMore };
 }

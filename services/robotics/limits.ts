@@ -2,22 +2,22 @@
 export const ROBOTICS_LIMITS = {
   /** Tasks of one consumer that are offered or accepted: no fleet at one filial carries as many at once. */
   openTasks: 500,
-  /** How soon an offer that was refused for that is worth repeating: a robot is under way for minutes. */
+  /** When an offer that was refused for that is worth repeating: a robot is under way for minutes. */
   openTasksRetryMs: 5_000,
   /** Consumers of one filial: a pause and each event concern them all. */
   consumersPerFilial: 50,
-  /** Random bytes of a credential: nobody guesses 256 bits, so that its SHA-256 needs neither salt nor stretching. */
+  /** Random bytes of a credential: 256 bits cannot be guessed, so that its SHA-256 needs neither salt nor stretching. */
   credentialBytes: 32,
-  /** How often offers are looked for whose time is over: their consumers hear of it within a second. */
+  /** How often the service checks for offers past their deadline: their consumers receive the event within a second. */
   expiryIntervalMs: 250,
   /** Offers that one transaction expires: a few hundred short statements, well within its deadline. */
-  offersPerTurn: 50,
-  /** Transactions of one look; what is left is taken up at the next, so that a stopping process need not wait for all. */
-  turnsPerLook: 20,
+  offersPerTransaction: 50,
+  /** Transactions of one check; the next check expires what is left, so that a stopping process need not wait for all. */
+  transactionsPerCheck: 20,
   /** How often the retention job runs, and how many tasks one statement deletes. */
   retention: { everyMs: 3_600_000, rowsPerBatch: 1_000 },
-  /** A figure that PostgreSQL does not give within this is told as unknown. */
-  figureMs: 400,
-  /** How long the relay may take to say that it has delivered; nobody waits for it. */
+  /** A metric that PostgreSQL does not answer within this time is reported as unknown. */
+  metricMs: 400,
+  /** How long the relay may take to deliver; no request waits for it. */
   flushTimeoutMs: 4_000,
 } as const;

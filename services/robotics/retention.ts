@@ -1,10 +1,10 @@
-/** Serving tasks that ended longer ago than they are kept. */
+/** The retention of serving tasks. Entries of the audit log are kept for ever. */
 import type { Retention } from "../runtime/retention.ts";
 import type { RoboticsDeps } from "./deps.ts";
 import { ROBOTICS_LIMITS } from "./limits.ts";
-import { deleteEndedTasks } from "./sql/housekeeping.ts";
+import { deleteEndedTasks } from "./sql/serving-tasks.ts";
 
-/** What is open stays, however old it is. Entries of the audit log are kept for ever. */
+/** Tasks that have ended. What is open stays, however old it is. */
 export function taskRetention({
   database,
   retentionDays: olderThanDays,

@@ -7,7 +7,7 @@ import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
-import { personActor, recordRoboticsTrail } from "../db/robotics-trail.ts";
+import { personActor, recordRoboticsAction } from "../db/robotics-audit-log.ts";
 import type { SignerDeps, SignerHandler } from "./deps.ts";
 import { SIGNER_LIMITS, TARGET_LIMITS } from "./limits.ts";
 import { loopbackRule } from "./sending/attempt.ts";
@@ -206,5 +206,5 @@ interface AuditEntry {
 async function record(tx: Transaction, { caller, endpointId, action, data = {} }: AuditEntry): Promise<void> {
   const subject = { kind: "webhook_endpoint", id: endpointId } as const;
   const { organizationId } = caller;
-  await recordRoboticsTrail(tx, { organizationId, actor: personActor(caller), action, subject, data });
+  await recordRoboticsAction(tx, { organizationId, actor: personActor(caller), action, subject, data });
 }

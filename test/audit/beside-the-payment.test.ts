@@ -1,6 +1,6 @@
 /** What a timeline tells although no station committed it: freezes that held, and what devices were called at that time. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { getTimeline } from "../../services/bus/messages/audit.ts";
+import { getIntentTimeline } from "../../services/bus/messages/timelines.ts";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
 
@@ -14,7 +14,7 @@ afterAll(() => world.stop());
 const openStation = async () => await (await world.newStation()).open();
 
 async function told(station: ScriptedStation, intentId: number): Promise<string[]> {
-  const { entries } = await world.ask(getTimeline, { caller: world.ownerOf(station), intentId });
+  const { entries } = await world.ask(getIntentTimeline, { caller: world.ownerOf(station), intentId });
   return entries.map(({ moneyMoved, sentence }) => `${moneyMoved}: ${sentence}`);
 }
 

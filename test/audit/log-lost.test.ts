@@ -1,7 +1,7 @@
 /** What the audit trail is worth when nats-server has lost its newest data. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import { getTimeline } from "../../services/bus/messages/audit.ts";
+import { getIntentTimeline } from "../../services/bus/messages/timelines.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { findEndedIntent } from "../../services/settlement/intents.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
@@ -148,7 +148,7 @@ describe("an intent that only the lost commits knew", () => {
     expect(await recall(4_711)).toBeNull();
 
     const caller = world.ownerOf(station);
-    const told = await world.ask(getTimeline, { caller, intentId: 402 });
+    const told = await world.ask(getIntentTimeline, { caller, intentId: 402 });
     expect(told.status).toBe("expired");
     expect(told.entries.map(({ type }) => type)).toEqual(["intent_created", "log_lost"]);
     expect(told.entries.at(-1)?.sentence).toBe(

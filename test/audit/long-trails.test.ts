@@ -1,7 +1,8 @@
 /** Trails with the longest texts that a device can report still fit into their messages, and nothing of them is lost. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { getTimeline, listStationEvents } from "../../services/bus/messages/audit.ts";
+import { listStationEvents } from "../../services/bus/messages/events.ts";
+import { getIntentTimeline } from "../../services/bus/messages/timelines.ts";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
 
@@ -52,7 +53,7 @@ test("a station's events come in pages that end with a whole commit", async () =
 });
 
 test("a payment's timeline tells its creation and its newest steps, in order", async () => {
-  const { entries } = await world.ask(getTimeline, { caller: world.ownerOf(station), intentId: INTENT });
+  const { entries } = await world.ask(getIntentTimeline, { caller: world.ownerOf(station), intentId: INTENT });
   expect(entries[0]?.type).toBe("intent_created");
   const later = entries.slice(1);
   // A commit has some fourteen kilobytes of events; the newest ones fill the answer.

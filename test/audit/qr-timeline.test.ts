@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
-import { getTimeline } from "../../services/bus/messages/audit.ts";
+import { getIntentTimeline } from "../../services/bus/messages/timelines.ts";
 import { findCopiedIntent } from "../../services/db/intent-history.ts";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
@@ -33,7 +33,7 @@ const confirm = async (station: ScriptedStation, intentId: number, providerRefer
   await station.do({ type: "provider_confirm", intentId, providerReference }, PROVIDER, `confirm:${providerReference}`);
 
 async function read(station: ScriptedStation, intentId: number) {
-  const timeline = await world.ask(getTimeline, { caller: world.ownerOf(station), intentId });
+  const timeline = await world.ask(getIntentTimeline, { caller: world.ownerOf(station), intentId });
   const { status, moneyMoved, summary, entries } = timeline;
   return { status, moneyMoved, summary, told: entries.map((entry) => `${entry.moneyMoved}: ${entry.sentence}`) };
 }

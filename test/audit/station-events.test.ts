@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DeviceDescription } from "../../machines/station/state.ts";
 import { copyRetention } from "../../services/audit/retention.ts";
-import { type AuditEvent, listStationEvents } from "../../services/bus/messages/audit.ts";
+import { type AuditEvent, listStationEvents } from "../../services/bus/messages/events.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { removeExpired } from "../../services/runtime/retention.ts";
 import { type AuditWorld, committedEvents, startAuditWorld } from "./audit-world.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { getTimeline } from "../../services/bus/messages/audit.ts";
+import { getIntentTimeline } from "../../services/bus/messages/timelines.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
@@ -15,7 +15,7 @@ afterAll(() => world.stop());
 const openStation = async () => await (await world.newStation()).open();
 
 async function timelineOf(station: ScriptedStation, intentId: number) {
-  return await world.ask(getTimeline, { caller: world.ownerOf(station), intentId });
+  return await world.ask(getIntentTimeline, { caller: world.ownerOf(station), intentId });
 }
 
 /** A timeline as a person reads it: money, then the sentence. */
@@ -263,7 +263,7 @@ describe("a timeline", () => {
     await expect(timelineOf(foreign, 901)).rejects.toThrow(notFound);
     await expect(timelineOf(station, 999_999)).rejects.toThrow(notFound);
     const nobody = { ...world.ownerOf(station), permissions: [] };
-    const asked = world.ask(getTimeline, { caller: nobody, intentId: 901 });
+    const asked = world.ask(getIntentTimeline, { caller: nobody, intentId: 901 });
     await expect(asked).rejects.toMatchObject({ refusal: { code: "permission_denied" } });
   });
 });

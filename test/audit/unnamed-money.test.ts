@@ -1,6 +1,6 @@
 /** Money without a reference of its own, which is not the same as money under another one. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { getTimeline } from "../../services/bus/messages/audit.ts";
+import { getIntentTimeline } from "../../services/bus/messages/timelines.ts";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot } from "./scripted-station.ts";
 
@@ -38,7 +38,7 @@ test("a timeline says whether the provider's money had another reference, or non
     values (${organizationId}, ${config?.config_id ?? 0}, 'reference_mismatch', ${`key:${reference}`}, ${intentId},
       ${reference}, '{}', ${[`name:${reference}`]})`;
   const told = async (): Promise<string | undefined> => {
-    const { entries } = await world.ask(getTimeline, { caller: world.ownerOf(station), intentId });
+    const { entries } = await world.ask(getIntentTimeline, { caller: world.ownerOf(station), intentId });
     return entries.find(({ type }) => type === "money_differs")?.sentence;
   };
   const sentence = (how: string) =>

@@ -11,7 +11,7 @@ import { call } from "../../services/bus/operation.ts";
 import { roboticsEventSubject } from "../../services/bus/subjects.ts";
 import { filialKey, insertOutbox } from "../../services/db/outbox.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { announcer } from "../../services/robotics/announce.ts";
+import { announcer } from "../../services/robotics/events.ts";
 import { createAuthority } from "../support/certificates.ts";
 import type { BenchProcess, Ground } from "./ground.ts";
 

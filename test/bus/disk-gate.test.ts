@@ -3,13 +3,14 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { setDisk, WAITING_SUBJECTS } from "../../services/bus/disk-gate.ts";
+import * as consumers from "../../services/bus/messages/consumers.ts";
 import * as devices from "../../services/bus/messages/devices.ts";
 import * as enrollmentCodes from "../../services/bus/messages/enrollment-codes.ts";
 import * as filials from "../../services/bus/messages/filials.ts";
 import * as orders from "../../services/bus/messages/orders.ts";
 import * as organizations from "../../services/bus/messages/organizations.ts";
 import * as providerConfigs from "../../services/bus/messages/provider-configs.ts";
-import * as robotics from "../../services/bus/messages/robotics.ts";
+import * as servingTasks from "../../services/bus/messages/serving-tasks.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import * as stations from "../../services/bus/messages/stations.ts";
 import * as users from "../../services/bus/messages/users.ts";
@@ -77,7 +78,8 @@ describe("while the disk is short of space", () => {
       stations,
       organizations,
       providerConfigs,
-      robotics,
+      consumers,
+      servingTasks,
       orders,
       sessions,
       users,

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { flushKeys } from "../../services/bus/flush-outbox.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
-import { flushOutbox } from "../../services/bus/messages/relay.ts";
+import { flushOutbox } from "../../services/bus/messages/outbox.ts";
 import { type Serving, serve } from "../../services/bus/operation.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";

@@ -1,15 +1,12 @@
 /** What a reason and the details of a place may be: as a name, only longer, and details on several lines. */
 import { describe, expect, it } from "vitest";
+import { roboticsReasonBodySchema } from "../../gateway/api/backoffice/filial-robotics.ts";
 import { createProviderConfigBodySchema } from "../../gateway/api/backoffice/provider-configs.ts";
+import { offerServingTaskBodySchema } from "../../gateway/api/backoffice/serving-tasks.ts";
 import { closeIssueBodySchema } from "../../gateway/api/reconciliation/issues.ts";
-import { offerServingTaskBodySchema, roboticsReasonBodySchema } from "../../gateway/contract/robotics.ts";
-import {
-  cancelTask,
-  offerTask,
-  pauseFilialRobotics,
-  resumeFilialRobotics,
-} from "../../services/bus/messages/robotics.ts";
+import { pauseFilialRobotics, resumeFilialRobotics } from "../../services/bus/messages/filial-robotics.ts";
 import { detailsSchema, reasonSchema } from "../../services/bus/messages/sentence.ts";
+import { cancelServingTask, offerServingTask } from "../../services/bus/messages/serving-tasks.ts";
 import { checkReason } from "../../services/providers/events.ts";
 
 const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
@@ -34,7 +31,7 @@ const REASONS: Readonly<Record<string, Door>> = {
     return createProviderConfigBodySchema.safeParse({ ...config, reason }).success;
   },
   "the providers' service": (reason) => takes(() => checkReason(reason)),
-  "a cancellation on the bus": (reason) => cancelTask.request.safeParse({ caller, taskId: 1, reason }).success,
+  "a cancellation on the bus": (reason) => cancelServingTask.request.safeParse({ caller, taskId: 1, reason }).success,
   "a pause on the bus": (reason) => pauseFilialRobotics.request.safeParse({ caller, filialId: 1, reason }).success,
   "its end on the bus": (reason) => resumeFilialRobotics.request.safeParse({ caller, filialId: 1, reason }).success,
 };
@@ -43,7 +40,7 @@ const DETAILS: Readonly<Record<string, Door>> = {
     offerServingTaskBodySchema.safeParse({ consumer_id: 1, ...offer, destination: { name: "A", details } }).success,
   "the bus": (details) => {
     const request = { caller, consumerId: 1, ...offer, validForMs: 60_000, destination: { name: "A", details } };
-    return offerTask.request.safeParse(request).success;
+    return offerServingTask.request.safeParse(request).success;
   },
 };
 const openTo = (text: string, doors: Readonly<Record<string, Door>>): string[] =>

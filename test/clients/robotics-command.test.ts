@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { TRIGGERS } from "../../clients/robotics/arguments.ts";
 import { verifyWebhook } from "../../clients/webhook-verifier.ts";
 import { WEBHOOK_EVENTS } from "../../gateway/api/robotics/webhook-events.ts";
-import { seedSandboxConsumer } from "../../services/bus/messages/robotics.ts";
+import { seedSandboxConsumer } from "../../services/bus/messages/consumers.ts";
 import { call } from "../../services/bus/operation.ts";
 import { apiClient } from "../support/api-client.ts";
 import { logIn, type Person } from "../support/people.ts";

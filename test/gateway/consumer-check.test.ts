@@ -5,7 +5,7 @@ import { Refusal } from "../../gateway/http/handler-context.ts";
 import type { RequestFacts } from "../../gateway/http/request-head.ts";
 import { CONSUMER_RATE, CredentialThrottle, UNKNOWN_CONSUMER_RATE } from "../../gateway/read-model/throttles.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { authenticateConsumer, type ConsumerCaller } from "../../services/bus/messages/robotics.ts";
+import { authenticateConsumer, type ConsumerCaller } from "../../services/bus/messages/consumers.ts";
 import { call, serve } from "../../services/bus/operation.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { SILENT } from "./gateway-world.ts";

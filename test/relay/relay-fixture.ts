@@ -5,7 +5,7 @@ import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Commit, decodeCommit } from "../../machines/station/commit.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
-import { flushOutbox } from "../../services/bus/messages/relay.ts";
+import { flushOutbox } from "../../services/bus/messages/outbox.ts";
 import { call } from "../../services/bus/operation.ts";
 import { SESSIONS } from "../../services/bus/streams.ts";
 import { insertOutbox, type OutboxRow, sessionKey, stationKey } from "../../services/db/outbox.ts";

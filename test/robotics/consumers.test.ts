@@ -1,7 +1,10 @@
 /** Who is let in, by which credential, and what becomes of what they had open. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import * as robotics from "../../services/bus/messages/robotics.ts";
+import * as consumerMessages from "../../services/bus/messages/consumers.ts";
+import * as eventMessages from "../../services/bus/messages/events.ts";
+import * as pauseMessages from "../../services/bus/messages/filial-robotics.ts";
+import * as taskMessages from "../../services/bus/messages/serving-tasks.ts";
 import { type Fleet, type Place, type RoboticsWorld, refusalOf, startRoboticsWorld } from "./robotics-world.ts";
 
 let world: RoboticsWorld;
@@ -13,10 +16,11 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const sha256 = (credential: string): string => createHash("sha256").update(credential).digest("hex");
-const asWhom = (credential: string) => world.ask(robotics.authenticateConsumer, { credentialHash: sha256(credential) });
+const asWhom = (credential: string) =>
+  world.ask(consumerMessages.authenticateConsumer, { credentialHash: sha256(credential) });
 const who = async (credential: string) => (await asWhom(credential)).consumer;
 const set = (fleet: Fleet, status: "active" | "suspended") =>
-  world.ask(robotics.changeConsumer, { caller: place.owner, consumerId: fleet.consumerId, status });
+  world.ask(consumerMessages.changeRoboticsConsumer, { caller: place.owner, consumerId: fleet.consumerId, status });
 
 describe("a credential", () => {
   test("finds its consumer, and is kept as its SHA-256 only (I9)", async () => {
@@ -38,7 +42,7 @@ describe("a credential", () => {
   test("ends with a reset", async () => {
     const fleet = await world.addFleet(place);
     const { owner: caller } = place;
-    const reset = await world.ask(robotics.resetConsumerCredential, { caller, consumerId: fleet.consumerId });
+    const reset = await world.ask(consumerMessages.resetRoboticsCredential, { caller, consumerId: fleet.consumerId });
     expect(await who(fleet.credential)).toBeNull();
     expect(await who(reset.credential)).toEqual(fleet.caller);
   });
@@ -60,20 +64,20 @@ describe("a suspended consumer", () => {
     const { caller: consumer } = fleet;
     const { taskId } = await world.offer(place, fleet);
     const { taskId: acceptedId } = await world.offer(place, fleet);
-    await world.ask(robotics.acceptTask, { consumer, taskId: acceptedId });
+    await world.ask(taskMessages.acceptServingTask, { consumer, taskId: acceptedId });
     await set(fleet, "suspended");
     // As a request that was let through just before the suspension.
-    const accepting = world.ask(robotics.acceptTask, { consumer, taskId });
+    const accepting = world.ask(taskMessages.acceptServingTask, { consumer, taskId });
     expect(await refusalOf(accepting)).toMatchObject({ code: "permission_denied" });
-    const completing = world.ask(robotics.completeTask, { consumer, taskId: acceptedId });
+    const completing = world.ask(taskMessages.completeServingTask, { consumer, taskId: acceptedId });
     expect(await refusalOf(completing)).toMatchObject({ code: "permission_denied" });
     for (const [id, status] of [
       [taskId, "offered"],
       [acceptedId, "accepted"],
     ] as const) {
       const { owner: caller } = place;
-      expect((await world.ask(robotics.getOwnTask, { caller, taskId: id })).task.status).toBe(status);
-      const { task } = await world.ask(robotics.cancelTask, { caller, taskId: id, reason: "Suspended." });
+      expect((await world.ask(taskMessages.getServingTask, { caller, taskId: id })).task.status).toBe(status);
+      const { task } = await world.ask(taskMessages.cancelServingTask, { caller, taskId: id, reason: "Suspended." });
       expect(task.status).toBe("cancelled");
     }
   });
@@ -84,9 +88,14 @@ describe("a suspended consumer", () => {
       const { organizationId, owner } = own;
       const fleet = await world.addFleet(own);
       const tasks = await Promise.all(Array.from({ length: 6 }, () => world.offer(own, fleet)));
-      const accepting = tasks.map(({ taskId }) => world.ask(robotics.acceptTask, { consumer: fleet.caller, taskId }));
+      const accepting = tasks.map(({ taskId }) =>
+        world.ask(taskMessages.acceptServingTask, { consumer: fleet.caller, taskId }),
+      );
       const suspension = { caller: owner, consumerId: fleet.consumerId, status: "suspended" } as const;
-      const [, ...results] = await Promise.allSettled([world.ask(robotics.changeConsumer, suspension), ...accepting]);
+      const [, ...results] = await Promise.allSettled([
+        world.ask(consumerMessages.changeRoboticsConsumer, suspension),
+        ...accepting,
+      ]);
       const accepted = results.filter(({ status }) => status === "fulfilled").length;
       const entries = await world.database<{ action: string }[]>`
         select action from robotics_trail where organization_id = ${organizationId} order by event_id`;
@@ -101,10 +110,10 @@ describe("changing a consumer", () => {
   test("is in the trail, unless it changes nothing", async () => {
     const fleet = await world.addFleet(place);
     const change = { caller: place.owner, consumerId: fleet.consumerId, name: "Upstairs" };
-    const { consumer } = await world.ask(robotics.changeConsumer, change);
+    const { consumer } = await world.ask(consumerMessages.changeRoboticsConsumer, change);
     expect(consumer).toMatchObject({ name: "Upstairs", status: "active" });
-    await world.ask(robotics.changeConsumer, change);
-    const { entries } = await world.ask(robotics.listRoboticsTrail, { caller: place.owner, limit: 2 });
+    await world.ask(consumerMessages.changeRoboticsConsumer, change);
+    const { entries } = await world.ask(eventMessages.listRoboticsEvents, { caller: place.owner, limit: 2 });
     expect(entries.map(({ action, data }) => [action, data])).toEqual([
       ["robotics_consumer_changed", { name: "Upstairs" }],
       ["robotics_consumer_created", { filial_id: place.filialId, name: "Fleet", mode: "test" }],
@@ -116,23 +125,30 @@ describe("changing a consumer", () => {
     const { owner: caller, filialId } = await world.openPlace();
     const { consumerId } = fleet;
     const asked = [
-      world.ask(robotics.changeConsumer, { caller, consumerId, status: "suspended" }),
-      world.ask(robotics.resetConsumerCredential, { caller, consumerId }),
-      world.ask(robotics.createConsumer, { caller, filialId: place.filialId, name: "Theirs", mode: "live" }),
-      world.ask(robotics.pauseFilialRobotics, { caller, filialId: place.filialId, reason: "Theirs." }),
-      world.ask(robotics.getFilialRobotics, { caller, filialId: place.filialId }),
+      world.ask(consumerMessages.changeRoboticsConsumer, { caller, consumerId, status: "suspended" }),
+      world.ask(consumerMessages.resetRoboticsCredential, { caller, consumerId }),
+      world.ask(consumerMessages.createRoboticsConsumer, {
+        caller,
+        filialId: place.filialId,
+        name: "Theirs",
+        mode: "live",
+      }),
+      world.ask(pauseMessages.pauseFilialRobotics, { caller, filialId: place.filialId, reason: "Theirs." }),
+      world.ask(pauseMessages.getFilialRobotics, { caller, filialId: place.filialId }),
     ];
     for (const { code } of await Promise.all(asked.map(refusalOf))) expect(code).toBe("not_found");
     expect(await who(fleet.credential)).toEqual(fleet.caller);
-    expect((await world.ask(robotics.listConsumers, { caller, filialId })).consumers).toEqual([]);
-    expect((await world.ask(robotics.listConsumers, { caller, filialId: place.filialId })).consumers).toEqual([]);
+    expect((await world.ask(consumerMessages.listRoboticsConsumers, { caller, filialId })).consumers).toEqual([]);
+    expect(
+      (await world.ask(consumerMessages.listRoboticsConsumers, { caller, filialId: place.filialId })).consumers,
+    ).toEqual([]);
   });
 });
 
 test("the sandbox's consumer is made once and always has the credential that is kept for it", async () => {
   const { organizationId, filialId } = await world.openPlace();
   const seed = (credential: string) =>
-    world.ask(robotics.seedSandboxConsumer, { organizationId, filialId, credentialHash: sha256(credential) });
+    world.ask(consumerMessages.seedSandboxConsumer, { organizationId, filialId, credentialHash: sha256(credential) });
   const { consumerId } = await seed("rc_first");
   expect(await seed("rc_first")).toEqual({ consumerId });
   expect(await seed("rc_second")).toEqual({ consumerId });

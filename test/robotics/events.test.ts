@@ -1,8 +1,9 @@
 /** What consumers are told: the listed fields and nothing else, once for each change, in the order of the commits. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as robotics from "../../services/bus/messages/robotics.ts";
+import * as pauseMessages from "../../services/bus/messages/filial-robotics.ts";
 import { ROBOTICS_PAYLOADS } from "../../services/bus/messages/robotics-events.ts";
+import * as taskMessages from "../../services/bus/messages/serving-tasks.ts";
 import type { RequestOf } from "../../services/bus/operation.ts";
 import { ROBOTICS_EVENTS } from "../../services/bus/streams.ts";
 import { type RoboticsWorld, startRoboticsWorld } from "./robotics-world.ts";
@@ -23,7 +24,7 @@ test("no event holds a manifest or a destination, wherever it is stored on its w
   const place = await world.openPlace();
   const fleet = await world.addFleet(place);
   const { caller: consumer } = fleet;
-  const carried: Partial<RequestOf<typeof robotics.offerTask>> = {
+  const carried: Partial<RequestOf<typeof taskMessages.offerServingTask>> = {
     leg: "courier",
     manifest: [{ name: MANIFEST, quantity: 1 }],
     destination: { name: DESTINATION, details: DETAILS },
@@ -32,18 +33,19 @@ test("no event holds a manifest or a destination, wherever it is stored on its w
   const caller = place.owner;
 
   const cancelled = await offer();
-  await world.ask(robotics.acceptTask, { consumer, taskId: cancelled.taskId });
-  await world.ask(robotics.cancelTask, { caller, taskId: cancelled.taskId, reason: "No guest." });
+  await world.ask(taskMessages.acceptServingTask, { consumer, taskId: cancelled.taskId });
+  await world.ask(taskMessages.cancelServingTask, { caller, taskId: cancelled.taskId, reason: "No guest." });
   const completed = await offer();
-  await world.ask(robotics.acceptTask, { consumer, taskId: completed.taskId });
-  await world.ask(robotics.completeTask, { consumer, taskId: completed.taskId });
+  await world.ask(taskMessages.acceptServingTask, { consumer, taskId: completed.taskId });
+  await world.ask(taskMessages.completeServingTask, { consumer, taskId: completed.taskId });
   const expired = await offer();
   await world.makeOverdue(expired.taskId);
-  const look = async () => (await world.ask(robotics.getTask, { consumer, taskId: expired.taskId })).task.status;
+  const look = async () =>
+    (await world.ask(taskMessages.getConsumerTask, { consumer, taskId: expired.taskId })).task.status;
   await expect.poll(look).toBe("expired");
   const pause = { caller, filialId: place.filialId, reason: "Fire drill." };
-  await world.ask(robotics.pauseFilialRobotics, pause);
-  await world.ask(robotics.resumeFilialRobotics, pause);
+  await world.ask(pauseMessages.pauseFilialRobotics, pause);
+  await world.ask(pauseMessages.resumeFilialRobotics, pause);
 
   const published = await world.published(place.filialId, 7);
   expect(published.map(({ event }) => [event.eventType, event.consumerId])).toEqual([
@@ -89,10 +91,10 @@ test("each event says when that happened of which it tells", async () => {
   const { owner: caller, filialId } = place;
   const { taskId } = await world.offer(place, fleet);
   await delay(20);
-  const { task } = await world.ask(robotics.cancelTask, { caller, taskId, reason: "No guest." });
+  const { task } = await world.ask(taskMessages.cancelServingTask, { caller, taskId, reason: "No guest." });
   await delay(20);
   const change = { caller, filialId, reason: "Fire drill." };
-  const { robotics: paused } = await world.ask(robotics.pauseFilialRobotics, change);
+  const { robotics: paused } = await world.ask(pauseMessages.pauseFilialRobotics, change);
   const at = (ms: number | null): string => new Date(ms ?? 0).toISOString();
   expect((await world.events(filialId)).map(({ eventType, createdAt }) => [eventType, createdAt])).toEqual([
     ["serving_task.offered", at(task.offeredAtMs)],
@@ -109,7 +111,7 @@ test("the events of a filial leave in the order in which they were committed, wh
   await world.addService();
   const lives = Array.from({ length: LIVES }, async (_, index) => {
     const { taskId } = await world.offer(place, fleet);
-    if (index % 2 === 0) await world.ask(robotics.cancelTask, { caller, taskId, reason: "No guest." });
+    if (index % 2 === 0) await world.ask(taskMessages.cancelServingTask, { caller, taskId, reason: "No guest." });
     else await world.makeOverdue(taskId);
   });
   await Promise.all(lives);

@@ -1,7 +1,7 @@
 /** The moments of a task: what is told of them is what is kept, and nothing is accepted after its deadline. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import * as robotics from "../../services/bus/messages/robotics.ts";
-import { updateStatus } from "../../services/robotics/sql/tasks.ts";
+import * as taskMessages from "../../services/bus/messages/serving-tasks.ts";
+import { setTaskStatus } from "../../services/robotics/sql/serving-tasks.ts";
 import { type Fleet, type Place, type RoboticsWorld, startRoboticsWorld } from "./robotics-world.ts";
 
 let world: RoboticsWorld;
@@ -14,7 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const look = async (taskId: number) => (await world.ask(robotics.getTask, { consumer: fleet.caller, taskId })).task;
+const look = async (taskId: number) =>
+  (await world.ask(taskMessages.getConsumerTask, { consumer: fleet.caller, taskId })).task;
 /** When the last event of that type happened, as consumers are told. */
 const toldOf = async (type: string): Promise<string | undefined> =>
   (await world.events(place.filialId)).findLast(({ eventType }) => eventType === type)?.createdAt;
@@ -23,7 +24,11 @@ const iso = (ms: number | null): string => new Date(ms ?? 0).toISOString();
 describe("the end of a task", () => {
   test("is told with the moment that is kept, cancelled or expired", async () => {
     const cancelled = await world.offer(place, fleet);
-    await world.ask(robotics.cancelTask, { caller: place.owner, taskId: cancelled.taskId, reason: "No guest." });
+    await world.ask(taskMessages.cancelServingTask, {
+      caller: place.owner,
+      taskId: cancelled.taskId,
+      reason: "No guest.",
+    });
     expect(await toldOf("serving_task.cancelled")).toBe(iso((await look(cancelled.taskId)).endedAtMs));
 
     const expiring = await world.offer(place, fleet);
@@ -42,10 +47,10 @@ test("an acceptance that is written after the deadline, which it was decided bef
     await sql`
       update serving_tasks set offered_at = offered_at - interval '1 hour', expires_at = now() - interval '1 minute'
       where task_id = ${taskId}`;
-    return await updateStatus(sql, taskId, { status: "accepted" });
+    return await setTaskStatus(sql, taskId, { status: "accepted" });
   });
   expect(written.accepted_at).toEqual(written.expires_at);
   const inTime = await world.offer(place, fleet);
-  const { task } = await world.ask(robotics.acceptTask, { consumer: fleet.caller, taskId: inTime.taskId });
+  const { task } = await world.ask(taskMessages.acceptServingTask, { consumer: fleet.caller, taskId: inTime.taskId });
   expect(task.acceptedAtMs).toBeLessThan(task.expiresAtMs);
 });

@@ -3,11 +3,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { nextTaskStatus, type ServingTaskEvent, type ServingTaskStatus } from "../../machines/serving-task.ts";
-import * as robotics from "../../services/bus/messages/robotics.ts";
+import * as pauseMessages from "../../services/bus/messages/filial-robotics.ts";
+import * as taskMessages from "../../services/bus/messages/serving-tasks.ts";
 import type { BusRefusal } from "../../services/bus/refusals.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
-import { addRoboticsFigures } from "../../services/robotics/figures.ts";
-import { expireDue } from "../../services/robotics/tasks/expire-due.ts";
+import { addRoboticsMetrics } from "../../services/robotics/metrics.ts";
+import { expireOffers } from "../../services/robotics/serving-tasks.ts";
 import { type Fleet, type Place, type RoboticsWorld, startRoboticsWorld } from "./robotics-world.ts";
 
 let world: RoboticsWorld;
@@ -24,7 +25,7 @@ afterAll(() => world.stop());
 
 type Outcome = { readonly status: ServingTaskStatus } | { readonly refused: BusRefusal };
 
-async function outcomeOf(asked: Promise<{ readonly task: robotics.ServingTask }>): Promise<Outcome> {
+async function outcomeOf(asked: Promise<{ readonly task: taskMessages.ServingTask }>): Promise<Outcome> {
   try {
     return { status: (await asked).task.status };
   } catch (error) {
@@ -38,19 +39,19 @@ const FAR_MS = 60_000;
 const ACTS = ["accept", "complete", "cancel", "expire"] as const;
 type Act = (typeof ACTS)[number];
 
-const figures = addRoboticsFigures(undefined, { oldestDueAgeMs: async () => 0 });
+const metrics = addRoboticsMetrics(undefined, { oldestDueAgeMs: async () => 0 });
 
 async function run(act: Act, taskId: number): Promise<Outcome | undefined> {
   const consumer = fleet.caller;
   switch (act) {
     case "accept":
-      return outcomeOf(world.ask(robotics.acceptTask, { consumer, taskId }));
+      return outcomeOf(world.ask(taskMessages.acceptServingTask, { consumer, taskId }));
     case "complete":
-      return outcomeOf(world.ask(robotics.completeTask, { consumer, taskId }));
+      return outcomeOf(world.ask(taskMessages.completeServingTask, { consumer, taskId }));
     case "cancel":
-      return outcomeOf(world.ask(robotics.cancelTask, { caller: place.owner, taskId, reason: "A race." }));
+      return outcomeOf(world.ask(taskMessages.cancelServingTask, { caller: place.owner, taskId, reason: "A race." }));
     case "expire":
-      await expireDue({ database: world.database, figures });
+      await expireOffers({ database: world.database, metrics });
       return undefined;
   }
 }
@@ -97,8 +98,8 @@ describe("accept, complete, cancel and the deadline at once", () => {
         );
         // An offer whose time is over ends by itself; from then on nothing changes while it is looked at.
         const isOver = deadlineMs < FAR_MS;
-        const look = async (): Promise<robotics.ServingTask> => {
-          const { task } = await world.ask(robotics.getOwnTask, { caller: place.owner, taskId });
+        const look = async (): Promise<taskMessages.ServingTask> => {
+          const { task } = await world.ask(taskMessages.getServingTask, { caller: place.owner, taskId });
           if (isOver && task.status === "offered") throw new Error("The offer does not expire.");
           return task;
         };
@@ -182,10 +183,12 @@ describe("a pause", () => {
       const robots = await world.addFleet(own);
       const { owner: caller, filialId } = own;
       const open = await Promise.all(Array.from({ length: 8 }, () => world.offer(own, robots)));
-      const accepting = open.map(({ taskId }) => world.ask(robotics.acceptTask, { consumer: robots.caller, taskId }));
+      const accepting = open.map(({ taskId }) =>
+        world.ask(taskMessages.acceptServingTask, { consumer: robots.caller, taskId }),
+      );
       const offering = Array.from({ length: 4 }, () => world.offer(own, robots));
       const pause = { caller, filialId, reason: "Fire drill." };
-      const pausing = Array.from({ length: 3 }, () => world.ask(robotics.pauseFilialRobotics, pause));
+      const pausing = Array.from({ length: 3 }, () => world.ask(pauseMessages.pauseFilialRobotics, pause));
       const results = await Promise.allSettled([...accepting, ...offering]);
       for (const { robotics: paused } of await Promise.all(pausing)) expect(paused.paused).toBe(true);
       const refused = results.flatMap((one) => (one.status === "rejected" ? [one.reason as RefusedError] : []));
@@ -213,7 +216,7 @@ test("many offers expire once each, although several processes look for them", a
   }
   const ids = tasks.map(({ taskId }) => taskId);
   await world.database`update serving_tasks set expires_at = clock_timestamp() where task_id = any(${ids})`;
-  const looks = Array.from({ length: 6 }, () => expireDue({ database: world.database, figures }));
+  const looks = Array.from({ length: 6 }, () => expireOffers({ database: world.database, metrics }));
   await Promise.all(looks);
   const expired = async () =>
     (await world.events(own.filialId)).flatMap(({ eventType, payload }) =>

@@ -1,13 +1,14 @@
 /** How long tasks are kept, what the service tells about itself, and what it needs to start. */
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import * as eventMessages from "../../services/bus/messages/events.ts";
 import { roboticsHealth } from "../../services/bus/messages/health.ts";
-import * as robotics from "../../services/bus/messages/robotics.ts";
-import { addRoboticsFigures } from "../../services/robotics/figures.ts";
+import * as taskMessages from "../../services/bus/messages/serving-tasks.ts";
+import { addRoboticsMetrics } from "../../services/robotics/metrics.ts";
 import { taskRetention } from "../../services/robotics/retention.ts";
+import { acceptServingTask } from "../../services/robotics/serving-tasks.ts";
 import { roboticsSettingsSchema } from "../../services/robotics/settings.ts";
-import { readOldestDueAgeMs } from "../../services/robotics/sql/housekeeping.ts";
-import { accept } from "../../services/robotics/tasks/consumer-moves.ts";
+import { readOldestDueAgeMs } from "../../services/robotics/sql/serving-tasks.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { removeExpired } from "../../services/runtime/retention.ts";
 import { parseSettings } from "../../services/runtime/settings.ts";
@@ -23,14 +24,14 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test("tasks that ended longer ago than they are kept are removed; what is open stays, and so does the trail", async () => {
+test("tasks that ended longer ago than they are kept are removed; what is open stays, and so does the audit log", async () => {
   const { caller: consumer } = fleet;
   const cancel = (taskId: number) =>
-    world.ask(robotics.cancelTask, { caller: place.owner, taskId, reason: "No guest." });
+    world.ask(taskMessages.cancelServingTask, { caller: place.owner, taskId, reason: "No guest." });
   const old = await world.offer(place, fleet, { idempotencyKey: "old" });
   const recent = await world.offer(place, fleet);
   const open = await world.offer(place, fleet);
-  await world.ask(robotics.acceptTask, { consumer, taskId: open.taskId });
+  await world.ask(taskMessages.acceptServingTask, { consumer, taskId: open.taskId });
   await cancel(old.taskId);
   await cancel(recent.taskId);
   const ids = [old.taskId, open.taskId];
@@ -41,11 +42,11 @@ test("tasks that ended longer ago than they are kept are removed; what is open s
   const retention = taskRetention({ database: world.database, retentionDays: 8 });
   expect(await removeExpired(retention, log)).toEqual({ tasks: 1 });
   expect(await removeExpired(retention, log)).toEqual({ tasks: 0 });
-  const { tasks } = await world.ask(robotics.listOwnTasks, { caller: place.owner });
+  const { tasks } = await world.ask(taskMessages.listServingTasks, { caller: place.owner });
   expect(tasks.map(({ taskId }) => taskId)).toEqual([open.taskId, recent.taskId]);
   const read = { caller: place.owner, taskId: old.taskId };
-  expect(await refusalOf(world.ask(robotics.getOwnTask, read))).toMatchObject({ code: "not_found" });
-  const { entries } = await world.ask(robotics.listRoboticsTrail, { caller: place.owner });
+  expect(await refusalOf(world.ask(taskMessages.getServingTask, read))).toMatchObject({ code: "not_found" });
+  const { entries } = await world.ask(eventMessages.listRoboticsEvents, { caller: place.owner });
   expect(entries.some(({ subject }) => subject.kind === "serving_task" && subject.id === old.taskId)).toBe(true);
 });
 
@@ -55,21 +56,21 @@ test("how long they are kept is a setting, which a starting service applies at o
     "The setting ROBOTICS_TASK_RETENTION_DAYS is not usable: it must be a whole number from 1 to 3650.",
   );
   const { taskId } = await world.offer(place, fleet);
-  await world.ask(robotics.cancelTask, { caller: place.owner, taskId, reason: "No guest." });
+  await world.ask(taskMessages.cancelServingTask, { caller: place.owner, taskId, reason: "No guest." });
   await world.database`update serving_tasks set ended_at = now() - interval '2 days' where task_id = ${taskId}`;
   await world.addService({ ROBOTICS_TASK_RETENTION_DAYS: "1" });
   const count = async () => (await world.database`select 1 from serving_tasks where task_id = ${taskId}`).length;
   await expect.poll(count).toBe(0);
 });
 
-test("it tells its health and its figures", async () => {
+test("it reports its health and its metrics", async () => {
   expect(await world.ask(roboticsHealth, {})).toEqual({ databaseReady: true, fault: null });
   const registry = new Registry();
   const { database } = world;
-  const figures = addRoboticsFigures(registry, { oldestDueAgeMs: () => readOldestDueAgeMs(database) });
+  const metrics = addRoboticsMetrics(registry, { oldestDueAgeMs: () => readOldestDueAgeMs(database) });
   const { taskId } = await world.offer(place, fleet);
-  await accept({ database, figures }, { consumer: fleet.caller, taskId });
-  await accept({ database, figures }, { consumer: fleet.caller, taskId });
+  await acceptServingTask({ database, metrics }, { consumer: fleet.caller, taskId });
+  await acceptServingTask({ database, metrics }, { consumer: fleet.caller, taskId });
   const text = await registry.metrics();
   expect(text).toContain('device_payments_robotics_task_changes_total{status="accepted"} 1\n');
   expect(text).toContain("device_payments_robotics_oldest_due_offer_age_seconds 0\n");

@@ -8,12 +8,13 @@ import type { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import * as robotics from "../../services/bus/messages/robotics.ts";
+import * as consumerMessages from "../../services/bus/messages/consumers.ts";
 import {
   type PublishedRoboticsEvent,
   publishedRoboticsEventSchema,
   type RoboticsEvent,
 } from "../../services/bus/messages/robotics-events.ts";
+import * as taskMessages from "../../services/bus/messages/serving-tasks.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { ROBOTICS_EVENTS } from "../../services/bus/streams.ts";
@@ -39,7 +40,7 @@ export interface Place {
 export interface Fleet {
   readonly consumerId: number;
   readonly credential: string;
-  readonly caller: robotics.ConsumerCaller;
+  readonly caller: consumerMessages.ConsumerCaller;
 }
 
 export interface RoboticsWorld {
@@ -56,8 +57,8 @@ export interface RoboticsWorld {
   offer(
     place: Place,
     fleet: Fleet,
-    more?: Partial<RequestOf<typeof robotics.offerTask>>,
-  ): Promise<robotics.ServingTask>;
+    more?: Partial<RequestOf<typeof taskMessages.offerServingTask>>,
+  ): Promise<taskMessages.ServingTask>;
   /** The events of a filial in the outbox, in their order, delivered or not. */
   events(filialId: number): Promise<RoboticsEvent[]>;
   /** What the stream holds for a filial, once it has as many messages as said. */
@@ -105,13 +106,18 @@ export async function startRoboticsWorld(): Promise<RoboticsWorld> {
       };
     },
     async addFleet({ organizationId, filialId, owner: caller }) {
-      const made = await ask(robotics.createConsumer, { caller, filialId, name: "Fleet", mode: "test" });
+      const made = await ask(consumerMessages.createRoboticsConsumer, {
+        caller,
+        filialId,
+        name: "Fleet",
+        mode: "test",
+      });
       const { consumerId, name, mode } = made.consumer;
       const { credential } = made;
       return { consumerId, credential, caller: { consumerId, name, organizationId, filialId, mode } };
     },
     async offer({ owner: caller }, { consumerId }, more = {}) {
-      const { task } = await ask(robotics.offerTask, {
+      const { task } = await ask(taskMessages.offerServingTask, {
         caller,
         consumerId,
         leg: "kitchen_to_table",

@@ -1,7 +1,10 @@
 /** Serving tasks from the offer to the end, as owner and fleet meet them. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import * as robotics from "../../services/bus/messages/robotics.ts";
+import * as consumerMessages from "../../services/bus/messages/consumers.ts";
+import * as eventMessages from "../../services/bus/messages/events.ts";
+import * as pauseMessages from "../../services/bus/messages/filial-robotics.ts";
+import * as taskMessages from "../../services/bus/messages/serving-tasks.ts";
 import { ROBOTICS_LIMITS } from "../../services/robotics/limits.ts";
 import { type Fleet, type Place, type RoboticsWorld, refusalOf, startRoboticsWorld } from "./robotics-world.ts";
 
@@ -15,11 +18,14 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const accept = (taskId: number, by = fleet) => world.ask(robotics.acceptTask, { consumer: by.caller, taskId });
-const complete = (taskId: number, by = fleet) => world.ask(robotics.completeTask, { consumer: by.caller, taskId });
+const accept = (taskId: number, by = fleet) =>
+  world.ask(taskMessages.acceptServingTask, { consumer: by.caller, taskId });
+const complete = (taskId: number, by = fleet) =>
+  world.ask(taskMessages.completeServingTask, { consumer: by.caller, taskId });
 const cancel = (taskId: number, by = place) =>
-  world.ask(robotics.cancelTask, { caller: by.owner, taskId, reason: "No guest." });
-const look = async (taskId: number) => (await world.ask(robotics.getTask, { consumer: fleet.caller, taskId })).task;
+  world.ask(taskMessages.cancelServingTask, { caller: by.owner, taskId, reason: "No guest." });
+const look = async (taskId: number) =>
+  (await world.ask(taskMessages.getConsumerTask, { consumer: fleet.caller, taskId })).task;
 const typesOf = async (filialId: number) => (await world.events(filialId)).map(({ eventType }) => eventType);
 
 describe("a task", () => {
@@ -48,7 +54,7 @@ describe("a task", () => {
       const { task } = await cancel(taskId);
       expect(task).toMatchObject({ status: "cancelled", cancelReason: "No guest." });
       const again = { caller: place.owner, taskId, reason: "Another reason." };
-      expect((await world.ask(robotics.cancelTask, again)).task).toEqual(task);
+      expect((await world.ask(taskMessages.cancelServingTask, again)).task).toEqual(task);
       expect(await refusalOf(accept(taskId))).toMatchObject({ code: "task_not_actionable", status: "cancelled" });
       const events = (await world.events(place.filialId)).filter(
         ({ payload }) => "task_id" in payload && payload.task_id === taskId,
@@ -87,12 +93,14 @@ describe("a task", () => {
       const { caller: consumer } = other;
       expect(await refusalOf(accept(taskId, other))).toMatchObject({ code: "not_found" });
       expect(await refusalOf(complete(taskId, other))).toMatchObject({ code: "not_found" });
-      expect(await refusalOf(world.ask(robotics.getTask, { consumer, taskId }))).toMatchObject({ code: "not_found" });
-      expect((await world.ask(robotics.listTasks, { consumer })).tasks).toEqual([]);
+      expect(await refusalOf(world.ask(taskMessages.getConsumerTask, { consumer, taskId }))).toMatchObject({
+        code: "not_found",
+      });
+      expect((await world.ask(taskMessages.listConsumerTasks, { consumer })).tasks).toEqual([]);
     }
     expect(await refusalOf(cancel(taskId, elsewhere))).toMatchObject({ code: "not_found" });
     const foreign = { caller: elsewhere.owner, taskId };
-    expect(await refusalOf(world.ask(robotics.getOwnTask, foreign))).toMatchObject({ code: "not_found" });
+    expect(await refusalOf(world.ask(taskMessages.getServingTask, foreign))).toMatchObject({ code: "not_found" });
     expect(await refusalOf(world.offer(elsewhere, fleet))).toMatchObject({ code: "not_found" });
   });
 });
@@ -211,12 +219,12 @@ describe("a pause", () => {
     ];
     for (const { taskId } of [underWay, other]) await accept(taskId, robots);
     const change = { caller: own.owner, filialId: own.filialId, reason: "Fire drill." };
-    await world.ask(robotics.pauseFilialRobotics, change);
+    await world.ask(pauseMessages.pauseFilialRobotics, change);
 
     expect(await refusalOf(world.offer(own, robots))).toMatchObject({ code: "robotics_paused" });
     expect(await refusalOf(accept(open.taskId, robots))).toMatchObject({ code: "robotics_paused" });
     const status = async (taskId: number) =>
-      (await world.ask(robotics.getTask, { consumer: robots.caller, taskId })).task.status;
+      (await world.ask(taskMessages.getConsumerTask, { consumer: robots.caller, taskId })).task.status;
     expect(await status(open.taskId)).toBe("offered");
     // A repetition is told what was before; an end is an end, pause or not.
     expect((await accept(underWay.taskId, robots)).task.status).toBe("accepted");
@@ -224,9 +232,9 @@ describe("a pause", () => {
     expect((await cancel(other.taskId, own)).task.status).toBe("cancelled");
     await world.makeOverdue(overdue.taskId);
     expect(await refusalOf(accept(overdue.taskId, robots))).toMatchObject({ code: "task_expired" });
-    expect((await world.ask(robotics.listTasks, { consumer: robots.caller })).paused).toBe(true);
+    expect((await world.ask(taskMessages.listConsumerTasks, { consumer: robots.caller })).paused).toBe(true);
 
-    await world.ask(robotics.resumeFilialRobotics, change);
+    await world.ask(pauseMessages.resumeFilialRobotics, change);
     expect((await accept(open.taskId, robots)).task.status).toBe("accepted");
   });
 });
@@ -239,19 +247,19 @@ describe("lists", () => {
     const ids: number[] = [];
     for (let count = 0; count < 5; count += 1) ids.push((await world.offer(own, robots)).taskId);
     const [first = 0, second = 0, third = 0, fourth = 0, fifth = 0] = ids;
-    await world.ask(robotics.acceptTask, { consumer, taskId: second });
-    await world.ask(robotics.cancelTask, { caller: own.owner, taskId: third, reason: "No guest." });
+    await world.ask(taskMessages.acceptServingTask, { consumer, taskId: second });
+    await world.ask(taskMessages.cancelServingTask, { caller: own.owner, taskId: third, reason: "No guest." });
     const listed = async (more: object) => {
-      const { tasks, hasMore, paused } = await world.ask(robotics.listTasks, { consumer, ...more });
+      const { tasks, hasMore, paused } = await world.ask(taskMessages.listConsumerTasks, { consumer, ...more });
       return { ids: tasks.map(({ taskId }) => taskId), hasMore, paused };
     };
     expect(await listed({})).toEqual({ ids: [first, second, fourth, fifth], hasMore: false, paused: false });
     expect(await listed({ limit: 2 })).toEqual({ ids: [first, second], hasMore: true, paused: false });
     expect(await listed({ limit: 2, sinceId: second })).toMatchObject({ ids: [fourth, fifth], hasMore: false });
     expect(await listed({ status: "cancelled" })).toMatchObject({ ids: [third] });
-    const { tasks } = await world.ask(robotics.listOwnTasks, { caller: own.owner, limit: 2, beforeId: fifth });
+    const { tasks } = await world.ask(taskMessages.listServingTasks, { caller: own.owner, limit: 2, beforeId: fifth });
     expect(tasks.map(({ taskId }) => taskId)).toEqual([fourth, third]);
-    const accepted = await world.ask(robotics.listOwnTasks, { caller: own.owner, status: "accepted" });
+    const accepted = await world.ask(taskMessages.listServingTasks, { caller: own.owner, status: "accepted" });
     expect(accepted.tasks.map(({ taskId }) => taskId)).toEqual([second]);
   });
 });
@@ -268,8 +276,12 @@ describe("the trail", () => {
     const expired = await world.offer(own, robots, secret);
     await world.makeOverdue(expired.taskId);
     await expect.poll(() => typesOf(own.filialId)).toContain("serving_task.expired");
-    await world.ask(robotics.pauseFilialRobotics, { caller: own.owner, filialId: own.filialId, reason: "Fire drill." });
-    const { entries, hasMore } = await world.ask(robotics.listRoboticsTrail, { caller: own.owner, limit: 6 });
+    await world.ask(pauseMessages.pauseFilialRobotics, {
+      caller: own.owner,
+      filialId: own.filialId,
+      reason: "Fire drill.",
+    });
+    const { entries, hasMore } = await world.ask(eventMessages.listRoboticsEvents, { caller: own.owner, limit: 6 });
     expect(hasMore).toBe(true);
     expect(entries.map(({ action, actor }) => [action, actor.kind, actor.id])).toEqual([
       ["robotics_paused", "owner", own.owner.userId],
@@ -281,7 +293,7 @@ describe("the trail", () => {
     ]);
     expect(entries[3]?.data).toEqual({ display_number: 1, reason: "No guest." });
     const beforeId = entries.at(-1)?.eventId ?? 0;
-    const rest = await world.ask(robotics.listRoboticsTrail, { caller: own.owner, beforeId });
+    const rest = await world.ask(eventMessages.listRoboticsEvents, { caller: own.owner, beforeId });
     expect(rest.entries.map(({ action }) => action)).toEqual(["robotics_consumer_created"]);
     expect(JSON.stringify([entries, rest])).not.toMatch(/MANIFEST|DESTINATION|rc_/);
   });
@@ -291,18 +303,18 @@ test("nobody but who manages the organization may do any of it", async () => {
   const { cashier: caller, filialId } = place;
   const { consumerId } = fleet;
   const asked = [
-    world.ask(robotics.listConsumers, { caller }),
-    world.ask(robotics.createConsumer, { caller, filialId, name: "Theirs", mode: "test" }),
-    world.ask(robotics.changeConsumer, { caller, consumerId, name: "Theirs" }),
-    world.ask(robotics.resetConsumerCredential, { caller, consumerId }),
+    world.ask(consumerMessages.listRoboticsConsumers, { caller }),
+    world.ask(consumerMessages.createRoboticsConsumer, { caller, filialId, name: "Theirs", mode: "test" }),
+    world.ask(consumerMessages.changeRoboticsConsumer, { caller, consumerId, name: "Theirs" }),
+    world.ask(consumerMessages.resetRoboticsCredential, { caller, consumerId }),
     world.offer({ ...place, owner: caller }, fleet),
-    world.ask(robotics.cancelTask, { caller, taskId: 1, reason: "Theirs" }),
-    world.ask(robotics.listOwnTasks, { caller }),
-    world.ask(robotics.getOwnTask, { caller, taskId: 1 }),
-    world.ask(robotics.getFilialRobotics, { caller, filialId }),
-    world.ask(robotics.pauseFilialRobotics, { caller, filialId, reason: "Theirs" }),
-    world.ask(robotics.resumeFilialRobotics, { caller, filialId, reason: "Theirs" }),
-    world.ask(robotics.listRoboticsTrail, { caller }),
+    world.ask(taskMessages.cancelServingTask, { caller, taskId: 1, reason: "Theirs" }),
+    world.ask(taskMessages.listServingTasks, { caller }),
+    world.ask(taskMessages.getServingTask, { caller, taskId: 1 }),
+    world.ask(pauseMessages.getFilialRobotics, { caller, filialId }),
+    world.ask(pauseMessages.pauseFilialRobotics, { caller, filialId, reason: "Theirs" }),
+    world.ask(pauseMessages.resumeFilialRobotics, { caller, filialId, reason: "Theirs" }),
+    world.ask(eventMessages.listRoboticsEvents, { caller }),
   ];
   for (const { code } of await Promise.all(asked.map(refusalOf))) expect(code).toBe("permission_denied");
 });

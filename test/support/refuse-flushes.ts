@@ -1,6 +1,6 @@
 /** In the place of a relay: it delivers nothing and says so at once, so that no writer waits for a relay that is not there. */
 import type { NatsConnection } from "nats";
-import { flushOutbox } from "../../services/bus/messages/relay.ts";
+import { flushOutbox } from "../../services/bus/messages/outbox.ts";
 import { serve } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 

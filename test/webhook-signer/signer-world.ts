@@ -8,7 +8,7 @@ import type { z } from "zod";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
+import type { ConsumerCaller } from "../../services/bus/messages/consumers.ts";
 import type { RoboticsEvent } from "../../services/bus/messages/robotics-events.ts";
 import {
   type Delivery,

@@ -1,11 +1,11 @@
 /** The audit log of provider configs, their secrets and issues: who changed what, and why. */
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/provider-configs.ts";
-import { actorSchema } from "../../contract/timeline.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { hasMoreOfTrail, pageOfTrailQuery } from "../../http/page.ts";
+import { hasMoreOfAuditLog, pageOfAuditLogQuery } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { actorSchema } from "./events.ts";
 
 const providerEventSchema = z
   .object({
@@ -29,7 +29,7 @@ const providerEventsSchema = z
     events: z
       .array(providerEventSchema)
       .meta({ description: "By id, newest first; oldest first when `since_id` was given." }),
-    has_more: hasMoreOfTrail,
+    has_more: hasMoreOfAuditLog,
   })
   .meta({ id: "ProviderEvents" });
 
@@ -38,7 +38,7 @@ function providerEventJson({ eventId, atMs, actor, ...event }: bus.ProviderEvent
   return { event_id: eventId, at: toTimestamp(atMs), actor: actorJson(actor), ...event };
 }
 
-const listProviderEvents: SessionHandler<undefined, z.infer<typeof pageOfTrailQuery>> = async (context) => {
+const listProviderEvents: SessionHandler<undefined, z.infer<typeof pageOfAuditLogQuery>> = async (context) => {
   const { caller, deps, query } = context;
   const { since_id: sinceId, before_id: beforeId, limit } = query;
   const { events, hasMore } = await deps.bus.call(bus.listProviderEvents, { caller, sinceId, beforeId, limit });
@@ -55,7 +55,7 @@ export const providerEventRoutes: readonly Route[] = [
     description:
       "The audit log of provider configs, their secrets, and issues: who added, changed or rotated one, and who attributed or closed which issue, with the reason. Kill switches, those of providers as well, are in the other audit log, `/api/backoffice/v1/events/`. Newest first; a program that follows it asks with the last event's id as `since_id`, and misses none.",
     who: session("organization.manage"),
-    query: pageOfTrailQuery,
+    query: pageOfAuditLogQuery,
     replies: { 200: { description: "By id.", schema: providerEventsSchema } },
     errors: [],
     handler: listProviderEvents,

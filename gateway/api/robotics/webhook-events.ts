@@ -6,8 +6,8 @@ import { createHmac } from "node:crypto";
 import { z } from "zod";
 import { eventTime, ROBOTICS_PAYLOADS } from "../../../services/bus/messages/robotics-events.ts";
 import { DELIVERY_EVENT_TYPES, TEST_EVENT_TYPE } from "../../../services/bus/messages/webhook-deliveries.ts";
-import { servingTaskLegSchema, servingTaskStatusSchema } from "../../http/enums.ts";
 import { idSchema } from "../../http/shared-schemas.ts";
+import { servingTaskLegSchema, servingTaskStatusSchema } from "./serving-tasks.ts";
 
 /** Its name as the contract writes it. */
 export const SIGNATURE_HEADER = "X-Service-Robotics-Signature";

@@ -5,6 +5,7 @@
 
 import { z } from "zod";
 import { VERSION } from "../../../services/runtime/version.ts";
+import { servingTaskLegSchema, servingTaskStatusSchema } from "../../api/robotics/serving-tasks.ts";
 import {
   EXAMPLE_SIGNING,
   SIGNATURE_DESCRIPTION,
@@ -13,7 +14,6 @@ import {
   WEBHOOK_EVENTS,
   type WebhookEvent,
 } from "../../api/robotics/webhook-events.ts";
-import { servingTaskLegSchema, servingTaskStatusSchema } from "../enums.ts";
 
 const DESCRIPTION = `What robotics consumers are told, as signed HTTPS requests to an endpoint that the owner has registered. Webhooks are optional and only make things faster: the list of serving tasks is the truth, and on any event a consumer looks at it.
 

@@ -1,6 +1,7 @@
 /** Reading the copied events; each query is confined to an organization. */
-import type { AuditEvent } from "../../bus/messages/audit.ts";
+
 import type { ActorKind } from "../../bus/messages/caller.ts";
+import type { AuditEvent } from "../../bus/messages/events.ts";
 import type { Database } from "../../db/pool.ts";
 import { readStoredJson, readStoredText } from "../../db/stored-text.ts";
 

@@ -1,12 +1,12 @@
 /** What is told in a payment's timeline although no station committed it: freezes that held, and what became of its money. Pure. */
-import type { getTimeline } from "../../bus/messages/audit.ts";
+import type { getIntentTimeline } from "../../bus/messages/timelines.ts";
 import type { ReplyOf } from "../../bus/operation.ts";
 import type { AttributedMoney } from "../sql/read-attribution.ts";
 import type { ClosedIssue } from "../sql/read-closed-issues.ts";
 import type { SwitchThrown } from "../sql/read-switches.ts";
 import { actorName, deviceName, money, sentenceStart, type TimelineFacts, withReference } from "./facts.ts";
 
-type Entry = ReplyOf<typeof getTimeline>["entries"][number];
+type Entry = ReplyOf<typeof getIntentTimeline>["entries"][number];
 
 /** A kill switch that was thrown, or that held when the payment began. */
 export function tellSwitch({ atMs, action, subject, actor, reason }: SwitchThrown, facts: TimelineFacts): Entry {

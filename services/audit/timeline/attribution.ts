@@ -1,11 +1,11 @@
 /** The story of an order that was paid by an operator's attribution: from the issue to the transaction. Pure. */
-import type { getTimeline } from "../../bus/messages/audit.ts";
+import type { getIntentTimeline } from "../../bus/messages/timelines.ts";
 import type { ReplyOf } from "../../bus/operation.ts";
 import type { AttributionFacts } from "../sql/read-attribution.ts";
 import { actorName, money, sentenceStart, withReference } from "./facts.ts";
 import { DIFFERENCES } from "./sentences.ts";
 
-type Reply = ReplyOf<typeof getTimeline>;
+type Reply = ReplyOf<typeof getIntentTimeline>;
 
 /** What is known of it: which issue, who attributed it, why, and when. */
 export function tellAttribution(intentId: number, facts: AttributionFacts): Reply {

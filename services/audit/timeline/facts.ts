@@ -1,7 +1,7 @@
 /** What the sentences of a timeline are made from. */
 import { formatAmount } from "../../../machines/currency.ts";
 import type { PaymentIntent, Route } from "../../../machines/payment-intent.ts";
-import type { AuditEvent } from "../../bus/messages/audit.ts";
+import type { AuditEvent } from "../../bus/messages/events.ts";
 import { printableStart } from "../../runtime/printable.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import type { AttributedMoney } from "../sql/read-attribution.ts";

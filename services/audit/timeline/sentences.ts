@@ -5,7 +5,7 @@ import type { BlockedReason } from "../../../machines/standing.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
 import type { SettlementRefusal } from "../../../machines/station/reply.ts";
 import { reasonAtEnd } from "../../../machines/station/unclear-collections.ts";
-import type { AuditEvent } from "../../bus/messages/audit.ts";
+import type { AuditEvent } from "../../bus/messages/events.ts";
 import type { ReferencesSaid } from "../sql/read-closed-issues.ts";
 import {
   actorName,

@@ -1,6 +1,6 @@
 /** The whole payment in one sentence or two, and whether money moved. Pure. */
 import { type IntentState, isEnded, PROVIDER_DECLINES, wireStatus } from "../../../machines/payment-intent.ts";
-import type { AuditEvent } from "../../bus/messages/audit.ts";
+import type { AuditEvent } from "../../bus/messages/events.ts";
 import {
   actorName,
   type MoneyMoved,

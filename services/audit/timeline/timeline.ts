@@ -1,8 +1,9 @@
 /** One payment, told in order: what happened, who did it, and whether money moved. */
 
 import { wireStatus } from "../../../machines/payment-intent.ts";
-import type { AuditEvent, getTimeline } from "../../bus/messages/audit.ts";
 import { requirePermission } from "../../bus/messages/caller.ts";
+import type { AuditEvent } from "../../bus/messages/events.ts";
+import type { getIntentTimeline } from "../../bus/messages/timelines.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
@@ -20,8 +21,8 @@ import { actorName, type TimelineFacts } from "./facts.ts";
 import { tell } from "./sentences.ts";
 import { overallMoneyMoved, summarize } from "./summary.ts";
 
-type Request = RequestOf<typeof getTimeline>;
-type Reply = ReplyOf<typeof getTimeline>;
+type Request = RequestOf<typeof getIntentTimeline>;
+type Reply = ReplyOf<typeof getIntentTimeline>;
 type Entry = Reply["entries"][number];
 
 /** Refuses with `permission_denied`, or with `not_found` for an intent that is not the organization's. */

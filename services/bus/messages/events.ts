@@ -1,10 +1,12 @@
-/** The audit log of places, devices, people, sessions and kill switches, for the owner. */
+/** The audit log: who did what to places, devices, people and robotics, and what stations committed. */
 import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
-import { actorSchema, callerSchema as caller } from "./caller.ts";
+import { actorSchema, callerSchema as caller, ROLES } from "./caller.ts";
 
 const id = z.int().positive();
+const data = z.record(z.string(), z.unknown());
 
 export const REGISTRY_SUBJECTS = [
   "platform",
@@ -27,7 +29,7 @@ export const registryEventSchema = z.object({
   /** The id is 0 for the platform. */
   subject: z.object({ kind: z.enum(REGISTRY_SUBJECTS), id: z.int().min(0) }),
   /** What changed; never a secret. */
-  data: z.record(z.string(), z.unknown()),
+  data,
 });
 export type RegistryEventEntry = z.infer<typeof registryEventSchema>;
 
@@ -40,4 +42,54 @@ export const listEvents = defineOperation(
   "repeatable",
   z.object({ caller, ...pageAfter, ...pageBefore }),
   z.object({ events: z.array(registryEventSchema), hasMore: z.boolean() }),
+);
+
+/** One thing that a station committed; two events of one commit share its version. */
+export const auditEventSchema = z.object({
+  stationId: id,
+  version: id,
+  ordinal: z.int(),
+  atMs: z.number(),
+  type: z.string(),
+  actor: actorSchema,
+  intentId: id.nullable(),
+  data,
+});
+export type AuditEvent = z.infer<typeof auditEventSchema>;
+
+/** A station's events, newest last, by version; a page ends with a whole commit. */
+export const listStationEvents = defineOperation(
+  "audit.listStationEvents",
+  "repeatable",
+  z.object({
+    caller,
+    stationId: id,
+    sinceVersion: z.int().min(0),
+    limit: z.int().min(1).max(BOUNDS.listed),
+  }),
+  z.object({ events: z.array(auditEventSchema), hasMore: z.boolean() }),
+);
+
+/** Who acts about robotics: a person by the role, a consumer, the operator of the installation, or the system itself. */
+export const ROBOTICS_ACTOR_KINDS = [...ROLES, "robotics_consumer", "registry", "system"] as const;
+export const ROBOTICS_SUBJECTS = ["robotics_consumer", "serving_task", "filial_robotics", "webhook_endpoint"] as const;
+
+/** One entry of the audit log of robotics. */
+export const roboticsAuditEntrySchema = z.object({
+  eventId: id,
+  atMs: z.number(),
+  actor: z.object({ kind: z.enum(ROBOTICS_ACTOR_KINDS), id: z.int(), name: z.string() }),
+  action: z.string(),
+  subject: z.object({ kind: z.enum(ROBOTICS_SUBJECTS), id }),
+  /** What changed and why; never a secret. */
+  data,
+});
+export type RoboticsAuditEntry = z.infer<typeof roboticsAuditEntrySchema>;
+
+/** The organization's entries, newest first. Needs `organization.manage`. */
+export const listRoboticsEvents = defineOperation(
+  "robotics.listRoboticsEvents",
+  "repeatable",
+  z.object({ caller, ...pageBefore }),
+  z.object({ entries: z.array(roboticsAuditEntrySchema), hasMore: z.boolean() }),
 );

@@ -4,7 +4,7 @@ import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
-import { consumerCallerSchema as consumer } from "./robotics.ts";
+import { consumerCallerSchema as consumer } from "./consumers.ts";
 import { ROBOTICS_EVENT_TYPES } from "./robotics-events.ts";
 
 const id = z.int().positive();

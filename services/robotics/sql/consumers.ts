@@ -1,5 +1,5 @@
-/** Consumers. One SQL operation per function; each is confined to an organization, except for finding a credential. */
-import type { CONSUMER_MODES, CONSUMER_STATUSES } from "../../bus/messages/robotics.ts";
+/** Consumers. Each operation is confined to an organization, except for the check of a credential. */
+import type { CONSUMER_MODES, CONSUMER_STATUSES } from "../../bus/messages/consumers.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface ConsumerRow {
@@ -17,7 +17,7 @@ export interface ConsumerKey {
   readonly consumerId: number;
 }
 
-/** All but the credential's hash, which nobody needs to read. */
+/** All but the credential's hash, which is compared in SQL only. */
 const columns = (sql: Queryable) => sql`consumer_id, organization_id, filial_id, name, mode, status, created_at`;
 
 export async function findConsumer(sql: Queryable, key: ConsumerKey): Promise<ConsumerRow | undefined> {
@@ -28,13 +28,13 @@ export async function findConsumer(sql: Queryable, key: ConsumerKey): Promise<Co
 }
 
 /** Whose credential it is, suspended or not. */
-export async function findByCredential(sql: Queryable, credentialHash: Buffer): Promise<ConsumerRow | undefined> {
+export async function authenticateConsumer(sql: Queryable, credentialHash: Buffer): Promise<ConsumerRow | undefined> {
   const [row] = await sql<ConsumerRow[]>`
     select ${columns(sql)} from robotics_consumers where credential_hash = ${credentialHash}`;
   return row;
 }
 
-/** The consumer, whom nobody suspends or changes until the transaction ends. */
+/** The consumer, locked for share: it is not suspended or changed until the transaction ends. */
 export async function holdConsumer(sql: Transaction, key: ConsumerKey): Promise<ConsumerRow | undefined> {
   const [row] = await sql<ConsumerRow[]>`
     select ${columns(sql)} from robotics_consumers
@@ -42,7 +42,7 @@ export async function holdConsumer(sql: Transaction, key: ConsumerKey): Promise<
   return row;
 }
 
-/** The consumer, to be changed; whoever holds it is waited for. */
+/** The consumer, locked for a change; waits for transactions that hold it. */
 export async function lockConsumer(sql: Transaction, key: ConsumerKey): Promise<ConsumerRow | undefined> {
   const [row] = await sql<ConsumerRow[]>`
     select ${columns(sql)} from robotics_consumers
@@ -50,7 +50,7 @@ export async function lockConsumer(sql: Transaction, key: ConsumerKey): Promise<
   return row;
 }
 
-export async function selectConsumers(
+export async function listRoboticsConsumers(
   sql: Queryable,
   page: {
     readonly organizationId: number;
@@ -72,7 +72,7 @@ export async function countConsumers(sql: Queryable, filialId: number): Promise<
   return row.count;
 }
 
-export async function insertConsumer(
+export async function createRoboticsConsumer(
   sql: Transaction,
   consumer: {
     readonly organizationId: number;
@@ -89,7 +89,7 @@ export async function insertConsumer(
   return row;
 }
 
-export async function updateConsumer(
+export async function changeRoboticsConsumer(
   sql: Transaction,
   consumerId: number,
   next: Pick<ConsumerRow, "name" | "status">,
@@ -101,7 +101,11 @@ export async function updateConsumer(
 }
 
 /** From here on only the new credential counts. Returns whether it is another than before. */
-export async function setCredential(sql: Transaction, consumerId: number, credentialHash: Buffer): Promise<boolean> {
+export async function resetRoboticsCredential(
+  sql: Transaction,
+  consumerId: number,
+  credentialHash: Buffer,
+): Promise<boolean> {
   const changed = await sql`
     update robotics_consumers set credential_hash = ${credentialHash}, credential_created_at = now()
     where consumer_id = ${consumerId} and credential_hash <> ${credentialHash}`;

@@ -6,7 +6,7 @@ import type { DisabledReason } from "../../../machines/webhook-breaker.ts";
 import { type DeliveryEvent, type DeliveryStep, nextDelivery } from "../../../machines/webhook-delivery.ts";
 import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
 import type { Transaction } from "../../db/pool.ts";
-import { recordRoboticsTrail, SYSTEM_ACTOR } from "../../db/robotics-trail.ts";
+import { recordRoboticsAction, SYSTEM_ACTOR } from "../../db/robotics-audit-log.ts";
 import { deliveryStep, endPending, type StepRow, stepColumns } from "./deliveries.ts";
 
 /** One attempt, as its record has it and as the machine is asked about it. */
@@ -264,7 +264,7 @@ export async function disableEndpoints(
   for (const { endpoint_id: id, organization_id: organizationId, url, disabled_reason: reason } of disabled) {
     const subject = { kind: "webhook_endpoint", id } as const;
     const action = "webhook_endpoint_disabled";
-    await recordRoboticsTrail(sql, { organizationId, actor: SYSTEM_ACTOR, action, subject, data: { url, reason } });
+    await recordRoboticsAction(sql, { organizationId, actor: SYSTEM_ACTOR, action, subject, data: { url, reason } });
   }
   return disabled;
 }

@@ -3,11 +3,12 @@
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
+import type { stationEventsSchema } from "../../../gateway/api/backoffice/events.ts";
+import type { timelineSchema } from "../../../gateway/api/backoffice/timelines.ts";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { intentsSchema } from "../../../gateway/api/cashier/intents.ts";
 import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
-import type { stationEventsSchema, timelineSchema } from "../../../gateway/contract/timeline.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";

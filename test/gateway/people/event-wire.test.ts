@@ -1,6 +1,6 @@
 /** Events of the log leave as snake_case with decimal amounts and ISO times, whatever a later version adds. */
 import { describe, expect, it } from "vitest";
-import { eventDataWire } from "../../../gateway/handlers/event-wire.ts";
+import { eventDataJson } from "../../../gateway/api/backoffice/events.ts";
 
 describe("an event's facts", () => {
   it("are renamed and given in the units of the wire", () => {
@@ -13,7 +13,7 @@ describe("an event's facts", () => {
       deviceId: null,
       expiresAtMs: Date.UTC(2026, 10, 20, 12),
     };
-    expect(eventDataWire(event)).toEqual({
+    expect(eventDataJson(event)).toEqual({
       intent_id: 7,
       route: "smart_pos",
       amount: "25.00",
@@ -25,6 +25,6 @@ describe("an event's facts", () => {
 
   it("keep a device's own words as they are", () => {
     const event = { type: "outcome_reported", providerReference: "Ref-Ms", providerCode: "00", currency: "not money" };
-    expect(eventDataWire(event)).toEqual({ provider_reference: "Ref-Ms", provider_code: "00", currency: "not money" });
+    expect(eventDataJson(event)).toEqual({ provider_reference: "Ref-Ms", provider_code: "00", currency: "not money" });
   });
 });

@@ -1,10 +1,11 @@
 /** A station is never blocked by a cashier who has left: what ends a lease, and who can take it over. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
+import type { stationEventsSchema } from "../../../gateway/api/backoffice/events.ts";
+import type { timelineSchema } from "../../../gateway/api/backoffice/timelines.ts";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { leaseSchema } from "../../../gateway/api/cashier/leases.ts";
 import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
-import type { stationEventsSchema, timelineSchema } from "../../../gateway/contract/timeline.ts";
 import { LIMITS } from "../../../gateway/limits.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
 import { logIn, type Person } from "../../support/people.ts";

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
+import type { registryEventsSchema } from "../../../gateway/api/backoffice/events.ts";
 import type { createdOrganizationSchema, organizationsSchema } from "../../../gateway/api/platform/organizations.ts";
-import type { registryEventsSchema } from "../../../gateway/contract/timeline.ts";
 import { guideBlock, operationsGuide } from "../../support/guide.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn } from "../../support/people.ts";

@@ -2,7 +2,7 @@
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { routes } from "../../../gateway/routes.ts";
-import { seedSandboxConsumer } from "../../../services/bus/messages/robotics.ts";
+import { seedSandboxConsumer } from "../../../services/bus/messages/consumers.ts";
 import { call } from "../../../services/bus/operation.ts";
 import { addFleet, fleetClient, offerBody, offerTask, type TestFleet } from "../../support/fleets.ts";
 import { type Refused, send } from "../../support/http.ts";

@@ -1,10 +1,10 @@
 /** A person's name, e-mail address and role, and a filial's name, over HTTP. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
+import type { registryEventsSchema } from "../../../gateway/api/backoffice/events.ts";
 import type { filialSchema, filialsSchema } from "../../../gateway/api/backoffice/filials.ts";
 import type { userSchema } from "../../../gateway/api/backoffice/users.ts";
 import type { leaseSchema } from "../../../gateway/api/cashier/leases.ts";
-import type { registryEventsSchema } from "../../../gateway/contract/timeline.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import type { LogIn } from "../../support/system.ts";

@@ -1,24 +1,24 @@
-/** What the robotics service tells about its work. */
+/** The metrics of the robotics service. */
 import type { Registry } from "prom-client";
 import { SERVING_TASK_STATUSES } from "../../machines/serving-task.ts";
 import { addCount, addGauge, type Count } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/repeat.ts";
 
-export interface RoboticsFigures {
+export interface RoboticsMetrics {
   /** By the status that a task has come to. */
   readonly taskChanges: Count<"status">;
   /** By result: `known` or `unknown`. */
   readonly credentialChecks: Count<"result">;
 }
 
-export function addRoboticsFigures(
+export function addRoboticsMetrics(
   metrics: Registry | undefined,
   facts: { readonly oldestDueAgeMs: Sample<number> },
-): RoboticsFigures {
+): RoboticsMetrics {
   addGauge(
     metrics,
     "robotics_oldest_due_offer_age_seconds",
-    "How long the oldest offer whose time is over has waited to expire; 0 when there is none.",
+    "How long the oldest offer past its deadline has waited to expire; 0 when there is none.",
     async () => ((await facts.oldestDueAgeMs()) ?? Number.NaN) / 1_000,
   );
   return {
@@ -29,7 +29,7 @@ export function addRoboticsFigures(
     }),
     credentialChecks: addCount(metrics, {
       name: "robotics_credential_checks_total",
-      help: "Credentials of consumers that were looked up, by result.",
+      help: "Checks of consumers' credentials, by result.",
       labels: { result: ["known", "unknown"] },
     }),
   };

@@ -1,6 +1,6 @@
-/** Serving tasks. One SQL operation per function; each is confined to an organization or to a consumer. */
+/** Serving tasks. Each operation of a caller is confined to an organization or to a consumer. */
 import type { ServingTaskStatus, TaskLeg } from "../../../machines/serving-task.ts";
-import type { ServingTask } from "../../bus/messages/robotics.ts";
+import type { ServingTask } from "../../bus/messages/serving-tasks.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface TaskRow {
@@ -32,12 +32,12 @@ const matches = (sql: Queryable, { organizationId, consumerId, taskId }: TaskKey
   organization_id = ${organizationId} and task_id = ${taskId}
   ${consumerId === undefined ? sql`` : sql`and consumer_id = ${consumerId}`}`;
 
-export async function findTask(sql: Queryable, key: TaskKey): Promise<TaskRow | undefined> {
+export async function getServingTask(sql: Queryable, key: TaskKey): Promise<TaskRow | undefined> {
   const [row] = await sql<TaskRow[]>`select * from serving_tasks where ${matches(sql, key)}`;
   return row;
 }
 
-/** The task, held until the transaction ends: of those who would end or accept it, one comes first. */
+/** The task, locked until the transaction ends: of an acceptance, a cancellation and the deadline, one comes first. */
 export async function lockTask(sql: Transaction, key: TaskKey): Promise<TaskRow | undefined> {
   const [row] = await sql<TaskRow[]>`select * from serving_tasks where ${matches(sql, key)} for update`;
   return row;
@@ -80,7 +80,7 @@ export interface NewTask {
 }
 
 /** Undefined when the organization has used the key for a task already. */
-export async function insertTask(sql: Transaction, task: NewTask): Promise<TaskRow | undefined> {
+export async function offerServingTask(sql: Transaction, task: NewTask): Promise<TaskRow | undefined> {
   const { idempotencyKey: key = null } = task;
   const [row] = await sql<TaskRow[]>`
     insert into serving_tasks
@@ -96,10 +96,10 @@ export async function insertTask(sql: Transaction, task: NewTask): Promise<TaskR
 }
 
 /**
- * Only within a transaction that holds the task. An acceptance that was decided in time counts as of its deadline at the
- * latest, whatever the clock says when it is written: nothing is accepted after it has expired.
+ * The transaction must have locked the task. An acceptance that was decided in time is dated no later than the deadline,
+ * whatever the clock says when it is written: no task is accepted after it has expired.
  */
-export async function updateStatus(
+export async function setTaskStatus(
   sql: Transaction,
   taskId: number,
   { status, cancelReason = null }: { readonly status: ServingTaskStatus; readonly cancelReason?: string | null },
@@ -113,7 +113,7 @@ export async function updateStatus(
   return row;
 }
 
-/** Offers whose time is over and that nobody is just deciding about, held until the transaction ends; the oldest first. */
+/** Offers past their deadline that no other transaction has locked, oldest first; locked until the transaction ends. */
 export async function lockDueTasks(sql: Transaction, limit: number): Promise<TaskRow[]> {
   return sql<TaskRow[]>`
     select * from serving_tasks where status = 'offered' and expires_at <= now()
@@ -121,7 +121,7 @@ export async function lockDueTasks(sql: Transaction, limit: number): Promise<Tas
 }
 
 /** A consumer's tasks of one status, or the current ones; oldest first. */
-export async function selectConsumerTasks(
+export async function listConsumerTasks(
   sql: Queryable,
   page: {
     readonly consumerId: number;
@@ -138,7 +138,7 @@ export async function selectConsumerTasks(
 }
 
 /** An organization's tasks, newest first. */
-export async function selectOwnTasks(
+export async function listServingTasks(
   sql: Queryable,
   page: {
     readonly organizationId: number;
@@ -157,4 +157,24 @@ export async function selectOwnTasks(
       ${status === undefined ? sql`` : sql`and status = ${status}`}
       ${beforeId === undefined ? sql`` : sql`and task_id < ${beforeId}`}
     order by task_id desc limit ${page.limit}`;
+}
+
+/** Returns how many were deleted. */
+export async function deleteEndedTasks(
+  sql: Queryable,
+  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
+): Promise<number> {
+  const deleted = await sql`
+    delete from serving_tasks where task_id in (
+      select task_id from serving_tasks
+      where ended_at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
+  return deleted.count;
+}
+
+/** How long the oldest offer past its deadline has waited to expire; 0 when there is none. */
+export async function readOldestDueAgeMs(sql: Queryable): Promise<number> {
+  const [row] = await sql<[{ age_ms: number | null }]>`
+    select extract(epoch from now() - min(expires_at))::float8 * 1000 as age_ms
+    from serving_tasks where status = 'offered' and expires_at <= now()`;
+  return row.age_ms ?? 0;
 }

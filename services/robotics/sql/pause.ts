@@ -1,4 +1,4 @@
-/** Whether robotics is paused at a filial. One SQL operation per function; each is confined to an organization. */
+/** Whether robotics is paused at a filial. Each operation is confined to an organization. */
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface FilialRow {
@@ -14,8 +14,8 @@ export interface FilialKey {
   readonly filialId: number;
 }
 
-/** A filial that never had to do with robots is not paused; undefined when the organization has no such filial. */
-export async function findFilial(sql: Queryable, key: FilialKey): Promise<FilialRow | undefined> {
+/** A filial without a row is not paused; undefined when the organization has no such filial. */
+export async function getFilialRobotics(sql: Queryable, key: FilialKey): Promise<FilialRow | undefined> {
   const [row] = await sql<FilialRow[]>`
     select f.filial_id, coalesce(r.is_paused, false) as is_paused, r.reason, r.changed_at, r.changed_by_name
     from filials f left join robotics_filials r on r.filial_id = f.filial_id
@@ -24,8 +24,8 @@ export async function findFilial(sql: Queryable, key: FilialKey): Promise<Filial
 }
 
 /**
- * The filial, alone until the transaction ends: whoever pauses or offers. It gets its row when it needs one; undefined
- * when the organization has no such filial.
+ * The filial, locked for a pause or an offer until the transaction ends. Makes its row where there is none; undefined when
+ * the organization has no such filial.
  */
 export async function lockFilial(sql: Transaction, key: FilialKey): Promise<FilialRow | undefined> {
   await sql`
@@ -39,7 +39,7 @@ export async function lockFilial(sql: Transaction, key: FilialKey): Promise<Fili
   return row;
 }
 
-/** Whether it is paused, which nobody changes until the transaction ends; others may hold it as well: whoever accepts. */
+/** Whether it is paused, locked for share until the transaction ends: acceptances hold it side by side. */
 export async function holdFilial(sql: Transaction, key: FilialKey): Promise<{ readonly isPaused: boolean }> {
   const [row] = await sql<{ is_paused: boolean }[]>`
     select is_paused from robotics_filials
@@ -47,7 +47,7 @@ export async function holdFilial(sql: Transaction, key: FilialKey): Promise<{ re
   return { isPaused: row?.is_paused ?? false };
 }
 
-export async function updatePaused(
+export async function setPaused(
   sql: Transaction,
   filialId: number,
   change: {

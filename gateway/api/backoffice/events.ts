@@ -1,0 +1,243 @@
+/** The audit log for the owner: what stations committed, and who changed what. */
+import { z } from "zod";
+import { formatAmount } from "../../../machines/currency.ts";
+import { ACTOR_KINDS } from "../../../services/bus/messages/caller.ts";
+import * as messages from "../../../services/bus/messages/events.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { ownStation } from "../../http/own-station.ts";
+import {
+  hasMoreAfterVersion,
+  hasMoreBefore,
+  hasMoreOfAuditLog,
+  pageAfterVersionQuery,
+  pageBeforeQuery,
+  pageOfAuditLogQuery,
+} from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+
+/** To people, the platform acts and not the registry, as logs and tables have it. */
+const publicKinds = <const TKind extends string>(kinds: readonly TKind[]) =>
+  kinds.map((kind) => (kind === "registry" ? ("platform" as const) : (kind as Exclude<TKind, "registry">)));
+
+/** Who caused it. */
+export const actorSchema = z
+  .object({
+    kind: z.enum(publicKinds(ACTOR_KINDS)).meta({
+      id: "ActorKind",
+      description:
+        "A person's role, or `device`; `platform` is whoever operates the installation, `settlement` the payment seam, `provider` a payment provider, `system` a deadline, a recovery or the liveness feed.",
+      examples: ["cashier"],
+    }),
+    id: z
+      .int()
+      .min(0)
+      .meta({ description: "A person's, a device's or, of a provider, its config's; 0 for the others." }),
+    name: z.string().meta({ description: "As it was at that moment; of the platform, who said that it was them." }),
+  })
+  .meta({ id: "Actor" });
+
+export const eventDataSchema = z
+  .record(z.string(), z.unknown())
+  .meta({ description: "The event's own facts; amounts are decimal strings, times ISO 8601." });
+
+/** One thing that a station committed. Two events of one commit share its version. */
+const stationEventSchema = z
+  .object({
+    version: idSchema,
+    ordinal: z.int().min(0),
+    at: timestampSchema,
+    type: z.string().meta({ examples: ["intent_created"] }),
+    actor: actorSchema,
+    intent_id: idSchema.nullable(),
+    data: eventDataSchema,
+  })
+  .meta({ id: "StationEvent" });
+export const stationEventsSchema = z
+  .object({
+    events: z.array(stationEventSchema).meta({ description: "In the order in which they were committed." }),
+    has_more: hasMoreAfterVersion,
+  })
+  .meta({ id: "StationEvents" });
+const stationEventsQuerySchema = z.strictObject(pageAfterVersionQuery);
+
+/** One thing that a person or a device changed: places, devices, codes, people, sessions and kill switches. */
+const registryEventSchema = z
+  .object({
+    event_id: idSchema,
+    at: timestampSchema,
+    actor: actorSchema,
+    action: z.string().meta({ examples: ["device_suspended"] }),
+    subject: z.object({
+      kind: z.enum(messages.REGISTRY_SUBJECTS).meta({ id: "RegistrySubjectKind" }),
+      id: z
+        .int()
+        .min(0)
+        .meta({ description: "0 for the platform.", examples: [42] }),
+    }),
+    data: z
+      .record(z.string(), z.unknown())
+      .meta({ description: "What changed; never a secret.", examples: [{ from: "active", to: "suspended" }] }),
+  })
+  .meta({ id: "RegistryEvent" });
+export const registryEventsSchema = z
+  .object({
+    events: z
+      .array(registryEventSchema)
+      .meta({ description: "By id, newest first; oldest first when `since_id` was given." }),
+    has_more: hasMoreOfAuditLog,
+  })
+  .meta({ id: "RegistryEvents" });
+
+/** One thing that a person, a consumer or the system did about robotics. */
+const roboticsEventSchema = z
+  .object({
+    event_id: idSchema,
+    at: timestampSchema,
+    actor: z.object({
+      kind: z.enum(publicKinds(messages.ROBOTICS_ACTOR_KINDS)).meta({
+        id: "RoboticsActorKind",
+        description:
+          "A person's role; `platform` is whoever operates the installation, `system` a deadline or a target's end.",
+      }),
+      id: z.int().meta({ description: "Of the person or the consumer; 0 for the others." }),
+      name: z.string(),
+    }),
+    action: z.string().meta({ examples: ["serving_task_cancelled"] }),
+    subject: z.object({ kind: z.enum(messages.ROBOTICS_SUBJECTS).meta({ id: "RoboticsSubjectKind" }), id: idSchema }),
+    data: z.record(z.string(), z.unknown()).meta({ description: "What changed and why; never a secret." }),
+  })
+  .meta({ id: "RoboticsEvent" });
+const roboticsEventsSchema = z.object({
+  events: z.array(roboticsEventSchema).meta({ description: "By id, newest first." }),
+  has_more: hasMoreBefore,
+});
+const roboticsEventsQuerySchema = z.strictObject(pageBeforeQuery);
+
+function stationEventJson(event: messages.AuditEvent): z.infer<typeof stationEventSchema> {
+  const { version, ordinal, atMs, type, actor, intentId, data } = event;
+  return {
+    version,
+    ordinal,
+    at: toTimestamp(atMs),
+    type,
+    actor: actorJson(actor),
+    intent_id: intentId,
+    data: eventDataJson(data),
+  };
+}
+
+/**
+ * An event's own facts. The names in the log say what a value is (`…Ms` is a moment, `amountMinor` an amount), so that an
+ * event of a later version needs no change here.
+ */
+export function eventDataJson(data: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const currency = data["currency"];
+  const entries = Object.entries(data)
+    .filter(([key]) => key !== "type")
+    .map(([key, value]): [string, unknown] => {
+      if (key.endsWith("Ms") && typeof value === "number") return [snakeCase(key.slice(0, -2)), toTimestamp(value)];
+      if (key.endsWith("Minor") && typeof value === "string" && typeof currency === "string")
+        return [snakeCase(key.slice(0, -5)), formatAmount(value, currency)];
+      return [snakeCase(key), isRecord(value) ? eventDataJson(value) : value];
+    });
+  return Object.fromEntries(entries);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** An entry's data has the names of the wire already. */
+function entryJson({
+  eventId,
+  atMs,
+  actor,
+  action,
+  subject,
+  data,
+}: messages.RegistryEventEntry | messages.RoboticsAuditEntry) {
+  return {
+    event_id: eventId,
+    at: toTimestamp(atMs),
+    actor: actorJson<{ readonly kind: string }>(actor),
+    action,
+    subject,
+    data,
+  };
+}
+
+const listStationEvents: SessionHandler<undefined, z.infer<typeof stationEventsQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { stationId } = await ownStation(context);
+  const { since_version: sinceVersion, limit } = query;
+  const request = { caller, stationId, sinceVersion, limit };
+  const { events, hasMore } = await deps.bus.call(messages.listStationEvents, request);
+  return ok({ events: events.map(stationEventJson), has_more: hasMore });
+};
+
+const listEvents: SessionHandler<undefined, z.infer<typeof pageOfAuditLogQuery>> = async ({ caller, deps, query }) => {
+  const { since_id: sinceId, before_id: beforeId, limit } = query;
+  const { events, hasMore } = await deps.bus.call(messages.listEvents, { caller, sinceId, beforeId, limit });
+  return ok({ events: events.map(entryJson), has_more: hasMore });
+};
+
+const listRoboticsEvents: SessionHandler<undefined, z.infer<typeof roboticsEventsQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { before_id: beforeId, limit } = query;
+  const { entries, hasMore } = await deps.bus.call(messages.listRoboticsEvents, { caller, beforeId, limit });
+  return ok({ events: entries.map(entryJson), has_more: hasMore });
+};
+
+const root = "/api/backoffice/v1";
+const who = session("organization.manage");
+const tag = "backoffice";
+
+export const eventRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: `${root}/stations/{station_id}/events/`,
+    operation: "listStationEvents",
+    tag,
+    summary: "Read what a station committed",
+    description:
+      "Every change of the station in order, by the version of its commit. Who follows it asks again after the last event's version.",
+    who,
+    query: stationEventsQuerySchema,
+    replies: { 200: { description: "In order.", schema: stationEventsSchema } },
+    errors: ["not_found"],
+    handler: listStationEvents,
+  }),
+  route({
+    method: "GET",
+    path: `${root}/events/`,
+    operation: "listEvents",
+    tag,
+    summary: "Read who changed what",
+    description:
+      "The audit log of places, devices, enrollment codes, people, sessions and kill switches, those of the platform as well. Newest first; who follows it asks with the last event's id as `since_id`, and misses none.",
+    who,
+    query: pageOfAuditLogQuery,
+    replies: { 200: { description: "By id.", schema: registryEventsSchema } },
+    errors: [],
+    handler: listEvents,
+  }),
+  route({
+    method: "GET",
+    path: `${root}/robotics-events/`,
+    operation: "listRoboticsEvents",
+    tag,
+    summary: "List what was done about robotics",
+    description:
+      "The audit log of consumers, serving tasks, pauses and webhook endpoints: who did what, when and why. Without `before_id` the newest ones.",
+    who,
+    query: roboticsEventsQuerySchema,
+    replies: { 200: { description: "Newest first.", schema: roboticsEventsSchema } },
+    errors: [],
+    handler: listRoboticsEvents,
+  }),
+];

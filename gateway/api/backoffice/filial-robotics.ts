@@ -1,0 +1,97 @@
+/** Whether robots may be sent at a filial: the owner reads, pauses and resumes. */
+import { z } from "zod";
+import * as messages from "../../../services/bus/messages/filial-robotics.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, optionalTimestamp, reasonSchema, timestampSchema } from "../../http/shared-schemas.ts";
+
+/** Of what only needs a reason: to cancel, to pause, to resume. */
+export const roboticsReasonBodySchema = z
+  .strictObject({ reason: reasonSchema })
+  .meta({ id: "RoboticsReason", examples: [{ reason: "A guest has fallen in the aisle." }] });
+
+const filialRoboticsSchema = z
+  .object({
+    filial_id: idSchema,
+    paused: z
+      .boolean()
+      .meta({ description: "While it is, no task is offered or accepted; what is under way goes on." }),
+    changed_at: timestampSchema.nullable().meta({ description: "Null while it was never paused." }),
+    changed_by: z.string().nullable(),
+    reason: z.string().nullable().meta({ description: "Of the last change." }),
+  })
+  .meta({ id: "FilialRobotics" });
+
+function filialRoboticsJson(robotics: messages.FilialRobotics): z.infer<typeof filialRoboticsSchema> {
+  const { filialId, paused, changedAtMs, changedBy, reason } = robotics;
+  return {
+    filial_id: filialId,
+    paused,
+    changed_at: optionalTimestamp(changedAtMs),
+    changed_by: changedBy,
+    reason,
+  };
+}
+
+const getFilialRobotics: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const request = { caller, filialId: context.id("filial_id") };
+  return ok(filialRoboticsJson((await deps.bus.call(messages.getFilialRobotics, request)).robotics));
+};
+
+const change =
+  (
+    operation: typeof messages.pauseFilialRobotics | typeof messages.resumeFilialRobotics,
+  ): SessionHandler<z.infer<typeof roboticsReasonBodySchema>> =>
+  async (context) => {
+    const { caller, deps, body } = context;
+    const request = { caller, filialId: context.id("filial_id"), reason: body.reason };
+    return ok(filialRoboticsJson((await deps.bus.call(operation, request)).robotics));
+  };
+
+const robotics = "/api/backoffice/v1/filials/{filial_id}/robotics" as const;
+const who = session("organization.manage");
+const tag = "backoffice";
+const reply = { 200: { description: "Robotics at the filial after this.", schema: filialRoboticsSchema } };
+
+export const filialRoboticsRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: `${robotics}/`,
+    operation: "getFilialRobotics",
+    tag,
+    summary: "Read whether robotics is paused at a filial",
+    description: "With who changed it last, when and why; a filial that never was paused is not.",
+    who,
+    replies: { 200: { description: "Robotics at the filial.", schema: filialRoboticsSchema } },
+    errors: ["not_found"],
+    handler: getFilialRobotics,
+  }),
+  route({
+    method: "POST",
+    path: `${robotics}/pause/`,
+    operation: "pauseFilialRobotics",
+    tag,
+    summary: "Pause robotics at a filial",
+    description:
+      "From the answer to this on no task is offered or accepted there. What is under way can be completed or cancelled; offers expire as before. Pausing what is paused changes nothing.",
+    who,
+    body: roboticsReasonBodySchema,
+    replies: reply,
+    errors: ["not_found"],
+    handler: change(messages.pauseFilialRobotics),
+  }),
+  route({
+    method: "POST",
+    path: `${robotics}/resume/`,
+    operation: "resumeFilialRobotics",
+    tag,
+    summary: "Resume robotics at a filial",
+    description: "Resuming what is not paused changes nothing.",
+    who,
+    body: roboticsReasonBodySchema,
+    replies: reply,
+    errors: ["not_found"],
+    handler: change(messages.resumeFilialRobotics),
+  }),
+];

@@ -1,0 +1,151 @@
+/** Robotics consumers: the fleets that the owner lets in at a filial, and their credentials. */
+import { z } from "zod";
+import * as messages from "../../../services/bus/messages/consumers.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { modeSchema } from "./provider-configs.ts";
+
+const statusSchema = z.enum(messages.CONSUMER_STATUSES).meta({ id: "ConsumerStatus" });
+const roboticsConsumerSchema = z
+  .object({
+    consumer_id: idSchema,
+    filial_id: idSchema,
+    name: z.string(),
+    mode: modeSchema.meta({
+      description: "Webhooks of `test` ones may go to this machine itself, where the operator allows it.",
+    }),
+    status: statusSchema.meta({
+      description:
+        "A suspended one sees nothing and is sent nothing while it is; what happened meanwhile it finds with `since_id`.",
+    }),
+    created_at: timestampSchema,
+  })
+  .meta({ id: "RoboticsConsumer" });
+const roboticsConsumersSchema = z.object({
+  robotics_consumers: z.array(roboticsConsumerSchema),
+  has_more: hasMoreAfter,
+});
+const newRoboticsConsumerSchema = z
+  .object({
+    robotics_consumer: roboticsConsumerSchema,
+    credential: z.string().meta({
+      description: "What the fleet sends as a bearer token; shown this once.",
+      examples: ["rc_4yqDq0JmJcQ2yq5pT4pN7m0jv2rX2b8nq3a1sXw9c0E"],
+    }),
+  })
+  .meta({ id: "NewRoboticsConsumer" });
+const roboticsConsumersQuerySchema = z.strictObject({
+  ...pageAfterQuery,
+  filial_id: queryId().optional(),
+});
+const createRoboticsConsumerBodySchema = z
+  .strictObject({ filial_id: idSchema, name: nameSchema, mode: modeSchema })
+  .meta({ id: "CreateRoboticsConsumer", examples: [{ filial_id: 42, name: "Ground floor fleet", mode: "live" }] });
+const changeRoboticsConsumerBodySchema = z
+  .strictObject({ name: nameSchema.optional(), status: statusSchema.optional() })
+  .meta({ id: "ChangeRoboticsConsumer", examples: [{ status: "suspended" }] });
+
+function roboticsConsumerJson(consumer: messages.Consumer): z.infer<typeof roboticsConsumerSchema> {
+  return {
+    consumer_id: consumer.consumerId,
+    filial_id: consumer.filialId,
+    name: consumer.name,
+    mode: consumer.mode,
+    status: consumer.status,
+    created_at: toTimestamp(consumer.createdAtMs),
+  };
+}
+
+const listRoboticsConsumers: SessionHandler<undefined, z.infer<typeof roboticsConsumersQuerySchema>> = async (
+  context,
+) => {
+  const { caller, deps, query } = context;
+  const { since_id: sinceId, limit, filial_id: filialId } = query;
+  const request = { caller, filialId, sinceId, limit };
+  const { consumers, hasMore } = await deps.bus.call(messages.listRoboticsConsumers, request);
+  return ok({ robotics_consumers: consumers.map(roboticsConsumerJson), has_more: hasMore });
+};
+
+/** A foreign filial is `not_found`. */
+const createRoboticsConsumer: SessionHandler<z.infer<typeof createRoboticsConsumerBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const { filial_id: filialId, name, mode } = body;
+  const request = { caller, filialId, name, mode };
+  const { consumer, credential } = await deps.bus.call(messages.createRoboticsConsumer, request);
+  return created({ robotics_consumer: roboticsConsumerJson(consumer), credential });
+};
+
+const changeRoboticsConsumer: SessionHandler<z.infer<typeof changeRoboticsConsumerBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, consumerId: context.id("consumer_id"), ...body };
+  const { consumer } = await deps.bus.call(messages.changeRoboticsConsumer, request);
+  return ok(roboticsConsumerJson(consumer));
+};
+
+const resetRoboticsCredential: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const request = { caller, consumerId: context.id("consumer_id") };
+  const { consumer, credential } = await deps.bus.call(messages.resetRoboticsCredential, request);
+  return ok({ robotics_consumer: roboticsConsumerJson(consumer), credential });
+};
+
+const consumers = "/api/backoffice/v1/robotics-consumers/" as const;
+const who = session("organization.manage");
+const tag = "backoffice";
+
+export const roboticsConsumerRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: consumers,
+    operation: "listRoboticsConsumers",
+    tag,
+    summary: "List the robotics consumers",
+    description: "A consumer is a fleet at one filial.",
+    who,
+    query: roboticsConsumersQuerySchema,
+    replies: { 200: { description: "By id.", schema: roboticsConsumersSchema } },
+    errors: [],
+    handler: listRoboticsConsumers,
+  }),
+  route({
+    method: "POST",
+    path: consumers,
+    operation: "createRoboticsConsumer",
+    tag,
+    summary: "Let a robotics consumer in",
+    description: "Its credential is shown this once; only a hash of it is stored.",
+    who,
+    body: createRoboticsConsumerBodySchema,
+    replies: { 201: { description: "The consumer and its credential.", schema: newRoboticsConsumerSchema } },
+    errors: ["not_found", "conflict"],
+    handler: createRoboticsConsumer,
+  }),
+  route({
+    method: "PATCH",
+    path: `${consumers}{consumer_id}/`,
+    operation: "changeRoboticsConsumer",
+    tag,
+    summary: "Rename, suspend or readmit a robotics consumer",
+    description:
+      "From the answer to this on a suspended one sees nothing, and within a second nothing more is begun to be sent to it: deliveries wait until it is readmitted, for as long as deliveries are kept, and offers lapse. Readmitted, it also finds them with `since_id`. What it was offered or has accepted stays as it is, for the owner to cancel.",
+    who,
+    body: changeRoboticsConsumerBodySchema,
+    replies: { 200: { description: "The consumer after this.", schema: roboticsConsumerSchema } },
+    errors: ["not_found"],
+    handler: changeRoboticsConsumer,
+  }),
+  route({
+    method: "POST",
+    path: `${consumers}{consumer_id}/reset-credential/`,
+    operation: "resetRoboticsCredential",
+    tag,
+    summary: "Give a robotics consumer a new credential",
+    description: "The old one ends with the answer to this.",
+    who,
+    replies: { 200: { description: "The consumer and its new credential.", schema: newRoboticsConsumerSchema } },
+    errors: ["not_found"],
+    handler: resetRoboticsCredential,
+  }),
+];

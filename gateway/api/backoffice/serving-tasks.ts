@@ -1,0 +1,181 @@
+/** The owner's serving tasks: offered to a fleet, read, cancelled. */
+import { z } from "zod";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
+import { detailsSchema as detailsOnTheBus } from "../../../services/bus/messages/sentence.ts";
+import * as messages from "../../../services/bus/messages/serving-tasks.ts";
+import { idempotencyHeaderSchema, idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, nameSchema } from "../../http/shared-schemas.ts";
+import { LIMITS } from "../../limits.ts";
+import {
+  servingTaskFields,
+  servingTaskJson,
+  servingTaskLegSchema,
+  servingTaskStatusSchema,
+} from "../robotics/serving-tasks.ts";
+import { roboticsReasonBodySchema } from "./filial-robotics.ts";
+
+const ownServingTaskSchema = z
+  .object({
+    ...servingTaskFields,
+    filial_id: idSchema,
+    consumer_id: idSchema,
+    cancel_reason: z.string().nullable(),
+  })
+  .meta({ id: "OwnServingTask" });
+const ownServingTasksSchema = z.object({
+  serving_tasks: z.array(ownServingTaskSchema),
+  has_more: hasMoreBefore,
+});
+const ownServingTasksQuerySchema = z.strictObject({
+  ...pageBeforeQuery,
+  filial_id: queryId().optional(),
+  consumer_id: queryId().optional(),
+  status: servingTaskStatusSchema.optional(),
+});
+
+const manifestSchema = z
+  .array(z.strictObject({ name: nameSchema, quantity: z.int().min(1).max(BOUNDS.lineQuantity) }))
+  .min(1)
+  .max(BOUNDS.orderLines)
+  .meta({ description: "What is carried." });
+const detailsSchema = detailsOnTheBus.meta({
+  description:
+    "What else there is to say of the place: up to 500 characters, on several lines where it needs them. Control characters other than line ends and marks that override the direction of text are refused.",
+});
+const { min: leastMs, max: mostMs } = BOUNDS.offerLifetimeMs;
+export const offerServingTaskBodySchema = z
+  .strictObject({
+    consumer_id: idSchema,
+    leg: servingTaskLegSchema,
+    manifest: manifestSchema,
+    destination: z.strictObject({
+      name: nameSchema,
+      details: detailsSchema.optional(),
+    }),
+    valid_for_seconds: z
+      .int()
+      .min(leastMs / 1_000)
+      .max(mostMs / 1_000)
+      .default(LIMITS.offerUnlessAskedSeconds)
+      .meta({ description: "How long the offer can be accepted; two minutes when left out." }),
+  })
+  .meta({
+    id: "OfferServingTask",
+    examples: [
+      {
+        consumer_id: 42,
+        leg: "kitchen_to_table",
+        manifest: [{ name: "Soup of the day", quantity: 2 }],
+        destination: { name: "Table 12" },
+        valid_for_seconds: 120,
+      },
+    ],
+  });
+
+function ownServingTaskJson(task: messages.ServingTask): z.infer<typeof ownServingTaskSchema> {
+  const { filialId, consumerId, cancelReason } = task;
+  return { ...servingTaskJson(task), filial_id: filialId, consumer_id: consumerId, cancel_reason: cancelReason };
+}
+
+const listServingTasks: SessionHandler<undefined, z.infer<typeof ownServingTasksQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { filial_id: filialId, consumer_id: consumerId, status, before_id: beforeId, limit } = query;
+  const request = { caller, filialId, consumerId, status, beforeId, limit };
+  const { tasks, hasMore } = await deps.bus.call(messages.listServingTasks, request);
+  return ok({ serving_tasks: tasks.map(ownServingTaskJson), has_more: hasMore });
+};
+
+/** The key counts for this person only, so that two people may use the same one. */
+const offerServingTask: SessionHandler<z.infer<typeof offerServingTaskBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const { consumer_id: consumerId, leg, manifest, destination, valid_for_seconds: validForSeconds } = body;
+  const { task } = await deps.bus.call(messages.offerServingTask, {
+    caller,
+    consumerId,
+    leg,
+    manifest,
+    destination,
+    validForMs: validForSeconds * 1_000,
+    idempotencyKey: idempotencyKey(context) && sessionCommandId(context, "serving_task_offer", caller.organizationId),
+  });
+  return created(ownServingTaskJson(task));
+};
+
+const getServingTask: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const { task } = await deps.bus.call(messages.getServingTask, { caller, taskId: context.id("task_id") });
+  return ok(ownServingTaskJson(task));
+};
+
+const cancelServingTask: SessionHandler<z.infer<typeof roboticsReasonBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, taskId: context.id("task_id"), reason: body.reason };
+  const { task } = await deps.bus.call(messages.cancelServingTask, request);
+  return ok(ownServingTaskJson(task));
+};
+
+const tasks = "/api/backoffice/v1/serving-tasks/" as const;
+const who = session("organization.manage");
+const tag = "backoffice";
+const taskReply = (description: string) => ({ 200: { description, schema: ownServingTaskSchema } });
+
+export const servingTaskRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: tasks,
+    operation: "listServingTasks",
+    tag,
+    summary: "List the serving tasks",
+    description:
+      "Without `before_id` the newest ones. Those that ended long ago are gone; the audit log still has them.",
+    who,
+    query: ownServingTasksQuerySchema,
+    replies: { 200: { description: "Newest first.", schema: ownServingTasksSchema } },
+    errors: [],
+    handler: listServingTasks,
+  }),
+  route({
+    method: "POST",
+    path: tasks,
+    operation: "offerServingTask",
+    tag,
+    summary: "Offer a task to a fleet",
+    description:
+      "It can be accepted until its time is over. The body may have 256 KiB. Repeated with the same `Idempotency-Key`, it returns the task that the first request made, as it is now.",
+    who,
+    headers: idempotencyHeaderSchema,
+    body: offerServingTaskBodySchema,
+    bodyBytes: LIMITS.offerBodyBytes,
+    replies: { 201: { description: "The task.", schema: ownServingTaskSchema } },
+    errors: ["not_found", "robotics_paused", "conflict", "idempotency_key_reused"],
+    handler: offerServingTask,
+  }),
+  route({
+    method: "GET",
+    path: `${tasks}{task_id}/`,
+    operation: "getServingTask",
+    tag,
+    summary: "Read a serving task",
+    description: "With its fleet and, where it was cancelled, why.",
+    who,
+    replies: taskReply("The task."),
+    errors: ["not_found"],
+    handler: getServingTask,
+  }),
+  route({
+    method: "POST",
+    path: `${tasks}{task_id}/cancel/`,
+    operation: "cancelServingTask",
+    tag,
+    summary: "Cancel a serving task",
+    description: "Offered or accepted, also while robotics is paused. Cancelling a cancelled one changes nothing.",
+    who,
+    body: roboticsReasonBodySchema,
+    replies: taskReply("The task after this."),
+    errors: ["not_found", "task_not_actionable"],
+    handler: cancelServingTask,
+  }),
+];

@@ -1,0 +1,76 @@
+/** One payment, explained for a complaint: each step in a sentence, and whether money moved. */
+import { z } from "zod";
+import { getIntentTimeline as getTimeline, type Timeline } from "../../../services/bus/messages/timelines.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { intentStatusSchema } from "../cashier/intent-json.ts";
+import { actorSchema, eventDataJson, eventDataSchema } from "./events.ts";
+
+const moneyMovedSchema = z
+  .enum(["no", "yes", "maybe"])
+  .meta({ id: "MoneyMoved", description: "`maybe` where only evidence says so." });
+export const timelineSchema = z
+  .object({
+    intent_id: idSchema,
+    station_id: idSchema,
+    status: intentStatusSchema,
+    summary: z.string().meta({ description: "The whole payment in one sentence." }),
+    money_moved: moneyMovedSchema,
+    entries: z
+      .array(
+        z.object({
+          at: timestampSchema,
+          type: z.string(),
+          actor: actorSchema,
+          sentence: z.string(),
+          money_moved: moneyMovedSchema,
+          data: eventDataSchema,
+        }),
+      )
+      .meta({
+        description:
+          "The creation first, then in the order of time: the payment's own steps, kill switches that were thrown while it was under way (`platform_frozen` and the like; one that held already stands directly behind the creation, with its own time), what an operator attributed of its money (`provider_issue_attributed`, whose `attribution_intent_id` is the payment that tells the rest), and which of its issues were closed as dealt with (`provider_issue_closed`, with who and why).",
+      }),
+  })
+  .meta({ id: "PaymentTimeline" });
+
+function timelineJson({ intentId, stationId, status, summary, moneyMoved, entries }: Timeline) {
+  return {
+    intent_id: intentId,
+    station_id: stationId,
+    status,
+    summary,
+    money_moved: moneyMoved,
+    entries: entries.map((entry) => ({
+      at: toTimestamp(entry.atMs),
+      type: entry.type,
+      actor: actorJson(entry.actor),
+      sentence: entry.sentence,
+      money_moved: entry.moneyMoved,
+      data: eventDataJson(entry.data),
+    })),
+  };
+}
+
+/** A foreign payment is `not_found`. */
+const getIntentTimeline: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  return ok(timelineJson(await deps.bus.call(getTimeline, { caller, intentId: context.id("intent_id") })));
+};
+
+export const timelineRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/api/backoffice/v1/intents/{intent_id}/timeline/",
+    operation: "getIntentTimeline",
+    tag: "backoffice",
+    summary: "Explain one payment",
+    description:
+      "For a complaint: each step in a sentence, and whether a guest may have paid although the order is open.",
+    who: session("organization.manage"),
+    replies: { 200: { description: "What happened, who did it, and whether money moved.", schema: timelineSchema } },
+    errors: ["not_found"],
+    handler: getIntentTimeline,
+  }),
+];

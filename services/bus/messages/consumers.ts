@@ -1,0 +1,83 @@
+/**
+ * Robotics consumers: the fleets that carry out serving tasks at a filial. The owner's operations need
+ * `organization.manage`; lists come in pages; a foreign id is `not_found`.
+ */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { pageAfter } from "../page.ts";
+import { callerSchema } from "./caller.ts";
+import { nameSchema as name } from "./name.ts";
+
+const id = z.int().positive();
+const caller = callerSchema;
+/** SHA-256 in lower-case hex. */
+const credentialHash = z.string().regex(/^[0-9a-f]{64}$/);
+
+/** `test` consumers are for development; only their webhooks may ever go to a loopback address. */
+export const CONSUMER_MODES = ["test", "live"] as const;
+export const CONSUMER_STATUSES = ["active", "suspended"] as const;
+
+export const consumerSchema = z.object({
+  consumerId: id,
+  filialId: id,
+  name: z.string(),
+  mode: z.enum(CONSUMER_MODES),
+  status: z.enum(CONSUMER_STATUSES),
+  createdAtMs: z.number(),
+});
+export type Consumer = z.infer<typeof consumerSchema>;
+
+export const listRoboticsConsumers = defineOperation(
+  "robotics.listRoboticsConsumers",
+  "repeatable",
+  z.object({ caller, filialId: id.optional(), ...pageAfter }),
+  z.object({ consumers: z.array(consumerSchema), hasMore: z.boolean() }),
+);
+/** The credential is returned this once; only its SHA-256 is stored. */
+export const createRoboticsConsumer = defineOperation(
+  "robotics.createRoboticsConsumer",
+  "once",
+  z.object({ caller, filialId: id, name, mode: z.enum(CONSUMER_MODES) }),
+  z.object({ consumer: consumerSchema, credential: z.string() }),
+);
+export const changeRoboticsConsumer = defineOperation(
+  "robotics.changeRoboticsConsumer",
+  "once",
+  z.object({ caller, consumerId: id, name: name.optional(), status: z.enum(CONSUMER_STATUSES).optional() }),
+  z.object({ consumer: consumerSchema }),
+);
+/** A new credential; the old one ends with this. */
+export const resetRoboticsCredential = defineOperation(
+  "robotics.resetRoboticsCredential",
+  "once",
+  z.object({ caller, consumerId: id }),
+  z.object({ consumer: consumerSchema, credential: z.string() }),
+);
+
+/** Who a consumer is, as the service has just found it by its credential. */
+export const consumerCallerSchema = z.object({
+  consumerId: id,
+  name: z.string(),
+  organizationId: id,
+  filialId: id,
+  mode: z.enum(CONSUMER_MODES),
+});
+export type ConsumerCaller = z.infer<typeof consumerCallerSchema>;
+/**
+ * A credential is verified on every read and every act (contract, "Webhook-related read and replay endpoints"). The consumer is null for an
+ * unknown credential, and null with `suspended` while its owner has suspended it.
+ */
+export const authenticateConsumer = defineOperation(
+  "robotics.authenticateConsumer",
+  "repeatable",
+  z.object({ credentialHash }),
+  z.object({ consumer: consumerCallerSchema.nullable(), suspended: z.boolean().optional() }),
+);
+
+/** Makes the sandbox's test consumer when it is missing, and gives it the credential with this hash. Idempotent. */
+export const seedSandboxConsumer = defineOperation(
+  "robotics.seedSandboxConsumer",
+  "repeatable",
+  z.object({ organizationId: id, filialId: id, credentialHash }),
+  z.object({ consumerId: id }),
+);

@@ -1,0 +1,38 @@
+/** Whether robots may be sent at a filial. Each operation needs `organization.manage`; a foreign filial is `not_found`. */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { reasonSchema as reason } from "./sentence.ts";
+
+const filialId = z.int().positive();
+
+export const filialRoboticsSchema = z.object({
+  filialId,
+  paused: z.boolean(),
+  /** Null while it was never changed. */
+  changedAtMs: z.number().nullable(),
+  changedBy: z.string().nullable(),
+  reason: z.string().nullable(),
+});
+export type FilialRobotics = z.infer<typeof filialRoboticsSchema>;
+const reply = z.object({ robotics: filialRoboticsSchema });
+
+export const getFilialRobotics = defineOperation(
+  "robotics.getFilialRobotics",
+  "repeatable",
+  z.object({ caller, filialId }),
+  reply,
+);
+/** A pause of what is paused changes nothing and sends no event. */
+export const pauseFilialRobotics = defineOperation(
+  "robotics.pauseFilialRobotics",
+  "once",
+  z.object({ caller, filialId, reason }),
+  reply,
+);
+export const resumeFilialRobotics = defineOperation(
+  "robotics.resumeFilialRobotics",
+  "once",
+  z.object({ caller, filialId, reason }),
+  reply,
+);

@@ -1,0 +1,41 @@
+/** One payment, explained step by step from the audit copy of the stations' logs. */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { actorSchema, callerSchema } from "./caller.ts";
+
+const id = z.int().positive();
+/** `maybe` where only evidence says that money moved. */
+const moneyMoved = z.enum(["no", "yes", "maybe"]);
+export type MoneyMoved = z.infer<typeof moneyMoved>;
+
+export const timelineEntrySchema = z.object({
+  atMs: z.number(),
+  type: z.string(),
+  actor: actorSchema,
+  /** One sentence that a person without the manual understands. */
+  sentence: z.string(),
+  /** Whether money moved by this step. */
+  moneyMoved,
+  data: z.record(z.string(), z.unknown()),
+});
+export type TimelineEntry = z.infer<typeof timelineEntrySchema>;
+
+const timelineSchema = z.object({
+  intentId: id,
+  stationId: id,
+  status: z.string(),
+  /** The whole payment in one sentence or two. */
+  summary: z.string(),
+  moneyMoved,
+  /** From the creation to the end, in order. */
+  entries: z.array(timelineEntrySchema),
+});
+export type Timeline = z.infer<typeof timelineSchema>;
+
+/** Refusals: `not_found` outside the caller's organization, `unavailable` while the copy may not have the intent yet. */
+export const getIntentTimeline = defineOperation(
+  "audit.getIntentTimeline",
+  "repeatable",
+  z.object({ caller: callerSchema, intentId: id }),
+  timelineSchema,
+);

@@ -1,0 +1,71 @@
+/** The audit log of robotics and its webhooks: who did what, when and why. One table, written by the two services that act. */
+import type { JSONValue } from "postgres";
+import type { Caller } from "../bus/messages/caller.ts";
+import type { RoboticsAuditEntry } from "../bus/messages/events.ts";
+import type { Queryable, Transaction } from "./pool.ts";
+
+export interface RoboticsAction {
+  readonly organizationId: number;
+  readonly actor: RoboticsAuditEntry["actor"];
+  readonly action: string;
+  readonly subject: RoboticsAuditEntry["subject"];
+  /** What changed and why; never a secret or a credential (I9). A `url` is kept without its query. */
+  readonly data?: Readonly<Record<string, JSONValue>>;
+}
+
+/** For what the service does by itself. */
+export const SYSTEM_ACTOR = { kind: "system", id: 0, name: "" } as const;
+
+/** A person, as the audit log names them. */
+export const personActor = ({
+  role,
+  userId,
+  name,
+}: Pick<Caller, "role" | "userId" | "name">): RoboticsAuditEntry["actor"] => ({ kind: role, id: userId, name });
+
+/** A `url` without its query, in which some targets want a token: the entry is kept for ever and read by several people (I9). */
+function withoutQuery(data: Readonly<Record<string, JSONValue>>): Record<string, JSONValue> {
+  const { url } = data;
+  return typeof url === "string" ? { ...data, url: url.replace(/\?.*$/s, "") } : data;
+}
+
+/** Part of the transaction of the change itself, so that the change and its entry are stored together. */
+export async function recordRoboticsAction(sql: Transaction, entry: RoboticsAction): Promise<void> {
+  const { organizationId, actor, action, subject } = entry;
+  const data = withoutQuery(entry.data ?? {});
+  await sql`
+    insert into robotics_trail (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data)
+    values (${organizationId}, ${actor.kind}, ${actor.id}, ${actor.name}, ${action}, ${subject.kind}, ${subject.id},
+      ${sql.json(data)})`;
+}
+
+interface EntryRow {
+  readonly event_id: number;
+  readonly at: Date;
+  readonly actor_kind: RoboticsAuditEntry["actor"]["kind"];
+  readonly actor_id: number;
+  readonly actor_name: string;
+  readonly action: string;
+  readonly subject_kind: RoboticsAuditEntry["subject"]["kind"];
+  readonly subject_id: number;
+  readonly data: Record<string, unknown>;
+}
+
+/** The organization's entries before one of them, newest first. */
+export async function listRoboticsEvents(
+  sql: Queryable,
+  page: { readonly organizationId: number; readonly beforeId: number | undefined; readonly limit: number },
+): Promise<RoboticsAuditEntry[]> {
+  const before = page.beforeId === undefined ? sql`` : sql`and event_id < ${page.beforeId}`;
+  const rows = await sql<EntryRow[]>`
+    select event_id, at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data from robotics_trail
+    where organization_id = ${page.organizationId} ${before} order by event_id desc limit ${page.limit}`;
+  return rows.map((row) => ({
+    eventId: row.event_id,
+    atMs: row.at.getTime(),
+    actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name },
+    action: row.action,
+    subject: { kind: row.subject_kind, id: row.subject_id },
+    data: row.data,
+  }));
+}

@@ -1,0 +1,187 @@
+/** Robotics consumers: their names, whether they are let in, their credentials. */
+import { createHash, randomBytes } from "node:crypto";
+import { BOUNDS } from "../bus/bounds.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
+import type * as messages from "../bus/messages/consumers.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { Transaction } from "../db/pool.ts";
+import { personActor, type RoboticsAction, recordRoboticsAction } from "../db/robotics-audit-log.ts";
+import type { RoboticsDeps } from "./deps.ts";
+import { ROBOTICS_LIMITS } from "./limits.ts";
+import * as sql from "./sql/consumers.ts";
+import { lockFilial } from "./sql/pause.ts";
+
+type Deps = Pick<RoboticsDeps, "database">;
+
+/** The name of the sandbox's consumer. After the owner has renamed it, the next start makes another one. */
+const SANDBOX_NAME = "Sandbox robots";
+/** The operator of the installation, who has no session and acts on the bus only. */
+const OPERATOR = { kind: "registry", id: 0, name: "operator" } as const;
+
+/** By id; a foreign filial has none. Refuses with `permission_denied`. */
+export async function listRoboticsConsumers(
+  { database }: Deps,
+  request: RequestOf<typeof messages.listRoboticsConsumers>,
+): Promise<ReplyOf<typeof messages.listRoboticsConsumers>> {
+  const { caller, filialId, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const rows = await sql.listRoboticsConsumers(database, { organizationId, filialId, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(rows.map(consumerOf), limit);
+  return { consumers: page, hasMore };
+}
+
+/** Refuses with `permission_denied`, `not_found` (the filial) or `conflict` (the filial is full). */
+export async function createRoboticsConsumer(
+  { database }: Deps,
+  { caller, filialId, name, mode }: RequestOf<typeof messages.createRoboticsConsumer>,
+): Promise<ReplyOf<typeof messages.createRoboticsConsumer>> {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const { credential, hash } = newCredential();
+  const consumer = await database.begin(async (transaction) => {
+    // The lock keeps others from adding one, so that the count holds.
+    if ((await lockFilial(transaction, { organizationId, filialId })) === undefined) {
+      throw new RefusedError({ code: "not_found" });
+    }
+    if ((await sql.countConsumers(transaction, filialId)) >= ROBOTICS_LIMITS.consumersPerFilial) {
+      const detail = `A filial has at most ${ROBOTICS_LIMITS.consumersPerFilial} robotics consumers.`;
+      throw new RefusedError({ code: "conflict", detail });
+    }
+    const wanted = { organizationId, filialId, name, mode, credentialHash: hash };
+    const row = await sql.createRoboticsConsumer(transaction, wanted);
+    await recordRoboticsAction(transaction, {
+      organizationId,
+      actor: personActor(caller),
+      action: "robotics_consumer_created",
+      subject: { kind: "robotics_consumer", id: row.consumer_id },
+      data: { filial_id: filialId, name, mode },
+    });
+    return row;
+  });
+  return { consumer: consumerOf(consumer), credential };
+}
+
+/**
+ * Changes the name, or whether the consumer is let in; its open tasks stay, for the owner to cancel. A change to what it is
+ * already changes nothing. Refuses with `permission_denied` or `not_found`.
+ */
+export async function changeRoboticsConsumer(
+  { database }: Deps,
+  { caller, consumerId, name, status }: RequestOf<typeof messages.changeRoboticsConsumer>,
+): Promise<ReplyOf<typeof messages.changeRoboticsConsumer>> {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const consumer = await database.begin(async (transaction) => {
+    // Waits for an acceptance of the consumer that is under way; its later requests see the change.
+    const row = await sql.lockConsumer(transaction, { organizationId, consumerId });
+    if (row === undefined) throw new RefusedError({ code: "not_found" });
+    const next = { name: name ?? row.name, status: status ?? row.status };
+    const changed = {
+      ...(next.name === row.name ? {} : { name: next.name }),
+      ...(next.status === row.status ? {} : { status: next.status }),
+    };
+    if (Object.keys(changed).length === 0) return row;
+    await recordRoboticsAction(transaction, {
+      organizationId,
+      actor: personActor(caller),
+      action: "robotics_consumer_changed",
+      subject: { kind: "robotics_consumer", id: consumerId },
+      data: changed,
+    });
+    return await sql.changeRoboticsConsumer(transaction, consumerId, next);
+  });
+  return { consumer: consumerOf(consumer) };
+}
+
+/** The old credential ends with this. Refuses with `permission_denied` or `not_found`. */
+export async function resetRoboticsCredential(
+  { database }: Deps,
+  { caller, consumerId }: RequestOf<typeof messages.resetRoboticsCredential>,
+): Promise<ReplyOf<typeof messages.resetRoboticsCredential>> {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const { credential, hash } = newCredential();
+  const consumer = await database.begin(async (transaction) => {
+    const row = await sql.lockConsumer(transaction, { organizationId, consumerId });
+    if (row === undefined) throw new RefusedError({ code: "not_found" });
+    await sql.resetRoboticsCredential(transaction, consumerId, hash);
+    await recordRoboticsAction(transaction, {
+      organizationId,
+      actor: personActor(caller),
+      action: "robotics_credential_reset",
+      subject: { kind: "robotics_consumer", id: consumerId },
+    });
+    return row;
+  });
+  return { consumer: consumerOf(consumer), credential };
+}
+
+/** Reads PostgreSQL on every request, so that a reset and a suspension hold from their commit on. */
+export async function authenticateConsumer(
+  { database, metrics }: Pick<RoboticsDeps, "database" | "metrics">,
+  { credentialHash }: RequestOf<typeof messages.authenticateConsumer>,
+): Promise<ReplyOf<typeof messages.authenticateConsumer>> {
+  const row = await sql.authenticateConsumer(database, Buffer.from(credentialHash, "hex"));
+  const isKnown = row?.status === "active";
+  metrics.credentialChecks.add({ result: isKnown ? "known" : "unknown" });
+  // Only the holder of the credential learns of the suspension, so it does not reveal which consumers exist.
+  if (!isKnown) return { consumer: null, suspended: row !== undefined };
+  const { consumer_id: consumerId, organization_id: organizationId, filial_id: filialId, name, mode } = row;
+  return { consumer: { consumerId, name, organizationId, filialId, mode } };
+}
+
+/** Makes the sandbox's consumer, or gives it this credential; a second run changes nothing. Refuses with `not_found` (the filial). */
+export async function seedSandboxConsumer(
+  { database }: Deps,
+  request: RequestOf<typeof messages.seedSandboxConsumer>,
+): Promise<ReplyOf<typeof messages.seedSandboxConsumer>> {
+  const { organizationId, filialId } = request;
+  const credentialHash = Buffer.from(request.credentialHash, "hex");
+  const record = async (transaction: Transaction, action: string, id: number): Promise<void> => {
+    const subject: RoboticsAction["subject"] = { kind: "robotics_consumer", id };
+    await recordRoboticsAction(transaction, {
+      organizationId,
+      actor: OPERATOR,
+      action,
+      subject,
+      data: { seeded: true },
+    });
+  };
+  const consumerId = await database.begin(async (transaction) => {
+    if ((await lockFilial(transaction, { organizationId, filialId })) === undefined) {
+      throw new RefusedError({ code: "not_found" });
+    }
+    const known = await sql.findTestConsumer(transaction, { filialId, name: SANDBOX_NAME });
+    if (known === undefined) {
+      const wanted = { organizationId, filialId, name: SANDBOX_NAME, mode: "test", credentialHash } as const;
+      const { consumer_id: id } = await sql.createRoboticsConsumer(transaction, wanted);
+      await record(transaction, "robotics_consumer_created", id);
+      return id;
+    }
+    const { consumer_id: id } = known;
+    const isNew = await sql.resetRoboticsCredential(transaction, id, credentialHash);
+    if (isNew) await record(transaction, "robotics_credential_reset", id);
+    return id;
+  });
+  return { consumerId };
+}
+
+/** `rc_` and 256 random bits. The credential is shown once; only its SHA-256 is stored (I9). */
+function newCredential(): { readonly credential: string; readonly hash: Buffer } {
+  const credential = `rc_${randomBytes(ROBOTICS_LIMITS.credentialBytes).toString("base64url")}`;
+  return { credential, hash: createHash("sha256").update(credential).digest() };
+}
+
+function consumerOf(row: sql.ConsumerRow): messages.Consumer {
+  return {
+    consumerId: row.consumer_id,
+    filialId: row.filial_id,
+    name: row.name,
+    mode: row.mode,
+    status: row.status,
+    createdAtMs: row.created_at.getTime(),
+  };
+}

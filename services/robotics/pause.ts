@@ -1,0 +1,69 @@
+/** Whether robots may be sent at a filial. */
+import { requirePermission } from "../bus/messages/caller.ts";
+import type * as messages from "../bus/messages/filial-robotics.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import { insertOutbox } from "../db/outbox.ts";
+import { personActor, recordRoboticsAction } from "../db/robotics-audit-log.ts";
+import type { RoboticsDeps } from "./deps.ts";
+import { filialEvent } from "./events.ts";
+import * as sql from "./sql/pause.ts";
+
+type Deps = Pick<RoboticsDeps, "database">;
+type PauseRequest = RequestOf<typeof messages.pauseFilialRobotics>;
+type Reply = ReplyOf<typeof messages.getFilialRobotics>;
+
+/** Refuses with `permission_denied` or `not_found`. */
+export async function getFilialRobotics(
+  { database }: Deps,
+  { caller, filialId }: RequestOf<typeof messages.getFilialRobotics>,
+): Promise<Reply> {
+  requirePermission(caller, "organization.manage");
+  const row = await sql.getFilialRobotics(database, { organizationId: caller.organizationId, filialId });
+  if (row === undefined) throw new RefusedError({ code: "not_found" });
+  return { robotics: roboticsOf(row) };
+}
+
+export const pauseFilialRobotics = (deps: Deps, request: PauseRequest) => setPaused(deps, request, true);
+export const resumeFilialRobotics = (deps: Deps, request: PauseRequest) => setPaused(deps, request, false);
+
+/**
+ * A pause of what is paused changes nothing: it keeps its reason and sends no event. After the answer nothing more is
+ * offered or accepted, because both hold the row that this locks. Refuses with `permission_denied` or `not_found`.
+ */
+async function setPaused(
+  { database }: Deps,
+  { caller, filialId, reason }: PauseRequest,
+  isPaused: boolean,
+): Promise<Reply> {
+  requirePermission(caller, "organization.manage");
+  const { organizationId, userId, name } = caller;
+  const robotics = await database.begin(async (transaction) => {
+    const row = await sql.lockFilial(transaction, { organizationId, filialId });
+    if (row === undefined) throw new RefusedError({ code: "not_found" });
+    if (row.is_paused === isPaused) return row;
+    const changed = await sql.setPaused(transaction, filialId, { isPaused, reason, byId: userId, byName: name });
+    await recordRoboticsAction(transaction, {
+      organizationId,
+      actor: personActor(caller),
+      action: isPaused ? "robotics_paused" : "robotics_resumed",
+      subject: { kind: "filial_robotics", id: filialId },
+      data: { reason },
+    });
+    const eventType = isPaused ? "robotics.paused" : "robotics.resumed";
+    const at = changed.changed_at ?? new Date();
+    await insertOutbox(transaction, filialEvent({ organizationId, filialId, eventType, at }));
+    return changed;
+  });
+  return { robotics: roboticsOf(robotics) };
+}
+
+function roboticsOf(row: sql.FilialRow): messages.FilialRobotics {
+  return {
+    filialId: row.filial_id,
+    paused: row.is_paused,
+    changedAtMs: row.changed_at?.getTime() ?? null,
+    changedBy: row.changed_by_name,
+    reason: row.reason,
+  };
+}
