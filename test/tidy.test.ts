@@ -82,7 +82,7 @@ const EXAMPLES: Record<string, Examples> = {
       ["services/relay/a.ts", 'import b from "../../package.json" with { type: "json" };'],
       ["services/relay/a.ts", 'import { b } from "../../gateway/b.ts";'],
       ["gateway/a.ts", 'import { b } from "../services/db/b.ts";'],
-      ["gateway/handlers/a.ts", 'const b = await import("../../services/registry/b.ts");'],
+      ["gateway/http/a.ts", 'const b = await import("../../services/registry/b.ts");'],
       ["clients/a.ts", 'import { b } from "../machines/b.ts";'],
       ["clients/a.ts", 'import "../services/bus/b.ts";'],
       ["deploy/a.ts", 'import { b } from "../services/registry/b.ts";'],
