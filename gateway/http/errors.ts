@@ -342,6 +342,3 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
 
 /** What each code means; codes and statuses are part of the contract, sentences are not. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorMeaning>> = { ...httpErrors, ...busErrors };
-
-/** Codes of services as a set, to tell a bus refusal's code from an HTTP one. */
-export const BUS_CODES: ReadonlySet<string> = new Set(BUS_REFUSAL_CODES);

@@ -9,4 +9,3 @@ export const roboticsSettingsSchema = z.object({
     shared: true,
   }),
 });
-export type RoboticsSettings = z.infer<typeof roboticsSettingsSchema>;

@@ -34,7 +34,6 @@ export const ROBOTICS_EVENT_TYPES = [
   "robotics.paused",
   "robotics.resumed",
 ] as const satisfies readonly (keyof typeof ROBOTICS_PAYLOADS)[];
-export type RoboticsEventType = (typeof ROBOTICS_EVENT_TYPES)[number];
 
 const facts = {
   organizationId: id,

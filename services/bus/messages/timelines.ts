@@ -18,7 +18,6 @@ export const timelineEntrySchema = z.object({
   moneyMoved,
   data: z.record(z.string(), z.unknown()),
 });
-export type TimelineEntry = z.infer<typeof timelineEntrySchema>;
 
 const timelineSchema = z.object({
   intentId: id,
