@@ -54,8 +54,14 @@ afterAll(async () => {
 
 type Served = Operation<typeof empty, typeof named>;
 
-async function answer(bus: Bus, operation: Served, handler: () => Promise<{ by: string }>): Promise<Serving> {
-  const served = serve({ nc: bus.nc, log: QUIET, queue: "test", claim: requestClaims(sql) }, operation, handler);
+/** Processes of one queue group share the requests; each group receives every request. */
+async function answer(
+  bus: Bus,
+  operation: Served,
+  handler: () => Promise<{ by: string }>,
+  queue = "test",
+): Promise<Serving> {
+  const served = serve({ nc: bus.nc, log: QUIET, queue, claim: requestClaims(sql) }, operation, handler);
   serving.push(served);
   await bus.nc.flush();
   return served;
@@ -140,14 +146,14 @@ describe("a request that takes long", () => {
 });
 
 describe("a request that may be carried out once", () => {
-  it("a process receives it again under the same inbox: it is carried out once", async () => {
+  it("two processes receive it, again and again under the same inbox: it is carried out once", async () => {
     let runs = 0;
     const handler = async () => {
       runs += 1;
       return { by: "one of them" };
     };
     await answer(first, create, handler);
-    await answer(second, create, handler);
+    await answer(second, create, handler, "another");
     const bodies: unknown[] = [];
     caller.nc.subscribe("test.inbox", { callback: (_error, message) => void bodies.push(message.json()) });
     for (let count = 0; count < 6; count += 1) caller.nc.publish(create.subject, "{}", { reply: "test.inbox" });
