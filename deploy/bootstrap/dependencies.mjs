@@ -96,7 +96,7 @@ async function install(checkout) {
   const title = isFirst ? "Installing the dependencies" : "Updating the dependencies";
   if (isFirst) process.stderr.write(FIRST_START);
   await withProgress(title, () => runNpm(checkout, INSTALL));
-  // npm may have been told to run no scripts; the pinned Node and the patches are needed all the same.
+  // npm may run no scripts, by its settings; the pinned Node and the patches are still needed.
   const patched = await runNpm(checkout, APPLY_PATCHES);
   if (!patched.ok) throw new SetupError(patched.sentence);
   if (pinnedNodeRuns(checkout)) return;

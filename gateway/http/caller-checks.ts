@@ -82,7 +82,7 @@ function findSession(
 }
 
 /**
- * Cross-site request forgery: a browser sends the cookie whoever wrote the page, but it also says who that was.
+ * Cross-site request forgery: a browser sends the cookie for the page of any site, but it also names that site.
  * `Origin` decides where it was sent, else `Sec-Fetch-Site`; a request with neither does not come from a browser's page.
  */
 export function refuseForeignOrigin(facts: RequestFacts): void {
@@ -107,7 +107,7 @@ export function bearerToken(authorization: string): string {
 /**
  * Whether the page came from where the request went: scheme, host and port. A connection that is known to be encrypted
  * (TLS here, or a trusted proxy that says so) has pages of `https` only: one of `http` may have been written by anybody
- * on the way. Of any other connection the scheme is not known, because a proxy that nobody has named may have ended TLS;
+ * on the way. Of any other connection the scheme is not known, because a proxy that no setting names may have ended TLS;
  * then the page's own scheme counts.
  */
 export function isOwnOrigin(origin: string, own: { readonly host: string; readonly secure: boolean }): boolean {
@@ -219,7 +219,7 @@ export class ConsumerCheck {
   }
 }
 
-/** Who holds a good credential is told that it rests and need not be replaced. */
+/** The holder of a good credential learns that it rests and need not be replaced. */
 function consumerRefusal(isSuspended = false): Refusal {
   return new Refusal(isSuspended ? "consumer_suspended" : "credential_invalid");
 }

@@ -34,7 +34,7 @@ export const nameSchema = nameOnTheBus.meta({
 /** What a person gives as the reason of a change. */
 export const reasonSchema = reasonOnTheBus.meta({
   description:
-    "Why, for whoever reads the audit log later: one line of text. Control characters, line ends and marks that override the direction of text are refused.",
+    "Why, for a person who reads the audit log later: one line of text. Control characters, line ends and marks that override the direction of text are refused.",
 });
 
 /** An ISO 4217 code. */

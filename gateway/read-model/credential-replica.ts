@@ -36,7 +36,7 @@ export class CredentialReplica implements FeedTarget {
     }
     const entry = parseEntry(data);
     if (entry === undefined) {
-      // Whose it is cannot be told, so it opens nothing.
+      // Its owner cannot be determined, so it opens nothing.
       this.table.delete(digest);
       this.#log.warn({ stream: this.stream }, "an entry of the credentials bucket is not valid");
       return;

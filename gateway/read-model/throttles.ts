@@ -40,7 +40,7 @@ export const CREDENTIAL_RATE: BucketRate = { intervalMs: 1_000, burst: 10 };
 export const ENROLL_RATE: BucketRate = { intervalMs: 6_000, burst: 10 };
 /**
  * Of one client address at the providers' callbacks. It protects the bus and nothing else: the signature is looked at
- * behind it, so whoever sends more than this from a provider's own address keeps its good callbacks waiting as well, and a
+ * behind it, so a sender of more than this from a provider's address keeps its good callbacks waiting as well, and a
  * provider repeats what got 429. So it is a multiple of what a provider at its busiest sends for all its merchants here.
  * Wrong signatures have a throttle of their own, which never counts a good one (`CALLBACK_REFUSAL_RATE`).
  */

@@ -122,7 +122,7 @@ export function nameOf(
   return moneyName(money.providerReference, source.eventKey);
 }
 
-/** A later assertion of a money that has an issue already. */
+/** A later assertion of a payment that has an issue already. */
 function evidenceOf(
   { learnedFrom }: Pick<AssertionSource, "learnedFrom">,
   { said, amountMinor, currency, account }: AssertedPayment,

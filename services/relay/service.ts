@@ -10,9 +10,9 @@ import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { requireDatabaseUrl } from "../runtime/settings.ts";
 import { standForElection } from "./election.ts";
-import { addRelayFigures } from "./figures.ts";
 import { lead } from "./lead.ts";
 import { RELAY_LIMITS } from "./limits.ts";
+import { addRelayFigures } from "./metrics.ts";
 import { outboxRetention } from "./retention.ts";
 import { summarizePendingRows } from "./sql/outbox-rows.ts";
 

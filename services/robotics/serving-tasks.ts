@@ -122,7 +122,7 @@ export async function offerServingTask({ database, metrics }: Deps, request: Off
   return { task: taskOf(task) };
 }
 
-/** Of what an offer asks for: it tells a repetition under one key from another request. */
+/** Of what an offer asks for: it distinguishes a repetition under one key from another request. */
 function requestHash({ consumerId, leg, manifest, destination, validForMs }: OfferRequest): Buffer {
   const lines = manifest.map(({ name, quantity }) => [name, quantity]);
   const asked = [consumerId, leg, lines, destination.name, destination.details ?? null, validForMs];

@@ -158,7 +158,7 @@ export class SettlementSaga {
   }
 }
 
-/** The payment key of the provider's payment, the same whoever attested: it pays once (design §2.4). */
+/** The payment key of the provider's payment, the same for every attestation: it pays once (design §2.4). */
 function moneyOf({ intentId, provider }: PaymentIntent): { readonly moneyKey?: string } {
   if (provider === null) return {};
   const { configId, providerReference } = provider;

@@ -66,7 +66,7 @@ export async function followEvents({ bus, log, take }: FollowOptions): Promise<E
       }
       if (signal.aborted) return;
       await delay(SIGNER_LIMITS.followPauseMs, undefined, { signal }).catch(() => undefined);
-      // A bus that lost its data has lost the consumer as well; the stream is made anew by whoever publishes.
+      // A bus that lost its data has lost the consumer as well; the publisher makes the stream again.
       messages = await consume(bus).catch(() => messages);
       if (signal.aborted) await messages.close();
     }

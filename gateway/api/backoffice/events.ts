@@ -26,7 +26,7 @@ export const actorSchema = z
     kind: z.enum(publicKinds(ACTOR_KINDS)).meta({
       id: "ActorKind",
       description:
-        "A person's role, or `device`; `platform` is whoever operates the installation, `settlement` the payment seam, `provider` a payment provider, `system` a deadline, a recovery or the liveness feed.",
+        "A person's role, or `device`; `platform` is the operator of the installation, `settlement` the payment seam, `provider` a payment provider, `system` a deadline, a recovery or the liveness feed.",
       examples: ["cashier"],
     }),
     id: z
@@ -98,7 +98,7 @@ const roboticsEventSchema = z
       kind: z.enum(publicKinds(messages.ROBOTICS_ACTOR_KINDS)).meta({
         id: "RoboticsActorKind",
         description:
-          "A person's role; `platform` is whoever operates the installation, `system` a deadline or a target's end.",
+          "A person's role; `platform` is the operator of the installation, `system` a deadline or a target's end.",
       }),
       id: z.int().meta({ description: "Of the person or the consumer; 0 for the others." }),
       name: z.string(),

@@ -1,11 +1,11 @@
 /** The owner's kill switches: of a device, a station, a payment provider, the whole organization. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/kill-switches.ts";
-import { actorSchema } from "../../api/backoffice/events.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import { actorJson, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { actorSchema } from "./events.ts";
 
 export const killSwitchSchema = z
   .object({

@@ -172,7 +172,7 @@ export const webhookEndpointRoutes: readonly Route[] = [
     tag: "backoffice",
     summary: "Register a webhook endpoint",
     description:
-      "For what is told to one consumer. The address is looked up and held against the same rules as each delivery; `webhook_target_refused` says why as `reason`. A consumer has five endpoints at most.",
+      "For the events of one consumer. The address is resolved and checked by the same rules as for each delivery; `webhook_target_refused` says why as `reason`. A consumer has five endpoints at most.",
     who,
     body: registerBodySchema,
     replies: { 201: { description: "The endpoint, with its secret.", schema: newEndpointSchema } },

@@ -133,7 +133,7 @@ export const healthRoutes: readonly Route[] = [
     tag: "service",
     summary: "Whether this gateway should be sent requests",
     description:
-      "By dependency. The bus and the feeds that this gateway answers from are required. What stands behind the bus is told for monitors and decides nothing here, because all gateways share it; it is asked at most once a second, and the last answer is told when a new one is slow.",
+      "By dependency. The bus and the feeds that this gateway answers from are required. What is behind the bus is reported for monitors and decides nothing here, because all gateways share it; it is asked at most once a second, and the last answer is told when a new one is slow.",
     who: anyone,
     replies: {
       200: { description: "Ready.", schema: readinessSchema },

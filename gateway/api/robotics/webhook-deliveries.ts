@@ -117,7 +117,7 @@ export const consumerWebhookDeliveryRoutes: readonly Route[] = [
     tag: "robotics",
     summary: "Read the deliveries again",
     description:
-      "All that this consumer was told or should have been, whether it arrived or not, in the order in which it was committed: whoever goes on behind the last id misses none. Ids have gaps, which say nothing; an event has a delivery of its own for each endpoint. Kept for thirty days unless the operator says otherwise.",
+      "Every event that was sent to this consumer or should have been, whether it arrived or not, in the order of commits: a reader that continues after the last id misses none. Ids have gaps, which say nothing; an event has a delivery of its own for each endpoint. Kept for thirty days unless the operator says otherwise.",
     who,
     quiet: true,
     query: deliveriesQuerySchema,

@@ -51,7 +51,7 @@ const TAKEN_OR_GONE = {
   "2XX": {
     description: "Taken. Answer at once and work afterwards: an attempt ends after ten seconds, answer and all.",
   },
-  "410": { description: "Nobody is here any more: the endpoint is disabled at once." },
+  "410": { description: "The target is gone for good: the endpoint is disabled at once." },
 };
 
 /** What the answers to a webhook mean to the service that sent it. */

@@ -34,7 +34,7 @@ export function createConnection(origin: string, socket: Socket, { idleMs, onClo
   let isGiven = false;
   let onRead: (() => void) | null = null;
   const client = new Client(origin, {
-    // A client whose connection ended would open another, to whoever is there now: this one cannot.
+    // A client whose connection ended would open another, to another process at that address: this one cannot.
     connect: (_options, callback) => {
       if (isGiven) return callback(new Error("The connection has ended."), null);
       isGiven = true;

@@ -146,7 +146,7 @@ export interface Deadline {
 
 /**
  * Not `AbortSignal.any` of `AbortSignal.timeout`: both leave something behind at an outer signal that lives as long as the
- * process, or until a timer that nobody needs any more.
+ * process, or until a timer that is no longer needed.
  */
 export function startDeadline(
   afterMs: number,

@@ -66,7 +66,7 @@ export interface Sender {
   close(): Promise<void>;
 }
 
-/** The cause is for a debugger's eyes; nothing of it goes into a record, because it may tell of our network. */
+/** The cause is for a debugger's eyes; nothing of it goes into a record, because it may reveal our network. */
 export class AttemptFailure extends Error {
   readonly error: AttemptError;
 

@@ -128,7 +128,7 @@ with counted as (
   from unnest(${COLUMNS.map(({ type }, at) => `$${at + 1}::${type}[]`).join(", ")})
     as i (${COLUMNS.map(({ name }) => name).join(", ")})
   where d.delivery_id = i.delivery_id
-    -- The delivery is as the machine was told: no other holder, request, end or expiry came in between.
+    -- The delivery is as the machine received it: no other holder, request, end or expiry came in between.
     and d.status = i.from_status and d.attempts = i.from_attempts and d.asked = i.from_asked
     and d.manual_of is not distinct from i.from_manual_of
   returning i.*

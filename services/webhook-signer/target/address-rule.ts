@@ -100,7 +100,7 @@ function isIsatap(bytes: readonly number[]): boolean {
   return (bytes[8] === 0 || bytes[8] === 2) && bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe;
 }
 
-/** Tells of an address whether a network interface of this machine has it, or had within the last `goodForMs`. */
+/** Checks of an address whether a network interface of this machine has it, or had within the last `goodForMs`. */
 export function createOwnAddresses(goodForMs: number): (address: string) => boolean {
   let own: ReadonlySet<string | undefined> = new Set();
   let readAt = Number.NEGATIVE_INFINITY;
