@@ -33,8 +33,7 @@ const readOr = (path, fallback) => {
 
 function filesIn(folder) {
   try {
-    // oxlint-disable-next-line unicorn/no-array-sort -- Node 18, which runs this file, has no toSorted.
-    return readdirSync(folder).sort();
+    return readdirSync(folder);
   } catch {
     return [];
   }

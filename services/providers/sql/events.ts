@@ -1,5 +1,7 @@
 /** The audit log of configs and issues: who did what, and why. */
+
 import type { ActorKind } from "../../bus/messages/caller.ts";
+import { type EventPage, eventPage } from "../../db/event-page.ts";
 import type { Json, Queryable, Transaction } from "../../db/pool.ts";
 
 /** Who did it, with the name of that moment. */
@@ -62,20 +64,10 @@ export interface ProviderEventRow {
 /** The organization's events: oldest first after `sinceId`; without it newest first, before `beforeId` if that is given. */
 export async function listProviderEvents(
   sql: Queryable,
-  page: {
-    readonly organizationId: number;
-    readonly sinceId: number | undefined;
-    readonly beforeId: number | undefined;
-    readonly limit: number;
-  },
+  page: EventPage & { readonly organizationId: number; readonly limit: number },
 ): Promise<ProviderEventRow[]> {
-  const { organizationId, sinceId, beforeId, limit } = page;
-  const before = beforeId === undefined ? sql`` : sql`and event_id < ${beforeId}`;
-  const part =
-    sinceId === undefined
-      ? sql`${before} order by event_id desc`
-      : sql`and event_id > ${sinceId} ${before} order by event_id`;
+  const { organizationId, limit } = page;
   return sql<ProviderEventRow[]>`
     select event_id, at, actor_role, actor_id, actor_name, action, subject_kind, subject_id, data from provider_events
-    where organization_id = ${organizationId} ${part} limit ${limit}`;
+    where organization_id = ${organizationId} ${eventPage(sql, page)} limit ${limit}`;
 }

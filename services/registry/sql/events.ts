@@ -1,6 +1,7 @@
 import type { JSONValue } from "postgres";
 import type { ActorKind } from "../../bus/messages/caller.ts";
 import type { REGISTRY_SUBJECTS } from "../../bus/messages/events.ts";
+import { type EventPage, eventPage } from "../../db/event-page.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface RegistryActor {
@@ -64,20 +65,10 @@ export interface RegistryEventRow {
  */
 export async function listEvents(
   sql: Queryable,
-  page: {
-    readonly organizationId: number;
-    readonly sinceId: number | undefined;
-    readonly beforeId: number | undefined;
-    readonly limit: number;
-  },
+  page: EventPage & { readonly organizationId: number; readonly limit: number },
 ): Promise<RegistryEventRow[]> {
-  const { organizationId, sinceId, beforeId, limit } = page;
-  const before = beforeId === undefined ? sql`` : sql`and event_id < ${beforeId}`;
-  const part =
-    sinceId === undefined
-      ? sql`${before} order by event_id desc`
-      : sql`and event_id > ${sinceId} ${before} order by event_id`;
+  const { organizationId, limit } = page;
   return sql<RegistryEventRow[]>`
     select event_id, at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data from registry_events
-    where (organization_id = ${organizationId} or organization_id is null) ${part} limit ${limit}`;
+    where (organization_id = ${organizationId} or organization_id is null) ${eventPage(sql, page)} limit ${limit}`;
 }
