@@ -7,6 +7,7 @@ import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { leaseSchema } from "../../../gateway/api/cashier/leases.ts";
 import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import { LIMITS } from "../../../gateway/limits.ts";
+import { closeDatabase, openDatabase } from "../../../services/db/pool.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import type { LogIn } from "../../support/system.ts";
@@ -205,6 +206,9 @@ describe("the owner", () => {
 describe("the registry does not answer", () => {
   it("a cashier still takes the station, for two minutes at most, and the next renewal binds it to the session", async () => {
     const { person: ada } = await newCashier("Ada");
+    const sql = openDatabase({ url: system.database.url, maxConnections: 1 });
+    const relayEpoch = async () => (await sql<{ epoch: number }[]>`select epoch from relay_lease`)[0]?.epoch ?? 0;
+    const killedEpoch = await relayEpoch();
     await system.processes.services.kill9();
     const { lease } = await take(ada);
     const heldMs = Date.parse(lease?.expires_at ?? "") - Date.parse(lease?.acquired_at ?? "");
@@ -212,8 +216,10 @@ describe("the registry does not answer", () => {
     await system.processes.services.restart();
     const renewed = await ada.good<Lease>("PUT", `${station}/lease/`, HOUR);
     expect(Date.parse(renewed.lease?.expires_at ?? "") - Date.now()).toBeGreaterThan(3_500_000);
+    // The relay was killed as well; its lease lapses before another one leads, and until then the answer would be 202.
+    await expect.poll(relayEpoch, { timeout: 15_000 }).toBeGreaterThan(killedEpoch);
+    await closeDatabase(sql);
     expect((await ada.call("DELETE", "session/")).status).toBe(204);
-    // The relay was killed as well; its lease lapses before another one leads.
     await expect.poll(() => read(ben), { timeout: 15_000 }).toMatchObject({ lease: null });
   });
 });
