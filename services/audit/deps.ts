@@ -21,7 +21,7 @@ export interface AuditedLogs {
 
 export interface AuditDeps {
   readonly bus: Bus;
-  /** Asks the leaders of the streams, and does not wait for a server that is gone. */
+  /** Asks the leaders of the streams, and does not wait for a server that is away. */
   readonly jsm: JetStreamManager;
   readonly logs: AuditedLogs;
   readonly database: Database;

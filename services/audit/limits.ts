@@ -3,59 +3,59 @@ export const AUDIT_LIMITS = {
   /** Commits written in one transaction: enough to share a disk flush, few enough to stay within a few megabytes. */
   batchCommits: 256,
   /**
-   * How long the first commit of a batch waits for company: one transaction for many costs PostgreSQL and this process a
-   * fraction of one for each, and nobody who needs a commit in the copy minds the wait.
+   * How long the first commit of a batch waits for more: one transaction for many costs PostgreSQL and this process a
+   * fraction of one for each, and no reader needs a commit sooner.
    */
   lingerMs: 25,
   /** A read of the log; any of its copies answers it in a few milliseconds, and another attempt follows at once. */
   readMs: 300,
-  /** How often an idle copier asks whether there is a commit; each costs the server a read at the end of the stream. */
+  /** How often an idle copier polls for a commit; each poll costs the server a read at the end of the stream. */
   pollMs: 50,
-  /** A question to the leader of a log; without an answer there is none now, and the copier tries again. */
+  /** A request to the leader of a log; without an answer there is none now, and the copier tries again. */
   leaderMs: 1_000,
-  /** How often the place in the log is checked although nothing has failed: a log may lose its end unnoticed. */
+  /** How often the copier checks its place in the log although nothing has failed: a log may lose its end unnoticed. */
   checkMs: 10_000,
   /**
-   * A log counts as having lost its end when its leader says so this often, with this pause: one that was just elected
-   * applies what it has within milliseconds.
+   * A log counts as having lost its end when its leader reports it so often, with this pause: a leader that was just
+   * elected applies what it has within milliseconds.
    */
   lossConfirmations: 3,
   lossConfirmMs: 300,
 
-  /** A copier that has not renewed its hold for this long is taken over: the trail lags by this much after a crash. */
+  /** Another copier takes over from one that has not renewed its hold for this long: so long the copy lags after a crash. */
   holdMs: 2_000,
-  /** How often an idle copier renews its hold, and how often a stand-by looks whether it may take over. */
+  /** How often an idle copier renews its hold, and how often a stand-by tries to take it. */
   holdRenewalMs: 500,
   /** First and longest pause after a copier failed, for example because the database is away. */
   retryPauseMs: 100,
   longestRetryPauseMs: 2_000,
 
-  /** Commits that wait longer than this to be copied show that something is wrong: a take-over and a few pauses are over by then. */
+  /** Commits that wait longer than this to be copied show a fault: a take-over and a few pauses are over by then. */
   lateMs: 10_000,
-  /** A look at how late the copy is, for a monitor; twice this is within what the gateway waits for a service's health. */
+  /** How long a monitor waits for the copy's lag; twice this is within what the gateway waits for a service's health. */
   lagReadMs: 400,
 
-  /** Stations looked at by one statement when the log has lost commits; each may have years of events. */
+  /** Stations that one statement checks when the log has lost commits; each may have years of events. */
   lossStations: 50,
 
-  /** How long the end waits for the batch that is being written before it cuts the copier's connection off. */
+  /** How long a stopping service waits for the batch that is being written before it cuts the copier's connection. */
   stopMs: 1_000,
 
   /** How long a reader waits for the newest commits to be copied: less than an actor host waits for the reader. */
   catchUpMs: 1_500,
-  /** First and longest pause between two looks at the copy: copying takes a few milliseconds, or else something is wrong. */
+  /** First and longest pause between two reads of the copy's position: copying takes a few milliseconds, or has failed. */
   catchUpPauseMs: 4,
   catchUpLongestPauseMs: 100,
 
-  /** Steps told in one timeline; a device may report once a second for half an hour. The creation and the newest are told. */
+  /** Steps in one timeline, the creation and the newest; a device may report once a second for half an hour. */
   timelineSteps: 500,
   /** Characters of a reference or a code in a sentence: four times what the longest real one has; the data has all of it. */
   quotedCharacters: 128,
-  /** Kill switches told in one timeline, the newest: more in half an hour are somebody's script, and the owner's trail has all. */
+  /** Kill switches in one timeline, the newest: more in half an hour come from a script, and the owner's audit log has all. */
   timelineSwitches: 50,
-  /** Attributions told in one timeline: each is an operator's own decision about another money of the same payment. */
+  /** Attributions in one timeline: each is an operator's decision about another provider payment for the same intent. */
   timelineAttributions: 20,
-  /** Closed issues told in one timeline, the newest: each is a person's own decision about another money of the same payment. */
+  /** Closed issues in one timeline, the newest: each is a person's decision about another provider payment for the intent. */
   timelineClosedIssues: 20,
 
   /** How often the retention job runs, and how many rows one statement deletes. */
@@ -63,6 +63,6 @@ export const AUDIT_LIMITS = {
 
   /** The copiers write one batch after another, on connections that no reader can keep from them; all logs share them. */
   copierConnections: 2,
-  /** Readers do a few short statements each. */
+  /** Readers run a few short statements each. */
   readerConnections: 4,
 } as const;

@@ -1,9 +1,9 @@
-/** Events and intents that the audit copy has kept for as long as it keeps them. */
+/** Deletes copied events and intents that are past their retention. */
 import type { Retention } from "../runtime/retention.ts";
 import type { AuditDeps } from "./deps.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
 import type { AuditSettings } from "./settings.ts";
-import { deleteOldEvents, deleteOldIntents } from "./sql/purge-copy.ts";
+import { deleteOldEvents, deleteOldIntents } from "./sql/copy.ts";
 
 export function copyRetention(
   { database }: Pick<AuditDeps, "database">,

@@ -1,8 +1,8 @@
-/** The audit service: copies every commit of the station log to PostgreSQL and tells from the copy what happened. */
+/** The audit service: copies every commit of the station logs to PostgreSQL and answers from the copy what happened. */
 import { jetstreamManager } from "@nats-io/jetstream";
-import { listStationEvents } from "../bus/messages/events.ts";
+import * as eventMessages from "../bus/messages/events.ts";
 import { auditHealth } from "../bus/messages/health.ts";
-import { getIntentTimeline } from "../bus/messages/timelines.ts";
+import * as timelineMessages from "../bus/messages/timelines.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
@@ -11,14 +11,14 @@ import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
 import { startCopiers } from "./copy/copier.ts";
-import { readCopyLags } from "./copy/copy-lag.ts";
+import { readCopyLags } from "./copy/progress.ts";
 import type { AuditDeps } from "./deps.ts";
+import { listStationEvents } from "./events.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
-import { addCopierFigures, addLagFigures } from "./metrics.ts";
+import { addCopierMetrics, addLagMetrics } from "./metrics.ts";
 import { copyRetention } from "./retention.ts";
 import { auditSettingsSchema } from "./settings.ts";
-import { listEvents } from "./station-events.ts";
-import { timeline } from "./timeline/timeline.ts";
+import { getIntentTimeline } from "./timeline/timeline.ts";
 
 const NAME = "audit";
 
@@ -34,17 +34,17 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
   const jsm = await jetstreamManager(bus.nc, { timeout: AUDIT_LIMITS.leaderMs, checkAPI: false });
   const deps: AuditDeps = { bus, jsm, logs, database, log };
   const responder = { nc: bus.nc, log, queue: NAME };
-  const copier = startCopiers({ ...deps, database: copying, figures: addCopierFigures(metrics) });
+  const copier = startCopiers({ ...deps, database: copying, metrics: addCopierMetrics(metrics) });
   const lag = sample(() => readCopyLags(deps), AUDIT_LIMITS.lagReadMs);
-  addLagFigures(metrics, deps.logs, lag);
+  addLagMetrics(metrics, deps.logs, lag);
   const health = databaseHealth(deps.bus.nc, database, async () => {
     const known = await lag();
     return known?.some(({ lateMs }) => lateMs > AUDIT_LIMITS.lateMs) === true ? "copy_late" : null;
   });
   const retention = startRetention(copyRetention(deps, auditSettings), log);
   const serving = [
-    serve(responder, getIntentTimeline, (request) => timeline(deps, request)),
-    serve(responder, listStationEvents, (request) => listEvents(deps, request)),
+    serve(responder, timelineMessages.getIntentTimeline, (request) => getIntentTimeline(deps, request)),
+    serve(responder, eventMessages.listStationEvents, (request) => listStationEvents(deps, request)),
     serve(responder, auditHealth, health),
   ];
   return {

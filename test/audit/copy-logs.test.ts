@@ -1,6 +1,6 @@
 /** The copy of several logs: each has a position of its own. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { readCopyLags } from "../../services/audit/copy/copy-lag.ts";
+import { readCopyLags } from "../../services/audit/copy/progress.ts";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { StationLogs } from "../../services/bus/streams.ts";

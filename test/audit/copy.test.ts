@@ -1,7 +1,6 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { waitUntilCopied } from "../../services/audit/catch-up.ts";
-import { readCopyLags } from "../../services/audit/copy/copy-lag.ts";
+import { readCopyLags, waitUntilCopied } from "../../services/audit/copy/progress.ts";
 import { findCopiedIntent } from "../../services/db/intent-history.ts";
 import { readStoredJson } from "../../services/db/stored-text.ts";
 import { ONE_LOG, stationConfirmSubject, stationLogSubject } from "../support/one-log.ts";
@@ -151,7 +150,7 @@ describe("a gap", () => {
 
     // The log has made room for newer commits, and has lost nothing.
     const messages = lines.map((line) => line["msg"]);
-    expect(messages).not.toContain("the station log has lost what its audit copy has");
+    expect(messages).not.toContain("the station log has lost commits that its audit copy has");
 
     // Collection 2017 ended within the gap; the state after it still had it.
     const found = await findCopiedIntent(world.database, { stationId, intentId: 2017 });
@@ -194,7 +193,7 @@ test("a log whose newest message is no commit: another copier goes on behind it 
   await station.collectCash(2201);
   await world.untilCopied();
   const messages = lines.map((line) => line["msg"]);
-  expect(messages).not.toContain("the station log has lost what its audit copy has");
+  expect(messages).not.toContain("the station log has lost commits that its audit copy has");
   expect(await copiedEvents(world.database, station.facts.stationId)).toEqual(committedEvents(station));
   await second.stop();
 });
@@ -207,7 +206,9 @@ test("a log that ends before the copy does is said to have lost something, and i
   await expect
     .poll(() => copiedEvents(world.database, station.facts.stationId), { timeout: 15_000 })
     .toEqual(committedEvents(station));
-  expect(lines).toContainEqual(expect.objectContaining({ msg: "the station log has lost what its audit copy has" }));
+  expect(lines).toContainEqual(
+    expect.objectContaining({ msg: "the station log has lost commits that its audit copy has" }),
+  );
   await audit.stop();
 });
 

@@ -152,7 +152,7 @@ describe("an intent that only the lost commits knew", () => {
     expect(told.status).toBe("expired");
     expect(told.entries.map(({ type }) => type)).toEqual(["intent_created", "log_lost"]);
     expect(told.entries.at(-1)?.sentence).toBe(
-      "The station's log lost its commits 5 to 8 in a failure of the message bus; they are told here, and the station went on without them.",
+      "The station's log lost its commits 5 to 8 in a failure of the message bus; they are listed here, and the station continued without them.",
     );
   });
 });

@@ -163,7 +163,7 @@ describe("a timeline of a QR collection", () => {
         SHOWN,
         "maybe: The payment provider asserted money for this collection of another amount; it settled nothing, and an issue names it.",
         "no: The collection ended, because the payment expired at the provider.",
-        "no: The provider's side took note that the collection had ended.",
+        "no: The provider's side recorded that the collection had ended.",
       ],
     });
     await station.do({ type: "provider_cleared", intentId: 801 }, PROVIDER);
@@ -219,7 +219,7 @@ describe("a timeline of a QR collection", () => {
     await confirm(station, 701, "PAY-2");
     const { told } = await read(station, 701);
     expect(told.at(-1)).toBe(
-      "yes: The payment provider asserted money that this collection, succeeded already, cannot take, reference PAY-2; it settled nothing and a person must look into it.",
+      "yes: The payment provider asserted money that this collection, succeeded already, cannot take, reference PAY-2; it settled nothing and a person must check it.",
     );
   });
 });

@@ -191,7 +191,7 @@ describe("a timeline", () => {
     const timeline = await timelineOf(station, 501);
     expect(timeline.moneyMoved).toBe("yes");
     expect(timeline.summary).toBe(
-      `EUR 12.50 for order 7 was collected by smart POS as transaction ${transactionId}, reference RRN-77; the station has yet to take note of it.`,
+      `EUR 12.50 for order 7 was collected by smart POS as transaction ${transactionId}, reference RRN-77; the station has not recorded it yet.`,
     );
   });
 

@@ -44,7 +44,9 @@ test("a timeline says whether the provider's money had another reference, or non
   const sentence = (how: string) =>
     `The payment provider asserted money for this collection ${how}; it settled nothing, and an issue names it.`;
   await raise("");
-  expect(await told()).toBe(sentence("without a reference of its own, so that nothing tells it from other money"));
+  expect(await told()).toBe(
+    sentence("without a reference of its own, so that it cannot be distinguished from other payments"),
+  );
   await raise("PAY-2");
   expect(await told()).toBe(sentence("under another reference or without one of its own"));
   await world.database`delete from provider_issues where provider_reference = '' and intent_id = ${intentId}`;

@@ -1,13 +1,13 @@
 /**
- * The copier: follows one log of the stations and writes each commit to PostgreSQL exactly once.
+ * The copier: follows one station log and writes each commit to PostgreSQL exactly once.
  *
  *   hold the position ──► read the log from there ──► write a batch and the new position ──► …
  *          ▲                                                                             │
  *          └── anything that fails (database, bus, hold lost): pause, and from the start ◄┘
  *
- * The position is stored in the same transaction as the rows, so there is nothing to acknowledge and nothing that could be
- * delivered twice: a crash at any point continues at the row after the last one written, at once and in order. Any copy
- * of the log answers the reads (`bus/direct-reader.ts`), so no server's end stops them. Copiers of other processes stand by.
+ * The position is stored in the same transaction as the rows, so a crash at any point continues behind the last row
+ * written. Any copy of the log answers the reads (`services/bus/direct-reader.ts`), so no server's end stops them. Copiers
+ * of other processes stand by.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
@@ -15,15 +15,23 @@ import { type ReadMessage, readBatch, readNext } from "../../bus/direct-reader.t
 import { OutageLog } from "../../runtime/repeat.ts";
 import type { AuditDeps, AuditedLog } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
-import type { CopierFigures } from "../metrics.ts";
-import { holdPosition, releasePosition } from "../sql/position.ts";
-import type { CopiedCommit } from "./commit-rows.ts";
-import { readCommit } from "./read-commit.ts";
-import { startingPosition } from "./starting-position.ts";
-import { HoldLostError, writeBatch } from "./write-batch.ts";
+import type { CopierMetrics } from "../metrics.ts";
+import {
+  type Hold,
+  HoldLostError,
+  holdPosition,
+  insertEvents,
+  movePosition,
+  releasePosition,
+  selectHeads,
+  upsertHeads,
+  upsertIntents,
+} from "../sql/copy.ts";
+import { startingPosition } from "./lost-commits.ts";
+import { batchRows, type Gap, readCommit, type StreamedCommit } from "./rows.ts";
 
 export interface CopierDeps extends AuditDeps {
-  readonly figures: CopierFigures;
+  readonly metrics: CopierMetrics;
 }
 
 export interface Copier {
@@ -35,9 +43,7 @@ export interface Copier {
 export function startCopiers(deps: CopierDeps): Copier {
   const stopping = new AbortController();
   const holder = randomUUID();
-  const running = Promise.all(
-    deps.logs.all.map((log) => new LogCopier(deps, { log, holder, signal: stopping.signal }).run()),
-  );
+  const running = Promise.all(deps.logs.all.map((log) => new LogCopier(deps, log, holder).run(stopping.signal)));
   return {
     async stop() {
       stopping.abort();
@@ -46,32 +52,27 @@ export function startCopiers(deps: CopierDeps): Copier {
         pause(AUDIT_LIMITS.stopMs, false, { ref: false }),
       ]);
       if (!hasEnded) {
-        // What was not committed is copied again, by this or another copier.
-        deps.log.warn({}, "the audit copy is cut off: the database does not answer");
+        // What was not committed is copied again, by another copier.
+        deps.log.warn({}, "the audit copier stops without its last batch: the database does not answer");
         await deps.database.end({ timeout: 0 });
         await running;
         return;
       }
-      await Promise.all(deps.logs.all.map(({ name }) => release(deps, { stream: name, holder })));
+      await Promise.all(deps.logs.all.map(({ name: stream }) => release(deps, { stream, holder })));
     },
   };
 }
 
-async function release(deps: CopierDeps, key: { readonly stream: string; readonly holder: string }): Promise<void> {
-  await releasePosition(deps.database, key).catch((error: unknown) => {
-    deps.log.warn({ err: error, stream: key.stream }, "the hold on the audit copy lapses by itself");
+async function release({ database, log }: CopierDeps, hold: Hold): Promise<void> {
+  await releasePosition(database, hold).catch((error: unknown) => {
+    log.warn({ err: error, stream: hold.stream }, "the hold on the audit copy was not released; it lapses by itself");
   });
-}
-
-interface Work {
-  readonly log: AuditedLog;
-  readonly holder: string;
-  readonly signal: AbortSignal;
 }
 
 class LogCopier {
   readonly #deps: CopierDeps;
-  readonly #work: Work;
+  readonly #log: AuditedLog;
+  readonly #hold: Hold;
   readonly #outage: OutageLog;
   #pauseMs: number = AUDIT_LIMITS.retryPauseMs;
   #position = 0;
@@ -79,25 +80,25 @@ class LogCopier {
   #readTo = 0;
   #heldAtMs = 0;
 
-  constructor(deps: CopierDeps, work: Work) {
+  constructor(deps: CopierDeps, log: AuditedLog, holder: string) {
     this.#deps = deps;
-    this.#work = work;
-    this.#outage = new OutageLog(deps.log, `the audit copy of ${work.log.name}`);
+    this.#log = log;
+    this.#hold = { stream: log.name, holder };
+    this.#outage = new OutageLog(deps.log, `the audit copy of ${log.name}`);
   }
 
   /** Until the signal is aborted. Never rejects. */
-  async run(): Promise<void> {
-    const { signal } = this.#work;
+  async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        const position = await this.#hold();
+        const position = await this.#holdPosition();
         if (position === undefined) await sleep(AUDIT_LIMITS.holdRenewalMs, signal);
-        else await this.#follow(position);
+        else await this.#follow(position, signal);
       } catch (error) {
         if (error instanceof HoldLostError) {
-          this.#deps.log.info({ stream: this.#work.log.name }, "another process copies the station log now");
+          this.#deps.log.info({ stream: this.#log.name }, "another process copies the station log now");
         } else {
-          this.#deps.figures.interruptions.add({});
+          this.#deps.metrics.interruptions.add({});
           this.#outage.failed(error);
           await sleep(this.#pauseMs, signal);
           this.#pauseMs = Math.min(this.#pauseMs * 2, AUDIT_LIMITS.longestRetryPauseMs);
@@ -106,17 +107,16 @@ class LogCopier {
     }
   }
 
-  async #follow(held: number): Promise<void> {
-    const { signal, holder, log } = this.#work;
-    // A server that was away may have lost what it had, so the place in the log has to be found anew.
+  async #follow(position: number, signal: AbortSignal): Promise<void> {
+    // A server that was away may have lost what it had, so the place in the log must be found again.
     const interrupted = new AbortController();
     const stopListening = this.#deps.bus.onChange(() => interrupted.abort());
     const over = AbortSignal.any([signal, interrupted.signal]);
     try {
-      this.#position = await startingPosition(this.#deps, { log, holder, position: held, signal: over });
+      this.#position = await startingPosition(this.#deps, { log: this.#log, hold: this.#hold, position }, over);
       this.#readTo = this.#position;
       const checkAtMs = performance.now() + AUDIT_LIMITS.checkMs;
-      // A log can lose its end without a word to this process, so its place is checked again now and then.
+      // A log can lose its end unnoticed, so the copier checks its place again now and then.
       while (!over.aborted && performance.now() < checkAtMs) await this.#turn(over);
     } finally {
       stopListening();
@@ -125,7 +125,7 @@ class LogCopier {
 
   /** Copies one batch, or waits a moment where there is none. */
   async #turn(signal: AbortSignal): Promise<void> {
-    const { name: stream, commits: subjects } = this.#work.log;
+    const { name: stream, commits: subjects } = this.#log;
     const { bus } = this.#deps;
     const timeoutMs = AUDIT_LIMITS.readMs;
     const next = await this.#read(signal, () => readNext(bus, { stream, subjects, from: this.#readTo + 1, timeoutMs }));
@@ -138,7 +138,7 @@ class LogCopier {
       const most = AUDIT_LIMITS.batchCommits;
       const messages = await this.#read(signal, () => readBatch(bus.nc, { stream, from, most, timeoutMs }));
       if (messages === undefined) return;
-      await this.#write(messages);
+      await this.#copy(messages);
       isFull = messages.length === most;
     }
   }
@@ -155,21 +155,20 @@ class LogCopier {
     }
   }
 
-  async #write(messages: readonly ReadMessage[]): Promise<void> {
-    const { log, database, figures } = this.#deps;
-    const stored = messages.filter(({ subject }) => isOfStation(this.#work.log, subject));
+  async #copy(messages: readonly ReadMessage[]): Promise<void> {
+    const { log, metrics } = this.#deps;
+    // The subjects of commits end in two wildcards.
+    const { commits: subjects } = this.#log;
+    const prefix = subjects.slice(0, subjects.indexOf("*"));
+    const stored = messages.filter(({ subject }) => subject.startsWith(prefix));
     const to = stored.at(-1)?.sequence;
     if (to !== undefined) {
-      const {
-        log: { name: stream },
-        holder,
-      } = this.#work;
       const commits = this.#commitsOf(stored);
-      const gaps = await writeBatch(database, { stream, holder, from: this.#position, to, commits });
+      const gaps = await this.#write(commits, to);
       this.#position = to;
       this.#heldAtMs = performance.now();
-      figures.commits.add({}, commits.length);
-      figures.gaps.add({}, gaps.length);
+      metrics.commits.add({}, commits.length);
+      metrics.gaps.add({}, gaps.length);
       for (const gap of gaps) log.error(gap, "commits are missing in the audit copy");
     }
     this.#readTo = messages.at(-1)?.sequence ?? this.#readTo;
@@ -177,21 +176,7 @@ class LogCopier {
     this.#outage.worked();
   }
 
-  async #renewHold(): Promise<void> {
-    if (performance.now() - this.#heldAtMs < AUDIT_LIMITS.holdRenewalMs) return;
-    if ((await this.#hold()) !== this.#position) throw new HoldLostError();
-    this.#outage.worked();
-  }
-
-  async #hold(): Promise<number | undefined> {
-    const { log, holder } = this.#work;
-    const key = { stream: log.name, holder, holdMs: AUDIT_LIMITS.holdMs };
-    const position = await holdPosition(this.#deps.database, key);
-    this.#heldAtMs = performance.now();
-    return position;
-  }
-
-  #commitsOf(messages: readonly ReadMessage[]): readonly CopiedCommit[] {
+  #commitsOf(messages: readonly ReadMessage[]): readonly StreamedCommit[] {
     return messages.flatMap((message) => {
       const { subject, sequence } = message;
       const commit = readCommit(message);
@@ -200,11 +185,31 @@ class LogCopier {
       return [];
     });
   }
-}
 
-/** The subjects of commits end in two wildcards. */
-function isOfStation({ commits }: AuditedLog, subject: string): boolean {
-  return subject.startsWith(commits.slice(0, commits.indexOf("*")));
+  /** Writes the commits and the new position in one transaction: all of it, or nothing. Returns the gaps between them. */
+  async #write(commits: readonly StreamedCommit[], to: number): Promise<readonly Gap[]> {
+    return await this.#deps.database.begin(async (sql) => {
+      // First, because it locks the position: of two copiers that both believe they have the hold, one writes.
+      await movePosition(sql, this.#hold, { from: this.#position, to });
+      const stationIds = new Set(commits.map(({ commit }) => commit.state.stationId));
+      const { events, intents, heads, gaps } = batchRows(commits, await selectHeads(sql, [...stationIds]));
+      // Sent together and answered together: one round trip for all three.
+      await Promise.all([insertEvents(sql, events), upsertIntents(sql, intents), upsertHeads(sql, heads)]);
+      return gaps;
+    });
+  }
+
+  async #renewHold(): Promise<void> {
+    if (performance.now() - this.#heldAtMs < AUDIT_LIMITS.holdRenewalMs) return;
+    if ((await this.#holdPosition()) !== this.#position) throw new HoldLostError();
+    this.#outage.worked();
+  }
+
+  async #holdPosition(): Promise<number | undefined> {
+    const position = await holdPosition(this.#deps.database, this.#hold);
+    this.#heldAtMs = performance.now();
+    return position;
+  }
 }
 
 async function sleep(ms: number, signal: AbortSignal): Promise<void> {

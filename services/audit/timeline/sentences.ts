@@ -1,30 +1,29 @@
 /** One plain sentence for each step of a payment, and whether money moved by it. Pure. */
-
-import { type EarlierSale, type EndReason, isEnded, type ReportedOutcome } from "../../../machines/payment-intent.ts";
+import { formatAmount } from "../../../machines/currency.ts";
+import {
+  type EarlierSale,
+  type EndReason,
+  isEnded,
+  type ReportedOutcome,
+  type Route,
+} from "../../../machines/payment-intent.ts";
 import type { BlockedReason } from "../../../machines/standing.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
 import type { SettlementRefusal } from "../../../machines/station/reply.ts";
 import { reasonAtEnd } from "../../../machines/station/unclear-collections.ts";
 import type { AuditEvent } from "../../bus/messages/events.ts";
-import type { ReferencesSaid } from "../sql/read-closed-issues.ts";
-import {
-  actorName,
-  deviceName,
-  type MoneyMoved,
-  money,
-  quoted,
-  ROUTE_NAMES,
-  sentenceStart,
-  type TimelineFacts,
-  withReference,
-} from "./facts.ts";
+import type { MoneyMoved } from "../../bus/messages/timelines.ts";
+import { printableStart } from "../../runtime/printable.ts";
+import { AUDIT_LIMITS } from "../limits.ts";
+import type { OwnReferences } from "../sql/timeline.ts";
+import type { TimelineFacts } from "./facts.ts";
 
-export interface Told {
+export interface StepDescription {
   readonly sentence: string;
   readonly moneyMoved: MoneyMoved;
 }
 
-/** The steps that a payment's timeline tells; the other events of a station are no part of a payment. */
+/** The events that are steps of a payment; the other events of a station are not. */
 type TimelineEvent = Extract<StationEvent, { readonly intentId: number }> | DriverEvent | OrderEvent | GapEvent;
 type DriverEvent = Extract<StationEvent, { readonly type: "lease_taken_over" | "lease_broken" }>;
 type OrderEvent = Extract<StationEvent, { readonly type: "order_shown" | "order_cleared" }>;
@@ -58,7 +57,7 @@ const MONEY_BY_OUTCOME: Readonly<Record<ReportedOutcome, MoneyMoved>> = {
   reported_unknown: "maybe",
 };
 
-export const END_REASONS_TOLD: Readonly<Record<EndReason, string>> = {
+export const END_REASONS: Readonly<Record<EndReason, string>> = {
   provider_refused: "the provider refused to open a payment",
   provider_timed_out: "the provider did not answer in time",
   provider_unavailable: "the provider could not be reached",
@@ -78,7 +77,7 @@ export const END_REASONS_TOLD: Readonly<Record<EndReason, string>> = {
   platform_frozen: "the platform was frozen by a kill switch before a QR was made",
 };
 
-/** How money differs, by the kind of its issue; a kind of a later program is told by its name. */
+/** How a provider payment differs, by the kind of its issue. */
 export const DIFFERENCES: Readonly<Record<string, string>> = {
   amount_mismatch: "of another amount",
   currency_mismatch: "in another currency",
@@ -89,10 +88,9 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
   settlement_refused: "that its order no longer takes",
 };
 
-/** Of money that came without its provider's own reference, nothing would tell whether it is paid a second time. */
-const REFERENCES_TOLD: Readonly<Record<ReferencesSaid, string>> = {
+const REFERENCE_DIFFERENCES: Readonly<Record<OwnReferences, string>> = {
   all: "under another reference",
-  none: "without a reference of its own, so that nothing tells it from other money",
+  none: "without a reference of its own, so that it cannot be distinguished from other payments",
   some: "under another reference or without one of its own",
 };
 
@@ -107,8 +105,8 @@ const BLOCKS: Readonly<Record<BlockedReason, string>> = {
   platform_frozen: "the platform is frozen",
 };
 
-/** Tells one step. An event of a later program is told by its type, so that nothing is left out silently. */
-export function tell(event: AuditEvent, facts: TimelineFacts): Told {
+/** An event that a later program wrote is described by its type, so that nothing is left out silently. */
+export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescription {
   const who = sentenceStart(actorName(event.actor));
   const { intent } = facts;
   const step = { ...event.data, type: event.type } as unknown as TimelineEvent;
@@ -154,7 +152,7 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
     }
     case "settlement_conflict":
       return {
-        sentence: `The order was settled as transaction ${step.transactionId} although the collection had ended as ${step.status}; a person must look into it.`,
+        sentence: `The order was settled as transaction ${step.transactionId} although the collection had ended as ${step.status}; a person must check it.`,
         moneyMoved: "yes",
       };
     case "lease_taken_over":
@@ -169,7 +167,7 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
         moneyMoved: "maybe",
       };
     case "provider_failed":
-      return no(`The collection ended, because ${END_REASONS_TOLD[step.reason]}.`);
+      return no(`The collection ended, because ${END_REASONS[step.reason]}.`);
     case "provider_confirmed":
       return {
         sentence: `${who} confirmed that the guest paid${withReference(step.providerReference)}.`,
@@ -177,13 +175,13 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
       };
     case "late_money_kept":
       return {
-        sentence: `${who} asserted money that this collection, ${step.status} already, cannot take${withReference(step.providerReference)}; it settled nothing and a person must look into it.`,
+        sentence: `${who} asserted money that this collection, ${step.status} already, cannot take${withReference(step.providerReference)}; it settled nothing and a person must check it.`,
         moneyMoved: "yes",
       };
     case "money_differs": {
       const how =
         step.issue === "reference_mismatch"
-          ? REFERENCES_TOLD[facts.referencesSaid]
+          ? REFERENCE_DIFFERENCES[facts.ownReferences]
           : (DIFFERENCES[step.issue] ?? `that does not fit (${step.issue})`);
       return {
         sentence: `${who} asserted money for this collection ${how}; it settled nothing, and an issue names it.`,
@@ -196,12 +194,12 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
         ? `; it had been handed over already, so money may have moved${twice}`
         : "";
       return {
-        sentence: `The collection ended, because ${END_REASONS_TOLD[step.reason]}${consequence}.`,
+        sentence: `The collection ended, because ${END_REASONS[step.reason]}${consequence}.`,
         moneyMoved: step.moneyMayHaveMoved ? "maybe" : "no",
       };
     }
     case "end_reported":
-      return no("The provider's side took note that the collection had ended.");
+      return no("The provider's side recorded that the collection had ended.");
     case "unclear_resolved":
       return no(
         event.actor.kind === "device"
@@ -226,7 +224,7 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
       );
     case "log_lost":
       return no(
-        `The station's log lost its commits ${step.fromVersion} to ${step.toVersion} in a failure of the message bus; they are told here, and the station went on without them.`,
+        `The station's log lost its commits ${step.fromVersion} to ${step.toVersion} in a failure of the message bus; they are listed here, and the station continued without them.`,
       );
     default:
       return no(`${who} caused ${(step as { type: string }).type}.`);
@@ -234,7 +232,7 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
 }
 
 /** The end of a collection by its cashier or its deadline; a companion that fetched it and is silent leaves it open. */
-function ended(what: string, { intent }: TimelineFacts): Told {
+function ended(what: string, { intent }: TimelineFacts): StepDescription {
   if (reasonAtEnd(intent, "") !== "handoff_presented") return no(`${what}.`);
   return {
     sentence: `${what}. Its device had fetched it and no outcome was recorded, so money may have moved.`,
@@ -242,7 +240,7 @@ function ended(what: string, { intent }: TimelineFacts): Told {
   };
 }
 
-function no(sentence: string): Told {
+function no(sentence: string): StepDescription {
   return { sentence, moneyMoved: "no" };
 }
 
@@ -257,7 +255,7 @@ function earlierOrder(earlier: EarlierSale | undefined): string {
   return `: order ${orderDisplayNumber} at ${stationName}, ${money(amountMinor, currency)}, at ${at}`;
 }
 
-/** The device as it was called when it acted. */
+/** The name that the device had when it acted. */
 function deviceOf(event: AuditEvent, facts: TimelineFacts, deviceId: number): string {
   const name =
     event.actor.kind === "device" && event.actor.name !== "" ? event.actor.name : deviceName(facts, deviceId);
@@ -267,4 +265,64 @@ function deviceOf(event: AuditEvent, facts: TimelineFacts, deviceId: number): st
 function details(report: { readonly providerReference: string; readonly providerCode: string }): string {
   const code = report.providerCode === "" ? "" : `, code ${quoted(report.providerCode)}`;
   return `${withReference(report.providerReference)}${code}`;
+}
+
+export const ROUTE_NAMES: Readonly<Record<Route, string>> = {
+  smart_pos: "smart POS",
+  dynamic_qr: "QR code",
+  attested_terminal: "card terminal",
+  cash: "cash",
+};
+
+/** Where a person finds out whether money moved, by route. */
+export const RECORDS_TO_COMPARE: Readonly<Record<Route, string>> = {
+  smart_pos: "the payment application's own records",
+  dynamic_qr: "the payment provider's own records",
+  attested_terminal: "the terminal's slip",
+  cash: "the cash drawer",
+};
+
+/** Money for a person, for example "EUR 12.50". */
+export function money(amountMinor: string, currency: string): string {
+  return `${currency} ${formatAmount(amountMinor, currency)}`;
+}
+
+/** Who did it, for a person; without a name, the kind and the id. */
+export function actorName(actor: AuditEvent["actor"]): string {
+  if (actor.name !== "") return actor.name;
+  switch (actor.kind) {
+    case "registry":
+      return "the platform's operator";
+    case "settlement":
+      return "the payment seam";
+    case "provider":
+      return "the payment provider";
+    case "system":
+      return "the system";
+    case "owner":
+    case "cashier":
+    case "reconciliation_operator":
+    case "device":
+      return `${actor.kind} ${actor.id}`;
+  }
+}
+
+export function deviceName(facts: Pick<TimelineFacts, "deviceNames">, deviceId: number): string {
+  const name = facts.deviceNames.get(deviceId) ?? "";
+  return name === "" ? `device ${deviceId}` : name;
+}
+
+/** The same words at the beginning of a sentence. */
+export function sentenceStart(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** The addition that names a reference, or nothing when there is none. */
+export function withReference(reference: string): string {
+  return reference === "" ? "" : `, reference ${quoted(reference)}`;
+}
+
+/** What a device or a provider sent, escaped, and cut where it is long. The entry's data has it verbatim. */
+export function quoted(text: string): string {
+  return printableStart(text, AUDIT_LIMITS.quotedCharacters);
 }

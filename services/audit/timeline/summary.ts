@@ -1,28 +1,30 @@
 /** The whole payment in one sentence or two, and whether money moved. Pure. */
 import { type IntentState, isEnded, PROVIDER_DECLINES, wireStatus } from "../../../machines/payment-intent.ts";
 import type { AuditEvent } from "../../bus/messages/events.ts";
+import type { MoneyMoved } from "../../bus/messages/timelines.ts";
+import type { TimelineFacts } from "./facts.ts";
 import {
   actorName,
-  type MoneyMoved,
+  END_REASONS,
   money,
   RECORDS_TO_COMPARE,
+  REFUSAL_REASONS,
   ROUTE_NAMES,
-  type TimelineFacts,
+  type StepDescription,
   withReference,
-} from "./facts.ts";
-import { END_REASONS_TOLD, REFUSAL_REASONS, type Told } from "./sentences.ts";
+} from "./sentences.ts";
 
-/** A settlement is certain; short of one, any step that may have moved money leaves it open. */
-export function overallMoneyMoved(facts: TimelineFacts, steps: readonly Told[]): MoneyMoved {
+/** A settlement is certain; without one, a step that may have moved money leaves the question open. */
+export function overallMoneyMoved(facts: TimelineFacts, steps: readonly StepDescription[]): MoneyMoved {
   if (facts.settlement !== undefined || steps.some((step) => step.moneyMoved === "yes")) return "yes";
-  return openMoney(facts.events, steps);
+  return uncertainMoneyMoved(facts.events, steps);
 }
 
 /**
- * What is left open when nothing is certain. The provider's word that nothing moved, and its decline, take back what came
- * before them, unless it has asserted money that differs: that money was there, and neither says what became of it.
+ * The answer when nothing is certain. When the provider reports that nothing moved, or declines, earlier steps count no
+ * more, unless it has asserted a payment that differs: that payment was there, and neither report says what became of it.
  */
-function openMoney(events: TimelineFacts["events"], steps: readonly Told[]): MoneyMoved {
+function uncertainMoneyMoved(events: TimelineFacts["events"], steps: readonly StepDescription[]): MoneyMoved {
   let moved: MoneyMoved = "no";
   let differs = false;
   for (const [index, event] of events.entries()) {
@@ -56,7 +58,7 @@ function outcome(facts: TimelineFacts): string {
     case "cancelled":
       return intent.endReason === ""
         ? `${what} was not collected by ${how}: ${canceller(facts)} cancelled.`
-        : `${what} was not collected by ${how}: ${END_REASONS_TOLD[intent.endReason]}.`;
+        : `${what} was not collected by ${how}: ${END_REASONS[intent.endReason]}.`;
     case "expired":
       return `${what} was not collected by ${how}: the collection expired.`;
     case "settling":
@@ -68,11 +70,11 @@ function outcome(facts: TimelineFacts): string {
   }
 }
 
-/** The transaction is the truth; a station that says something else is told of. */
+/** The transaction is the truth; the sentence names a station that has something else. */
 function disagreement(status: IntentState): string {
   if (status === "succeeded") return "";
-  if (!isEnded(status)) return "; the station has yet to take note of it";
-  return `, although the collection had ended as ${status}: a person must look into it`;
+  if (!isEnded(status)) return "; the station has not recorded it yet";
+  return `, although the collection had ended as ${status}: a person must check it`;
 }
 
 function canceller({ events }: TimelineFacts): string {
@@ -87,31 +89,31 @@ function lastRefusal({ events }: TimelineFacts): string {
   return reason === undefined ? "" : `; the last attestation was refused, because ${reason}`;
 }
 
-/** What a person should look into. */
+/** What a person should check. */
 function evidence(facts: TimelineFacts, moneyMoved: MoneyMoved): string {
-  const { intent, events, settlement, attributed, issues } = facts;
+  const { intent, events, settlement, attributions, issues } = facts;
   const late = events.some(
     (event) => event.type === "late_evidence_kept" && event.data["outcome"] === "reported_success",
   );
   if (late && (settlement !== undefined || moneyMoved === "yes")) {
     return "An approval was reported after the end as well, so money may have moved a second time.";
   }
-  const last = attributed.at(-1);
+  const last = attributions.at(-1);
   if (last !== undefined) {
-    return `The provider's money for it that it did not take was attributed to order ${last.orderDisplayNumber} as transaction ${last.transactionId}.`;
+    return `The provider's money for it, which it did not take, was attributed to order ${last.orderDisplayNumber} as transaction ${last.transactionId}.`;
   }
   const lateMoney = events.some((event) => event.type === "late_money_kept");
   if (settlement !== undefined && lateMoney) {
-    return `The provider asserts another payment as well, which settled nothing: ${issueTold(issues)}.`;
+    return `The provider asserts another payment as well, which settled nothing: ${issueStatus(issues)}.`;
   }
   const isUnsettled = settlement === undefined && intent.status !== "succeeded";
   if (isUnsettled && (lateMoney || events.some((event) => event.type === "provider_confirmed"))) {
     return isEnded(intent.status)
-      ? `The provider says that the guest paid, and nothing is settled: ${issueTold(issues)}.`
+      ? `The provider says that the guest paid, and nothing is settled: ${issueStatus(issues)}.`
       : "The provider says that the guest paid; nothing is settled yet.";
   }
   if (moneyMoved !== "no" && events.some((event) => event.type === "money_differs")) {
-    return `The provider asserts money that does not fit this collection; it settled nothing, and ${issueTold(issues)}.`;
+    return `The provider asserts money that does not fit this collection; it settled nothing, and ${issueStatus(issues)}.`;
   }
   if (moneyMoved !== "maybe") return "";
   return isEnded(intent.status)
@@ -119,8 +121,8 @@ function evidence(facts: TimelineFacts, moneyMoved: MoneyMoved): string {
     : "Money may have moved, but nothing is settled yet.";
 }
 
-/** Whether a person still has to look into it, or who did, and what they said. */
-function issueTold({ closed, hasOpen }: TimelineFacts["issues"]): string {
+/** Whether a person still has to check it, or who did, and their reason. */
+function issueStatus({ closed, hasOpen }: TimelineFacts["issues"]): string {
   const last = closed.at(-1);
   if (hasOpen || last === undefined) return "an issue names it";
   return `issue ${last.issueId} named it, which ${actorName(last.by)} closed, because: ${last.reason.replace(/\.$/, "")}`;

@@ -1,9 +1,8 @@
-/** Reading the copied events; each query is confined to an organization. */
-
+/** Reads the copied events; each query is confined to an organization. */
 import type { ActorKind } from "../../bus/messages/caller.ts";
 import type { AuditEvent } from "../../bus/messages/events.ts";
 import type { Database } from "../../db/pool.ts";
-import { readStoredJson, readStoredText } from "../../db/stored-text.ts";
+import { readStoredJson } from "../../db/stored-text.ts";
 
 interface EventRow {
   readonly station_id: number;
@@ -119,7 +118,7 @@ export async function selectIntentEvents(
       select l.station_id, l.version, l.ordinal from station_events l
       where l.station_id = ${stationId} and l.type = 'log_lost' and exists (
         select from own where own.version between (l.data ->> 'fromVersion')::bigint and (l.data ->> 'toVersion')::bigint)
-    ), told as (
+    ), chosen as (
       select station_id, version, ordinal from own where place = 1 or place > events - (${limit} - 1)
       union
       select station_id, version, ordinal from losses
@@ -129,57 +128,8 @@ export async function selectIntentEvents(
         and (c.type in ('audit_gap', 'log_lost')
           or c.type in ('order_shown', 'order_cleared') and (c.data ->> 'orderId')::bigint = ${orderId})
     )
-    select ${eventColumns(database)} from told join station_events e using (station_id, version, ordinal)
+    select ${eventColumns(database)} from chosen join station_events e using (station_id, version, ordinal)
     where e.organization_id = ${organizationId}
     order by e.version, e.ordinal`;
   return rows.map(toEvent);
-}
-
-/**
- * Names of the organization's devices at that moment, by id: what the first renaming since then took them from, or the
- * name that the registry has now. A device that it does not know has none.
- */
-export async function selectDeviceNames(
-  database: Database,
-  key: { readonly organizationId: number; readonly deviceIds: readonly number[]; readonly atMs: number },
-): Promise<Map<number, string>> {
-  if (key.deviceIds.length === 0) return new Map();
-  const rows = await database<{ device_id: number; name: string }[]>`
-    select d.device_id, coalesce((
-      select e.data -> 'from' ->> 'name' from registry_events e
-      where e.organization_id = d.organization_id and e.subject_kind = 'device' and e.subject_id = d.device_id
-        and e.action = 'device_changed' and e.at > to_timestamp(${key.atMs}::bigint / 1000.0)
-      order by e.event_id limit 1), d.name) as name
-    from devices d
-    where d.organization_id = ${key.organizationId} and d.device_id = any(${[...key.deviceIds]}::bigint[])`;
-  return new Map(rows.map((row) => [row.device_id, row.name]));
-}
-
-/** What the payment seam recorded for an intent: the truth about money, whatever the log says yet. */
-export interface SettlementFacts {
-  readonly transactionId: number;
-  readonly reference: string;
-  readonly amountMinor: string;
-  readonly currency: string;
-  readonly settledAtMs: number;
-}
-
-export async function findSettlement(
-  database: Database,
-  key: { readonly organizationId: number; readonly intentId: number },
-): Promise<SettlementFacts | undefined> {
-  const [row] = await database<
-    { transaction_id: number; reference: string; amount_minor: string; currency: string; settled_at_ms: number }[]
-  >`
-    select transaction_id, reference, amount_minor::text as amount_minor, currency,
-           floor(extract(epoch from settled_at) * 1000)::bigint as settled_at_ms
-    from transactions where organization_id = ${key.organizationId} and intent_id = ${key.intentId}`;
-  if (row === undefined) return undefined;
-  return {
-    transactionId: row.transaction_id,
-    reference: readStoredText(row.reference),
-    amountMinor: row.amount_minor,
-    currency: row.currency,
-    settledAtMs: row.settled_at_ms,
-  };
 }

@@ -1,0 +1,89 @@
+/**
+ * How far the audit copy is behind the logs. A reader may run in another process than the copier, so it asks the database
+ * and the streams.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import { NoCopyAnswersError, readNext } from "../../bus/direct-reader.ts";
+import type { AuditDeps, AuditedLog } from "../deps.ts";
+import { AUDIT_LIMITS } from "../limits.ts";
+import { readPosition } from "../sql/copy.ts";
+
+/**
+ * Waits until everything that the log now has of the station, or of all stations, is copied. False when the bound passes
+ * first, or when a leader does not answer.
+ */
+export async function waitUntilCopied(deps: AuditDeps, stationId?: number): Promise<boolean> {
+  const deadlineMs = performance.now() + AUDIT_LIMITS.catchUpMs;
+  const logs = stationId === undefined ? deps.logs.all : [deps.logs.of(stationId)];
+  const waited = await Promise.all(
+    logs.map((log) =>
+      waitForLog(deps, log, { stationId, deadlineMs }).catch((error: unknown) => {
+        deps.log.warn({ reason: String(error), stream: log.name }, "the end of the station log is unknown");
+        return false;
+      }),
+    ),
+  );
+  return waited.every(Boolean);
+}
+
+async function waitForLog(
+  deps: AuditDeps,
+  log: AuditedLog,
+  { stationId, deadlineMs }: { readonly stationId: number | undefined; readonly deadlineMs: number },
+): Promise<boolean> {
+  const { database, jsm, logs } = deps;
+  // From the stream's leader, not from a copy that may lag.
+  const lastSequence = async (): Promise<number> => (await jsm.streams.info(log.name)).state.last_seq;
+  let position = await readPosition(database, log.name);
+  // A position that has reached the sequence proves the copy complete in whichever order the two were read. One behind
+  // the log's end proves that the log has lost its end, and that the copier has not noticed it yet.
+  let end = await lastSequence();
+  // The log has other messages, too, which are not copied.
+  const subject = stationId === undefined ? log.commits : logs.subject(stationId);
+  const newest = await jsm.streams.getMessage(log.name, { last_by_subj: subject });
+  const wanted = Math.min(newest?.seq ?? 0, end);
+  let pauseMs: number = AUDIT_LIMITS.catchUpPauseMs;
+  while (position < wanted || position > end) {
+    if (performance.now() >= deadlineMs) return false;
+    await pause(pauseMs);
+    pauseMs = Math.min(pauseMs * 2, AUDIT_LIMITS.catchUpLongestPauseMs);
+    position = await readPosition(database, log.name);
+    if (position > end) end = await lastSequence();
+  }
+  return true;
+}
+
+export interface CopyLag {
+  readonly log: string;
+  /** The sequence of the log's stream up to which everything is copied. */
+  readonly position: number;
+  /** Messages of the stream behind that. */
+  readonly behind: number;
+  /** For how long the oldest commit that is not copied has waited; zero when there is none. */
+  readonly lateMs: number;
+}
+
+/** Of each log, whichever process copies it. Throws where the database or every copy of a log is silent. */
+export async function readCopyLags(deps: Pick<AuditDeps, "bus" | "database" | "logs">): Promise<readonly CopyLag[]> {
+  return await Promise.all(deps.logs.all.map((log) => readCopyLag(deps, log)));
+}
+
+async function readCopyLag({ bus, database }: Pick<AuditDeps, "bus" | "database">, log: AuditedLog): Promise<CopyLag> {
+  const { name: stream, commits: subjects } = log;
+  const position = await readPosition(database, stream);
+  const read = { stream, from: position + 1, timeoutMs: AUDIT_LIMITS.readMs };
+  const oldest = await readNext(bus, { ...read, subjects });
+  if (oldest === null) return { log: stream, position, behind: 0, lateMs: 0 };
+  const lateMs = Math.max(0, bus.clock.nowMs() - oldest.storedAtMs);
+  return { log: stream, position, behind: await countFrom(bus, stream, oldest.sequence), lateMs };
+}
+
+/** The server counts them: a batch of one says how many more there are. */
+async function countFrom({ nc }: AuditDeps["bus"], stream: string, from: number): Promise<number> {
+  const query = JSON.stringify({ seq: from, batch: 1 });
+  const timeout = AUDIT_LIMITS.readMs;
+  const message = await nc.request(`$JS.API.DIRECT.GET.${stream}`, query, { timeout }).catch((cause: unknown) => {
+    throw new NoCopyAnswersError(stream, { cause });
+  });
+  return 1 + Number(message.headers?.get("Nats-Num-Pending") ?? 0);
+}

@@ -1,0 +1,219 @@
+/**
+ * What commits add to the audit copy. Pure: commits and their places in the stream in, rows out.
+ *
+ * A commit has its own version in the copy, too, unless the log has lost commits and used their versions again: then the
+ * copy's versions are ahead of the log's by an offset.
+ */
+import type { Actor } from "../../../machines/actor.ts";
+import type { PaymentIntent } from "../../../machines/payment-intent.ts";
+import { type Commit, decodeCommit, NewerMachineError } from "../../../machines/station/commit.ts";
+import type { StationEvent } from "../../../machines/station/event.ts";
+import { findDevice, findIntent, type StationState } from "../../../machines/station/state.ts";
+import { parseStationId } from "../../bus/subjects.ts";
+
+/** A commit as it was read from the stream. */
+export interface StreamedCommit {
+  readonly commit: Commit;
+  readonly streamSequence: number;
+}
+
+export interface EventRow {
+  readonly station_id: number;
+  readonly version: number;
+  readonly ordinal: number;
+  readonly organization_id: number;
+  readonly intent_id: number | null;
+  readonly at_ms: number;
+  readonly type: string;
+  readonly actor_kind: string;
+  readonly actor_id: number;
+  readonly actor_name: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly machine_version: number;
+  readonly stream_sequence: number;
+}
+
+export interface IntentRow {
+  readonly intent_id: number;
+  readonly station_id: number;
+  readonly organization_id: number;
+  readonly version: number;
+  readonly at_ms: number;
+  readonly intent: string;
+}
+
+/** Commits that are missing in the copy. */
+export interface Gap {
+  readonly stationId: number;
+  readonly fromVersion: number;
+  readonly toVersion: number;
+}
+
+/** How far a station is copied. */
+export interface CopyHead {
+  /** The newest version in the copy. */
+  readonly version: number;
+  /** By how much the copy's versions are ahead of the log's; null from a loss to the next commit, which shows it. */
+  readonly offset: number | null;
+}
+
+interface HeadRow {
+  readonly station_id: number;
+  readonly version: number;
+  readonly version_offset: number;
+  /** The place of that commit in the stream. */
+  readonly stream_sequence: number;
+}
+
+export interface BatchRows {
+  readonly events: readonly EventRow[];
+  /** One row an intent: the newest. */
+  readonly intents: readonly IntentRow[];
+  readonly heads: readonly HeadRow[];
+  readonly gaps: readonly Gap[];
+}
+
+const NOT_COPIED: CopyHead = { version: 0, offset: 0 };
+const SYSTEM: Actor = { kind: "system", id: 0 };
+
+/**
+ * The commit of a message of a log, or undefined when the message is none: it is then left out, and shows as a
+ * gap. Throws {@link NewerMachineError}: the copy waits for the upgrade and does not guess at a newer program's commit.
+ */
+export function readCommit(message: { readonly subject: string; string(): string }): Commit | undefined {
+  let commit: Commit;
+  try {
+    commit = decodeCommit(message.string());
+  } catch (error) {
+    if (error instanceof NewerMachineError) throw error;
+    return undefined;
+  }
+  const isCommit =
+    Number.isSafeInteger(commit?.version) &&
+    commit.version > 0 &&
+    Array.isArray(commit.events) &&
+    commit.state?.stationId === parseStationId(message.subject);
+  return isCommit ? commit : undefined;
+}
+
+/** The rows of commits that are in the order of the stream. `before` has the heads as they were, by station. */
+export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMap<number, CopyHead>): BatchRows {
+  const heads = new Map<number, HeadRow>();
+  const events: EventRow[] = [];
+  const intents = new Map<number, IntentRow>();
+  const gaps: Gap[] = [];
+  const headOf = (stationId: number): CopyHead => {
+    const row = heads.get(stationId);
+    return row === undefined
+      ? (before.get(stationId) ?? NOT_COPIED)
+      : { version: row.version, offset: row.version_offset };
+  };
+  for (const streamed of commits) {
+    const { commit, streamSequence } = streamed;
+    const { stationId, organizationId } = commit.state;
+    const head = headOf(stationId);
+    // After a loss the next commit continues the copy, although its version was used before.
+    const offset = head.offset ?? head.version + 1 - commit.version;
+    const version = commit.version + offset;
+    const isGap = version > head.version + 1;
+    if (isGap) {
+      const gap: Gap = { stationId, fromVersion: head.version + 1, toVersion: version - 1 };
+      gaps.push(gap);
+      events.push(gapRow(streamed, gap));
+    }
+    events.push(...commit.events.map((event, ordinal) => eventRow(streamed, version, event, ordinal)));
+    const place = { stationId, organizationId, version, atMs: commit.atMs };
+    // Behind a gap the state still has the newest of the intents that are missing, so all of its intents are taken.
+    for (const intent of isGap ? intentsOf(commit.state) : intentsMovedBy(commit)) {
+      intents.set(intent.intentId, intentRow(place, intent));
+    }
+    heads.set(stationId, {
+      station_id: stationId,
+      version: Math.max(version, head.version),
+      version_offset: offset,
+      stream_sequence: streamSequence,
+    });
+  }
+  return { events, intents: [...intents.values()], heads: [...heads.values()], gaps };
+}
+
+function eventRow(streamed: StreamedCommit, version: number, event: StationEvent, ordinal: number): EventRow {
+  const { commit } = streamed;
+  const { type, ...data } = event;
+  const facts = { version, ordinal, intent_id: intentOf(event, commit), type, data };
+  return { ...facts, ...commitColumns(streamed, actorOf(event, commit)) };
+}
+
+/** The event in place of missing commits; it has the version of the first of them. */
+function gapRow(streamed: StreamedCommit, { fromVersion, toVersion }: Gap): EventRow {
+  const data = { fromVersion, toVersion };
+  const facts = { version: fromVersion, ordinal: 0, intent_id: null, type: "audit_gap", data };
+  return { ...facts, ...commitColumns(streamed, SYSTEM) };
+}
+
+/** What all events of a commit by one actor have in common. */
+function commitColumns({ commit, streamSequence }: StreamedCommit, actor: Actor) {
+  return {
+    station_id: commit.state.stationId,
+    organization_id: commit.state.organizationId,
+    at_ms: commit.atMs,
+    actor_kind: actor.kind,
+    actor_id: actor.id,
+    actor_name: nameOf(actor, commit.state),
+    machine_version: commit.machineVersion,
+    stream_sequence: streamSequence,
+  };
+}
+
+/**
+ * Who did it. A command applies the deadlines that are due: what these bring about is not the doing of the command's actor,
+ * and a payment that was confirmed in time is its provider's.
+ */
+function actorOf(event: StationEvent, { actor, state }: Commit): Actor {
+  if (event.type === "intent_expired" || event.type === "lease_lapsed") return SYSTEM;
+  if (event.type !== "provider_confirmed" || actor.kind === "provider") return actor;
+  const configId = findIntent(state, event.intentId)?.provider?.configId;
+  return configId === undefined ? SYSTEM : { kind: "provider", id: configId };
+}
+
+/** A change of driver in the middle of a collection is a part of that payment's timeline. */
+function intentOf(event: StationEvent, { state }: Commit): number | null {
+  if (event.type === "lease_taken_over" || event.type === "lease_broken") return state.intent?.intentId ?? null;
+  return "intentId" in event ? event.intentId : null;
+}
+
+/** The name at the time of the commit; a device may be renamed or leave the station later. */
+function nameOf(actor: Actor, state: StationState): string {
+  const name = actor.kind === "cashier" ? actor.name : actor.kind === "device" ? findDevice(state, actor.id)?.name : "";
+  // A text column cannot hold a NUL or half of a surrogate pair; a name that has one must not stop the copy.
+  return (name ?? "").replaceAll("\0", "\uFFFD").toWellFormed();
+}
+
+function intentsMovedBy(commit: Commit): readonly PaymentIntent[] {
+  const ids = new Set(commit.events.flatMap((event) => ("intentId" in event ? [event.intentId] : [])));
+  return [...ids].flatMap((intentId) => findIntent(commit.state, intentId) ?? []);
+}
+
+/** Every intent that the state has. */
+export function intentsOf(state: StationState): readonly PaymentIntent[] {
+  return state.intent === null ? state.ended : [state.intent, ...state.ended];
+}
+
+export function intentRow(
+  commit: {
+    readonly stationId: number;
+    readonly organizationId: number;
+    readonly version: number;
+    readonly atMs: number;
+  },
+  intent: PaymentIntent,
+): IntentRow {
+  return {
+    intent_id: intent.intentId,
+    station_id: commit.stationId,
+    organization_id: commit.organizationId,
+    version: commit.version,
+    at_ms: commit.atMs,
+    intent: JSON.stringify(intent),
+  };
+}
