@@ -61,7 +61,7 @@ export async function waitUntilFresh(
     const required = requiredReadiness(bus, replicas);
     const late = missing(required);
     if (late.length === 0) return;
-    wasHeard ||= late.every((name) => required[name].detail === "not_told");
+    wasHeard ||= late.every((name) => required[name].detail === "incomplete");
     if (performance.now() >= deadlineMs) {
       if (wasHeard) return;
       const sentence = `The gateway cannot start, because it does not hear the bus well enough: ${late.join(", ")}.`;
@@ -105,9 +105,9 @@ function ofLogs(agesMs: readonly number[]): DependencyReadiness {
   return { ...oldest, ready: newest.ready };
 }
 
-function ofBucket(ageMs: number, bucket: { isTold(): boolean }): DependencyReadiness {
+function ofBucket(ageMs: number, bucket: { isBucketComplete(): boolean }): DependencyReadiness {
   const heard = ofFeed(ageMs);
-  return heard.ready && !bucket.isTold() ? { ...heard, ready: false, detail: "not_told" } : heard;
+  return heard.ready && !bucket.isBucketComplete() ? { ...heard, ready: false, detail: "incomplete" } : heard;
 }
 
 function informative(answeredAtMs: number | undefined, detail: DependencyFault | null): DependencyReadiness {

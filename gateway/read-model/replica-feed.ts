@@ -9,11 +9,12 @@
  * After a silence the first words may be old: they lay in a buffer while the server or this process stood still. Only
  * when a round trip through the server is over has everything arrived that lay before it.
  */
+
+import { BucketCompleteness } from "../../services/bus/bucket-completeness.ts";
 import type { Bus, BusLog } from "../../services/bus/connection.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";
 import { SequenceWait } from "../../services/bus/sequence-wait.ts";
 import type { BucketDefinition } from "../../services/bus/streams.ts";
-import { BucketTold } from "../../services/bus/told.ts";
 
 /** The waits of the replicas, each with its reason; those of the feeds beneath are in `services/bus/limits.ts`. */
 export const FEED_LIMITS = {
@@ -28,7 +29,7 @@ export interface FeedTarget {
   readonly stream: string;
   /** Those subjects of the stream that it follows. */
   readonly filter: string;
-  /** The bucket behind the stream, where the relay says in it that it is told. */
+  /** The bucket behind the stream, where the relay notes in it that it is complete. */
   readonly bucket?: BucketDefinition;
   /** The subjects of the stream's beats, which the filter covers (`services/bus/beats.ts`). */
   readonly beats?: string;
@@ -43,7 +44,7 @@ export class ReplicaFeed {
   readonly stream: string;
   readonly #bus: Bus;
   readonly #feed: Feed;
-  readonly #told: BucketTold | undefined;
+  readonly #completeness: BucketCompleteness | undefined;
   readonly #look: NodeJS.Timeout;
   readonly #sequence = new SequenceWait();
   #isDoubtful = false;
@@ -55,7 +56,7 @@ export class ReplicaFeed {
     this.#bus = bus;
     this.stream = target.stream;
     this.#lookedAtMs = bus.clock.nowMs();
-    this.#told = target.bucket && new BucketTold(bus, target.bucket);
+    this.#completeness = target.bucket && new BucketCompleteness(bus, target.bucket);
     this.#feed = openFeed(bus, {
       stream: target.stream,
       filter: target.filter,
@@ -63,11 +64,11 @@ export class ReplicaFeed {
       log,
       onReset: () => {
         this.#sequence.reached(0);
-        this.#told?.reset();
+        this.#completeness?.reset();
         target.reset();
       },
       onMessage: (message) => {
-        if (this.#told?.take(message) !== true) target.apply(message.subject, message.data, message.storedAtMs);
+        if (this.#completeness?.take(message) !== true) target.apply(message.subject, message.data, message.storedAtMs);
         if (message.pending === 0) this.#completeAtMs = this.#bus.clock.nowMs();
         this.#sequence.reached(message.sequence);
       },
@@ -92,14 +93,14 @@ export class ReplicaFeed {
     return this.ageMs(nowMs) <= FEED_LIMITS.silenceMs;
   }
 
-  /** Whether the relay has said that the bucket holds everything (`services/bus/told.ts`); true where it says nothing. */
-  isTold(): boolean {
-    return this.#told?.isTold() ?? true;
+  /** Whether the relay has noted that the bucket is complete (`services/bus/bucket-completeness.ts`); true where it notes nothing. */
+  isBucketComplete(): boolean {
+    return this.#completeness?.isComplete() ?? true;
   }
 
-  /** Whether what a fresh replica does not have is nowhere. Until then it is not known, and nobody may be told otherwise. */
+  /** Whether an entry that a fresh replica does not have is nowhere. Until then the gateway must not report it as unknown. */
   hasAll(): boolean {
-    return this.isTold() && this.#feed.behind() === 0;
+    return this.isBucketComplete() && this.#feed.behind() === 0;
   }
 
   /** Resolves true once the message with this sequence was applied, false when `timeoutMs` passes first. */

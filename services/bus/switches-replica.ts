@@ -1,15 +1,15 @@
 /** The kill switches that are on, followed from the bucket SWITCHES; the actor hosts and the gateways hold one each. */
 import type { KillSwitches } from "../../machines/standing.ts";
 import { bucketBeats } from "./beats.ts";
+import { BucketCompleteness } from "./bucket-completeness.ts";
 import type { Bus, BusLog } from "./connection.ts";
 import { type FeedMessage, openFeed } from "./feed.ts";
 import { SequenceWait } from "./sequence-wait.ts";
 import { SWITCHES } from "./streams.ts";
-import { BucketTold } from "./told.ts";
 
 /**
  * The bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`, `provider.<config id>`; a present key
- * is a switch that is on. Those of the relay's word that all of them are there stand beside them.
+ * is a switch that is on. The keys of the relay's completeness notices are beside them.
  */
 const PREFIX = `$KV.${SWITCHES.name}.`;
 
@@ -32,8 +32,8 @@ export interface SwitchesReplica {
    * False while a switch may be on that is not in `current`: the feed is too old, is still behind, or has just started over, or the relay has not yet published everything to this server.
    */
   isTrusted(): boolean;
-  /** Whether the relay has said so (`told.ts`). */
-  isTold(): boolean;
+  /** Whether the relay has noted that the bucket is complete (`bucket-completeness.ts`). */
+  isBucketComplete(): boolean;
   onChange(listener: (switches: KillSwitches) => void): void;
   stop(): void;
 }
@@ -45,13 +45,13 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
   let current = toKillSwitches(on);
   const revision = new SequenceWait();
   let startedOverAtMs = Number.NEGATIVE_INFINITY;
-  const told = new BucketTold(bus, SWITCHES);
+  const completeness = new BucketCompleteness(bus, SWITCHES);
   const rebuild = (): void => {
     current = toKillSwitches(on);
     for (const listener of listeners) listener(current);
   };
   const receive = (message: FeedMessage): void => {
-    if (!told.take(message)) {
+    if (!completeness.take(message)) {
       const key = message.subject.slice(PREFIX.length);
       const operation = message.headers?.get("KV-Operation") ?? "";
       const isOff = operation === "DEL" || operation === "PURGE";
@@ -67,7 +67,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     onMessage: receive,
     onReset: () => {
       startedOverAtMs = performance.now();
-      told.reset();
+      completeness.reset();
       on.clear();
       revision.reached(0);
       rebuild();
@@ -84,9 +84,9 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
       const ageMs = feed.ageMs();
       // Heard since it started over, it knows what it has yet to read.
       const isBegun = performance.now() - ageMs > startedOverAtMs;
-      return ageMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0 && told.isTold();
+      return ageMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0 && completeness.isComplete();
     },
-    isTold: () => told.isTold(),
+    isBucketComplete: () => completeness.isComplete(),
     onChange: (listener) => listeners.add(listener),
     stop: () => feed.stop(),
   };

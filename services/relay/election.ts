@@ -1,19 +1,20 @@
 /**
- * One relay delivers, the others stand by. The one that delivers holds a lease in PostgreSQL, which lapses by PostgreSQL's
+ * One relay delivers, the others stand by. The relay that delivers has a lease in PostgreSQL, which lapses by PostgreSQL's
  * clock when it is not renewed:
  *
- *   standing by ── lease lapsed, bus there: take it, next epoch ──► delivering ── renew each half second ──┐
+ *   standing by ── lease lapsed, bus up: take it  , next epoch ──► delivering ── renew each half second ──┐
  *        ▲                                                          │       ▲                              │
  *        └── not renewed for 1.5 s, taken by another, or stopping ◄─┘       └──────────────────────────────┘
  *
  * A relay whose process is stalled cannot notice that its lease has lapsed. What it still does when it goes on is harmless:
- * everything that it delivers is idempotent or conditional (`deliver-row.ts`), and what it writes about the bus is fenced by
+ * everything that it delivers is idempotent or conditional (`delivery.ts`), and what it writes about the bus is fenced by
  * the epoch (`sql/leader-lease.ts`).
  */
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { closeDatabase, type Database, openDatabase } from "../db/pool.ts";
 import type { Log } from "../runtime/log.ts";
+import { repeat } from "../runtime/repeat.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 import { releaseLease, renewLease, takeLease } from "./sql/leader-lease.ts";
 
@@ -31,7 +32,7 @@ export interface ElectionOptions {
   readonly databaseUrl: string;
   readonly log: Pick<Log, "info" | "warn">;
   /** Whether the bus answers. Never rejects. */
-  readonly isBusThere: () => Promise<boolean>;
+  readonly isBusUp: () => Promise<boolean>;
   /** Delivers until the term's signal is aborted; when it returns or throws the lease is released. */
   readonly lead: (term: Term) => Promise<void>;
 }
@@ -39,12 +40,11 @@ export interface ElectionOptions {
 export interface Election {
   /** Resolves when the first attempt is over: this relay delivers, stands by, or could not reach a server yet. */
   readonly stood: Promise<void>;
-  /** Ends the term, if there is one, and stands no more. */
+  /** Ends the term, if there is one, and takes no lease any more. */
   readonly stop: () => Promise<void>;
 }
 
 export function standForElection(options: ElectionOptions): Election {
-  const stopping = new AbortController();
   const { promise: stood, resolve: haveStood } = Promise.withResolvers<void>();
   const sql = openDatabase({
     url: options.databaseUrl,
@@ -52,12 +52,14 @@ export function standForElection(options: ElectionOptions): Election {
     name: "device-payments relay lease",
     statementDeadlineMs: RELAY_LIMITS.leaseStatementMs,
   });
-  const running = run({ ...options, sql, haveStood, stopping: stopping.signal });
+  const attempts = { everyMs: RELAY_LIMITS.standByMs, what: "the relay's attempt to deliver", log: options.log };
+  const standing = repeat(attempts, (stopping) =>
+    standOnce({ ...options, sql, haveStood, stopping }).finally(haveStood),
+  );
   return {
     stood,
     stop: async () => {
-      stopping.abort();
-      await running;
+      await standing.stop();
       await closeDatabase(sql);
     },
   };
@@ -69,28 +71,10 @@ interface Candidate extends ElectionOptions {
   readonly stopping: AbortSignal;
 }
 
-async function run(candidate: Candidate): Promise<void> {
-  const { log, stopping, haveStood } = candidate;
-  let lastReason = "";
-  while (!stopping.aborted) {
-    try {
-      await standOnce(candidate);
-      lastReason = "";
-    } catch (error) {
-      // Logged once and not at each attempt: PostgreSQL may be away for hours.
-      const reason = String(error);
-      if (!stopping.aborted && reason !== lastReason) log.warn({ err: error }, "the relay cannot deliver now");
-      lastReason = reason;
-    }
-    haveStood();
-    await delay(RELAY_LIMITS.standByMs, undefined, { signal: stopping }).catch(() => undefined);
-  }
-}
-
 /** Takes the lease if it can be taken, and then delivers until the term is over. */
 async function standOnce(candidate: Candidate): Promise<void> {
-  const { sql, log, isBusThere, lead, haveStood, stopping } = candidate;
-  if (!(await isBusThere())) return;
+  const { sql, log, isBusUp, lead, haveStood, stopping } = candidate;
+  if (!(await isBusUp())) return;
   const takenAt = now();
   const epoch = await takeLease(sql, `${hostname()}:${process.pid}`);
   if (epoch === undefined) return;
@@ -109,7 +93,7 @@ async function standOnce(candidate: Candidate): Promise<void> {
   }
 }
 
-/** By both clocks: the steady one does not count while a machine sleeps, and the other one may be set back. */
+/** By both clocks: the steady clock does not count while a machine sleeps, and the wall clock may be set back. */
 interface Moment {
   readonly steadyMs: number;
   readonly wallMs: number;
@@ -127,7 +111,7 @@ class Tenure implements Term {
   readonly #over = new AbortController();
   readonly #renewing: Promise<void>;
   readonly #check: NodeJS.Timeout;
-  /** When the newest renewal that was answered was sent. */
+  /** When the newest answered renewal was sent. */
   #renewedAt: Moment;
 
   constructor(candidate: Candidate, facts: { readonly epoch: number; readonly renewedAt: Moment }) {
@@ -162,9 +146,9 @@ class Tenure implements Term {
 
   /** False when it may be tried again at once, as long as the term is not over by then. */
   async #renew(): Promise<boolean> {
-    const { sql, log, isBusThere } = this.#candidate;
+    const { sql, log, isBusUp } = this.#candidate;
     try {
-      if (!(await isBusThere())) return false;
+      if (!(await isBusUp())) return false;
       const sentAt = now();
       if (await renewLease(sql, this.epoch)) this.#renewedAt = sentAt;
       else {

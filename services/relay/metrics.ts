@@ -1,36 +1,36 @@
-/** What the relay tells about the outbox and its deliveries. */
+/** The metrics of the outbox and its deliveries. */
 import type { Registry } from "prom-client";
 import { OUTBOX_KINDS, type OutboxRow } from "../db/outbox.ts";
 import { addCount, addGauge, type Count } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/repeat.ts";
-import type { PendingSummary } from "./sql/outbox-rows.ts";
+import type { PendingSummary } from "./sql/outbox.ts";
 
-/** `refused`: for good, by its receiver. `failed`: it is tried again. */
+/** `refused`: for good, by its receiver. `failed`: the relay will retry it. */
 const DELIVERY_RESULTS = ["delivered", "refused", "failed"] as const;
 export type DeliveryResult = (typeof DELIVERY_RESULTS)[number];
 
-export interface RelayFigures {
+export interface RelayMetrics {
   delivered(kind: OutboxRow["kind"], result: DeliveryResult): void;
 }
 
-export function addRelayFigures(
-  metrics: Registry | undefined,
+export function addRelayMetrics(
+  registry: Registry | undefined,
   facts: { readonly isLeader: () => boolean; readonly pending: Sample<PendingSummary> },
-): RelayFigures {
-  const deliveries: Count<"kind" | "result"> = addCount(metrics, {
+): RelayMetrics {
+  const deliveries: Count<"kind" | "result"> = addCount(registry, {
     name: "relay_deliveries_total",
     help: "Attempts to deliver an outbox row, by kind and result.",
     labels: { kind: OUTBOX_KINDS, result: DELIVERY_RESULTS },
   });
-  addGauge(metrics, "relay_is_leader", "1 while this relay is the one that delivers.", () => Number(facts.isLeader()));
+  addGauge(registry, "relay_is_leader", "1 while this relay is the one that delivers.", () => Number(facts.isLeader()));
   const read = async (of: (known: PendingSummary) => number): Promise<number> => {
     const known = await facts.pending();
     return known === undefined ? Number.NaN : of(known);
   };
-  addGauge(metrics, "relay_outbox_pending_rows", "Outbox rows not delivered yet, counted to 10,000.", () =>
+  addGauge(registry, "relay_outbox_pending_rows", "Outbox rows not delivered yet, counted to 10,000.", () =>
     read((pending) => pending.rows),
   );
-  addGauge(metrics, "relay_outbox_oldest_age_seconds", "Age of the oldest of those rows.", () =>
+  addGauge(registry, "relay_outbox_oldest_age_seconds", "Age of the oldest of those rows.", () =>
     read((pending) => pending.oldestAgeMs / 1_000),
   );
   return { delivered: (kind, result) => deliveries.add({ kind, result }) };

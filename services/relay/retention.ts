@@ -1,17 +1,13 @@
-/** Outbox rows that were delivered, or refused for good, longer ago than they are kept. */
+/** Deletes outbox rows that were delivered, or refused for good, and are past their retention. */
 import { CREDENTIALS } from "../bus/streams.ts";
-import type { Database } from "../db/pool.ts";
 import type { Retention } from "../runtime/retention.ts";
-import { type BucketDeps, removeMarker } from "./buckets.ts";
+import { removeMarker } from "./buckets.ts";
+import type { RelayDeps } from "./deps.ts";
 import { RELAY_LIMITS } from "./limits.ts";
-import { deleteDeliveredRows, deleteRows, listOldMarkedRows } from "./sql/outbox-rows.ts";
-
-interface OutboxRetentionDeps extends BucketDeps {
-  readonly sql: Database;
-}
+import { deleteDeliveredRows, deleteRows, listOldMarkedRows } from "./sql/outbox.ts";
 
 /** Several relays may run it at once. */
-export function outboxRetention(deps: OutboxRetentionDeps): Retention<"delivered" | "marked"> {
+export function outboxRetention(deps: Pick<RelayDeps, "bus" | "sql">): Retention<"delivered" | "marked"> {
   return {
     what: "old outbox rows",
     ...RELAY_LIMITS.retention,
@@ -22,14 +18,14 @@ export function outboxRetention(deps: OutboxRetentionDeps): Retention<"delivered
   };
 }
 
-/** The marker of a deleted credential leaves the bucket before its row goes, so that no marker is left behind. */
-async function removeMarked(deps: OutboxRetentionDeps, limit: number): Promise<number> {
-  const rows = await listOldMarkedRows(deps.sql, RELAY_LIMITS.markedRetentionHours, limit);
+/** Removes the marker of a deleted credential from the bucket before its row, so that no marker is left behind. */
+async function removeMarked({ bus, sql }: Pick<RelayDeps, "bus" | "sql">, limit: number): Promise<number> {
+  const rows = await listOldMarkedRows(sql, RELAY_LIMITS.markedRetentionHours, limit);
   for (const { deleted_hash: hash } of rows) {
-    if (hash !== null) await removeMarker(deps, CREDENTIALS, hash);
+    if (hash !== null) await removeMarker(bus, CREDENTIALS, hash);
   }
   await deleteRows(
-    deps.sql,
+    sql,
     rows.map((row) => row.outbox_id),
   );
   return rows.length;

@@ -1,4 +1,4 @@
-/** The relay: takes what services wrote into the outbox to the stations' actors and into the buckets (design §3). */
+/** The relay: delivers what services wrote into the outbox to the stations' actors and the buckets (design §3). */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "../bus/connection.ts";
 import { relayHealth } from "../bus/messages/health.ts";
@@ -9,37 +9,37 @@ import { sample } from "../runtime/repeat.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { requireDatabaseUrl } from "../runtime/settings.ts";
+import type { RelayDeps } from "./deps.ts";
 import { standForElection } from "./election.ts";
 import { lead } from "./lead.ts";
 import { RELAY_LIMITS } from "./limits.ts";
-import { addRelayFigures } from "./metrics.ts";
+import { addRelayMetrics } from "./metrics.ts";
 import { outboxRetention } from "./retention.ts";
-import { summarizePendingRows } from "./sql/outbox-rows.ts";
+import { summarizePendingRows } from "./sql/outbox.ts";
 
-/** Starts a relay. Several processes may run it: one delivers, the others stand by to succeed it. */
+/** Starts a relay. Several processes may run it: one delivers, the others stand by. */
 export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const databaseUrl = requireDatabaseUrl(deps.settings);
   const sql = openDatabase({
     url: databaseUrl,
     name: "device-payments relay",
-    // One of them holds the lease (`election.ts`).
+    // The election has a connection of its own (`election.ts`).
     maxConnections: deps.connections === undefined ? undefined : deps.connections - 1,
     statementDeadlineMs: RELAY_LIMITS.statementMs,
     idleInTransactionMs: RELAY_LIMITS.idleInTransactionMs,
   });
-  const { nc, js, jsm } = deps.bus;
+  const { bus, log, logs } = deps;
   const pending = sample(() => summarizePendingRows(sql, RELAY_LIMITS.summaryRows), RELAY_LIMITS.summaryMs);
   let isLeader = false;
-  const figures = addRelayFigures(deps.metrics, { isLeader: () => isLeader, pending });
-  const { bus, log, logs } = deps;
-  const work = { nc, js, jsm, sql, log, logs, figures, bus };
+  const metrics = addRelayMetrics(deps.metrics, { isLeader: () => isLeader, pending });
+  const relayDeps: RelayDeps = { bus, logs, sql, log, metrics };
   const election = standForElection({
     databaseUrl,
-    log: deps.log,
-    isBusThere: () => answers(bus),
+    log,
+    isBusUp: () => answers(bus),
     lead: async (term) => {
       isLeader = true;
-      await lead(work, term).finally(() => {
+      await lead(relayDeps, term).finally(() => {
         isLeader = false;
       });
     },
@@ -48,11 +48,11 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
     const known = await pending();
     return known !== undefined && known.oldestAgeMs > RELAY_LIMITS.lateMs ? "delivery_late" : null;
   };
-  const health = serve({ nc, log: deps.log, queue: "relay" }, relayHealth, databaseHealth(nc, sql, findFault));
-  const retention = startRetention(outboxRetention(work), log);
-  // Whoever is told that this has started may write and flush at once; the subscription must be there by then.
+  const health = serve({ nc: bus.nc, log, queue: "relay" }, relayHealth, databaseHealth(bus.nc, sql, findFault));
+  const retention = startRetention(outboxRetention(relayDeps), log);
+  // A caller may write and flush as soon as this has started; the subscription must be there by then.
   await election.stood;
-  await nc.flush();
+  await bus.nc.flush();
   return {
     stop: async () => {
       await Promise.all([health.drain(), election.stop(), retention.stop()]);

@@ -12,7 +12,7 @@ import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { migrate } from "../../services/db/migrate.ts";
-import { keepBucketsTold } from "../support/buckets-told.ts";
+import { keepBucketsComplete } from "../support/buckets-complete.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
@@ -51,7 +51,7 @@ export async function startGround(say: (line: string) => void): Promise<Ground> 
   const silent = { info: () => undefined, warn: () => undefined };
   const bus = await connectBus({ url: nats.url, name: "bench", log: silent });
   await ensureStreams(bus, { replicas: 1, logs: 1 });
-  await keepBucketsTold(bus);
+  await keepBucketsComplete(bus);
   let database: Promise<string> | undefined;
   let postgresPid: number | undefined;
   const startDatabase = async (): Promise<string> => {

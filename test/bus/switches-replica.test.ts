@@ -1,13 +1,13 @@
 import { Kvm } from "@nats-io/kv";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
+import { COMPLETE_KEYS } from "../../services/bus/bucket-completeness.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { SWITCHES } from "../../services/bus/streams.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
-import { TOLD_KEYS } from "../../services/bus/told.ts";
-import { noteTold } from "../../services/relay/buckets.ts";
-import { sayBucketsAreTold } from "../support/buckets-told.ts";
+import { noteComplete } from "../../services/relay/buckets.ts";
+import { noteBucketsComplete } from "../support/buckets-complete.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually, QUIET } from "./waiting.ts";
 
@@ -59,13 +59,13 @@ describe("the replica of the kill switches", () => {
     replica.stop();
   });
 
-  it("is trusted only when it was told that the server that runs now knows everything", async () => {
+  it("is trusted only after the notice that the bucket is complete for the server that runs now", async () => {
     const replica = await followSwitches(bus, QUIET);
-    expect([replica.isTold(), replica.isTrusted()]).toEqual([false, false]);
-    await noteTold(bus, SWITCHES, { serverId: "another" });
+    expect([replica.isBucketComplete(), replica.isTrusted()]).toEqual([false, false]);
+    await noteComplete(bus, SWITCHES, { serverId: "another" });
     await eventually(() => replica.revision() > 0);
-    expect([replica.isTold(), replica.isTrusted()]).toEqual([false, false]);
-    await sayBucketsAreTold(bus);
+    expect([replica.isBucketComplete(), replica.isTrusted()]).toEqual([false, false]);
+    await noteBucketsComplete(bus);
     await eventually(() => replica.isTrusted());
 
     await nats.kill9();
@@ -74,32 +74,32 @@ describe("the replica of the kill switches", () => {
     // Heard again, and nobody has said that this start of the server has lost nothing.
     await eventually(() => replica.ageMs() < 300);
     await new Promise((resolve) => setTimeout(resolve, 500));
-    expect([replica.isTold(), replica.isTrusted()]).toEqual([false, false]);
-    await sayBucketsAreTold(bus);
+    expect([replica.isBucketComplete(), replica.isTrusted()]).toEqual([false, false]);
+    await noteBucketsComplete(bus);
     await eventually(() => replica.isTrusted());
-    await new Kvm(bus.js).open("SWITCHES").then((bucket) => bucket.delete(TOLD_KEYS[0]));
+    await new Kvm(bus.js).open("SWITCHES").then((bucket) => bucket.delete(COMPLETE_KEYS[0]));
     await eventually(() => !replica.isTrusted());
     replica.stop();
   });
 
   it("is not trusted from the moment its bucket was made anew until it has read it again", async () => {
     const bucket = await new Kvm(bus.js).open("SWITCHES");
-    await sayBucketsAreTold(bus);
+    await noteBucketsComplete(bus);
     for (let id = 1; id <= 60; id += 1) await bucket.put(`device.${id}`, "");
     const replica = await followSwitches(bus, QUIET);
     expect([replica.isTrusted(), replica.current().devices.size]).toEqual([true, 60]);
     /** What was said of trust whenever the switches changed, and how many were known then. */
-    const told: (readonly [isTrusted: boolean, known: number])[] = [];
-    replica.onChange((switches) => told.push([replica.isTrusted(), switches.devices.size]));
+    const seen: (readonly [isTrusted: boolean, known: number])[] = [];
+    replica.onChange((switches) => seen.push([replica.isTrusted(), switches.devices.size]));
     await bus.jsm.streams.delete("KV_SWITCHES");
     await ensureStreams(bus, { replicas: 1, logs: 1 });
     const anew = await new Kvm(bus.js).open("SWITCHES");
     await Promise.all(Array.from({ length: 60 }, (_, index) => anew.put(`device.${index + 1}`, "")));
-    await sayBucketsAreTold(bus);
-    await eventually(() => told.some(([, known]) => known === 0) && replica.current().devices.size === 60, 15_000);
+    await noteBucketsComplete(bus);
+    await eventually(() => seen.some(([, known]) => known === 0) && replica.current().devices.size === 60, 15_000);
     await eventually(() => replica.isTrusted());
-    const started = told.findIndex(([, known]) => known === 0);
-    const early = told.slice(started).filter(([isTrusted, known]) => isTrusted && known < 60);
+    const started = seen.findIndex(([, known]) => known === 0);
+    const early = seen.slice(started).filter(([isTrusted, known]) => isTrusted && known < 60);
     expect(early, "nothing that is not complete is trusted").toEqual([]);
     replica.stop();
   });

@@ -9,7 +9,7 @@ import { openFeed } from "../../services/bus/feed.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { DISPLAY_SCOPES, openStation, type TestStation } from "../gateway/gateway-world.ts";
-import { sayBucketsAreTold } from "../support/buckets-told.ts";
+import { noteBucketsComplete } from "../support/buckets-complete.ts";
 import { type Refused, send } from "../support/http.ts";
 import { STATION_LOG } from "../support/one-log.ts";
 import { consumeFrom, EVERYTHING, leadFrom, metaLeader } from "./leaders.ts";
@@ -93,7 +93,7 @@ beforeAll(async () => {
   bus = await connectBus({ url: cluster.nodeUrl(other), name: "test", log: SILENT });
   await vi.waitFor(() => ensureStreams(bus, { replicas: NODES.length, logs: 1 }), WAIT);
   await leadFrom(bus, other, EVERYTHING);
-  await sayBucketsAreTold(bus);
+  await noteBucketsComplete(bus);
   gatewayBus = await connectBus({ url: cluster.nodeUrl(local), name: "gateway", log: SILENT });
   gateway = await startGateway({
     bus: gatewayBus,

@@ -18,7 +18,7 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import { createLog } from "../../services/runtime/log.ts";
-import { keepBucketsTold } from "../support/buckets-told.ts";
+import { keepBucketsComplete } from "../support/buckets-complete.ts";
 import { stationLogSubject } from "../support/one-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 
@@ -74,7 +74,7 @@ export async function startGatewayWorld(
   const nats = await startNats();
   const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
   await ensureStreams(bus, { replicas: 1, logs: 1 });
-  await keepBucketsTold(bus);
+  await keepBucketsComplete(bus);
   const gatewayBus = await connectBus({ url: nats.url, name: "gateway", log: SILENT });
   const settings = {
     host: "127.0.0.1",

@@ -18,7 +18,7 @@ import { CREDENTIALS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
-import { noteTold } from "../../services/relay/buckets.ts";
+import { noteComplete } from "../../services/relay/buckets.ts";
 import { startRelayService } from "../../services/relay/service.ts";
 import { startRoboticsService } from "../../services/robotics/service.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
@@ -377,10 +377,10 @@ describe("a gateway that starts", () => {
     ["credentials", CREDENTIALS],
     ["sessions", SESSIONS],
   ] as const)(
-    "waits for the relay's word that all %s are told, and is there without it, but not ready",
+    "waits for the relay's notice that all %s are complete, and is up without it, but not ready",
     async (name, bucket) => {
-      await noteTold(bus, bucket, { serverId: "an earlier run of the server" });
-      await becomes({ [name]: "not_told" });
+      await noteComplete(bus, bucket, { serverId: "an earlier run of the server" });
+      await becomes({ [name]: "incomplete" });
       expect((await look()).status).toBe(503);
       const own = await connect("second gateway");
       const replicas = await startReplicas(own, ONE_LOG, SILENT);
@@ -392,7 +392,9 @@ describe("a gateway that starts", () => {
       await start("relay");
       await becomes({});
       await waitUntilFresh(own, replicas, 500);
-      expect([replicas.switches, ...Object.values(replicas.feeds).flat()].every((told) => told.isTold())).toBe(true);
+      expect(
+        [replicas.switches, ...Object.values(replicas.feeds).flat()].every((replica) => replica.isBucketComplete()),
+      ).toBe(true);
       replicas.stop();
       await own.close();
     },

@@ -24,7 +24,7 @@ import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSandboxProviderService } from "../../services/sandbox-provider/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
-import { keepBucketsTold } from "../support/buckets-told.ts";
+import { keepBucketsComplete } from "../support/buckets-complete.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { refuseFlushes } from "../support/refuse-flushes.ts";
@@ -100,7 +100,7 @@ export async function startProvidersWorld(
   const log = createLog({ service: "test", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log });
   await ensureStreams(bus, { replicas: 1, logs: 1 });
-  await keepBucketsTold(bus);
+  await keepBucketsComplete(bus);
   const gateway = await startCallbackGateway(bus);
   const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
   const environment: NodeJS.ProcessEnv = {

@@ -5,7 +5,7 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { SWITCHES } from "../../services/bus/streams.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { createLog } from "../../services/runtime/log.ts";
-import { sayBucketsAreTold } from "../support/buckets-told.ts";
+import { noteBucketsComplete } from "../support/buckets-complete.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { openQrCounter } from "./qr-counter.ts";
 import { waitFor } from "./waiting.ts";
@@ -45,7 +45,7 @@ test("while the feed of the switches is gone, routes but cash are unavailable; w
   await delay(1_000);
   expect(replica.isTrusted()).toBe(false);
   await expect(collect("dynamic_qr")).rejects.toMatchObject({ code: "unavailable" });
-  await sayBucketsAreTold(world.bus);
+  await noteBucketsComplete(world.bus);
   await waitFor("the switches are trusted again", () => replica.isTrusted(), 20_000);
   const collected = async () => {
     const { intent: current, ended } = await counter.state();

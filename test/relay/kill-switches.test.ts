@@ -5,7 +5,7 @@ import { switchKeyOf } from "../../services/bus/messages/kill-switches.ts";
 import { followSwitches, type SwitchesReplica } from "../../services/bus/switches-replica.ts";
 import { switchKey } from "../../services/db/outbox.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
-import { setSwitch } from "../../services/relay/switch-bucket.ts";
+import { setSwitch } from "../../services/relay/buckets.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
@@ -34,12 +34,12 @@ const isFrozen = () => switches.current().stations.has(7);
 test("a delivery that comes late changes nothing, neither an old freeze nor an old end of one", async () => {
   await set(true, 1);
   const { sequence } = await set(false, 2);
-  expect(await set(true, 1)).toEqual({ sequence, isNews: false });
-  expect(await set(false, 2)).toEqual({ sequence, isNews: false });
+  expect(await set(true, 1)).toEqual({ sequence, isNew: false });
+  expect(await set(false, 2)).toEqual({ sequence, isNew: false });
   await switches.waitFor(sequence, 2_000);
   expect(isFrozen()).toBe(false);
   const frozen = await set(true, 4);
-  expect(await set(false, 3)).toEqual({ sequence: frozen.sequence, isNews: false });
+  expect(await set(false, 3)).toEqual({ sequence: frozen.sequence, isNew: false });
   expect(await switches.waitFor(frozen.sequence, 2_000)).toBe(true);
   expect(isFrozen()).toBe(true);
 });
@@ -58,8 +58,8 @@ test("a delivery that is overtaken between its look and its write does not take 
     },
   });
   const slow = { js, jsm: Object.assign(Object.create(jsm) as typeof jsm, { streams }) };
-  const { sequence, isNews } = await setSwitch(slow, { key, isOn: true, revision: 2 });
-  expect([isNews, looks]).toEqual([false, 2]);
+  const { sequence, isNew } = await setSwitch(slow, { key, isOn: true, revision: 2 });
+  expect([isNew, looks]).toEqual([false, 2]);
   expect(await switches.waitFor(sequence, 2_000)).toBe(true);
   expect(isFrozen()).toBe(false);
 });

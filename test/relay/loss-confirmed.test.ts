@@ -1,7 +1,7 @@
 /** A loss counts when the leader of a stream says so again and again: one that was just elected may lag for a moment. */
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import { describe, expect, it } from "vitest";
-import { compare } from "../../services/relay/recovery/look-at-streams.ts";
+import { checkStream } from "../../services/relay/recovery/check-streams.ts";
 
 const CREATED = "2026-11-22T10:00:00Z";
 const known = {
@@ -25,19 +25,19 @@ function leaderAt(...sequences: number[]): { jsm: JetStreamManager; asked: () =>
 describe("a leader whose stream ends before what was known", () => {
   it("it has applied the rest a moment later: nothing is lost, and the newest state counts", async () => {
     const { jsm } = leaderAt(9);
-    const { info, isLost } = await compare(jsm, infoAt(7), known);
+    const { info, isLost } = await checkStream(jsm, infoAt(7), known);
     expect({ isLost, sequence: info.state.last_seq }).toEqual({ isLost: false, sequence: 9 });
   });
 
   it("it says so three times: the end is lost", async () => {
     const { jsm, asked } = leaderAt(7);
-    expect((await compare(jsm, infoAt(7), known)).isLost).toBe(true);
+    expect((await checkStream(jsm, infoAt(7), known)).isLost).toBe(true);
     expect(asked()).toBe(2);
   });
 
   it("the stream is empty and nothing was known of it: it is new, and nothing is asked again", async () => {
     const { jsm, asked } = leaderAt(0);
-    expect((await compare(jsm, infoAt(0), { mark: undefined, notedSequence: 0 })).isLost).toBe(true);
+    expect((await checkStream(jsm, infoAt(0), { mark: undefined, notedSequence: 0 })).isLost).toBe(true);
     expect(asked()).toBe(0);
   });
 });

@@ -6,10 +6,10 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
 import { sessionKey, stationKey } from "../../services/db/outbox.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
-import { deleteEntry, noteTold, putOnce, removeMarker } from "../../services/relay/buckets.ts";
-import { hasLost, markOf, streamInfo } from "../../services/relay/recovery/look-at-streams.ts";
+import { deleteEntry, noteComplete, putOnce, removeMarker } from "../../services/relay/buckets.ts";
+import { hasLost, markOf, streamInfo } from "../../services/relay/recovery/check-streams.ts";
 import { startRelayService } from "../../services/relay/service.ts";
-import type { Mark } from "../../services/relay/sql/bus-marks.ts";
+import type { Mark } from "../../services/relay/sql/bus-state.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
@@ -116,9 +116,9 @@ describe("a stream", () => {
 
   test("whose newest message is the relay's own word has lost nothing when that is given anew", async () => {
     await put(1);
-    await noteTold(fixture.bus, SESSIONS, { serverId: "one run of the server" });
+    await noteComplete(fixture.bus, SESSIONS, { serverId: "one run of the server" });
     const mark = await markNow();
-    await noteTold(fixture.bus, SESSIONS, { serverId: "another run of the server" });
+    await noteComplete(fixture.bus, SESSIONS, { serverId: "another run of the server" });
     expect((await markNow()).sequence).toBeGreaterThan(mark.sequence);
     expect(await look(mark)).toBe(false);
   });
@@ -191,7 +191,7 @@ async function relayLines(work: () => Promise<void>): Promise<readonly string[]>
   return lines;
 }
 
-const isTold = async (part: string): Promise<boolean> =>
+const isBucketComplete = async (part: string): Promise<boolean> =>
   (await fixture.sql`select from bus_announcements where part = ${part} and finished_at is not null`).length === 1;
 
 describe("a relay", () => {
@@ -199,7 +199,7 @@ describe("a relay", () => {
     await writeSessions(7);
     await startKnowing();
     await fixture.startRelay();
-    await expect.poll(() => isTold("sessions"), { timeout: 15_000 }).toBe(true);
+    await expect.poll(() => isBucketComplete("sessions"), { timeout: 15_000 }).toBe(true);
     const found = () => Promise.all([1, 2, 3, 4, 5, 6, 7].map((number) => fixture.session(sessionHash(number))));
     expect(await found()).toEqual(["put", "put", "none", "put", "put", "none", "put"]);
 
@@ -217,7 +217,7 @@ describe("a relay", () => {
     await writeSessions(7);
     await startKnowing();
     const first = await fixture.startRelay();
-    await expect.poll(() => isTold("sessions"), { timeout: 15_000 }).toBe(true);
+    await expect.poll(() => isBucketComplete("sessions"), { timeout: 15_000 }).toBe(true);
     const marked = (): Promise<unknown> => fixture.sql`select sequence from bus_marks where stream = ${STREAM}`;
     await fixture.write({ key: "session.1", kind: "session_delete", hash: sessionHash(1) });
     await fixture.delivered();
@@ -236,7 +236,7 @@ describe("a relay", () => {
       // The relay's own word for this run of the server, which it gives once it has compared.
       await expect.poll(async () => (await markNow()).sequence, { timeout: 15_000 }).toBeGreaterThan(sequence);
     });
-    expect(lines.filter((line) => /lost|told the bus/.test(line))).toEqual([]);
+    expect(lines.filter((line) => /lost|restored/.test(line))).toEqual([]);
     expect(await announcements()).toEqual(before);
   });
 
@@ -265,7 +265,7 @@ describe("a relay", () => {
       select ${STREAM}, ${(await markNow()).created}, 0, ''`;
     await fixture.sql`insert into bus_announcements (part, told_through) values ('sessions', 500)`;
     await fixture.startRelay();
-    await expect.poll(() => isTold("sessions"), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => isBucketComplete("sessions"), { timeout: 10_000 }).toBe(true);
     expect(await fixture.session(sessionHash(500))).toBe("none");
     expect(await fixture.session(sessionHash(502))).toBe("put");
     expect(await fixture.session(sessionHash(1_199))).toBe("put");
@@ -286,7 +286,7 @@ describe("a relay", () => {
       values (${organizationId}, ${device.device_id}, decode(${sessionHash(77)}, 'hex'), '{device:read}')`;
     await startKnowing();
     await fixture.startRelay();
-    await expect.poll(() => isTold("credentials"), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => isBucketComplete("credentials"), { timeout: 10_000 }).toBe(true);
     const entry = await fixture.bus.jsm.streams.getMessage(`KV_${CREDENTIALS.name}`, {
       last_by_subj: `$KV.${CREDENTIALS.name}.${sessionHash(77)}`,
     });

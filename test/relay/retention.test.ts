@@ -17,8 +17,7 @@ afterAll(() => fixture.stop());
 beforeEach(() => fixture.sql`truncate outbox`);
 
 const HASH = "d".repeat(64);
-const remove = () =>
-  removeExpired(outboxRetention({ ...fixture.bus, sql: fixture.sql }), createLog({ service: "test", level: "silent" }));
+const remove = () => removeExpired(outboxRetention(fixture), createLog({ service: "test", level: "silent" }));
 const kinds = async () => (await fixture.sql`select kind from outbox order by outbox_id`).map((row) => row["kind"]);
 const deliveredHoursAgo = (hours: number) => fixture.sql`
   update outbox set delivered_at = now() - ${hours}::float8 * interval '1 hour'`;

@@ -7,7 +7,7 @@ import {
 import { ROBOTICS_EVENTS } from "../../services/bus/streams.ts";
 import { roboticsEventSubject } from "../../services/bus/subjects.ts";
 import { filialKey, type OutboxRow } from "../../services/db/outbox.ts";
-import { publishRoboticsEvent } from "../../services/relay/robotics-event.ts";
+import { publishRoboticsEvent } from "../../services/relay/delivery.ts";
 import { type RelayFixture, startRelayFixture } from "./relay-fixture.ts";
 
 let fixture: RelayFixture;

@@ -4,9 +4,14 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { switchKeyOf } from "../../services/bus/messages/kill-switches.ts";
 import { CREDENTIALS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { credentialKey, filialKey, type OutboxRow, stationKey, switchKey } from "../../services/db/outbox.ts";
-import { noteTold, readToldSequences } from "../../services/relay/buckets.ts";
-import { noteAnnounced, selectPendingAnnouncements } from "../../services/relay/sql/bus-announcements.ts";
-import { type Mark, noteMarks, selectMarks } from "../../services/relay/sql/bus-marks.ts";
+import { noteComplete, readNoticeSequences } from "../../services/relay/buckets.ts";
+import {
+  type Mark,
+  noteAnnounced,
+  noteMarks,
+  selectMarks,
+  selectPendingAnnouncements,
+} from "../../services/relay/sql/bus-state.ts";
 import { LeaseLostError, releaseLease, renewLease, takeLease } from "../../services/relay/sql/leader-lease.ts";
 import { startFaultProxy } from "../stations/fault-proxy.ts";
 import {
@@ -118,21 +123,21 @@ describe("what only the relay with the lease may write", () => {
     const newer = (await takeLease(sql, "newer")) ?? 0;
     expect(newer).toBe(older + 1);
     await noteMarks(sql, newer, { moved: [mark(9)], lost: [] });
-    const finished = { part: "sessions", toldThrough: 100, isFinished: true } as const;
+    const finished = { part: "sessions", through: 100, isFinished: true } as const;
     await expect(noteMarks(sql, older, { moved: [mark(6)], lost: [] })).rejects.toBeInstanceOf(LeaseLostError);
     await expect(noteAnnounced(sql, older, finished)).rejects.toBeInstanceOf(LeaseLostError);
     expect((await selectMarks(sql)).get("KV_SESSIONS")?.sequence).toBe(9);
-    expect(await selectPendingAnnouncements(sql)).toEqual([{ part: "sessions", told_through: 0 }]);
+    expect(await selectPendingAnnouncements(sql)).toEqual([{ part: "sessions", through: 0 }]);
     expect(await renewLease(sql, older)).toBe(false);
     await noteAnnounced(sql, newer, finished);
     expect(await selectPendingAnnouncements(sql)).toEqual([]);
   });
 
   test("the note that a bucket is complete: one that comes after another relay's is not stored", async () => {
-    const seen = await readToldSequences(fixture.bus, SESSIONS);
-    const other = await noteTold(fixture.bus, SESSIONS, { serverId: "newer" });
-    expect(await noteTold(fixture.bus, SESSIONS, { serverId: "older" }, seen)).toBeUndefined();
-    expect(await readToldSequences(fixture.bus, SESSIONS)).toEqual(other);
+    const seen = await readNoticeSequences(fixture.bus, SESSIONS);
+    const other = await noteComplete(fixture.bus, SESSIONS, { serverId: "newer" });
+    expect(await noteComplete(fixture.bus, SESSIONS, { serverId: "older" }, seen)).toBeUndefined();
+    expect(await readNoticeSequences(fixture.bus, SESSIONS)).toEqual(other);
   });
 
   test("the lease: it is taken when it has lapsed or the clock was set back, and never waited for", async () => {

@@ -24,7 +24,7 @@ import { startSettlementService } from "../../services/settlement/service.ts";
 import { StationHost } from "../../services/stations/host.ts";
 import { addHostGauges, addHostMetrics } from "../../services/stations/metrics.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
-import { keepBucketsTold } from "../support/buckets-told.ts";
+import { keepBucketsComplete } from "../support/buckets-complete.ts";
 import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
@@ -104,7 +104,7 @@ export async function startStationWorld(
   const connect = (name: string): Promise<Bus> => connectBus({ url: nats.url, name, log: SILENT });
   const bus = await connect("test");
   await ensureStreams(bus, { replicas: 1, logs: 1 });
-  await keepBucketsTold(bus);
+  await keepBucketsComplete(bus);
   const database = testDatabase === undefined ? undefined : openDatabase({ url: testDatabase.url });
   const stops: (() => Promise<void>)[] = [];
   const hostStops: (() => Promise<void>)[] = [];

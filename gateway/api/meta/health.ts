@@ -11,7 +11,7 @@ export const healthSchema = z.object({ status: z.literal("ok") }).meta({ id: "He
 export const DEPENDENCY_FAULTS = [
   "disconnected",
   "silent",
-  "not_told",
+  "incomplete",
   "no_answer",
   ...SERVICE_FAULTS,
   "partitions_unowned",
@@ -24,8 +24,8 @@ export type DependencyFault = (typeof DEPENDENCY_FAULTS)[number];
 const FAULTS_EXPLAINED = [
   "Why it is not ready, null while it is.",
   "`disconnected`: the connection to the bus is down.",
-  "`silent`: the feed is not heard, or what it has told is not complete.",
-  "`not_told`: the bus was started or made anew, and the relay has yet to say that it has told it everything of this.",
+  "`silent`: the feed does not arrive, or has not arrived completely.",
+  "`incomplete`: the bus was started or created again, and the relay has not yet confirmed that the bus has everything of this.",
   "`no_answer`: no process of the service answers in time, or none that knows; a database that begins to hang is first reported as this.",
   "`database_unreachable`: PostgreSQL does not answer the service.",
   "`copy_late`: commits wait too long for their audit copy.",

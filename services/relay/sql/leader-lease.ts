@@ -4,7 +4,7 @@ import { RELAY_LIMITS } from "../limits.ts";
 
 /**
  * Takes the lease when it has lapsed and returns its new epoch; undefined while another relay holds it. A lease that would
- * last longer than any that is given was given before the clock was set back, and counts as lapsed. Never waits for a lock:
+ * last longer than `leaseMs` was taken before the clock was set back, and counts as lapsed. Never waits for a lock:
  * a row that is locked is being renewed.
  */
 export async function takeLease(sql: Database, holder: string): Promise<number | undefined> {
@@ -29,7 +29,7 @@ export async function renewLease(sql: Database, epoch: number): Promise<boolean>
   return result.count === 1;
 }
 
-/** Gives the lease back, so that another relay need not wait until it lapses. */
+/** Releases the lease, so that another relay need not wait until it lapses. */
 export async function releaseLease(sql: Database, epoch: number): Promise<void> {
   await sql`update relay_lease set lapses_at = '-infinity' where epoch = ${epoch}`;
 }
@@ -45,7 +45,7 @@ export class LeaseLostError extends Error {
 
 /**
  * The first part of a statement that only the relay with this epoch may run: its other parts join `fence`, which is empty
- * for any other. The row stays locked until the statement has committed, so that none can take over in between.
+ * for any other. The row stays locked until the statement has committed, so that no relay can take over in between.
  */
 export function fence(sql: Queryable, epoch: number) {
   return sql`with fence as (select epoch from relay_lease where epoch = ${epoch} for share)`;

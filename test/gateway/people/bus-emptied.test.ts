@@ -1,14 +1,14 @@
 /**
  * A bus that has lost everything, or one of its parts: what a device or a person proves themselves by is known to
- * PostgreSQL all the time, so nobody is ever told that it is invalid. Who is told so may never come back.
+ * PostgreSQL all the time, so the gateway never reports it as invalid. A device that gets this answer may never come back.
  */
 
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { Readiness } from "../../../gateway/api/meta/health.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../../services/bus/streams.ts";
-import { noteTold } from "../../../services/relay/buckets.ts";
+import { noteComplete } from "../../../services/relay/buckets.ts";
 import type { ApiClient } from "../../support/api-client.ts";
-import { sayBucketsAreTold } from "../../support/buckets-told.ts";
+import { noteBucketsComplete } from "../../support/buckets-complete.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
@@ -117,7 +117,7 @@ const refusalsOf = ({ seen }: Asking): string[] => [
   ...new Set(seen.filter((each) => !["200", "503 replica_stale", THROTTLED].includes(each))),
 ];
 
-it("tells no device and no cashier that they are unknown while a server that lost everything is told again", async () => {
+it("reports no device and no cashier as unknown while the relay announces everything to a server that lost everything", async () => {
   const asking = [
     keepAsking(display, "display/"),
     keepAsking(companion, "assignment/"),
@@ -129,8 +129,8 @@ it("tells no device and no cashier that they are unknown while a server that los
     await comeBackWith(system.nats, undefined);
     await expect.poll(() => system.bus.isUp(), RECOVERED).toBe(true);
     await system.prepareBus();
-    // What is frozen is told first; from here on devices are answered again.
-    await noteTold(system.bus, SWITCHES, { serverId: system.bus.nc.info?.server_id ?? "" });
+    // Kill switches are announced first; from here on devices are answered again.
+    await noteComplete(system.bus, SWITCHES, { serverId: system.bus.nc.info?.server_id ?? "" });
     await delay(THROTTLED_MS);
     await system.processes.services.restart();
     await isReady();
@@ -156,8 +156,8 @@ it("answers 503 for as long as nobody is there who could tell, and says so to th
     .poll(async () => (await readiness()).body.dependencies, RECOVERED)
     .toMatchObject({
       switches: { ready: true },
-      credentials: { ready: false, detail: "not_told" },
-      sessions: { ready: false, detail: "not_told" },
+      credentials: { ready: false, detail: "incomplete" },
+      sessions: { ready: false, detail: "incomplete" },
     });
   expect((await readiness()).status).toBe(503);
   expect(await known()).toEqual(["503 replica_stale", "503 replica_stale", "503 replica_stale"]);
@@ -178,11 +178,11 @@ it("answers 503 for as long as nobody is there who could tell, and says so to th
 it("serves everybody whom it knows while it cannot tell who else there is", async () => {
   await delay(THROTTLED_MS);
   for (const bucket of [CREDENTIALS, SESSIONS]) {
-    await noteTold(system.bus, bucket, { serverId: "another run of the server" });
+    await noteComplete(system.bus, bucket, { serverId: "another run of the server" });
   }
   await expect.poll(unknown, RECOVERED).toEqual(["replica_stale", "replica_stale"]);
   expect(await known()).toEqual(["200", "200", "200"]);
-  await sayBucketsAreTold(system.bus);
+  await noteBucketsComplete(system.bus);
   await expect.poll(unknown, RECOVERED).toEqual(["credential_invalid", "session_invalid"]);
 });
 
@@ -215,8 +215,8 @@ it("tells no cashier that their station is not there whose log is lost, and anyb
     await expect.poll(answers, RECOVERED).toEqual(Array.from({ length: 5 }, () => "replica_stale"));
     await live.until(({ type }) => type === "stale");
     await system.processes.services.restart();
-    const told = ["replica_stale", "not_found", "not_found", "replica_stale", "not_found"];
-    await expect.poll(answers, RECOVERED).toEqual(told);
+    const expected = ["replica_stale", "not_found", "not_found", "replica_stale", "not_found"];
+    await expect.poll(answers, RECOVERED).toEqual(expected);
     await system.processes.stations.restart();
     await live.until(({ type }) => type === "state", RECOVERED.timeout);
     await expect.poll(() => asking.newest(), RECOVERED).toBe("200");

@@ -1,10 +1,10 @@
-/** A bus that has lost its kill switches while the platform is frozen: nothing electronic begins before they are told again. */
+/** A bus that has lost its kill switches while the platform is frozen: nothing electronic begins before the relay has announced them again. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Readiness } from "../../../gateway/api/meta/health.ts";
+import { COMPLETE_KEYS } from "../../../services/bus/bucket-completeness.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../../services/bus/streams.ts";
-import { TOLD_KEYS } from "../../../services/bus/told.ts";
-import { noteTold } from "../../../services/relay/buckets.ts";
-import { sayBucketsAreTold } from "../../support/buckets-told.ts";
+import { noteComplete } from "../../../services/relay/buckets.ts";
+import { noteBucketsComplete } from "../../support/buckets-complete.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
@@ -47,14 +47,14 @@ const create = (route: string) =>
   });
 
 async function switchesOnTheBus(): Promise<string[]> {
-  const keys = ["platform", ...TOLD_KEYS];
+  const keys = ["platform", ...COMPLETE_KEYS];
   const found = await Promise.all(
     keys.map((key) =>
       system.bus.jsm.streams.getMessage(`KV_${SWITCHES.name}`, { last_by_subj: `$KV.${SWITCHES.name}.${key}` }),
     ),
   );
   const there = keys.filter((_, index) => found[index] !== null);
-  return [...new Set(there.map((key) => (key === "platform" ? key : "told")))];
+  return [...new Set(there.map((key) => (key === "platform" ? key : "complete")))];
 }
 
 it("answers that it cannot tell, collects cash, and begins nothing electronic until the freeze is there again", async () => {
@@ -66,7 +66,7 @@ it("answers that it cannot tell, collects cash, and begins nothing electronic un
   await system.prepareBus();
   await expect
     .poll(async () => (await readiness()).body.dependencies.switches, { timeout: 10_000 })
-    .toMatchObject({ ready: false, detail: "not_told" });
+    .toMatchObject({ ready: false, detail: "incomplete" });
   expect((await readiness()).status).toBe(503);
   expect(await switchesOnTheBus()).toEqual([]);
   for (const route of ELECTRONIC) expect((await create(route)).body).toMatchObject({ code: "unavailable" });
@@ -86,7 +86,7 @@ it("answers that it cannot tell, collects cash, and begins nothing electronic un
   });
   await system.processes.services.restart();
   await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);
-  expect(await switchesOnTheBus()).toEqual(["platform", "told"]);
+  expect(await switchesOnTheBus()).toEqual(["platform", "complete"]);
   await new Promise((resolve) => setTimeout(resolve, 500));
   over.abort();
   for (const seen of await Promise.all(asking)) {
@@ -95,7 +95,7 @@ it("answers that it cannot tell, collects cash, and begins nothing electronic un
   }
 });
 
-it("is told again by itself when only its bucket was taken away, and nothing electronic begins meanwhile", async () => {
+it("only the bucket was deleted: the relay announces it again by itself, and nothing electronic begins meanwhile", async () => {
   await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
   await system.prepareBus();
   const seen: string[] = [];
@@ -107,14 +107,14 @@ it("is told again by itself when only its bucket was taken away, and nothing ele
       },
       { timeout: 15_000 },
     )
-    .toEqual(["platform", "told"]);
+    .toEqual(["platform", "complete"]);
   await expect.poll(async () => (await create("smart_pos")).body.reason, { timeout: 15_000 }).toBe("platform_frozen");
   expect([...new Set(seen)].filter((code) => code !== "unavailable" && code !== "route_not_offered")).toEqual([]);
 });
 
 it("collects cash from one end to the other while nobody knows what is frozen, or who else has a session", async () => {
   for (const bucket of [SWITCHES, CREDENTIALS, SESSIONS]) {
-    await noteTold(system.bus, bucket, { serverId: "another run of the server" });
+    await noteComplete(system.bus, bucket, { serverId: "another run of the server" });
   }
   await expect.poll(async () => (await readiness()).body.dependencies.switches.ready, { timeout: 15_000 }).toBe(false);
   // The station's host reads the word by a feed of its own; until it has, it knows the freeze and says that.
@@ -123,7 +123,7 @@ it("collects cash from one end to the other while nobody knows what is frozen, o
   expect(cash.status, cash.text).toBe(201);
   const paid = await cashier.good("POST", `stations/${stationId}/intents/${cash.body.intent_id}/attest/`, { body: {} });
   expect(paid).toMatchObject({ status: "succeeded" });
-  await sayBucketsAreTold(system.bus);
+  await noteBucketsComplete(system.bus);
   await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);
   expect((await platform("unfreeze")).status).toBe(200);
 });

@@ -1,7 +1,7 @@
 /**
- * Whether a stream still has what it had (design §3). A server that was killed may come back with an older end of a
- * stream, and may have gone on from there by the time that anybody looks; so not only the number of the newest message
- * is compared, but also when the message with that number was stored.
+ * Checks whether a stream still has what it had (design §3). A server that was killed may come back with an older end of a
+ * stream, and may have gone on from there before the check. So the check compares the number of the newest message, and
+ * also when the message with that number was stored.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -13,25 +13,26 @@ import {
 } from "@nats-io/jetstream";
 import { CREDENTIALS, SESSIONS, type StationLogs, SWITCHES } from "../../bus/streams.ts";
 import { RELAY_LIMITS } from "../limits.ts";
-import type { AnnouncedPart } from "../sql/bus-announcements.ts";
-import type { Mark } from "../sql/bus-marks.ts";
-
-export interface WatchedStream {
-  readonly name: string;
-  /** What is told anew when it has lost something. */
-  readonly part: AnnouncedPart;
-}
+import type { AnnouncedPart, Mark } from "../sql/bus-state.ts";
 
 /**
- * The streams whose content PostgreSQL knows. Heartbeats come again by themselves, and leases are void after seconds.
+ * The streams whose content PostgreSQL knows, each with the part that is announced again when the stream has lost something.
+ * Heartbeats come again by themselves, and leases are void after seconds.
  */
-export function watchedStreams(logs: StationLogs): readonly WatchedStream[] {
+export function watchedStreams(logs: StationLogs): readonly { readonly name: string; readonly part: AnnouncedPart }[] {
   return [
     ...logs.all.map(({ name }) => ({ name, part: "stations" }) as const),
     { name: `KV_${CREDENTIALS.name}`, part: "credentials" },
     { name: `KV_${SESSIONS.name}`, part: "sessions" },
     { name: `KV_${SWITCHES.name}`, part: "switches" },
   ];
+}
+
+export class NoStreamError extends Error {
+  constructor(stream: string) {
+    super(`The bus has no stream ${stream}: run \`npm run migrate\`.`);
+    this.name = "NoStreamError";
+  }
 }
 
 /** The newest message that the stream has now. */
@@ -55,9 +56,9 @@ export interface Known {
 
 /**
  * The stream as it is now, and whether it has lost anything of what was known. A leader that was elected a moment ago may
- * not have applied all that it has, and would look as if it had lost it: only what it still says after a while counts.
+ * not have applied all that it has, and seems to have lost it: only what the leader confirms after a while counts.
  */
-export async function compare(
+export async function checkStream(
   jsm: JetStreamManager,
   first: StreamInfo,
   known: Known,
@@ -68,7 +69,7 @@ export async function compare(
     if (isNew || times === RELAY_LIMITS.lossConfirmations) return { info, isLost: true };
     await delay(RELAY_LIMITS.lossConfirmMs);
     const again = await streamInfo(jsm, first.config.name);
-    if (again === undefined) throw new Error(`The NATS has no stream ${first.config.name}: run \`npm run migrate\`.`);
+    if (again === undefined) throw new NoStreamError(first.config.name);
     info = again;
   }
   return { info, isLost: false };
@@ -76,7 +77,7 @@ export async function compare(
 
 /**
  * Whether the stream has lost anything of what was known of it. That the marked message is gone proves nothing: a newer
- * message of its subject, an age limit or a removal takes it away. A lost end is proved by any of these:
+ * message of its subject, an age limit or a removal takes it away. Any of these proves a lost end:
  *
  * - the stream was created again, or its last number is lower than one that is known
  * - the marked number has a message that was stored at another time
@@ -89,7 +90,7 @@ export async function hasLost(
   { mark, notedSequence }: Known,
 ): Promise<boolean> {
   if (state.last_seq < notedSequence) return true;
-  // Without a mark: a stream that is empty is new, and one that is not has always been here.
+  // Without a mark: an empty stream is new, and any other has been here before.
   if (mark === undefined) return state.last_seq === 0;
   if (created !== mark.created || state.last_seq < mark.sequence) return true;
   if (mark.sequence === 0 || (state.last_seq === mark.sequence && state.last_ts === mark.stored)) return false;
@@ -104,16 +105,13 @@ export async function hasLost(
  * number or above it, so this halves the range; 2^40 numbers take 40 requests.
  */
 async function newestUpTo(jsm: JetStreamManager, { stream, sequence }: Mark): Promise<StoredMsg | undefined> {
-  const firstFrom = async (seq: number): Promise<StoredMsg | null> => {
-    const request = { seq, next_by_subj: ">" };
-    return await jsm.streams.getMessage(stream, request);
-  };
   let newest: StoredMsg | undefined;
   let fromSequence = sequence;
   let lowest = 1;
   let highest = sequence;
   while (lowest <= highest) {
-    const message = await firstFrom(fromSequence);
+    const request = { seq: fromSequence, next_by_subj: ">" };
+    const message = await jsm.streams.getMessage(stream, request);
     if (message === null || message.seq > sequence) highest = fromSequence - 1;
     else {
       newest = message;

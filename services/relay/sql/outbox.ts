@@ -1,9 +1,8 @@
 /** The reading side of the outbox. */
-
 import type { OutboxRow } from "../../db/outbox.ts";
 import type { Database } from "../../db/pool.ts";
 
-/** A row as it stands in the table; `payload` is an `OutboxRow` without its key and kind. */
+/** A row that is not delivered yet; its `payload` in the table is an `OutboxRow` without its key and kind. */
 export type PendingRow = OutboxRow & { readonly outboxId: number };
 
 /**
@@ -76,7 +75,7 @@ export async function listDeliveredRows(
     where delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond'`;
 }
 
-/** Removes up to `limit` rows that were delivered so long ago and need no further care; returns how many. */
+/** Removes up to `limit` rows that were delivered so long ago and left no marker; returns how many. */
 export async function deleteDeliveredRows(sql: Database, olderThanHours: number, limit: number): Promise<number> {
   const result = await sql`
     delete from outbox where outbox_id in (

@@ -1,0 +1,212 @@
+/**
+ * Announces to the bus what PostgreSQL knows and the bus has lost, page by page: puts back what is missing, and removes what
+ * has come back although it is over. Everything is idempotent: states are compared by revision, entries are put once.
+ */
+import { randomUUID } from "node:crypto";
+import { decodeCommit } from "../../../machines/station/commit.ts";
+import type { OrderSnapshot, StationState } from "../../../machines/station/state.ts";
+import * as messages from "../../bus/messages/announce.ts";
+import type { StationRequest } from "../../bus/messages/station-commands.ts";
+import { call, type ReplyOf, type RequestOf } from "../../bus/operation.ts";
+import { askStation } from "../../bus/station-client.ts";
+import { type BucketDefinition, CREDENTIALS, SESSIONS } from "../../bus/streams.ts";
+import { insertOutbox, stationKey } from "../../db/outbox.ts";
+import { deleteEntry, hasEntry, putFirst, setSwitch } from "../buckets.ts";
+import type { RelayDeps } from "../deps.ts";
+import { RELAY_LIMITS } from "../limits.ts";
+import type { AnnouncedPart } from "../sql/bus-state.ts";
+
+export interface AnnounceDeps extends Omit<RelayDeps, "metrics"> {
+  /** Throws when another relay may deliver by now: what was read before a stall must not be written after it. */
+  readonly requireLease: () => void;
+}
+
+export interface AnnouncedPage {
+  /** The newest id of the page. */
+  readonly through: number;
+  readonly hasMore: boolean;
+  /** How much of it the bus did not know. */
+  readonly restored: number;
+}
+
+/** Announces the page after an id. */
+export const ANNOUNCE: Readonly<
+  Record<AnnouncedPart, (deps: AnnounceDeps, sinceId: number) => Promise<AnnouncedPage>>
+> = {
+  switches: announceSwitches,
+  sessions: async (deps, sinceId) =>
+    await announceEntries(
+      deps,
+      SESSIONS,
+      sinceId,
+      await call(deps.bus.nc, messages.announceSessions, pageAfter(sinceId)),
+    ),
+  stations: announceStations,
+  credentials: async (deps, sinceId) =>
+    await announceEntries(
+      deps,
+      CREDENTIALS,
+      sinceId,
+      await call(deps.bus.nc, messages.announceCredentials, pageAfter(sinceId)),
+    ),
+};
+
+const pageAfter = (sinceId: number) => ({ sinceId, limit: RELAY_LIMITS.announcedEntries });
+
+async function announceSwitches(deps: AnnounceDeps, sinceId: number): Promise<AnnouncedPage> {
+  const page = await call(deps.bus.nc, messages.announceSwitches, pageAfter(sinceId));
+  let restored = 0;
+  await forEachAtOnce(page.entries, async ({ entry }) => {
+    deps.requireLease();
+    if ((await setSwitch(deps.bus, entry)).isNew) restored += 1;
+  });
+  return { through: page.entries.at(-1)?.id ?? sinceId, hasMore: page.hasMore, restored };
+}
+
+interface EntryPage {
+  readonly entries: readonly { readonly id: number; readonly hash: string; readonly entry: object | null }[];
+  readonly hasMore: boolean;
+}
+
+async function announceEntries(
+  deps: AnnounceDeps,
+  bucket: BucketDefinition,
+  sinceId: number,
+  page: EntryPage,
+): Promise<AnnouncedPage> {
+  let restored = 0;
+  await forEachAtOnce(page.entries, async ({ hash, entry }) => {
+    deps.requireLease();
+    if (await restoreEntry(deps, bucket, hash, entry)) restored += 1;
+  });
+  return { through: page.entries.at(-1)?.id ?? sinceId, hasMore: page.hasMore, restored };
+}
+
+/** Whether anything changed. A deletion stays, also one that came after the page was read. */
+async function restoreEntry(
+  { bus }: AnnounceDeps,
+  bucket: BucketDefinition,
+  hash: string,
+  entry: object | null,
+): Promise<boolean> {
+  if (entry !== null) return (await putFirst(bus, bucket, hash, entry)) !== undefined;
+  if (!(await hasEntry(bus, bucket, hash))) return false;
+  await deleteEntry(bus, bucket, hash);
+  return true;
+}
+
+type AnnouncedStation = ReplyOf<typeof messages.announceStations>["stations"][number];
+type OpenWork = RequestOf<typeof messages.announceOrders>["stations"][number];
+type KnownOrders = ReplyOf<typeof messages.announceOrders>["stations"][number];
+type MissingCommand = Pick<StationRequest, "actor" | "command">;
+
+async function announceStations(deps: AnnounceDeps, sinceId: number): Promise<AnnouncedPage> {
+  const { nc } = deps.bus;
+  const page = await call(nc, messages.announceStations, { sinceId, limit: RELAY_LIMITS.announcedStations });
+  const states = new Map<number, StationState | null>();
+  await forEachAtOnce(page.stations, async ({ stationId }) => {
+    states.set(stationId, await newestState(deps, stationId));
+  });
+  const open = page.stations.map(({ stationId }) => openWork(stationId, states.get(stationId) ?? null));
+  const { stations } = await call(nc, messages.announceOrders, { stations: open });
+  const orders = new Map(stations.map((known) => [known.stationId, known]));
+  let restored = 0;
+  await forEachAtOnce(page.stations, async (announced) => {
+    deps.requireLease();
+    const { stationId } = announced;
+    const known = orders.get(stationId) ?? { stationId, orders: [], sales: [] };
+    const missing = missingCommands(states.get(stationId) ?? null, announced, known);
+    restored += missing.length;
+    await commandStation(deps, stationId, missing);
+  });
+  return { through: page.stations.at(-1)?.stationId ?? sinceId, hasMore: page.hasMore, restored };
+}
+
+/** From the stream's leader: a replica may be behind what was lost. */
+async function newestState({ bus, logs }: AnnounceDeps, stationId: number): Promise<StationState | null> {
+  const query = { last_by_subj: logs.subject(stationId) };
+  const stored = await bus.jsm.streams.getMessage(logs.of(stationId).name, query);
+  return stored === null ? null : decodeCommit(stored.string()).state;
+}
+
+/** The orders that the station has as open, and the collection that it has as under way. */
+function openWork(stationId: number, state: StationState | null): OpenWork {
+  if (state === null) return { stationId, orderIds: [], intentIds: [] };
+  const { knownOrders, order, intent } = state;
+  const open = knownOrders.filter(({ status }) => status === "open").map(({ orderId }) => orderId);
+  const shown = order === null ? [] : [order.orderId];
+  const collected = intent === null ? [] : [intent.orderId];
+  return {
+    stationId,
+    orderIds: [...new Set([...open, ...shown, ...collected])],
+    intentIds: intent === null ? [] : [intent.intentId],
+  };
+}
+
+/** The commands that bring the station to what PostgreSQL knows, in their order; none for a station that knows everything. */
+function missingCommands(
+  state: StationState | null,
+  announced: AnnouncedStation,
+  known: KnownOrders,
+): MissingCommand[] {
+  const { stationId, station } = announced;
+  const registry: MissingCommand["command"][] = [];
+  if (state === null || state.revision < station.revision) registry.push({ type: "station_put", stationId, station });
+  for (const device of announced.devices) {
+    const own = state?.devices.find((other) => other.deviceId === device.deviceId);
+    const isGone = device.status === "revoked" && (state === null || state.revokedDevices.includes(device.deviceId));
+    if (isGone || (own !== undefined && own.revision >= device.revision)) continue;
+    registry.push({ type: "device_put", device });
+  }
+  const settlement: MissingCommand["command"][] = [
+    // The payment first: while it is under way, it is what the display shows.
+    ...known.sales.map((sale) => ({ type: "settlement_succeeded" as const, ...sale })),
+    ...known.orders.filter((order) => !hasOrder(state, order)).map((order) => ({ type: "order_put" as const, order })),
+  ];
+  return [
+    ...registry.map((command) => ({ actor: { kind: "registry", id: 0 } as const, command })),
+    ...settlement.map((command) => ({ actor: { kind: "settlement", id: 0 } as const, command })),
+  ];
+}
+
+function hasOrder(state: StationState | null, { orderId, revision, status }: OrderSnapshot): boolean {
+  const own = state?.knownOrders.find((other) => other.orderId === orderId);
+  return own !== undefined && own.status === status && (status !== "open" || own.revision >= revision);
+}
+
+/** What a station does not take in time goes into the outbox, so that a station that is stuck does not keep the others. */
+async function commandStation(
+  deps: AnnounceDeps,
+  stationId: number,
+  missing: readonly MissingCommand[],
+): Promise<void> {
+  const { bus, sql, log } = deps;
+  for (const [index, { actor, command }] of missing.entries()) {
+    try {
+      const request = { commandId: `announce:${randomUUID()}`, actor, command };
+      const { reply } = await askStation(bus.nc, stationId, request, { timeoutMs: RELAY_LIMITS.stationTimeoutMs });
+      const facts = { stationId, type: command.type };
+      if (!reply.ok) log.error({ ...facts, code: reply.code }, "a station refused an announcement");
+    } catch (error) {
+      const left = missing.slice(index);
+      const facts = { err: error, stationId, left: left.length };
+      log.warn(facts, "a station did not take an announcement; the outbox will deliver it");
+      await sql.begin(async (tx) => {
+        for (const row of left) {
+          await insertOutbox(tx, { key: stationKey(stationId), kind: "station_command", stationId, ...row });
+        }
+      });
+      return;
+    }
+  }
+}
+
+/** Works on some things at once, in their order. Rejects with the first error, once all work has ended. */
+async function forEachAtOnce<T>(things: readonly T[], work: (thing: T) => Promise<void>): Promise<void> {
+  const left = things.values();
+  const workOff = async (): Promise<void> => {
+    for (const thing of left) await work(thing);
+  };
+  const workers = Array.from({ length: Math.min(RELAY_LIMITS.announcedAtOnce, things.length) }, workOff);
+  for (const end of await Promise.allSettled(workers)) if (end.status === "rejected") throw end.reason;
+}

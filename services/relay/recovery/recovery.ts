@@ -1,0 +1,203 @@
+/**
+ * Restores what the bus has lost (design §3).
+ *
+ *   this relay leads, the bus was away, ──► check each stream against its mark ──► note the parts to announce again
+ *   or a stream is not what it was                                                                │
+ *                 ▲                                                                               │
+ *                 └── every second: mark what the streams have now ◄── announce, page by page ◄───┘
+ *
+ * Until a bucket is complete, its readers take nothing for missing that they do not find in it: no kill switch for off, no
+ * credential and no session for unknown. The relay writes a notice into each bucket when it is complete.
+ *
+ * The parts to announce are rows, written together with the new marks, so that the successor of a relay that dies in the
+ * middle goes on.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { StreamInfo } from "@nats-io/jetstream";
+import { type BucketDefinition, CREDENTIALS, SESSIONS, SWITCHES } from "../../bus/streams.ts";
+import { OutageLog } from "../../runtime/repeat.ts";
+import { type NoticeSequences, noteComplete, readNoticeSequences } from "../buckets.ts";
+import { RELAY_LIMITS } from "../limits.ts";
+import {
+  ANNOUNCED_PARTS,
+  type AnnouncedPart,
+  type Mark,
+  noteAnnounced,
+  noteMarks,
+  type PendingAnnouncement,
+  selectMarks,
+  selectNotedSequences,
+  selectPendingAnnouncements,
+} from "../sql/bus-state.ts";
+import { ANNOUNCE, type AnnounceDeps } from "./announce.ts";
+import { checkStream, markOf, NoStreamError, streamInfo, watchedStreams } from "./check-streams.ts";
+
+export interface RecoveryDeps extends AnnounceDeps {
+  /** Of this relay's term: what another term writes is not written over. */
+  readonly epoch: number;
+}
+
+/** The bucket that gets the notice; the station log takes nothing but commits. */
+const BUCKETS: Readonly<Record<AnnouncedPart, BucketDefinition | null>> = {
+  stations: null,
+  credentials: CREDENTIALS,
+  sessions: SESSIONS,
+  switches: SWITCHES,
+};
+
+/** Runs until the signal is aborted. Never rejects: what fails is tried again. */
+export async function recoverBus(deps: RecoveryDeps, signal: AbortSignal): Promise<void> {
+  const recovery = new Recovery(deps);
+  const stopListening = deps.bus.onChange((isUp) => recovery.requestCheck(isUp));
+  try {
+    await recovery.run(signal);
+  } finally {
+    stopListening();
+  }
+}
+
+class Recovery {
+  readonly #deps: RecoveryDeps;
+  readonly #outage: OutageLog;
+  /** The bus may have lost something since the last check. */
+  #needsCheck = true;
+  #marks: ReadonlyMap<string, Mark> = new Map();
+  /** The server that was checked, by the id of its run. */
+  #serverId = "";
+  /** When the notice for this server was last written, in milliseconds of `performance.now()`. */
+  readonly #noticedAtMs = new Map<AnnouncedPart, number>();
+  /** Where the notices of the buckets were when the server was checked, and since. */
+  readonly #notices = new Map<AnnouncedPart, NoticeSequences>();
+  #wake = Promise.withResolvers<void>();
+
+  constructor(deps: RecoveryDeps) {
+    this.#deps = deps;
+    this.#outage = new OutageLog(deps.log, "the relay's recovery of the bus");
+  }
+
+  requestCheck(isUp: boolean): void {
+    this.#needsCheck = true;
+    if (isUp) this.#wake.resolve();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    let pauseMs: number = RELAY_LIMITS.markIntervalMs;
+    while (!signal.aborted) {
+      // Before the work: a request that comes meanwhile must not wait for the next turn.
+      this.#wake = Promise.withResolvers<void>();
+      try {
+        if (this.#deps.bus.isUp()) {
+          await this.#check();
+          await this.#announceAll(signal);
+        }
+        this.#outage.worked();
+        pauseMs = RELAY_LIMITS.markIntervalMs;
+      } catch (error) {
+        if (!signal.aborted) this.#outage.failed(error);
+        pauseMs = Math.min(pauseMs * 2, RELAY_LIMITS.longestRetryPauseMs);
+      }
+      // Woken when the bus is back, so that nothing else has to be waited for.
+      await Promise.race([delay(pauseMs, undefined, { signal }).catch(() => undefined), this.#wake.promise]);
+    }
+  }
+
+  /** Checks the streams where that was requested, and marks what they have now. */
+  async #check(): Promise<void> {
+    const { sql, bus, log, logs, epoch } = this.#deps;
+    const isRequested = this.#needsCheck;
+    this.#needsCheck = false;
+    try {
+      if (isRequested) await this.#startCheck();
+      const noted = isRequested ? await selectNotedSequences(sql) : undefined;
+      const moved: Mark[] = [];
+      const lost: AnnouncedPart[] = [];
+      for (const { name, part } of watchedStreams(logs)) {
+        const found = await streamInfo(bus.jsm, name);
+        const mark = this.#marks.get(name);
+        if (!isRequested && isReplaced(found, mark)) return this.requestCheck(true);
+        if (found === undefined) throw new NoStreamError(name);
+        const known = noted && { mark, notedSequence: noted.get(name) ?? 0 };
+        const { info, isLost } =
+          known === undefined ? { info: found, isLost: false } : await checkStream(bus.jsm, found, known);
+        const now = markOf(info);
+        if (isLost) {
+          if (!lost.includes(part)) lost.push(part);
+          const facts = { stream: name, had: mark, has: now, noted: known?.notedSequence };
+          if (mark === undefined) log.info(facts, "the bus is new");
+          else log.error(facts, "the bus has lost data");
+        }
+        const isSame = mark?.created === now.created && mark.sequence === now.sequence;
+        if (isLost || !isSame) moved.push(now);
+      }
+      // The bus was away meanwhile: what was read may be of two runs of the server, and no mark may come of it.
+      if (this.#needsCheck) return this.#wake.resolve();
+      if (moved.length === 0 && lost.length === 0) return;
+      await noteMarks(sql, epoch, { moved, lost });
+      this.#marks = new Map([...this.#marks, ...moved.map((mark) => [mark.stream, mark] as const)]);
+    } catch (error) {
+      this.#needsCheck ||= isRequested;
+      throw error;
+    }
+  }
+
+  async #startCheck(): Promise<void> {
+    const { sql, bus } = this.#deps;
+    this.#serverId = bus.nc.info?.server_id ?? "";
+    this.#noticedAtMs.clear();
+    this.#marks = await selectMarks(sql);
+    for (const part of ANNOUNCED_PARTS) {
+      const bucket = BUCKETS[part];
+      if (bucket !== null) this.#notices.set(part, await readNoticeSequences(bus, bucket));
+    }
+  }
+
+  async #announceAll(signal: AbortSignal): Promise<void> {
+    const pending = await selectPendingAnnouncements(this.#deps.sql);
+    for (const part of ANNOUNCED_PARTS) {
+      if (!pending.some((other) => other.part === part)) await this.#noteComplete(part);
+    }
+    for (const announcement of pending) {
+      // A bus that has lost more meanwhile needs it once more.
+      if (!(await this.#announce(announcement, signal))) return;
+      await this.#noteComplete(announcement.part);
+    }
+  }
+
+  /** False when the term is over, or the bus may have lost more. */
+  async #announce({ part, through: from }: PendingAnnouncement, signal: AbortSignal): Promise<boolean> {
+    const { sql, epoch, log } = this.#deps;
+    const startedAtMs = performance.now();
+    let through = from;
+    let restored = 0;
+    for (let hasMore = true; hasMore; ) {
+      if (signal.aborted || this.#needsCheck) return false;
+      const page = await ANNOUNCE[part](this.#deps, through);
+      ({ hasMore, through } = page);
+      restored += page.restored;
+      if (this.#needsCheck) return false;
+      await noteAnnounced(sql, epoch, { part, through, isFinished: !hasMore });
+    }
+    const tookMs = Math.round(performance.now() - startedAtMs);
+    log.info({ part, restored, tookMs }, "the relay restored what the bus did not have");
+    return true;
+  }
+
+  /** Once for each run of the server, and daily; what the bus has lost meanwhile is checked, and noted again after that. */
+  async #noteComplete(part: AnnouncedPart): Promise<void> {
+    const bucket = BUCKETS[part];
+    const ageMs = performance.now() - (this.#noticedAtMs.get(part) ?? Number.NEGATIVE_INFINITY);
+    if (bucket === null || this.#needsCheck || ageMs < RELAY_LIMITS.noticeIntervalMs) return;
+    const { bus } = this.#deps;
+    const notices = await noteComplete(bus, bucket, { serverId: this.#serverId }, this.#notices.get(part));
+    // Another relay has written meanwhile, or the bucket was created again.
+    if (notices === undefined) return this.requestCheck(true);
+    this.#notices.set(part, notices);
+    this.#noticedAtMs.set(part, performance.now());
+  }
+}
+
+/** Whether the stream was removed, created again or shortened while the bus was up. */
+function isReplaced(info: StreamInfo | undefined, mark: Mark | undefined): boolean {
+  if (info === undefined) return true;
+  return mark !== undefined && (info.created !== mark.created || info.state.last_seq < mark.sequence);
+}

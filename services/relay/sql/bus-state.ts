@@ -1,0 +1,96 @@
+/** What the relay knows about the bus: the newest message of each stream, and what it must announce to the bus again. */
+import type { Database } from "../../db/pool.ts";
+import { fence, LeaseLostError } from "./leader-lease.ts";
+
+/**
+ * The newest message of a stream that the relay has seen: the stream must still have it after any fault. `created` and
+ * `stored` are the server's own texts for when the stream was created and the message was stored.
+ */
+export interface Mark {
+  readonly stream: string;
+  readonly created: string;
+  readonly sequence: number;
+  readonly stored: string;
+}
+
+export async function selectMarks(sql: Database): Promise<Map<string, Mark>> {
+  const rows = await sql<Mark[]>`select stream, created, sequence, stored from bus_marks`;
+  return new Map(rows.map((row) => [row.stream, row]));
+}
+
+/**
+ * Writes the new marks, and asks for the lost parts to be announced from their beginning, also where that is under way: what
+ * was lost now may be announced already. One statement, so that a relay that stalls holds no lock. Throws `LeaseLostError`.
+ */
+export async function noteMarks(
+  sql: Database,
+  epoch: number,
+  found: { readonly moved: readonly Mark[]; readonly lost: readonly AnnouncedPart[] },
+): Promise<void> {
+  const [held] = await sql`
+    ${fence(sql, epoch)},
+    requested as (
+      insert into bus_announcements (part) select part from fence, unnest(${[...found.lost]}::text[]) as part
+      on conflict (part) do update
+      set told_through = 0, requested_at = clock_timestamp(), finished_at = null),
+    noted as (
+      insert into bus_marks (stream, created, sequence, stored)
+      select stream, created, sequence, stored
+      from fence, jsonb_to_recordset(${JSON.stringify(found.moved)}::text::jsonb)
+        as r (stream text, created text, sequence bigint, stored text)
+      on conflict (stream) do update
+      set created = excluded.created, sequence = excluded.sequence, stored = excluded.stored,
+          marked_at = clock_timestamp())
+    select epoch from fence`;
+  if (held === undefined) throw new LeaseLostError(epoch);
+}
+
+/**
+ * The newest sequence of each stream that was stored durably elsewhere since its last mark: of what the relay delivered, and
+ * of what the audit service copied.
+ */
+export async function selectNotedSequences(sql: Database): Promise<ReadonlyMap<string, number>> {
+  const rows = await sql<{ stream: string; sequence: number }[]>`
+    select stream, max(sequence) as sequence from (
+      select o.stream, o.sequence from outbox o join bus_marks m using (stream)
+      where o.delivered_at > (select min(marked_at) from bus_marks) and o.delivered_at > m.marked_at
+      union all
+      select stream, sequence from audit_position) as noted
+    where sequence is not null group by stream`;
+  return new Map(rows.map(({ stream, sequence }) => [stream, sequence]));
+}
+
+/**
+ * In this order: kill switches come first, then people, who collect cash meanwhile; and a station knows its devices before
+ * their credentials give access.
+ */
+export const ANNOUNCED_PARTS = ["switches", "sessions", "stations", "credentials"] as const;
+export type AnnouncedPart = (typeof ANNOUNCED_PARTS)[number];
+
+export interface PendingAnnouncement {
+  readonly part: AnnouncedPart;
+  /** The newest id that is announced. */
+  readonly through: number;
+}
+
+export async function selectPendingAnnouncements(sql: Database): Promise<PendingAnnouncement[]> {
+  return sql<PendingAnnouncement[]>`
+    select part, told_through as through from bus_announcements where finished_at is null
+    order by array_position(${[...ANNOUNCED_PARTS]}::text[], part)`;
+}
+
+/** Writes how far a part is announced, and whether that is all of it. Throws `LeaseLostError`. */
+export async function noteAnnounced(
+  sql: Database,
+  epoch: number,
+  { part, through, isFinished }: PendingAnnouncement & { readonly isFinished: boolean },
+): Promise<void> {
+  const [held] = await sql`
+    ${fence(sql, epoch)},
+    noted as (
+      update bus_announcements
+      set told_through = ${through}, finished_at = case when ${isFinished} then clock_timestamp() end
+      from fence where part = ${part})
+    select epoch from fence`;
+  if (held === undefined) throw new LeaseLostError(epoch);
+}
