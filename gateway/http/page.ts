@@ -3,7 +3,10 @@
  * `since_id`; lists whose newest thing matters come newest first, before `before_id`. Also the numbers in a query.
  */
 import { z } from "zod";
+import type { StationState } from "../../machines/station/state.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
+import { firstPage } from "../../services/bus/page.ts";
+import type { HandlerDeps } from "./handler-context.ts";
 
 const DIGITS = /^\d+$/;
 
@@ -91,3 +94,27 @@ export const hasMoreOfAuditLog = z.boolean().meta({
 export const hasMoreAfterVersion = z
   .boolean()
   .meta({ description: "Whether there are more: ask again with the last event's version as `since_version`." });
+
+/**
+ * A page from the bus as it is sent: as many of its things as one answer carries, one at least. On the wire a thing may be
+ * longer than on the bus, and a longer answer than `BOUNDS.listedBytes` would be cut off for a client that reads slowly.
+ */
+export function pageOnWire<T>(
+  things: readonly T[],
+  hasMore: boolean,
+): { readonly page: T[]; readonly hasMore: boolean } {
+  const { page, hasMore: isCut } = firstPage(things, things.length);
+  return { page, hasMore: hasMore || isCut };
+}
+
+/**
+ * The stations of one list, as the replica has them. Each is decoded once, however many things of the list are about it:
+ * hundreds of decodes would keep all other clients waiting. Throws `replica_stale`.
+ */
+export function stationsOfList({ station }: Pick<HandlerDeps, "station">): HandlerDeps["station"] {
+  const decoded = new Map<number, StationState | undefined>();
+  return (stationId) => {
+    if (!decoded.has(stationId)) decoded.set(stationId, station(stationId));
+    return decoded.get(stationId);
+  };
+}

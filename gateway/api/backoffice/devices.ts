@@ -11,7 +11,7 @@ import { CAPABILITIES, DEVICE_KINDS, findDevice, type StationDevice } from "../.
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/devices.ts";
 import { created, type HandlerDeps, ok, type SessionHandler } from "../../http/handler-context.ts";
-import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
+import { hasMoreAfter, pageAfterQuery, pageOnWire, queryId, stationsOfList } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import { idSchema, nameSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
@@ -145,7 +145,7 @@ function deviceJson(
 }
 
 /** A device with what this gateway's replica knows of its station. */
-const joinedJson = (deps: HandlerDeps, device: messages.Device) =>
+const joinedJson = (deps: Pick<HandlerDeps, "station" | "switches">, device: messages.Device) =>
   deviceJson(device, deps.station(device.stationId), deps.switches());
 
 /** A device that was changed just now: without its station while the replica of the station may be older than the change. */
@@ -155,8 +155,11 @@ const changedJson = (deps: HandlerDeps, device: messages.Device) =>
 const listDevices: SessionHandler<undefined, z.infer<typeof querySchema>> = async ({ caller, deps, query }) => {
   const { station_id: stationId, status, since_id: sinceId, limit } = query;
   const request = { caller, stationId, status, sinceId, limit };
-  const { devices, hasMore } = await deps.bus.call(messages.listDevices, request);
-  return ok({ devices: devices.map((device) => joinedJson(deps, device)), has_more: hasMore });
+  const found = await deps.bus.call(messages.listDevices, request);
+  const known = { station: stationsOfList(deps), switches: () => deps.switches() };
+  const json = found.devices.map((device) => joinedJson(known, device));
+  const { page, hasMore } = pageOnWire(json, found.hasMore);
+  return ok({ devices: page, has_more: hasMore });
 };
 
 const registerDevice: SessionHandler<z.infer<typeof registerBodySchema>> = async ({ caller, deps, body }) => {

@@ -17,14 +17,12 @@ export const activeIntentsSchema = z.object({
 });
 
 const listActiveIntents: SessionHandler<undefined, z.infer<typeof stationPageQuerySchema>> = async (context) => {
-  const { states, ...page } = await stationPage(context);
   const { deps } = context;
-  const facts = { switches: deps.switches(), nowMs: deps.nowMs() };
-  const active_intents = states.flatMap((state) => {
+  const { entries: active_intents, ...page } = await stationPage(context, (state) => {
     const { intent } = state;
-    return intent === null
-      ? []
-      : [{ ...stationNameJson(state), intent: intentJson(intent, { station: state, ...facts }) }];
+    if (intent === null) return undefined;
+    const facts = { station: state, switches: deps.switches(), nowMs: deps.nowMs() };
+    return { ...stationNameJson(state), intent: intentJson(intent, facts) };
   });
   return ok({ active_intents, ...page } satisfies z.infer<typeof activeIntentsSchema>);
 };

@@ -19,11 +19,10 @@ export const stationLeasesSchema = z.object({
 });
 
 const listStationLeases: SessionHandler<undefined, z.infer<typeof stationPageQuerySchema>> = async (context) => {
-  const { states, ...page } = await stationPage(context);
   const reader = { userId: context.caller.userId, nowMs: context.deps.nowMs() };
-  const leases = states.flatMap((state) => {
+  const { entries: leases, ...page } = await stationPage(context, (state) => {
     const lease = leaseHolderJson(state.lease, reader);
-    return lease === null ? [] : [{ ...stationNameJson(state), lease }];
+    return lease === null ? undefined : { ...stationNameJson(state), lease };
   });
   return ok({ leases, ...page } satisfies z.infer<typeof stationLeasesSchema>);
 };

@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as orders from "../../../services/bus/messages/orders.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { requireOwnStation } from "../../http/own-station.ts";
-import { pageBeforeQuery, queryId } from "../../http/page.ts";
+import { pageBeforeQuery, pageOnWire, queryId, stationsOfList } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import { orderJson, orderSchema, orderStatusSchema, ordersSchema } from "../cashier/orders.ts";
 
@@ -18,14 +18,11 @@ const listOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> =
   const { caller, deps, query } = context;
   const { station_id: stationId, status, before_id: beforeId, limit } = query;
   if (stationId !== undefined) await requireOwnStation(context, stationId);
-  const { orders: page, hasMore } = await deps.bus.call(orders.listOrders, {
-    caller,
-    stationId,
-    status,
-    beforeId,
-    limit,
-  });
-  return ok({ orders: page.map((order) => orderJson(order, deps.station(order.stationId))), has_more: hasMore });
+  const found = await deps.bus.call(orders.listOrders, { caller, stationId, status, beforeId, limit });
+  const stationOf = stationsOfList(deps);
+  const json = found.orders.map((order) => orderJson(order, stationOf(order.stationId)));
+  const { page, hasMore } = pageOnWire(json, found.hasMore);
+  return ok({ orders: page, has_more: hasMore });
 };
 
 const getOrder: SessionHandler = async (context) => {

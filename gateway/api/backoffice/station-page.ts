@@ -1,6 +1,7 @@
 /** A page of the owner's stations as this gateway's replica has them; stations without what is listed are left out. */
 import { z } from "zod";
 import type { StationState } from "../../../machines/station/state.ts";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { listStations } from "../../../services/bus/messages/stations.ts";
 import type { SessionContext } from "../../http/handler-context.ts";
 import { pageAfterQuery, queryId } from "../../http/page.ts";
@@ -14,7 +15,7 @@ export const stationPageQuerySchema = z.strictObject({
 export const stationPageMembers = {
   has_more: z.boolean().meta({
     description:
-      "Whether there are more stations: ask again with `through_id` as `since_id`. A page goes through `limit` stations and leaves out those without an entry, so it may be empty although there are more.",
+      "Whether there are more stations: ask again with `through_id` as `since_id`. A page goes through `limit` stations at most and leaves out those without an entry, so it may be empty although there are more.",
   }),
   through_id: z
     .int()
@@ -29,17 +30,28 @@ export const stationNameMembers = { station_id: idSchema, station_name: z.string
 
 export const stationNameJson = ({ stationId, name }: StationState) => ({ station_id: stationId, station_name: name });
 
-/** The next stations of the organization, by id. */
-export async function stationPage({
-  caller,
-  deps,
-  query,
-}: SessionContext<undefined, z.infer<typeof stationPageQuerySchema>>) {
+/**
+ * The entries of the organization's next stations, by id. The page ends before a station whose entry would make the answer
+ * too long: an entry about a collection has the reports of its device, which are as long as the device writes them.
+ */
+export async function stationPage<TEntry>(
+  { caller, deps, query }: SessionContext<undefined, z.infer<typeof stationPageQuerySchema>>,
+  entryOf: (state: StationState) => TEntry | undefined,
+) {
   const { filial_id: filialId, since_id: sinceId, limit } = query;
   const { stations, hasMore } = await deps.bus.call(listStations, { caller, filialId, sinceId, limit });
-  return {
-    states: stations.flatMap(({ stationId }) => deps.station(stationId) ?? []),
-    has_more: hasMore,
-    through_id: stations.at(-1)?.stationId ?? sinceId,
-  };
+  const entries: TEntry[] = [];
+  let bytes = 0;
+  let throughId = sinceId;
+  for (const { stationId } of stations) {
+    const state = deps.station(stationId);
+    const entry = state && entryOf(state);
+    if (entry !== undefined) {
+      bytes += Buffer.byteLength(JSON.stringify(entry));
+      if (entries.length > 0 && bytes > BOUNDS.listedBytes) return { entries, has_more: true, through_id: throughId };
+      entries.push(entry);
+    }
+    throughId = stationId;
+  }
+  return { entries, has_more: hasMore, through_id: throughId };
 }

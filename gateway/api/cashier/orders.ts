@@ -8,7 +8,7 @@ import type { FieldError } from "../../../services/bus/refusals.ts";
 import { idempotencyHeaderSchema, idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
 import { created, type HandlerDeps, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
-import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
+import { hasMoreBefore, pageBeforeQuery, pageOnWire } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import {
   amountSchema,
@@ -186,14 +186,10 @@ const listOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> =
   const { stationId } = station;
   const { caller, deps, query } = context;
   const { status, before_id: beforeId, limit } = query;
-  const { orders: page, hasMore } = await deps.bus.call(orders.listOrders, {
-    caller,
-    stationId,
-    status,
-    beforeId,
-    limit,
-  });
-  return ok({ orders: page.map((order) => orderJson(order, station)), has_more: hasMore });
+  const found = await deps.bus.call(orders.listOrders, { caller, stationId, status, beforeId, limit });
+  const json = found.orders.map((order) => orderJson(order, station));
+  const { page, hasMore } = pageOnWire(json, found.hasMore);
+  return ok({ orders: page, has_more: hasMore });
 };
 
 const getOrder: SessionHandler = async (context) => {

@@ -4,7 +4,7 @@ import { blockedReason, type KillSwitches } from "../../../machines/standing.ts"
 import type { StationState } from "../../../machines/station/state.ts";
 import * as bus from "../../../services/bus/messages/stations.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
+import { hasMoreAfter, pageAfterQuery, pageOnWire } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
 import { blockedReasonSchema } from "../backoffice/devices.ts";
@@ -57,13 +57,12 @@ const listStations: SessionHandler<undefined, z.infer<typeof stationsQuerySchema
   query,
 }) => {
   const { since_id: sinceId, limit } = query;
-  const { stations, hasMore } = await deps.bus.call(bus.listStations, { caller, sinceId, limit });
+  const found = await deps.bus.call(bus.listStations, { caller, sinceId, limit });
   const { userId, organizationId } = caller;
   const facts = { switches: deps.switches(), nowMs: deps.nowMs(), userId, organizationId };
-  return ok({
-    stations: stations.map((station) => stationJson(station, deps.station(station.stationId), facts)),
-    has_more: hasMore,
-  });
+  const json = found.stations.map((station) => stationJson(station, deps.station(station.stationId), facts));
+  const { page, hasMore } = pageOnWire(json, found.hasMore);
+  return ok({ stations: page, has_more: hasMore });
 };
 
 export const stationRoutes: readonly Route[] = [
