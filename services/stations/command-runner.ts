@@ -57,7 +57,12 @@ export interface CommandRunnerDeps {
 const SETTLING = Symbol("settling");
 type RunResult = StationAnswer | typeof SETTLING;
 
-type CommitResult = { readonly known: KnownStation; readonly reply: StationReply } | "conflict" | "failed";
+/** `overtaken`: another commit is the newest, and an earlier attempt of this one may be below it. */
+type CommitResult =
+  | { readonly known: KnownStation; readonly reply: StationReply }
+  | "conflict"
+  | "overtaken"
+  | "failed";
 
 export class CommandRunner {
   readonly #deps: CommandRunnerDeps;
@@ -85,7 +90,7 @@ export class CommandRunner {
       // After an error of any kind the cached state may be wrong.
       this.#deps.cache.delete(stationId);
       this.#deps.log.warn({ err: error, stationId, commandId: work.commandId }, "a command could not be done");
-      work.answer(isBusy(error) ? BUSY : UNAVAILABLE);
+      work.answer(UNAVAILABLE);
     }
     return undefined;
   }
@@ -108,17 +113,24 @@ export class CommandRunner {
 
   async #run(stationId: number, work: Work): Promise<RunResult> {
     if (this.#unknown.has(stationId) && work.isAboutUnknown !== true) return UNAVAILABLE;
+    let mayBeStored = false;
     for (let attempt = 0; attempt < STATION_LIMITS.conflictAttempts; attempt += 1) {
       const known = await this.#know(stationId, attempt > 0 || work.isAboutUnknown === true);
-      const result = await this.#attempt(stationId, work, known);
-      if (result !== "conflict") return result;
+      const result = await this.#attempt(stationId, work, known).catch((error: unknown) => {
+        if (isBusy(error)) return BUSY;
+        throw error;
+      });
+      // Both say that nothing was done, which is not known here.
+      if (mayBeStored && (result === BUSY || result === NO_SPACE)) return UNAVAILABLE;
+      if (result !== "conflict" && result !== "overtaken") return result;
+      mayBeStored ||= result === "overtaken";
       await new Promise((resolve) => setTimeout(resolve, attempt * STATION_LIMITS.conflictPauseMs));
     }
     return UNAVAILABLE;
   }
 
-  /** One attempt on the station as `known`; `conflict` when that is not its newest state. */
-  async #attempt(stationId: number, work: Work, known: KnownStation): Promise<RunResult | "conflict"> {
+  /** One attempt on the station as `known`; `conflict` or `overtaken` when that is not its newest state. */
+  async #attempt(stationId: number, work: Work, known: KnownStation): Promise<RunResult | "conflict" | "overtaken"> {
     const { state, sequence } = known;
     const command = typeof work.command === "function" ? state && work.command(state, sequence) : work.command;
     if (command === undefined || command === null) return { reply: NOTHING_DONE, intent: null, sequence };
@@ -179,7 +191,7 @@ export class CommandRunner {
       state: result.state,
     });
     if (committed === "failed") return UNAVAILABLE;
-    if (committed === "conflict") return "conflict";
+    if (committed === "conflict" || committed === "overtaken") return committed;
     this.#learn(stationId, committed.known);
     if (isOfSettlement(committed.known, work, command)) return SETTLING;
     return await this.#answer(committed.known, committed.reply, gathered);
@@ -224,7 +236,7 @@ export class CommandRunner {
       const last = await this.#readBack(stationId);
       if (last === undefined) continue;
       if (last !== null && last.sequence > known.sequence) {
-        if (last.commit.commandId !== commit.commandId) return "conflict";
+        if (last.commit.commandId !== commit.commandId) return "overtaken";
         return { known: toKnown(last), reply: last.commit.reply };
       }
     }

@@ -1,13 +1,18 @@
 /** What becomes of a station when it is unknown whether a commit is stored. */
 import { headers } from "nats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { decodeCommit } from "../../machines/station/commit.ts";
+import { decodeCommit, encodeCommit } from "../../machines/station/commit.ts";
+import { prepareIntent } from "../../services/bus/messages/intents.ts";
 import type {
   RequestedCommand,
   StationFailure,
   StationResponse,
 } from "../../services/bus/messages/station-commands.ts";
+import { serve } from "../../services/bus/operation.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
+import type { Service } from "../../services/runtime/service.ts";
+import { stationLogSubject } from "../support/one-log.ts";
 import { startScriptedProviders } from "./scripted-providers.ts";
 import {
   CASHIER,
@@ -21,9 +26,10 @@ import {
 
 let world: StationWorld;
 let stationId: number;
+let settlement: Service;
 beforeAll(async () => {
   world = await startStationWorld({ money: true });
-  await world.startSettlement();
+  settlement = await world.startSettlement();
   await world.startAudit();
 });
 afterEach(() => world.stopHosts());
@@ -44,8 +50,14 @@ interface Held {
   readonly deliver: () => Promise<unknown>;
 }
 
-/** Appends of the host fail from now on, each with unknown outcome, and are kept; what else the host sends passes. */
-function holdAppends({ bus: { nc } }: RunningHost): { readonly held: readonly Held[]; readonly letPass: () => void } {
+/**
+ * Appends of the host fail from now on, each with unknown outcome, and are kept; what else the host sends passes. A silent
+ * one fails when its time is over.
+ */
+function holdAppends(
+  { bus: { nc } }: RunningHost,
+  { isSilent = false } = {},
+): { readonly held: readonly Held[]; readonly letPass: () => void } {
   const held: Held[] = [];
   const publish = nc.publish.bind(nc);
   nc.publish = (subject, payload, options) => {
@@ -57,6 +69,7 @@ function holdAppends({ bus: { nc } }: RunningHost): { readonly held: readonly He
       commandId: decodeCommit(body).commandId,
       deliver: async () => (await world.bus.nc.request(subject, body, { headers: conditions, timeout: 15_000 })).json(),
     });
+    if (isSilent) return;
     throw new Error("The append may be stored or not.");
   };
   return { held, letPass: () => (nc.publish = publish) };
@@ -136,6 +149,54 @@ describe("an append whose outcome cannot be read back", () => {
     expect((await world.ask(stationId, { type: "intent_cancel", intentId })).reply).toMatchObject({
       status: "cancelled",
     });
+  });
+
+  it("is below a commit that keeps its answer no more, and settlement is busy: unavailable, since it may be done", async () => {
+    await settlement.stop();
+    const bus = await world.connect("settlement");
+    let questions = 0;
+    serve(
+      { nc: bus.nc, log: { warn: () => undefined, error: () => undefined }, queue: "settlement" },
+      prepareIntent,
+      async ({ orderId }) => {
+        questions += 1;
+        if (questions > 1) throw new RefusedError({ code: "busy", retryAfterMs: 1_000 });
+        return {
+          intentId: 4_711,
+          ended: null,
+          order: {
+            orderId,
+            orderDisplayNumber: 1,
+            amountMinor: "1250",
+            currency: "EUR",
+            status: "open" as const,
+            revision: 1,
+          },
+        };
+      },
+    );
+    const running = await world.startHost();
+    stationId = await world.openStation();
+    await endScan(running);
+    const { held, letPass } = holdAppends(running, { isSilent: true });
+    await bus.nc.flush();
+    const asked = askOnce({ type: "intent_create", route: "cash", orderId: 12 }, "create:7:12");
+    await eventually(() => held.length === 1);
+    await held[0]?.deliver();
+    letPass();
+    const stored = await world.newest(stationId);
+    const newer = {
+      ...stored,
+      version: stored.version + 1,
+      commandId: "other:1",
+      events: [],
+      state: { ...stored.state, replies: [] },
+    };
+    await world.bus.nc.request(stationLogSubject(stationId), encodeCommit(newer));
+    expect(await asked).toMatchObject(UNKNOWN);
+    expect(questions).toBe(2);
+    await bus.close();
+    settlement = await world.startSettlement();
   });
 
   it("is a collection by QR that is stored late: its provider is asked then", async () => {
