@@ -1,16 +1,16 @@
-/** The work of a virtual smart POS companion: fetch, let the make-believe guest pay, report; or what its name or the amount forces. */
-
-import type { CheckIn } from "./check-in.ts";
-import type { DeviceClient } from "./device-client.ts";
-import type { Assignment, DeviceSnapshot } from "./device-contract.ts";
-import { ServiceRefusal } from "./device-error.ts";
+/**
+ * The work of a virtual smart POS companion: it fetches the assignment, lets the make-believe guest pay, and reports; or it
+ * does what its name or the amount forces.
+ */
+import type { Assignment, DeviceSnapshot } from "./device/client.ts";
+import type { TurnDeps } from "./device/loop.ts";
+import { pause } from "./device/pace.ts";
+import { ServiceRefusal } from "./device/transport.ts";
 import { clientLimits } from "./limits.ts";
-import type { DeviceLog } from "./log.ts";
 import { type Behaviour, behaviourOf, namedBehaviour, reportOf } from "./magic-behaviours.ts";
-import { pause } from "./pace.ts";
 
 /** The reference that the make-believe payment application gives an attempt, for example `VIRT-000123`. */
-export function virtualReference(intentId: number): string {
+function virtualReference(intentId: number): string {
   return `VIRT-${String(intentId).padStart(6, "0")}`;
 }
 
@@ -19,14 +19,7 @@ export function isSilentName(name: string): boolean {
   return namedBehaviour(name) === "stay_offline";
 }
 
-export interface CompanionDeps {
-  readonly client: DeviceClient;
-  readonly log: DeviceLog;
-  readonly signal: AbortSignal;
-  readonly checkIn: CheckIn;
-}
-
-export function createCompanionTurn(deps: CompanionDeps): () => Promise<number> {
+export function createCompanionTurn(deps: TurnDeps): () => Promise<number> {
   const { client, log, signal, checkIn } = deps;
   let current: Assignment | null = null;
   let doneIntentId = 0;
@@ -60,7 +53,7 @@ export function createCompanionTurn(deps: CompanionDeps): () => Promise<number> 
 }
 
 /** Reports what the behaviour says, if anything. */
-async function report(deps: CompanionDeps, intentId: number, behaviour: Behaviour): Promise<void> {
+async function report(deps: TurnDeps, intentId: number, behaviour: Behaviour): Promise<void> {
   const magic = reportOf(behaviour);
   if (magic === null) {
     deps.log.info({ intentId, behaviour }, "reporting nothing");
@@ -97,7 +90,7 @@ function sentence(outcome: string, providerReference: string): string {
 
 /** Sleeps until the collection's deadline has passed, by the service's clock. */
 async function staySilent(
-  { log, signal, checkIn }: CompanionDeps,
+  { log, signal, checkIn }: TurnDeps,
   expiresAt: string,
   snapshot: DeviceSnapshot,
 ): Promise<void> {

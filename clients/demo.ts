@@ -3,12 +3,18 @@
  *
  *   npm run demo -- --help
  */
-import { parseArgs } from "node:util";
-import { curlLines } from "./demo/curl-lines.ts";
-import { DemoError, runDemo } from "./demo/run-demo.ts";
-import { DEMOS, type DemoName, demoOf } from "./demo/scenarios.ts";
-import { readSandboxFile, sandboxPath } from "./sandbox-file.ts";
-import { trustCertificate } from "./trusted-certificate.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  CommandError,
+  dataFile,
+  displayCredential,
+  endWithError,
+  parseCommandLine,
+  readSandbox,
+  UsageError,
+} from "./command.ts";
+import { DEMOS, type Demo, demoOf, fieldOf, type Step, UNTIL_TRIES } from "./demo/scenarios.ts";
+import { trustCertificate } from "./device/transport.ts";
 
 const HELP = `Runs a demo against the running sandbox, and prints every request and answer.
 
@@ -23,50 +29,153 @@ const HELP = `Runs a demo against the running sandbox, and prints every request 
   Exit codes: 0 done, 1 refused or not reached, 2 the arguments cannot be understood.
 `;
 
+/** A shell function that finds a field of an answer. */
+const FIELD = String.raw`field() { grep -o '"'"$1"'":"\{0,1\}[^",}]*' | head -n 1 | sed 's/^"[^"]*":"\{0,1\}//'; }`;
+const REQUEST_MS = 15_000;
+const BETWEEN_MS = 1_000;
+
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-async function main(): Promise<number> {
-  const options = readArguments();
-  if (typeof options === "string") {
-    process.stderr.write(`${options}\n`);
-    return 2;
-  }
-  if (options.help) {
-    process.stdout.write(HELP);
-    return 0;
-  }
-  const path = sandboxPath(process.env);
-  const sandbox = readSandboxFile(path);
-  if (sandbox === undefined) throw new DemoError(`There is no sandbox in ${path}; start it with \`npm start\`.`);
-  const demo = demoOf(options.demo, sandbox);
+async function main(): Promise<void> {
+  const { demo: name, curl, help } = readArguments();
+  if (help) return void process.stdout.write(HELP);
+  const path = dataFile(process.env, "sandbox.json");
+  const sandbox = readSandbox(path);
+  if (sandbox === undefined) throw new CommandError(`There is no sandbox in ${path}; start it with \`npm start\`.`);
+  const demo = demoOf(name, sandbox, displayCredential(path));
   const { baseUrl, certificate } = sandbox;
-  if (options.curl) {
-    for (const line of curlLines(demo, { baseUrl, publicKeyPin: certificate?.publicKeyPin })) print(line);
-    return 0;
+  if (curl) {
+    for (const line of curlLines(demo, baseUrl, certificate?.publicKeyPin)) print(line);
+    return;
   }
   if (certificate !== null) trustCertificate(certificate.file);
-  await runDemo(demo, baseUrl, print);
-  return 0;
+  await runDemo(demo, baseUrl);
 }
 
-/** What was asked for, or one sentence about what cannot be understood. */
-function readArguments(): { readonly demo: DemoName; readonly curl: boolean; readonly help: boolean } | string {
-  try {
-    const options = { help: { type: "boolean", short: "h" }, curl: { type: "boolean" } } as const;
-    const { values, positionals } = parseArgs({ options, allowPositionals: true });
-    const name = positionals[0] ?? "collection";
-    const demo = DEMOS.find((known) => known === name);
-    if (demo === undefined || positionals.length > 1)
-      return `There is no demo "${positionals.join(" ")}"; the demos are ${DEMOS.join(", ")}.`;
-    return { demo, curl: values.curl === true, help: values.help === true };
-  } catch (error) {
-    return error instanceof Error ? error.message : "The arguments cannot be understood.";
+function readArguments() {
+  const options = { help: { type: "boolean", short: "h" }, curl: { type: "boolean" } } as const;
+  const { values, positionals } = parseCommandLine(process.argv.slice(2), options);
+  const [name = "collection"] = positionals;
+  const demo = DEMOS.find((known) => known === name);
+  if (demo === undefined || positionals.length > 1)
+    throw new UsageError(`There is no demo "${positionals.join(" ")}"; the demos are ${DEMOS.join(", ")}.`);
+  return { demo, curl: values.curl === true, help: values.help === true };
+}
+
+/** Throws `CommandError` for the first step that is refused, not answered, or does not get the answer that it waits for. */
+async function runDemo(demo: Demo, baseUrl: string): Promise<void> {
+  const kept = new Map(Object.entries(demo.given));
+  print(demo.title);
+  for (const step of demo.steps) {
+    if (step.note !== undefined) print(`\n# ${step.note}`);
+    if (step.onlyWith !== undefined && (kept.get(step.onlyWith) ?? "") === "") continue;
+    const answer = await answerOf(step, kept, baseUrl);
+    for (const [name, field] of Object.entries(step.keep ?? {})) kept.set(name, fieldOf(answer, field));
   }
 }
 
-try {
-  process.exitCode = await main();
-} catch (error) {
-  process.stderr.write(`${error instanceof DemoError ? error.message : "The answer cannot be understood."}\n`);
-  process.exitCode = 1;
+async function answerOf(step: Step, kept: ReadonlyMap<string, string>, baseUrl: string): Promise<string> {
+  const url = new URL(filled(step.path, kept), baseUrl);
+  const body = step.form ?? (step.body === undefined ? undefined : bodyText(step.body, kept));
+  print(`${step.method} ${url.origin === new URL(baseUrl).origin ? url.pathname + url.search : url.href}`);
+  if (body !== undefined) print(`  ${body}`);
+  for (let tries = 1; ; tries += 1) {
+    const { status, text } = await send(step, url, { body, credential: step.as && kept.get(step.as) });
+    const isDone = step.until === undefined || text.includes(step.until);
+    if (isDone || tries === UNTIL_TRIES || status >= 400) {
+      print(`${status} ${text.trim()}`);
+      checkAnswer(step, status, text);
+      if (!isDone) throw new CommandError(`The answer did not get ${step.until} within ${UNTIL_TRIES} seconds.`);
+      return text;
+    }
+    await delay(BETWEEN_MS);
+  }
 }
+
+function checkAnswer(step: Step, status: number, text: string): void {
+  if (step.onlyWith !== undefined) return;
+  const code = status < 400 ? undefined : fieldOf(text, "code");
+  if (code === step.refusedWith) return;
+  if (code === undefined)
+    throw new CommandError(`The service accepted what it has to refuse with ${step.refusedWith}.`);
+  throw new CommandError(`The service refused a step of the demo (${code || status}); its answer is above.`);
+}
+
+async function send(
+  step: Step,
+  url: URL,
+  { body, credential }: { readonly body: string | undefined; readonly credential: string | undefined },
+): Promise<{ readonly status: number; readonly text: string }> {
+  const headers = new Headers();
+  if (credential !== undefined) headers.set("authorization", `Bearer ${credential}`);
+  if (body !== undefined)
+    headers.set("content-type", step.form === undefined ? "application/json" : "application/x-www-form-urlencoded");
+  const init = { method: step.method, headers, signal: AbortSignal.timeout(REQUEST_MS) };
+  try {
+    const response = await fetch(url, body === undefined ? init : { ...init, body });
+    return { status: response.status, text: await response.text() };
+  } catch {
+    throw new CommandError(`The service at ${url.origin} does not answer; start it with \`npm start\`.`);
+  }
+}
+
+const filled = (text: string, kept: ReadonlyMap<string, string>): string =>
+  text.replaceAll(/\$\{?([A-Z]+)\}?/g, (_, name: string) => kept.get(name) ?? "");
+
+/** `"$NAME"` alone is a number. */
+function bodyText(body: object, kept: ReadonlyMap<string, string>): string {
+  return filled(JSON.stringify(body).replaceAll(/"(\$[A-Z]+)"/g, "$1"), kept);
+}
+
+/**
+ * A demo as lines to paste into a shell; they need curl, grep and sed. They run in a shell of their own, so that they leave
+ * nothing behind in the one that they are pasted into. Where the gateway speaks TLS itself, `publicKeyPin` is its public
+ * key as curl pins it: curl then accepts no other certificate.
+ */
+function curlLines(demo: Demo, baseUrl: string, publicKeyPin: string | undefined): readonly string[] {
+  return [
+    "(",
+    `BASE=${baseUrl}`,
+    FIELD,
+    ...Object.entries(demo.given).map(([name, value]) => `${name}=${value}`),
+    ...demo.steps.flatMap((step) => stepLines(step, publicKeyPin)),
+    ")",
+  ];
+}
+
+function stepLines(step: Step, publicKeyPin: string | undefined): string[] {
+  const isElsewhere = step.path.startsWith("$");
+  const curl = publicKeyPin === undefined || isElsewhere ? "curl" : `curl --insecure --pinnedpubkey ${publicKeyPin}`;
+  const request = [
+    `${curl} -sS`,
+    step.method === "POST" && step.body === undefined && step.form === undefined ? "-X POST" : "",
+    `"${isElsewhere ? "" : "$BASE"}${step.path}"`,
+    step.as === undefined ? "" : `-H "authorization: Bearer $${step.as}"`,
+    step.body === undefined ? "" : `-H 'content-type: application/json' -d '${quotedBody(step.body)}'`,
+    step.form === undefined ? "" : `-d '${step.form}'`,
+  ]
+    .filter((word) => word !== "")
+    .join(" ");
+  return [...(step.note === undefined ? [] : [`# ${step.note}`]), lineOf(step, request)];
+}
+
+function lineOf(step: Step, request: string): string {
+  if (step.onlyWith !== undefined) return `[ -z "$${step.onlyWith}" ] || { ${request}; echo; }`;
+  const keep = Object.entries(step.keep ?? {}).map(([name, field]) => `${name}=$(echo "$ANSWER" | field ${field})`);
+  if (step.until !== undefined) {
+    const tries = Array.from({ length: UNTIL_TRIES }, (_, index) => index + 1).join(" ");
+    const loop = `for second in ${tries}; do ANSWER=$(${request}); case $ANSWER in *'${step.until}'*) break;; esac; sleep 1; done`;
+    return [loop, 'echo "$ANSWER"', ...keep].join("; ");
+  }
+  return keep.length === 0 ? `${request}; echo` : [`ANSWER=$(${request})`, 'echo "$ANSWER"', ...keep].join("; ");
+}
+
+/** Leaves the single quotes around each kept value, for the shell to fill in. `"$NAME"` alone is a number. */
+function quotedBody(body: object): string {
+  return JSON.stringify(body)
+    .replaceAll("'", String.raw`'\''`)
+    .replaceAll(/"(\$[A-Z]+)"/g, "$1")
+    .replaceAll(/\$\{?([A-Z]+)\}?/g, (_, name: string) => `'$${name}'`);
+}
+
+await main().catch(endWithError);

@@ -49,5 +49,5 @@ export const clientLimits = {
   shortestOfferSeconds: 5,
   /** How long `trigger` waits for an offer to expire, and how often it polls. */
   expiryWaitMs: 30_000,
-  expiryLookMs: 500,
+  expiryPollMs: 500,
 } as const;

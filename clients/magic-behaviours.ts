@@ -4,16 +4,16 @@
  * sandbox provider. What is about money that a provider takes (a wrong amount, currency, reference or account) has no
  * row: a device reports no money.
  */
-import type { ReportInput } from "./device-contract.ts";
+import type { ReportInput } from "./device/client.ts";
 
 /** What a report says of the make-believe payment. */
-export interface MagicReport {
+interface MagicReport {
   readonly outcome: ReportInput["outcome"];
   /** As a payment application would give it: a response code in the manner of ISO 8583, field 39. */
   readonly providerCode: string;
 }
 
-export interface MagicBehaviour {
+interface MagicBehaviour {
   readonly behaviour: string;
   /** The last words of the device's name; upper and lower case are alike. */
   readonly nameEnding: string;

@@ -4,42 +4,142 @@
  *   npm run organization -- --help
  */
 import { userInfo } from "node:os";
-import { HELP, parseCommand, UsageError } from "./organization/arguments.ts";
+import { z } from "zod";
 import {
-  createOrganization,
+  CommandError,
+  dataFile,
+  endWithError,
   findService,
-  listOrganizations,
-  PlatformError,
-  readPlatformKey,
-} from "./organization/platform-api.ts";
-import { trustCertificate } from "./trusted-certificate.ts";
+  parseCommandLine,
+  readJson,
+  UsageError,
+} from "./command.ts";
+import { trustCertificate } from "./device/transport.ts";
+
+const HELP = `Makes and lists organizations, by the platform's API.
+
+  npm run organization -- create --name NAME --owner-email EMAIL
+      Makes an organization and its first owner, and prints the owner's initial
+      password, this once. The owner changes it after the first log-in.
+      --owner-name NAME   how the owner is called; the e-mail address when left out
+      --by NAME           who does it, for the audit log; the user of this machine
+                          when left out
+  npm run organization -- list
+      Lists the organizations by id.
+
+  --json                  one JSON object on standard output, for programs
+  --base-url URL          where the service is: BASE_URL, or what \`npm start\` wrote to
+                          sandbox.json of DATA_DIR, or http://127.0.0.1:8480
+  PLATFORM_KEY            the platform key, as an environment variable; left out, the
+                          one that \`npm start\` keeps in secrets.json of DATA_DIR
+
+  Exit codes: 0 done, 1 refused or not reached, 2 the arguments cannot be understood.
+`;
+
+const OPTIONS = {
+  help: { type: "boolean", short: "h" },
+  json: { type: "boolean" },
+  name: { type: "string" },
+  "owner-email": { type: "string" },
+  "owner-name": { type: "string" },
+  by: { type: "string" },
+  "base-url": { type: "string" },
+} as const;
+
+const REQUEST_MS = 15_000;
+/** A list of more pages than this is no list that a person reads. */
+const MOST_PAGES = 1_000;
+
+const organizationSchema = z.object({
+  organization_id: z.int(),
+  name: z.string(),
+  sandbox: z.boolean(),
+  created_at: z.string(),
+});
+type Organization = z.infer<typeof organizationSchema>;
+const createdSchema = z.object({
+  organization: organizationSchema,
+  owner: z.object({ user_id: z.int(), email: z.string(), name: z.string() }),
+  initial_password: z.string().nullable(),
+});
+const pageSchema = z.object({ organizations: z.array(organizationSchema), has_more: z.boolean() });
+const errorSchema = z.object({
+  code: z.string(),
+  detail: z.string(),
+  errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
+});
+
+interface PlatformAccess {
+  readonly baseUrl: string;
+  readonly key: string;
+}
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function run(args: readonly string[]): Promise<void> {
-  const command = parseCommand(args);
-  if (command.name === "help") return void process.stdout.write(HELP);
-  const { baseUrl, certificateFile } = findService(command.baseUrl, process.env);
-  if (certificateFile !== undefined) trustCertificate(certificateFile);
-  const access = { baseUrl, key: readPlatformKey(process.env) };
-  if (command.name === "list") {
-    const organizations = await listOrganizations(access);
-    if (command.json) return print(JSON.stringify({ organizations }));
-    for (const { organization_id, name } of organizations) print(`${organization_id}\t${name}`);
-    return;
-  }
-  const { organization: name, ownerEmail: email, ownerName = email, by = userInfo().username } = command;
-  const made = await createOrganization(access, { name, owner: { email, name: ownerName }, by });
-  if (command.json) return print(JSON.stringify(made));
+  const { values, positionals } = parseCommandLine(args, OPTIONS);
+  if (values.help === true) return void process.stdout.write(HELP);
+  const [command, ...rest] = positionals;
+  if (rest.length > 0) throw new UsageError(`There is one argument too many, "${rest[0]}"; see --help.`);
+  if (command === "list") return printOrganizations(await listOrganizations(access(values["base-url"])), values.json);
+  if (command !== "create") throw new UsageError("Use create or list; see --help.");
+  const { name, "owner-email": email, "owner-name": ownerName = email, by = userInfo().username } = values;
+  if (name === undefined || email === undefined || ownerName === undefined)
+    throw new UsageError("Give both --name and --owner-email; see --help.");
+  const body = { name, owner: { email, name: ownerName }, by };
+  const made = createdSchema.parse(await request(access(values["base-url"]), "POST", "", body));
+  if (values.json === true) return print(JSON.stringify(made));
   print(`Organization ${made.organization.organization_id}, ${made.organization.name}, is made.`);
   print(`Its owner logs in as ${made.owner.email} with the initial password ${made.initial_password ?? ""}`);
   print("The password is shown this once; the owner changes it after the first log-in.");
 }
 
-try {
-  await run(process.argv.slice(2));
-} catch (error) {
-  const isKnown = error instanceof UsageError || error instanceof PlatformError;
-  process.stderr.write(`${isKnown ? error.message : "The service's answer cannot be understood."}\n`);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
+/** The key comes from the environment, else from the data folder of `npm start`. */
+function access(baseUrlOption: string | undefined): PlatformAccess {
+  const { baseUrl, certificateFile } = findService(baseUrlOption, process.env);
+  if (certificateFile !== undefined) trustCertificate(certificateFile);
+  const path = dataFile(process.env, "secrets.json");
+  const key = process.env["PLATFORM_KEY"] || readJson(path, z.object({ platform_key: z.string() }))?.platform_key;
+  if (key === undefined) throw new CommandError(`Set PLATFORM_KEY; ${path} has no platform key.`);
+  return { baseUrl, key };
 }
+
+function printOrganizations(organizations: readonly Organization[], asJson = false): void {
+  if (asJson) return print(JSON.stringify({ organizations }));
+  for (const { organization_id, name } of organizations) print(`${organization_id}\t${name}`);
+}
+
+/** All of them, page by page. */
+async function listOrganizations(platform: PlatformAccess): Promise<Organization[]> {
+  const found: Organization[] = [];
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    const query = `?limit=500&since_id=${found.at(-1)?.organization_id ?? 0}`;
+    const page = pageSchema.parse(await request(platform, "GET", query));
+    found.push(...page.organizations);
+    if (!page.has_more) return found;
+  }
+  throw new CommandError("There are too many organizations to list.");
+}
+
+async function request(
+  { baseUrl, key }: PlatformAccess,
+  method: string,
+  tail: string,
+  body?: object,
+): Promise<unknown> {
+  const url = new URL(`/api/platform/v1/organizations/${tail}`, baseUrl);
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const signal = AbortSignal.timeout(REQUEST_MS);
+  const init = { method, headers, signal, redirect: "manual" as const };
+  const response = await fetch(url, body === undefined ? init : { ...init, body: JSON.stringify(body) }).catch(() => {
+    throw new CommandError(`The service at ${url.origin} does not answer; check --base-url and that it runs.`);
+  });
+  const answer: unknown = await response.json().catch(() => undefined);
+  if (response.ok) return answer;
+  const refused = errorSchema.safeParse(answer).data;
+  if (refused === undefined) throw new CommandError(`The service answered with status ${response.status}.`);
+  const fields = (refused.errors ?? []).map(({ pointer, detail }) => ` ${pointer}: ${detail}`).join("");
+  throw new CommandError(`${refused.detail}${fields} (${refused.code})`);
+}
+
+await run(process.argv.slice(2)).catch(endWithError);

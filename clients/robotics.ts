@@ -3,31 +3,22 @@
  *
  *   npm run robotics -- --help
  */
-import { ServiceRefusal, ServiceUnreachable } from "./device-error.ts";
-import { createTransport } from "./device-transport.ts";
-import { clientLimits } from "./limits.ts";
-import { createPace } from "./pace.ts";
-import { readAccess } from "./robotics/access.ts";
-import { type Command, HELP, parseCommand } from "./robotics/arguments.ts";
-import { CommandError } from "./robotics/command-error.ts";
-import { listen } from "./robotics/listen.ts";
-import { checkLocalTarget } from "./robotics/local-target.ts";
-import { logIn } from "./robotics/owner.ts";
-import { newSecret } from "./robotics/signature.ts";
-import { trigger } from "./robotics/trigger.ts";
-import { trustCertificate } from "./trusted-certificate.ts";
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+import { CommandError } from "./command.ts";
+import { createPace } from "./device/pace.ts";
+import { createTransport, ServiceRefusal, ServiceUnreachable, trustCertificate } from "./device/transport.ts";
+import { clientLimits } from "./limits.ts";
+import { type Command, HELP, parseCommand, readAccess } from "./robotics/arguments.ts";
+import { checkLocalTarget, listen, newSecret } from "./robotics/listen.ts";
+import { logIn, trigger } from "./robotics/trigger.ts";
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function run(command: Command, signal: AbortSignal): Promise<void> {
-  if (command.name === "help") {
-    process.stdout.write(HELP);
-    return;
-  }
-  const access = readAccess(command.access, process.env);
-  const { baseUrl, credential, owner: details, consumerId, lookedIn } = access;
-  if (access.certificateFile !== undefined) trustCertificate(access.certificateFile);
-  const nothingThere = `${lookedIn} has none for ${baseUrl}`;
+  if (command.name === "help") return void process.stdout.write(HELP);
+  const { baseUrl, certificateFile, credential, owner: details, ...sandbox } = readAccess(command.access, process.env);
+  if (certificateFile !== undefined) trustCertificate(certificateFile);
+  const nothingThere = `${sandbox.searched} has none for ${baseUrl}`;
   const pace = createPace(clientLimits.roboticsGapMs);
   if (command.name === "listen") {
     const target = await checkLocalTarget(command.forwardTo);
@@ -36,10 +27,9 @@ async function run(command: Command, signal: AbortSignal): Promise<void> {
         `Give the consumer's credential with --credential or ROBOTICS_CREDENTIAL; ${nothingThere}.`,
       );
     const secret = command.secret ?? newSecret();
-    if (command.secret === undefined) say(`Signing with the secret ${secret}`);
+    if (command.secret === undefined) print(`Signing with the secret ${secret}`);
     const transport = createTransport({ baseUrl, api: "robotics", pace });
-    await listen({ transport, credential, target, secret, sinceId: command.sinceId, signal, say });
-    return;
+    return await listen({ transport, credential, target, secret, sinceId: command.sinceId, signal, print });
   }
   if (details === undefined)
     throw new CommandError(
@@ -47,9 +37,9 @@ async function run(command: Command, signal: AbortSignal): Promise<void> {
     );
   const owner = await logIn({ transport: createTransport({ baseUrl, api: "backoffice", pace }), details, signal });
   try {
-    await trigger({ owner, consumerId: command.consumerId ?? consumerId, signal, say }, command.event);
+    await trigger({ owner, consumerId: command.consumerId ?? sandbox.consumerId, signal, print }, command.event);
   } finally {
-    // The session would end by itself; a service that is gone by now is no failure of what was triggered.
+    // The session ends by itself; what was triggered has happened, even when the service is gone by now.
     await owner.logOut().catch(() => undefined);
   }
 }
@@ -57,7 +47,7 @@ async function run(command: Command, signal: AbortSignal): Promise<void> {
 function sentenceOf(error: unknown): string {
   if (error instanceof CommandError || error instanceof ServiceUnreachable) return error.message;
   if (error instanceof ServiceRefusal) return `${error.message} (${error.code})`;
-  return `It cannot go on: ${error instanceof Error ? error.message : "an unexpected error."}`;
+  return `The command cannot continue: ${error instanceof Error ? error.message : "an unexpected error."}`;
 }
 
 const stopping = new AbortController();

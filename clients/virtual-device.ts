@@ -1,50 +1,14 @@
-/** Runs one virtual device as a process: settings, log, orderly end, and one sentence when it cannot go on. */
-
-import { type AttachDeps, attach } from "./attach.ts";
-import { type CheckIn, createCheckIn } from "./check-in.ts";
-import type { DeviceClient } from "./device-client.ts";
-import { DeviceStopped } from "./device-error.ts";
-import { runDeviceLoop } from "./device-loop.ts";
-import { createTransport } from "./device-transport.ts";
+/** Runs one virtual device as a process: settings, log, orderly end, and one sentence when it cannot continue. */
+import { type Logger, pino, stdTimeFunctions } from "pino";
+import { z } from "zod";
+import { type DeviceKind, runDevice } from "./device/loop.ts";
+import { createPace } from "./device/pace.ts";
+import { createTransport, DeviceStopped, trustCertificate } from "./device/transport.ts";
 import { clientLimits } from "./limits.ts";
-import { createDeviceLog, type DeviceLog } from "./log.ts";
-import { createPace } from "./pace.ts";
-import { readSettings } from "./settings.ts";
-import { trustCertificate } from "./trusted-certificate.ts";
-
-export interface DeviceKind {
-  /** Also the log's name and, without CREDENTIAL_FILE, the credential file's. */
-  readonly name: string;
-  readonly createTurn: (deps: {
-    client: DeviceClient;
-    log: DeviceLog;
-    signal: AbortSignal;
-    checkIn: CheckIn;
-  }) => () => Promise<number>;
-  /** Whether a device of this name sends no heartbeats. */
-  readonly isSilent: (name: string) => boolean;
-}
-
-export interface DeviceRun extends AttachDeps {
-  /** Called once, when the device is attached. */
-  readonly onReady: () => void;
-}
-
-/** Attaches one device and does its work until the signal is aborted. Throws `DeviceStopped` when it cannot go on. */
-export async function runDevice(kind: DeviceKind, run: DeviceRun): Promise<void> {
-  const { log, onReady } = run;
-  const { client, isLive, name } = await attach(run);
-  const checkIn = createCheckIn({ client, firstName: name, isSilent: kind.isSilent });
-  const ended = new AbortController();
-  const signal = AbortSignal.any([run.signal, ended.signal]);
-  const turn = kind.createTurn({ client, log, signal, checkIn });
-  // A turn may be in a long pause when a heartbeat is refused for good.
-  await runDeviceLoop({ checkIn, log, signal, isLive, onReady, turn }).finally(() => ended.abort());
-}
 
 /**
- * Runs until SIGTERM, SIGINT or the end of the parent process; notifies a parent
- * `{ready: true}` once the device is live, or `{ready: false, code, message}` when it cannot go on.
+ * Runs until SIGTERM, SIGINT or the end of the parent process. Notifies a parent with `{ready: true}` once the device is
+ * live, or with `{ready: false, code, message}` when it cannot continue.
  */
 export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
   const stopping = new AbortController();
@@ -54,20 +18,26 @@ export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
   const { signal } = stopping;
   try {
     const settings = readSettings(kind.name, process.env);
-    if (settings.certificateFile !== undefined) trustCertificate(settings.certificateFile);
-    const log = createDeviceLog({ name: kind.name, level: settings.logLevel });
-    const transport = createTransport({ baseUrl: settings.baseUrl, pace: createPace(clientLimits.requestGapMs) });
-    const onReady = (): void => {
-      log.info({}, "attached");
-      tellParent({ ready: true });
-    };
-    await runDevice(kind, { settings, transport, log, signal, onReady });
+    if (settings.GATEWAY_CERTIFICATE_FILE) trustCertificate(settings.GATEWAY_CERTIFICATE_FILE);
+    const log = createDeviceLog(kind.name, settings.LOG_LEVEL);
+    await runDevice(kind, {
+      credentialFile: settings.CREDENTIAL_FILE ?? `.data/${kind.name}.json`,
+      enrollmentCode: settings.ENROLLMENT_CODE || undefined,
+      transport: createTransport({ baseUrl: settings.BASE_URL, pace: createPace(clientLimits.requestGapMs) }),
+      log,
+      signal,
+      onReady: () => {
+        log.info({}, "attached");
+        notifyParent({ ready: true });
+      },
+    });
   } catch (error) {
     if (!signal.aborted) {
-      const message = error instanceof DeviceStopped ? error.message : `The ${kind.name} stopped: ${reasonOf(error)}`;
-      const code = error instanceof DeviceStopped ? "device_stopped" : "unexpected";
+      const isKnown = error instanceof DeviceStopped;
+      const reason = error instanceof Error ? error.message : "an unexpected error.";
+      const message = isKnown ? reason : `The ${kind.name} stopped: ${reason}`;
       process.stderr.write(`${message}\n`);
-      tellParent({ ready: false, code, message });
+      notifyParent({ ready: false, code: isKnown ? "device_stopped" : "unexpected", message });
       process.exitCode = 1;
     }
   }
@@ -76,10 +46,46 @@ export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
 }
 
 /** A parent that ends at this moment can no longer be notified; the `disconnect` that follows ends this process. */
-function tellParent(message: object): void {
+function notifyParent(message: object): void {
   if (process.connected) process.send?.(message, () => undefined);
 }
 
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : "an unexpected error.";
+const settingsSchema = z.object({
+  /** Where the service is, without a path. */
+  BASE_URL: z.url({ protocol: /^https?$/ }).default("http://127.0.0.1:8480"),
+  /** The certificate of the service in PEM, trusted beside the authorities of Node. */
+  GATEWAY_CERTIFICATE_FILE: z.string().optional(),
+  /** Needed on the first start and after a reset. */
+  ENROLLMENT_CODE: z.string().optional(),
+  CREDENTIAL_FILE: z.string().min(1).optional(),
+  LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
+});
+
+/** Throws `DeviceStopped` with one sentence when a setting cannot be used. */
+function readSettings(name: string, env: NodeJS.ProcessEnv): z.infer<typeof settingsSchema> {
+  const parsed = settingsSchema.safeParse(env);
+  if (parsed.success) return parsed.data;
+  const names = [...new Set(parsed.error.issues.map((issue) => String(issue.path[0])))].join(", ");
+  throw new DeviceStopped(`The ${name} cannot start: check the setting ${names}.`);
+}
+
+/** Fields that are never written; `code` is an enrollment code. */
+const SECRET_FIELDS = ["credential", "code", "authorization"];
+
+/** One JSON line per event on standard output, with the fields that the services' logs have. */
+function createDeviceLog(name: string, level: string): Logger {
+  const settings = {
+    level,
+    base: { process: name, pid: process.pid },
+    formatters: { level: (label: string) => ({ level: label }) },
+    timestamp: stdTimeFunctions.isoTime,
+    redact: { paths: SECRET_FIELDS, censor: "[redacted]" },
+  };
+  // A reader that is gone, or a full disk, is an error event; without a listener it would end the process.
+  process.stdout.on("error", () => undefined);
+  // A line that standard output does not take is dropped: no reader holds up a device.
+  const write = (line: string): void => {
+    if (process.stdout.writableLength < clientLimits.logWaitingBytes) process.stdout.write(line);
+  };
+  return pino(settings, { write });
 }

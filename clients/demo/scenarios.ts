@@ -1,41 +1,78 @@
 /** The four demos: a collection on the smart POS, one by QR, two payments that do not fit, and a robot's serving task. */
-import type { SandboxFile } from "../sandbox-file.ts";
-import type { Actor, Demo, Step } from "./step.ts";
+import type { Sandbox } from "../command.ts";
 
-export const DEMOS = ["collection", "qr", "issue", "robot"] as const;
-export type DemoName = (typeof DEMOS)[number];
+/**
+ * A demo is a list of steps: one request each, with what is kept of its answer for later steps. The same list is run
+ * and printed as lines for a shell (`clients/demo.ts`), so that both do the same.
+ *
+ * In paths, addresses and bodies `$NAME` is a kept value; in a body, `"$NAME"` alone becomes a number and `"${NAME}"` a text.
+ */
+type Actor = "OWNER" | "CASHIER" | "OPERATOR" | "ROBOTS" | "COMPANION" | "SCREEN";
+
+export interface Step {
+  /** What the step shows, in one or two sentences. */
+  readonly note?: string;
+  readonly method: "GET" | "POST";
+  /** Below the service's address, or `$NAME` of an address that an answer has given. */
+  readonly path: string;
+  /** Whose credential or session token it carries: the kept value of this name. */
+  readonly as?: Actor;
+  readonly body?: object;
+  /** A form instead of JSON. */
+  readonly form?: string;
+  /** The names of kept values, each with the field of the answer that it is. */
+  readonly keep?: Readonly<Record<string, string>>;
+  /** Repeated once a second, `UNTIL_TRIES` times at most, until the answer holds this text. */
+  readonly until?: string;
+  /** The error code that this step is answered with on purpose. */
+  readonly refusedWith?: string;
+  /** Left out while this kept value is missing, and no error when it is refused. */
+  readonly onlyWith?: string;
+}
+
+export interface Demo {
+  readonly title: string;
+  /** What is known before the first step. */
+  readonly given: Readonly<Record<string, string>>;
+  readonly steps: readonly Step[];
+}
+
+export const UNTIL_TRIES = 15;
+
+/** A field of an answer, as the shell's `field` finds it: the first one of this name. */
+export function fieldOf(answer: string, name: string): string {
+  return new RegExp(`"${name}":"?([^",}]*)`).exec(answer)?.[1] ?? "";
+}
 
 const devices = "/api/payments/v1/devices";
 const backoffice = "/api/backoffice/v1";
 const issues = "/api/reconciliation/v1/issues/";
 
-export function demoOf(name: DemoName, sandbox: SandboxFile): Demo {
+export const DEMOS = ["collection", "qr", "issue", "robot"] as const;
+
+export function demoOf(name: (typeof DEMOS)[number], sandbox: Sandbox, displayCredential: string): Demo {
   switch (name) {
     case "collection":
       return { title: "A collection on the smart POS", given: {}, steps: collectionSteps(sandbox) };
-    case "qr":
-      return {
-        title: "A collection by QR, with the guest's page",
-        given: { SCREEN: sandbox.displayCredential },
-        steps: qrSteps(sandbox),
-      };
+    case "qr": {
+      const given = { SCREEN: displayCredential };
+      return { title: "A collection by QR, with the guest's page", given, steps: qrSteps(sandbox) };
+    }
     case "issue":
       return {
         title: "Two payments that do not fit, and what an operator does",
         given: {},
         steps: issueSteps(sandbox),
       };
-    case "robot":
-      return {
-        title: "A serving task for a fleet of robots",
-        given: { ROBOTS: sandbox.robotics.credential },
-        steps: robotSteps(sandbox),
-      };
+    case "robot": {
+      const given = { ROBOTS: sandbox.robotics.credential };
+      return { title: "A serving task for a fleet of robots", given, steps: robotSteps(sandbox) };
+    }
   }
 }
 
 /** At the station whose devices this demo plays itself. */
-function collectionSteps(sandbox: SandboxFile): Step[] {
+function collectionSteps(sandbox: Sandbox): Step[] {
   const { station } = sandbox;
   const path = cashierPath(station);
   return [
@@ -83,7 +120,7 @@ function collectionSteps(sandbox: SandboxFile): Step[] {
 }
 
 /** The guest decides on the page behind the QR. */
-function qrSteps(sandbox: SandboxFile): Step[] {
+function qrSteps(sandbox: Sandbox): Step[] {
   const path = cashierPath(sandbox.demoStation);
   const display: Step = { method: "GET", path: `${devices}/display/`, as: "SCREEN" };
   return [
@@ -107,7 +144,7 @@ function qrSteps(sandbox: SandboxFile): Step[] {
   ];
 }
 
-function issueSteps(sandbox: SandboxFile): Step[] {
+function issueSteps(sandbox: Sandbox): Step[] {
   const path = cashierPath(sandbox.demoStation);
   const newestIssue: Step = {
     method: "GET",
@@ -162,7 +199,7 @@ function issueSteps(sandbox: SandboxFile): Step[] {
 }
 
 /** The owner offers a task, and the fleet carries it out. */
-function robotSteps(sandbox: SandboxFile): Step[] {
+function robotSteps(sandbox: Sandbox): Step[] {
   const tasks = "/api/robotics/v1/serving-tasks/";
   return [
     signIn("OWNER", sandbox),
@@ -185,7 +222,7 @@ function robotSteps(sandbox: SandboxFile): Step[] {
   ];
 }
 
-function signIn(actor: "OWNER" | "CASHIER" | "OPERATOR", sandbox: SandboxFile): Step {
+function signIn(actor: "OWNER" | "CASHIER" | "OPERATOR", sandbox: Sandbox): Step {
   const [api, person] = {
     OWNER: ["backoffice", sandbox.owner] as const,
     CASHIER: ["cashier", sandbox.cashier] as const,
@@ -244,4 +281,4 @@ function noted(note: string, [first, ...rest]: readonly Step[]): Step[] {
   return first === undefined ? [] : [{ ...first, note }, ...rest];
 }
 
-const cashierPath = ({ stationId }: SandboxFile["station"]): string => `/api/cashier/v1/stations/${stationId}`;
+const cashierPath = ({ stationId }: Sandbox["station"]): string => `/api/cashier/v1/stations/${stationId}`;

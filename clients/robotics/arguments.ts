@@ -1,6 +1,5 @@
-/** The arguments of the robotics command. */
-import { parseArgs } from "node:util";
-import { CommandError } from "./command-error.ts";
+/** The command line of `npm run robotics`, and where the service is and which credentials it uses. */
+import { CommandError, dataFile, findService, parseCommandLine } from "../command.ts";
 
 export const TRIGGERS = [
   "serving_task.offered",
@@ -47,8 +46,8 @@ const OPTIONS = {
   "owner-password": { type: "string" },
 } as const;
 
-/** Where the service is and who asks, as far as the command line says it. */
-export interface AccessOptions {
+/** Where the service is and which credentials are used, as far as the command line says it. */
+interface AccessOptions {
   readonly baseUrl: string | undefined;
   readonly credential: string | undefined;
   readonly ownerEmail: string | undefined;
@@ -73,7 +72,7 @@ export type Command =
 
 /** Throws `CommandError` for what it does not understand. */
 export function parseCommand(args: readonly string[]): Command {
-  const { values, positionals } = parsed(args);
+  const { values, positionals } = parseCommandLine(args, OPTIONS);
   const [name, event, ...rest] = positionals;
   if (values.help === true) return { name: "help" };
   const access = {
@@ -101,18 +100,37 @@ export function parseCommand(args: readonly string[]): Command {
   throw new CommandError("Say what to do, listen or trigger; --help shows how.");
 }
 
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true, strict: true });
-  } catch (error) {
-    const [first] = (error instanceof Error ? error.message : "The command line cannot be read").split(". ");
-    throw new CommandError(`${first?.replace(/\.$/, "")}; --help shows what there is.`);
-  }
-}
-
 function numberOf(option: string, text: string | undefined, min: number): number | undefined {
   if (text === undefined) return undefined;
   const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= min)) throw new CommandError(`--${option} is a number from ${min}, and not "${text}".`);
   return value;
+}
+
+export interface Access {
+  readonly baseUrl: string;
+  readonly certificateFile: string | undefined;
+  readonly credential: string | undefined;
+  readonly owner: { readonly email: string; readonly password: string } | undefined;
+  /** The sandbox's own consumer. */
+  readonly consumerId: number | undefined;
+  /** Where the sandbox's facts were searched, for the sentence of an error. */
+  readonly searched: string;
+}
+
+/** An option comes before the environment, which comes before the file of `npm start`. */
+export function readAccess(options: AccessOptions, env: NodeJS.ProcessEnv): Access {
+  const { baseUrl, certificateFile, sandbox } = findService(options.baseUrl, env);
+  const email = options.ownerEmail ?? (env["OWNER_EMAIL"] || undefined);
+  const password = options.ownerPassword ?? (env["OWNER_PASSWORD"] || undefined);
+  if ((email === undefined) !== (password === undefined))
+    throw new CommandError("Give both the owner's e-mail address and password, or neither.");
+  return {
+    baseUrl,
+    certificateFile,
+    credential: options.credential ?? (env["ROBOTICS_CREDENTIAL"] || sandbox?.robotics.credential),
+    owner: email === undefined || password === undefined ? sandbox?.owner : { email, password },
+    consumerId: sandbox?.robotics.consumerId,
+    searched: dataFile(env, "sandbox.json"),
+  };
 }

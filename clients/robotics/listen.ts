@@ -2,14 +2,14 @@
  * Reads a consumer's deliveries as they come and forwards each to a local address. In order and at least once: the next
  * one is only sent once the target has taken the one before.
  */
+import { createHmac, randomBytes } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
 import { z } from "zod";
-import { ServiceRefusal } from "../device-error.ts";
-import type { DeviceTransport } from "../device-transport.ts";
+import { CommandError } from "../command.ts";
+import { createBackoff, pause, repeatUntilAnswered } from "../device/pace.ts";
+import { type DeviceTransport, ServiceRefusal } from "../device/transport.ts";
 import { clientLimits } from "../limits.ts";
-import { createBackoff, pause } from "../pace.ts";
-import { repeatUntilAnswered } from "../repeat.ts";
-import { CommandError } from "./command-error.ts";
-import { post } from "./local-target.ts";
 
 const pageSchema = z.looseObject({
   webhook_deliveries: z.array(
@@ -25,7 +25,7 @@ const pageSchema = z.looseObject({
 type Page = z.infer<typeof pageSchema>;
 type Delivery = Page["webhook_deliveries"][number];
 
-export interface ListenDeps {
+interface ListenDeps {
   readonly transport: DeviceTransport;
   readonly credential: string;
   readonly target: URL;
@@ -33,15 +33,15 @@ export interface ListenDeps {
   readonly sinceId: number | undefined;
   readonly signal: AbortSignal;
   /** Prints one line for a person. */
-  readonly say: (line: string) => void;
+  readonly print: (line: string) => void;
 }
 
 /** Runs until the signal is aborted. Throws `CommandError` when the credential is refused or the target takes nothing. */
 export async function listen(deps: ListenDeps): Promise<void> {
-  const { signal, say, target } = deps;
+  const { signal, print, target } = deps;
   let cursor = deps.sinceId ?? (await newest(deps));
   if (signal.aborted) return;
-  say(`Forwarding what comes behind delivery ${cursor} to ${target.href}; Ctrl-C ends it.`);
+  print(`Forwarding what comes behind delivery ${cursor} to ${target.href}; Ctrl-C ends it.`);
   while (!signal.aborted) {
     const page = await readPage(deps, cursor);
     for (const delivery of page?.webhook_deliveries ?? []) {
@@ -50,10 +50,10 @@ export async function listen(deps: ListenDeps): Promise<void> {
     }
     if (page?.has_more !== true) await pause(clientLimits.listenPollMs, signal);
   }
-  say(`Go on where this ended with --since-id ${cursor}.`);
+  print(`Go on where this ended with --since-id ${cursor}.`);
 }
 
-/** The last delivery there is: it and all before are old news. */
+/** The last delivery that exists: it and all before are not forwarded. */
 async function newest(deps: ListenDeps): Promise<number> {
   let cursor = 0;
   while (!deps.signal.aborted) {
@@ -66,19 +66,19 @@ async function newest(deps: ListenDeps): Promise<number> {
 
 /** Undefined only when the signal was aborted. */
 async function readPage(
-  { transport, credential, signal, say }: ListenDeps,
+  { transport, credential, signal, print }: ListenDeps,
   sinceId: number,
 ): Promise<Page | undefined> {
   const path = `webhook-deliveries/?since_id=${sinceId}&limit=${clientLimits.deliveriesPerPage}`;
-  let trouble = "";
+  let printed = "";
   const onRetry = (error: unknown): void => {
     const reason = error instanceof Error ? error.message : "The service does not answer.";
-    if (reason !== trouble) say(`${reason} Waiting for it.`);
-    trouble = reason;
+    if (reason !== printed) print(`${reason} Waiting for it.`);
+    printed = reason;
   };
-  const ask = () => transport.send({ method: "GET", path, credential, signal }, pageSchema);
+  const attempt = () => transport.send({ method: "GET", path, credential, signal }, pageSchema);
   try {
-    return (await repeatUntilAnswered(ask, { signal, maxTries: Number.POSITIVE_INFINITY, onRetry })).body;
+    return (await repeatUntilAnswered(attempt, { signal, maxTries: Number.POSITIVE_INFINITY, onRetry })).body;
   } catch (error) {
     if (signal.aborted) return undefined;
     if (error instanceof ServiceRefusal && error.httpStatus === 401)
@@ -88,7 +88,7 @@ async function readPage(
 }
 
 /** Whether the target has taken it; false only when the signal was aborted. Throws `CommandError` after the last try. */
-async function forward({ target, secret, signal, say }: ListenDeps, delivery: Delivery): Promise<boolean> {
+async function forward({ target, secret, signal, print }: ListenDeps, delivery: Delivery): Promise<boolean> {
   const { delivery_id, event_type, created_at, payload } = delivery;
   // The very bytes that the service sends: the same fields in the same order.
   const body = JSON.stringify({ delivery_id, event_type, created_at, payload });
@@ -100,7 +100,7 @@ async function forward({ target, secret, signal, say }: ListenDeps, delivery: De
     const tookMs = Math.round(performance.now() - startedAtMs);
     const outcome = status === undefined ? "no answer" : `${status}`;
     if (status !== undefined && status >= 200 && status <= 299) {
-      say(`${delivery_id}  ${event_type}  ${outcome} in ${tookMs} ms`);
+      print(`${delivery_id}  ${event_type}  ${outcome} in ${tookMs} ms`);
       return true;
     }
     if (tries >= clientLimits.forwardTries) {
@@ -110,8 +110,61 @@ async function forward({ target, secret, signal, say }: ListenDeps, delivery: De
       );
     }
     const waitMs = backoff.nextMs();
-    say(`${delivery_id}  ${event_type}  ${outcome}; again in ${(waitMs / 1_000).toFixed(1)} s`);
+    print(`${delivery_id}  ${event_type}  ${outcome}; again in ${(waitMs / 1_000).toFixed(1)} s`);
     await pause(waitMs, signal);
   }
   return false;
+}
+
+/** The address as it will be called. Throws `CommandError` unless it is http or https on loopback. */
+export async function checkLocalTarget(text: string): Promise<URL> {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw new CommandError(`--forward-to is an http or https address, and not "${text}".`);
+  if (url.username !== "" || url.password !== "")
+    throw new CommandError("--forward-to must not hold a user name or password.");
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const addresses = isIP(host) > 0 ? [host] : await addressesOf(host);
+  if (addresses.length === 0 || !addresses.every(isLoopback))
+    throw new CommandError(`Deliveries are forwarded to this machine only, and ${url.host} is not on loopback.`);
+  return url;
+}
+
+/** Only the name of this machine is resolved: any other name could mean another machine a moment later. */
+async function addressesOf(host: string): Promise<readonly string[]> {
+  if (host !== "localhost") return [];
+  return (await lookup(host, { all: true })).map(({ address }) => address);
+}
+
+const isLoopback = (address: string): boolean =>
+  address === "::1" || (isIP(address) === 4 && address.startsWith("127."));
+
+/** The status that the target answered, or undefined when it did not in time. Only 2xx means that it has the delivery. */
+async function post(
+  target: URL,
+  { body, secret, signal }: { readonly body: string; readonly secret: string; readonly signal: AbortSignal },
+): Promise<number | undefined> {
+  try {
+    const response = await fetch(target, {
+      method: "POST",
+      headers: { "content-type": "application/json", [SIGNATURE_HEADER]: sign(secret, { body, nowMs: Date.now() }) },
+      body,
+      redirect: "manual",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(clientLimits.forwardTimeoutMs)]),
+    });
+    await response.body?.cancel();
+    return response.status;
+  } catch {
+    return undefined;
+  }
+}
+
+const SIGNATURE_HEADER = "X-Service-Robotics-Signature";
+
+/** A secret in the form of the service's. */
+export const newSecret = (): string => `whsec_${randomBytes(32).toString("base64url")}`;
+
+function sign(secret: string, { body, nowMs }: { readonly body: string; readonly nowMs: number }): string {
+  const t = Math.floor(nowMs / 1_000);
+  return `t=${t},v1=${createHmac("sha256", secret).update(`${t}.`).update(body).digest("hex")}`;
 }

@@ -1,54 +1,55 @@
-/** Makes an event happen, for real: what the owner would do, done by the owner's API. */
+/** Makes an event happen: what the owner would do, by the owner's API. */
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { CommandError } from "../command.ts";
+import { createBackoff, pause, repeatUntilAnswered } from "../device/pace.ts";
+import { type DeviceRequest, type DeviceTransport, ServiceRefusal } from "../device/transport.ts";
 import { clientLimits } from "../limits.ts";
-import { pause } from "../pace.ts";
 import type { Trigger } from "./arguments.ts";
-import { CommandError } from "./command-error.ts";
-import type { Consumer, Owner, Task } from "./owner.ts";
 
-export interface TriggerDeps {
+interface TriggerDeps {
   readonly owner: Owner;
   /** Whose event; undefined when there is only one consumer. */
   readonly consumerId: number | undefined;
   readonly signal: AbortSignal;
   /** Prints one line for a person. */
-  readonly say: (line: string) => void;
+  readonly print: (line: string) => void;
 }
 
-type Happening = (deps: TriggerDeps, consumer: Consumer) => Promise<void>;
-
-const HAPPENINGS: Readonly<Record<Trigger, Happening>> = {
+/** What the owner does to make each event happen. */
+const ACTIONS: Readonly<Record<Trigger, (deps: TriggerDeps, consumer: Consumer) => Promise<void>>> = {
   "serving_task.offered": async (deps, consumer) => void (await offer(deps, consumer)),
   "serving_task.cancelled": async (deps, consumer) => {
     const { task_id: taskId } = await offer(deps, consumer);
     await deps.owner.cancel(taskId);
-    deps.say(`Cancelled task ${taskId}.`);
+    deps.print(`Cancelled task ${taskId}.`);
   },
   "serving_task.expired": async (deps, consumer) => {
     const { task_id: taskId } = await offer(deps, consumer, clientLimits.shortestOfferSeconds);
     await untilExpired(deps, taskId);
   },
-  "robotics.paused": async ({ owner, say }, { filial_id: filialId }) => {
+  "robotics.paused": async ({ owner, print }, { filial_id: filialId }) => {
     // Pausing what is paused would change nothing and send no event.
     if (await owner.isPaused(filialId)) {
       await owner.resume(filialId);
-      say(`Resumed robotics at filial ${filialId}, where it was paused already.`);
+      print(`Resumed robotics at filial ${filialId}, where it was paused already.`);
     }
     await owner.pause(filialId);
-    say(`Paused robotics at filial ${filialId}; no task can be offered until you trigger robotics.resumed.`);
+    print(`Paused robotics at filial ${filialId}; no task can be offered until you trigger robotics.resumed.`);
   },
-  "robotics.resumed": async ({ owner, say }, { filial_id: filialId }) => {
+  "robotics.resumed": async ({ owner, print }, { filial_id: filialId }) => {
     if (!(await owner.isPaused(filialId))) {
       await owner.pause(filialId);
-      say(`Paused robotics at filial ${filialId}, so that it can be resumed.`);
+      print(`Paused robotics at filial ${filialId}, so that it can be resumed.`);
     }
     await owner.resume(filialId);
-    say(`Resumed robotics at filial ${filialId}.`);
+    print(`Resumed robotics at filial ${filialId}.`);
   },
 };
 
 /** Throws `CommandError` when it is not clear for whom, or when it does not happen. */
 export async function trigger(deps: TriggerDeps, event: Trigger): Promise<void> {
-  await HAPPENINGS[event](deps, await consumerOf(deps));
+  await ACTIONS[event](deps, await consumerOf(deps));
 }
 
 async function consumerOf({ owner, consumerId }: TriggerDeps): Promise<Consumer> {
@@ -63,20 +64,110 @@ async function consumerOf({ owner, consumerId }: TriggerDeps): Promise<Consumer>
   throw new CommandError(`Say whose event with --consumer-id: ${ids}.`);
 }
 
-async function offer({ owner, say }: TriggerDeps, consumer: Consumer, validForSeconds?: number): Promise<Task> {
+async function offer({ owner, print }: TriggerDeps, consumer: Consumer, validForSeconds?: number): Promise<Task> {
   const task = await owner.offer(consumer.consumer_id, validForSeconds);
-  say(`Offered task ${task.task_id} (number ${task.display_number}) to ${consumer.name}.`);
+  print(`Offered task ${task.task_id} (number ${task.display_number}) to ${consumer.name}.`);
   return task;
 }
 
-async function untilExpired({ owner, signal, say }: TriggerDeps, taskId: number): Promise<void> {
+async function untilExpired({ owner, signal, print }: TriggerDeps, taskId: number): Promise<void> {
   const deadlineMs = performance.now() + clientLimits.expiryWaitMs;
-  say(`Waiting for task ${taskId} to expire.`);
+  print(`Waiting for task ${taskId} to expire.`);
   while (performance.now() < deadlineMs && !signal.aborted) {
     const { status } = await owner.task(taskId);
-    if (status === "expired") return say(`Task ${taskId} has expired.`);
+    if (status === "expired") return print(`Task ${taskId} has expired.`);
     if (status !== "offered") throw new CommandError(`Task ${taskId} did not expire: it is ${status}.`);
-    await pause(clientLimits.expiryLookMs, signal);
+    await pause(clientLimits.expiryPollMs, signal);
   }
   throw new CommandError(`Task ${taskId} has not expired within ${clientLimits.expiryWaitMs / 1_000} seconds.`);
+}
+
+const consumerSchema = z.looseObject({
+  consumer_id: z.int(),
+  filial_id: z.int(),
+  name: z.string(),
+  status: z.string(),
+});
+const consumersSchema = z.looseObject({ robotics_consumers: z.array(consumerSchema), has_more: z.boolean() });
+const taskSchema = z.looseObject({ task_id: z.int(), display_number: z.int(), status: z.string() });
+const filialSchema = z.looseObject({ filial_id: z.int(), paused: z.boolean() });
+const sessionSchema = z.looseObject({ token: z.string() });
+
+type Consumer = z.infer<typeof consumerSchema>;
+type Task = z.infer<typeof taskSchema>;
+/** The owner's API, as far as it makes events happen. */
+export type Owner = Awaited<ReturnType<typeof logIn>>;
+
+const REASON = { reason: "Triggered by a developer." };
+
+/** Opens a session for one command. Throws `ServiceRefusal` or `ServiceUnreachable`, as each of its functions does. */
+export async function logIn(deps: {
+  readonly transport: DeviceTransport;
+  readonly details: { readonly email: string; readonly password: string };
+  readonly signal: AbortSignal;
+}) {
+  const { transport, details, signal } = deps;
+  // Each request may be repeated as it is: a read, one with a key, or one whose repetition changes nothing.
+  const send = <TSchema extends z.ZodType>(request: Omit<DeviceRequest, "signal">, schema: TSchema) =>
+    repeatUntilAnswered(() => transport.send({ ...request, signal }, schema), {
+      signal,
+      maxTries: clientLimits.triggerTries,
+    });
+  const opened = await send({ method: "POST", path: "session/", body: details }, sessionSchema);
+  const { token: credential } = opened.body as z.infer<typeof sessionSchema>;
+  if (!opened.isEffective) await untilSessionIsEffective({ transport, credential, signal });
+  const read = async <TSchema extends z.ZodType>(path: string, schema: TSchema) =>
+    (await send({ method: "GET", path, credential }, schema)).body as z.infer<TSchema>;
+  const act = async <TSchema extends z.ZodType>(path: string, body: object, schema: TSchema) =>
+    (await send({ method: "POST", path, body, credential, key: randomUUID() }, schema)).body as z.infer<TSchema>;
+  return {
+    /** All of them, page by page. */
+    async consumers(): Promise<readonly Consumer[]> {
+      const all: Consumer[] = [];
+      for (let hasMore = true; hasMore; ) {
+        const path = `robotics-consumers/?limit=500&since_id=${all.at(-1)?.consumer_id ?? 0}`;
+        const { robotics_consumers: page, has_more } = await read(path, consumersSchema);
+        all.push(...page);
+        hasMore = has_more && page.length > 0;
+      }
+      return all;
+    },
+    offer(consumerId: number, validForSeconds: number | undefined): Promise<Task> {
+      const body = {
+        consumer_id: consumerId,
+        leg: "kitchen_to_table",
+        manifest: [{ name: "Soup of the day", quantity: 2 }],
+        destination: { name: "Table 12" },
+        ...(validForSeconds === undefined ? {} : { valid_for_seconds: validForSeconds }),
+      };
+      return act("serving-tasks/", body, taskSchema);
+    },
+    task: (taskId: number): Promise<Task> => read(`serving-tasks/${taskId}/`, taskSchema),
+    cancel: (taskId: number): Promise<Task> => act(`serving-tasks/${taskId}/cancel/`, REASON, taskSchema),
+    isPaused: async (filialId: number) => (await read(`filials/${filialId}/robotics/`, filialSchema)).paused,
+    pause: (filialId: number) => act(`filials/${filialId}/robotics/pause/`, REASON, filialSchema),
+    resume: (filialId: number) => act(`filials/${filialId}/robotics/resume/`, REASON, filialSchema),
+    /** The answer has no body, or one that says that the end of the session is stored and not yet effective. */
+    logOut: () => send({ method: "DELETE", path: "session/", credential }, z.looseObject({}).optional()),
+  };
+}
+
+/** A session that is not yet effective is refused as unknown; throws that refusal when it still is after some tries. */
+async function untilSessionIsEffective(request: {
+  readonly transport: DeviceTransport;
+  readonly credential: string;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const { transport, credential, signal } = request;
+  const backoff = createBackoff({ firstMs: clientLimits.backoffFirstMs, maxMs: clientLimits.unknownMaxMs });
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await transport.send({ method: "GET", path: "session/", credential, signal }, z.looseObject({}));
+      return;
+    } catch (error) {
+      const isUnknown = error instanceof ServiceRefusal && error.httpStatus === 401;
+      if (!isUnknown || tries >= clientLimits.triggerTries || signal.aborted) throw error;
+      await pause(backoff.nextMs(), signal);
+    }
+  }
 }

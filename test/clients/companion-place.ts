@@ -2,11 +2,10 @@
 import { join } from "node:path";
 import { vi } from "vitest";
 import { createCompanionTurn, isSilentName } from "../../clients/companion-turn.ts";
-import { ServiceRefusal } from "../../clients/device-error.ts";
-import { createTransport, type DeviceTransport } from "../../clients/device-transport.ts";
+import { runDevice } from "../../clients/device/loop.ts";
+import { createPace } from "../../clients/device/pace.ts";
+import { createTransport, type DeviceTransport, ServiceRefusal } from "../../clients/device/transport.ts";
 import { clientLimits } from "../../clients/limits.ts";
-import { createPace } from "../../clients/pace.ts";
-import { runDevice } from "../../clients/virtual-device.ts";
 import type { Person } from "../support/people.ts";
 
 /** One request of the companion and what came of it. */
@@ -85,7 +84,8 @@ async function startCompanion(
   const { promise: ready, resolve: onReady, reject } = Promise.withResolvers<void>();
   const kind = { name: "companion", createTurn: createCompanionTurn, isSilent: isSilentName };
   const running = runDevice(kind, {
-    settings: { baseUrl, certificateFile: undefined, enrollmentCode, credentialFile, logLevel: "silent" },
+    credentialFile,
+    enrollmentCode,
     transport: watched(createTransport({ baseUrl, pace: createPace(clientLimits.requestGapMs) }), exchanges),
     log: { info: () => undefined, warn: () => undefined },
     signal: stopping.signal,

@@ -2,8 +2,8 @@
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { loadCredential, saveCredential } from "../../clients/credential-file.ts";
-import { DeviceStopped } from "../../clients/device-error.ts";
+import { loadCredential, saveCredential } from "../../clients/device/attach.ts";
+import { DeviceStopped } from "../../clients/device/transport.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const stored = { device_id: 7, credential: "dp_2a_secret" };

@@ -1,9 +1,8 @@
 /** Heartbeats of a virtual device go on at their interval, whatever its other requests do. */
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import type { CheckIn } from "../../clients/check-in.ts";
-import { DeviceStopped, ServiceRefusal, ServiceUnreachable } from "../../clients/device-error.ts";
-import { runDeviceLoop } from "../../clients/device-loop.ts";
+import { type CheckIn, runDeviceLoop } from "../../clients/device/loop.ts";
+import { DeviceStopped, ServiceRefusal, ServiceUnreachable } from "../../clients/device/transport.ts";
 
 const HEARTBEAT_MS = 50;
 const WATCHED_MS = 1_200;

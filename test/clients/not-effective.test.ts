@@ -3,10 +3,9 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { attach } from "../../clients/attach.ts";
-import { loadCredential } from "../../clients/credential-file.ts";
-import { createTransport } from "../../clients/device-transport.ts";
-import { logIn } from "../../clients/robotics/owner.ts";
+import { attach, loadCredential } from "../../clients/device/attach.ts";
+import { createTransport } from "../../clients/device/transport.ts";
+import { logIn } from "../../clients/robotics/trigger.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const CREDENTIAL = "dp_00_credential";
@@ -56,13 +55,8 @@ it("attaching: a credential that is not yet effective is stored, tried again aft
   const credentialFile = join(folder.path, "display.json");
   const warnings: object[] = [];
   const attached = await attach({
-    settings: {
-      baseUrl,
-      certificateFile: undefined,
-      enrollmentCode: "7K3QX-9M2TB",
-      credentialFile,
-      logLevel: "silent",
-    },
+    credentialFile,
+    enrollmentCode: "7K3QX-9M2TB",
     transport: createTransport({ baseUrl, pace: async () => undefined }),
     log: { info: () => undefined, warn: (fields) => warnings.push(fields) },
     signal: new AbortController().signal,

@@ -1,8 +1,8 @@
 /** A device stays within its request budget and comes back calmly after failures. */
 import { describe, expect, it } from "vitest";
-import { parseRetryAfter } from "../../clients/device-transport.ts";
+import { createBackoff, createPace, pause } from "../../clients/device/pace.ts";
+import { parseRetryAfter } from "../../clients/device/transport.ts";
 import { clientLimits } from "../../clients/limits.ts";
-import { createBackoff, createPace, pause } from "../../clients/pace.ts";
 
 const never = new AbortController().signal;
 

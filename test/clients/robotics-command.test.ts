@@ -1,4 +1,5 @@
 /** The robotics command, as it is typed: against the whole system, with a real local target. */
+
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -50,7 +51,11 @@ afterAll(async () => {
 });
 
 function writeSandbox(baseUrl: string): void {
-  const facts = { baseUrl, certificate: null, owner: system.owner, robotics: { consumerId, credential } };
+  const { owner: person } = system;
+  const station = { stationId: 1, devices: [] };
+  const people = { owner: person, cashier: person, operator: person };
+  const stations = { station, demoStation: station };
+  const facts = { baseUrl, certificate: null, ...people, ...stations, robotics: { consumerId, credential } };
   writeFileSync(join(folder.path, "sandbox.json"), JSON.stringify(facts));
 }
 

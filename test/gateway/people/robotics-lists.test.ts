@@ -1,9 +1,9 @@
 /** Robotics over HTTP: which things a list has, whose an `Idempotency-Key` is, and how much and what an offer may say. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createTransport } from "../../../clients/device-transport.ts";
-import { createPace } from "../../../clients/pace.ts";
-import { logIn as logInToTrigger } from "../../../clients/robotics/owner.ts";
+import { createPace } from "../../../clients/device/pace.ts";
+import { createTransport } from "../../../clients/device/transport.ts";
+import { logIn as logInToTrigger } from "../../../clients/robotics/trigger.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { addFleet, offerBody, offerTask, type TaskOnTheWire, type TestFleet } from "../../support/fleets.ts";
 import { logIn, type Person } from "../../support/people.ts";

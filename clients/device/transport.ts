@@ -1,16 +1,21 @@
-/** One request of a device or of another client: paced, with a time-out, its answer read with a bound and checked against its schema. */
-import type { z } from "zod";
-import { errorBodySchema } from "./device-contract.ts";
-import { ServiceRefusal, ServiceUnreachable } from "./device-error.ts";
-import { clientLimits } from "./limits.ts";
+/**
+ * HTTP to the service: one request, paced and with a time-out, its answer read within a bound and checked by a schema; how a
+ * request can fail; and trust in the service's certificate.
+ */
 
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { checkServerIdentity, getCACertificates } from "node:tls";
+import { Agent, buildConnector, setGlobalDispatcher } from "undici";
+import { z } from "zod";
+import { clientLimits } from "../limits.ts";
 export interface DeviceRequest {
   readonly method: "GET" | "POST" | "DELETE";
   /** Below the API, for example `devices/me/`. */
   readonly path: string;
   readonly body?: unknown;
   readonly credential?: string | undefined;
-  /** Sent as `Idempotency-Key`. */
+  /** Becomes `Idempotency-Key`. */
   readonly key?: string;
   readonly etag?: string | undefined;
   readonly signal: AbortSignal;
@@ -51,6 +56,13 @@ export function createTransport(deps: {
   };
 }
 
+const errorBodySchema = z.looseObject({
+  code: z.string(),
+  detail: z.string().optional(),
+  /** The intent's status, on a 409. */
+  status: z.string().optional(),
+});
+
 async function exchange(root: string, request: DeviceRequest): Promise<Response> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (request.credential !== undefined) headers["authorization"] = `Bearer ${request.credential}`;
@@ -61,7 +73,7 @@ async function exchange(root: string, request: DeviceRequest): Promise<Response>
     return await fetch(root + request.path, {
       method: request.method,
       headers,
-      // A credential must not follow a redirect to somebody else.
+      // A credential must not follow a redirect to another service.
       redirect: "error",
       body: request.body === undefined ? null : JSON.stringify(request.body),
       signal: AbortSignal.any([request.signal, AbortSignal.timeout(clientLimits.requestTimeoutMs)]),
@@ -112,4 +124,80 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** The service answered with an error body (contract, "Errors"). */
+export class ServiceRefusal extends Error {
+  override readonly name = "ServiceRefusal";
+  readonly httpStatus: number;
+  /** The stable code of the error body; `http_<status>` when the body carried none. */
+  readonly code: string;
+  /** The intent's status, where the refusal is about an intent. */
+  readonly intentStatus: string | undefined;
+  /** What `Retry-After` asked for. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(answer: {
+    httpStatus: number;
+    code: string;
+    detail: string;
+    intentStatus: string | undefined;
+    retryAfterMs: number | undefined;
+  }) {
+    super(answer.detail);
+    this.httpStatus = answer.httpStatus;
+    this.code = answer.code;
+    this.intentStatus = answer.intentStatus;
+    this.retryAfterMs = answer.retryAfterMs;
+  }
+}
+
+/** No answer came, or none of this service: whether the request took effect is unknown. */
+export class ServiceUnreachable extends Error {
+  override readonly name = "ServiceUnreachable";
+}
+
+/** A device that cannot continue by itself; `message` is one sentence for the person who set it up. */
+export class DeviceStopped extends Error {
+  override readonly name = "DeviceStopped";
+}
+
+/** Whether the same request may be sent again as it is. Reads and keyed reports are safe to repeat. */
+export function isRetryable(error: unknown): boolean {
+  if (error instanceof ServiceUnreachable) return true;
+  return (
+    error instanceof ServiceRefusal && (error.httpStatus === 429 || error.httpStatus === 408 || error.httpStatus >= 500)
+  );
+}
+
+/** A failure in one word for logs: the service's code, or that no answer came. */
+export function failureReason(error: unknown): string {
+  return error instanceof ServiceRefusal ? error.code : "unreachable";
+}
+
+/**
+ * From now on `fetch` trusts this certificate beside the authorities of Node. No authority needs to have signed it, and it may
+ * name another host: the server has to show this certificate, byte for byte. The file is read for each connection, because
+ * a service that is started again may show a renewed one.
+ */
+export function trustCertificate(certificateFile: string): void {
+  const connect: buildConnector.connector = (target, done) => {
+    try {
+      buildConnector(trustOf(readFileSync(certificateFile, "utf8")))(target, done);
+    } catch (error) {
+      done(error instanceof Error ? error : new Error("The certificate cannot be read."), null);
+    }
+  };
+  setGlobalDispatcher(new Agent({ connect }));
+}
+
+function trustOf(pem: string): buildConnector.BuildOptions {
+  const trusted = new X509Certificate(pem);
+  return {
+    ca: [...getCACertificates("default"), pem],
+    // Without its authority the chain ends at the certificate itself.
+    allowPartialTrustChain: true,
+    checkServerIdentity: (host, shown) =>
+      shown.raw.equals(trusted.raw) ? undefined : checkServerIdentity(host, shown),
+  };
 }

@@ -2,26 +2,88 @@
  * The device API as functions (contract, "Endpoints"). Reads remember their ETag, so an unchanged answer costs no body;
  * a report is repeated with the same key until the service has answered it.
  *
- * Every function throws `ServiceRefusal` for an error body and `ServiceUnreachable` when no answer came.
+ * Each function throws `ServiceRefusal` for an error body and `ServiceUnreachable` when no answer came.
  */
-import type { z } from "zod";
-import {
-  type Assignment,
-  assignmentAnswerSchema,
-  type DeviceSnapshot,
-  type DisplayState,
-  deviceSnapshotSchema,
-  displayStateSchema,
-  type Enrollment,
-  enrollmentSchema,
-  type ReportAnswer,
-  type ReportInput,
-  reportAnswerSchema,
-} from "./device-contract.ts";
-import { ServiceUnreachable } from "./device-error.ts";
-import type { DeviceAnswer, DeviceRequest, DeviceTransport } from "./device-transport.ts";
-import { clientLimits } from "./limits.ts";
-import { repeatUntilAnswered } from "./repeat.ts";
+import { z } from "zod";
+import { clientLimits } from "../limits.ts";
+import { repeatUntilAnswered } from "./pace.ts";
+import { type DeviceAnswer, type DeviceRequest, type DeviceTransport, ServiceUnreachable } from "./transport.ts";
+
+// What a device reads (contract, "Resources and their fields"). Objects are loose: a field that is added inside `v1` must
+// not stop a device that is in use.
+
+const deviceSnapshotSchema = z.looseObject({
+  device_id: z.int(),
+  name: z.string(),
+  kind: z.string(),
+  capabilities: z.array(z.string()),
+  status: z.string(),
+  station_name: z.string(),
+  station_status: z.string(),
+  handoff_target: z.string(),
+  /** Empty, or why the device may not act now. */
+  blocked_reason: z.string(),
+  server_time: z.string(),
+});
+export type DeviceSnapshot = z.infer<typeof deviceSnapshotSchema>;
+
+const enrollmentSchema = z.looseObject({
+  /** Returned only once. */
+  credential: z.string(),
+  scopes: z.array(z.string()),
+  device: deviceSnapshotSchema,
+});
+export type Enrollment = z.infer<typeof enrollmentSchema>;
+
+const assignmentSchema = z.looseObject({
+  intent_id: z.int(),
+  intent_display_number: z.int(),
+  order_display_number: z.int(),
+  station_name: z.string(),
+  /** A decimal string, authored by the service; a device supplies no money field. */
+  amount: z.string(),
+  currency: z.string(),
+  status: z.string(),
+  handoff_target: z.string(),
+  expires_at: z.string(),
+});
+export type Assignment = z.infer<typeof assignmentSchema>;
+
+const assignmentAnswerSchema = z.looseObject({
+  assignment: assignmentSchema.nullable(),
+  server_time: z.string(),
+});
+
+const reportAnswerSchema = z.looseObject({
+  report: z.looseObject({
+    outcome: z.string(),
+    provider_reference: z.string(),
+    provider_code: z.string(),
+    reported_at: z.string(),
+  }),
+  assignment: assignmentSchema,
+});
+type ReportAnswer = z.infer<typeof reportAnswerSchema>;
+
+const displayStateSchema = z.looseObject({
+  state: z.string(),
+  order_display_number: z.int(),
+  amount: z.string(),
+  currency: z.string(),
+  qr_payload: z.string(),
+  intent_status: z.string(),
+  server_time: z.string(),
+});
+export type DisplayState = z.infer<typeof displayStateSchema>;
+
+/** One report. The key is required here: a sender that leaves it out cannot repeat safely. */
+export interface ReportInput {
+  readonly intent_id: number;
+  readonly outcome: "reported_success" | "reported_declined" | "reported_cancelled" | "reported_unknown";
+  readonly provider_reference?: string;
+  readonly provider_code?: string;
+  readonly client_idempotency_key: string;
+}
 
 /** Claims a one-time code. The credential in the answer is shown this once; it may be unknown until it is effective. */
 export async function enroll(

@@ -1,0 +1,104 @@
+/** What the commands share: an error for the person who typed, and where the service is. */
+import { readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { type ParseArgsConfig, parseArgs } from "node:util";
+import { z } from "zod";
+
+/** Ends the command; `message` is one sentence for the person who typed it. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+}
+
+/** The arguments cannot be understood: exit code 2. */
+export class UsageError extends CommandError {}
+
+/** The options and arguments of a command line. Throws `UsageError`. */
+export function parseCommandLine<T extends NonNullable<ParseArgsConfig["options"]>>(
+  args: readonly string[],
+  options: T,
+) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true });
+  } catch (error) {
+    const [first] = (error instanceof Error ? error.message : "The arguments cannot be understood").split(". ");
+    throw new UsageError(`${first?.replace(/\.$/, "")}; --help shows what there is.`);
+  }
+}
+
+const DEFAULT_BASE_URL = "http://127.0.0.1:8480";
+
+const personSchema = z.object({ email: z.string(), password: z.string() });
+const stationSchema = z.object({
+  stationId: z.int(),
+  devices: z.array(z.object({ deviceId: z.int(), kind: z.string() })),
+});
+const sandboxSchema = z.object({
+  baseUrl: z.url(),
+  certificate: z.object({ file: z.string(), publicKeyPin: z.string() }).nullable(),
+  owner: personSchema,
+  cashier: personSchema,
+  operator: personSchema,
+  robotics: z.object({ consumerId: z.int(), credential: z.string() }),
+  station: stationSchema,
+  demoStation: stationSchema,
+});
+/** What `npm start` has written to `sandbox.json` of its data folder. */
+export type Sandbox = z.infer<typeof sandboxSchema>;
+
+/** A file of the data folder of `npm start`. */
+export const dataFile = (env: NodeJS.ProcessEnv, name: string): string => resolve(env["DATA_DIR"] || ".data", name);
+
+/** Undefined when there is no such file. */
+export function readSandbox(path: string): Sandbox | undefined {
+  return readJson(path, sandboxSchema);
+}
+
+/** The credential of the virtual display at the demo station; empty while it has none. */
+export function displayCredential(sandboxPath: string): string {
+  const path = join(dirname(sandboxPath), "virtual-display.json");
+  return readJson(path, z.object({ credential: z.string() }))?.credential ?? "";
+}
+
+/** Undefined when the file cannot be read or holds something else. */
+export function readJson<TSchema extends z.ZodType>(path: string, schema: TSchema): z.infer<TSchema> | undefined {
+  try {
+    return schema.safeParse(JSON.parse(readFileSync(path, "utf8"))).data;
+  } catch {
+    return undefined;
+  }
+}
+
+export interface Service {
+  readonly baseUrl: string;
+  /** The certificate of the service, trusted beside the authorities of Node. */
+  readonly certificateFile: string | undefined;
+  /** What the file knows of this service; undefined when it was written for another. */
+  readonly sandbox: Sandbox | undefined;
+}
+
+/**
+ * Where the service is: an option comes before the environment, which comes before the file of `npm start`. What the file
+ * knows goes to the service that it was written for and to no other: a password must not leave for an address that a
+ * person typed.
+ */
+export function findService(option: string | undefined, env: NodeJS.ProcessEnv): Service {
+  const written = readSandbox(dataFile(env, "sandbox.json"));
+  const baseUrl = option ?? (env["BASE_URL"] || written?.baseUrl || DEFAULT_BASE_URL);
+  const origin = originOf(baseUrl);
+  const sandbox = written !== undefined && originOf(written.baseUrl) === origin ? written : undefined;
+  return { baseUrl, certificateFile: env["GATEWAY_CERTIFICATE_FILE"] || sandbox?.certificate?.file, sandbox };
+}
+
+function originOf(url: string): string {
+  const parsed = URL.parse(url);
+  if (parsed === null || !/^https?:$/.test(parsed.protocol))
+    throw new CommandError(`The base URL is an http or https address, and not "${url}".`);
+  return parsed.origin;
+}
+
+/** Prints the sentence of an error and sets the exit code. */
+export function endWithError(error: unknown): void {
+  const sentence = error instanceof CommandError ? error.message : "The service's answer cannot be understood.";
+  process.stderr.write(`${sentence}\n`);
+  process.exitCode = error instanceof UsageError ? 2 : 1;
+}
