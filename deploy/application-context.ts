@@ -4,9 +4,6 @@ import { DiskRoom } from "./disk-room.ts";
 import { type LogPart, type LogSpec, logOf } from "./log-files.ts";
 import type { Settings } from "./settings.ts";
 
-/** Addresses that become known while the steps start. */
-export type AddressName = "nats" | "database" | "gateway" | "sandboxProvider";
-
 /** What the steps of the application share. */
 export interface ApplicationContext {
   settings: Settings;
@@ -28,8 +25,10 @@ export function createContext(parts: Omit<ApplicationContext, "addresses" | "roo
   return { ...parts, addresses: new Addresses(), room: new DiskRoom(UNWATCHED, parts.settings.dataDir) };
 }
 
+type AddressName = "nats" | "database" | "gateway" | "sandboxProvider";
+
 /** The addresses of what runs: each is set by the step that starts it and read by later ones. */
-export class Addresses {
+class Addresses {
   readonly #known = new Map<AddressName, string>();
 
   set(name: AddressName, url: string): void {
@@ -39,7 +38,7 @@ export class Addresses {
   /** Throws when the step that starts it has not run: a mistake in the order of the steps. */
   get(name: AddressName): string {
     const url = this.#known.get(name);
-    if (url === undefined) throw new Error(`The address of ${name} is asked for before it runs.`);
+    if (url === undefined) throw new Error(`The address of ${name} is read before it runs.`);
     return url;
   }
 }

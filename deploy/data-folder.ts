@@ -1,14 +1,26 @@
-import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
+/** The data folder: one process at a time has it, and its secrets stay the same over restarts. */
+import { randomBytes } from "node:crypto";
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
+import { z } from "zod";
 import { cannotBeUsed } from "../services/runtime/fault.ts";
-import { UserError } from "../services/runtime/user-error.ts";
+import { errorCode, UserError } from "../services/runtime/user-error.ts";
 import { LOCK_LIMITS, type LockRefused, waitForLock } from "./bootstrap/folder-lock.mjs";
 
 /** A refused lock of another machine may be left over from a container killed a moment ago; it is stale after this. */
 const FOREIGN_WAIT_MS = LOCK_LIMITS.foreignStaleMs + 1_000;
 
 /**
- * Makes the data folder and takes it for this process alone. Returns the function that lets it go.
+ * Makes the data folder and locks it for this process alone. Returns the function that releases it.
  * Throws UserError `data_folder_forbidden` or `data_folder_in_use`.
  */
 export async function openDataFolder(dataDir: string, say: (line: string) => void): Promise<() => void> {
@@ -49,4 +61,50 @@ async function lock(dataDir: string, say: (line: string) => void): Promise<() =>
 function owner(refused: LockRefused): string {
   const id = refused.ownerPid === undefined ? "" : ` (process ${refused.ownerPid})`;
   return refused.ownerVisible ? `another start${id}` : `another start${id} on another machine or in another container`;
+}
+
+/** Enough for a password or a token. */
+const SECRET_BYTES = 24;
+
+/** Generated secrets of one data folder, kept in `secrets.json`, so that a restart finds the same ones. */
+export interface Secrets {
+  /** The secret of that name, so many random bytes as base64url (24 by default); made and stored at its first use. */
+  value: (name: string, bytes?: number) => string;
+}
+
+/** Opens the secrets of a data folder. Throws UserError `secrets_unreadable` when the file is damaged. */
+export function openSecrets(dataDir: string): Secrets {
+  const path = join(dataDir, "secrets.json");
+  const secrets = readSecrets(path);
+  const value = (name: string, bytes: number = SECRET_BYTES): string => {
+    const known = secrets[name];
+    if (known !== undefined) return known;
+    const made = randomBytes(bytes).toString("base64url");
+    secrets[name] = made;
+    writePrivateJson(path, secrets);
+    return made;
+  };
+  return { value };
+}
+
+function readSecrets(path: string): Record<string, string> {
+  try {
+    return z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(path, "utf8")));
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return {};
+    throw new UserError(`The secrets in ${path} cannot be read; restore that file or remove the whole data folder.`, {
+      code: "secrets_unreadable",
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Writes a file that no other user of the machine may read. It is written beside and renamed, so that a crash leaves the old
+ * file or the new one, never half of one.
+ */
+export function writePrivateJson(path: string, value: unknown): void {
+  writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+  chmodSync(`${path}.new`, 0o600);
+  renameSync(`${path}.new`, path);
 }

@@ -1,12 +1,12 @@
 /**
  * Keeps one part of the system running: what ended by itself is started again after a pause, each time with one line for
- * the person who watches. A part that keeps ending, or that reports why it cannot continue, is abandoned.
+ * the operator. A part that keeps ending, or that reports why it cannot continue, is abandoned.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { errorCode, UserError } from "../services/runtime/user-error.ts";
 import { type Child, describeExit, type Exit } from "./child.ts";
 import { type DiskRoom, isAboutSpace } from "./disk-room.ts";
-import { RestartPolicy } from "./restart-policy.ts";
+import { deployLimits } from "./limits.ts";
 import type { StepControl, StopStep } from "./supervisor.ts";
 
 /** How a part ended. */
@@ -14,18 +14,18 @@ export interface Ending {
   exit: Exit;
   /** The part's own sentence about it, when it gave one. */
   reason?: UserError | undefined;
-  /** Whether it has said that the disk is full. */
+  /** Whether it has reported that the disk is full. */
   wasForSpace?: boolean;
 }
 
 /** A part that is up. */
 export interface Running {
   child: Child;
-  /** Resolves when it has ended and all that it said is read. Never rejects. */
+  /** Resolves when it has ended and all that it has printed is read. Never rejects. */
   ended: Promise<Ending>;
 }
 
-export interface KeepRunningOptions {
+interface KeepRunningOptions {
   /** For sentences, e.g. `gateway`. */
   name: string;
   logFile: string;
@@ -40,7 +40,7 @@ export interface KeepRunningOptions {
   policy?: RestartPolicy;
 }
 
-/** What a part may say of itself that another start would not change: a person has to do something first. */
+/** A part ends with these where another start would change nothing: a person has to do something first. */
 const PERMANENT_CODES: ReadonlySet<string> = new Set([
   "invalid_setting",
   "unknown_service",
@@ -86,14 +86,14 @@ export async function keepRunning(options: KeepRunningOptions): Promise<StopStep
         if (stopping.aborted) return undefined;
         isForSpace = true;
       }
-      // Want of space says nothing against the part: it may last for hours, and ends without it being changed.
+      // A lack of space does not count against the part: it may last for hours, and ends without a change of the part.
       const verdict =
         isForSpace || room.wasShort() ? policy.endedForSpace(performance.now()) : policy.ended(performance.now());
-      // Its own sentence may have named the log already.
+      // The part's sentence may have named the log already.
       const where = because.includes(logFile) ? "" : ` Its log is ${logFile}.`;
-      if ("giveUp" in verdict) {
-        const sentence = `${name} ${verdict.giveUp} and is given up${because}.${where}`;
-        control.fail(new UserError(sentence, { code: "child_given_up", cause: reason }));
+      if ("abandonedBecause" in verdict) {
+        const sentence = `${name} ${verdict.abandonedBecause} and is abandoned${because}.${where}`;
+        control.fail(new UserError(sentence, { code: "child_abandoned", cause: reason }));
         return undefined;
       }
       say(`${name} ${what}${because}; it is started again in ${verdict.afterMs / 1_000} s.${where}`);
@@ -120,7 +120,7 @@ export async function keepRunning(options: KeepRunningOptions): Promise<StopStep
       const again = await startAgain(ending);
       if (again === undefined) return;
       running = again;
-      // It came up in the very moment of the stop, which has found only its predecessor.
+      // It came up in the moment of the stop, which has ended only its predecessor.
       if (stopped.signal.aborted) await running.child.stop();
     }
   })();
@@ -129,4 +129,73 @@ export async function keepRunning(options: KeepRunningOptions): Promise<StopStep
     await running.child.stop(immediately);
     await watching;
   };
+}
+
+type RestartLimits = Readonly<
+  Record<"restartFirstMs" | "restartMaxMs" | "restartQuietMs" | "restartMaxEnds" | "restartWindowMs", number>
+>;
+
+/** What to do about a part that ended: start it again after a pause, or abandon it, and why in words. */
+type Verdict = { afterMs: number } | { abandonedBecause: string };
+
+/**
+ * Decides when a part that ended by itself is started again. It is called with every start and every end, a start that did
+ * not succeed included; the times are those of one clock that never goes back.
+ */
+export class RestartPolicy {
+  readonly #limits: RestartLimits;
+  #endsAtMs: number[] = [];
+  #pauseMs: number;
+  #upAtMs: number | undefined;
+  #lastUpMs: number;
+
+  constructor(nowMs: number, limits: RestartLimits = deployLimits) {
+    this.#limits = limits;
+    this.#pauseMs = limits.restartFirstMs;
+    this.#upAtMs = nowMs;
+    this.#lastUpMs = nowMs;
+  }
+
+  up(nowMs: number): void {
+    this.#upAtMs = nowMs;
+    this.#lastUpMs = nowMs;
+  }
+
+  /** It ended because the disk was full, which does not count against it; the pauses grow as after any end. */
+  endedForSpace(nowMs: number): { afterMs: number } {
+    this.#wasUpUntil(nowMs);
+    this.#lastUpMs = nowMs;
+    return this.#pause();
+  }
+
+  ended(nowMs: number): Verdict {
+    const { restartMaxEnds, restartWindowMs } = this.#limits;
+    this.#wasUpUntil(nowMs);
+    this.#endsAtMs = [...this.#endsAtMs.filter((endMs) => nowMs - endMs < restartWindowMs), nowMs];
+    if (this.#endsAtMs.length >= restartMaxEnds) {
+      return { abandonedBecause: `ended ${restartMaxEnds} times within ${inWords(restartWindowMs)}` };
+    }
+    if (nowMs - this.#lastUpMs >= restartWindowMs) {
+      return { abandonedBecause: `could not be started again for ${inWords(restartWindowMs)}` };
+    }
+    return this.#pause();
+  }
+
+  #wasUpUntil(nowMs: number): void {
+    if (this.#upAtMs === undefined) return;
+    if (nowMs - this.#upAtMs >= this.#limits.restartQuietMs) this.#pauseMs = this.#limits.restartFirstMs;
+    this.#upAtMs = undefined;
+    this.#lastUpMs = nowMs;
+  }
+
+  #pause(): { afterMs: number } {
+    const afterMs = this.#pauseMs;
+    this.#pauseMs = Math.min(this.#limits.restartMaxMs, this.#pauseMs * 2);
+    return { afterMs };
+  }
+}
+
+/** `5 minutes`, or seconds when it is less than two minutes. */
+function inWords(ms: number): string {
+  return ms < 120_000 ? `${ms / 1_000} s` : `${ms / 60_000} minutes`;
 }

@@ -34,9 +34,9 @@ export const deployLimits = {
   restartMaxMs: 10_000,
   /** A part that ran this long is well again: its next pause is the first one. */
   restartQuietMs: 60_000,
-  /** Ends of one part within `restartWindowMs` after which it is given up; with the pauses above that takes 40 s or more. */
+  /** Ends of one part within `restartWindowMs` after which it is abandoned; with the pauses above that takes 40 s or more. */
   restartMaxEnds: 10,
-  /** Ends longer ago than this do not count. A part that has not been up for this long is given up, too. */
+  /** Ends longer ago than this do not count. A part that has not been up for this long is abandoned, too. */
   restartWindowMs: 5 * 60_000,
   /** A server starts with at least this much space: PostgreSQL's recovery writes segments of 16 MB, nats-server an index. */
   startFreeBytes: 64 * 1024 * 1024,

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { constants } from "node:os";
 
 /** How a program ended, and what it printed where that was collected. */
-export interface CommandResult {
+interface CommandResult {
   readonly code: number;
   readonly output: string;
 }

@@ -7,19 +7,14 @@ import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { UserError } from "../services/runtime/user-error.ts";
 import { type ApplicationContext, logFor } from "./application-context.ts";
 import type { Child } from "./child.ts";
-import { openDataFolder } from "./data-folder.ts";
+import { openDataFolder, openSecrets } from "./data-folder.ts";
 import { DiskRoom, existingFolder, isAboutSpace } from "./disk-room.ts";
-import { ensureDatabase } from "./embedded/ensure-database.ts";
 import { findNatsServer } from "./embedded/find-nats-server.ts";
-import { freePort } from "./embedded/free-port.ts";
-import { type NatsServer, startNats } from "./embedded/nats.ts";
-import { untilUnhealthy } from "./embedded/nats-health.ts";
-import { startPostgres } from "./embedded/postgres.ts";
+import { type NatsServer, startNats, untilUnhealthy } from "./embedded/nats.ts";
+import { ensureDatabase, startPostgres } from "./embedded/postgres.ts";
 import { type Ending, keepRunning, type Running } from "./keep-running.ts";
-import { keptPort } from "./kept-port.ts";
 import { deployLimits } from "./limits.ts";
-import { checkPort } from "./port-check.ts";
-import { openSecrets } from "./secrets.ts";
+import { checkPort, freePort, keptPort } from "./ports.ts";
 import { metricsPorts } from "./settings.ts";
 import type { Step } from "./supervisor.ts";
 
@@ -198,7 +193,7 @@ async function endOfNats(server: NatsServer, room: DiskRoom, say: (line: string)
 
 async function endOfPostgres(child: Child): Promise<Ending> {
   const exit = await child.exited;
-  await child.output.kept;
+  await child.output.logged;
   return { exit, wasForSpace: isAboutSpace(child.output.tail()) };
 }
 

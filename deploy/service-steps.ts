@@ -1,11 +1,12 @@
+/** The steps that prepare database and bus, and that run our own processes: the services, the gateway, the virtual devices. */
 import { join } from "node:path";
 import { migrateInstallation } from "../services/db/migrate-installation.ts";
 import { type ApplicationContext, logFor } from "./application-context.ts";
+import { openSecrets } from "./data-folder.ts";
 import { keepRunning } from "./keep-running.ts";
 import type { LogPart } from "./log-files.ts";
-import { openSecrets } from "./secrets.ts";
 import { startServiceProcess } from "./service-process.ts";
-import type { Step } from "./supervisor.ts";
+import type { Step, StepControl, StopStep } from "./supervisor.ts";
 
 /**
  * Prepares database and bus for this version before any process starts. The streams of a bus that exists keep their number
@@ -28,72 +29,52 @@ export function migrationStep(context: ApplicationContext): Step {
   };
 }
 
-/** A process of services/main.ts. */
-export interface ServicesProcess {
-  name: LogPart;
-  services: string[];
-  /** Only a process that works with the database learns where it is. */
-  usesDatabase: boolean;
-}
-
 /** One process that runs the named services. */
-export function servicesStep(context: ApplicationContext, process: ServicesProcess): Step {
-  const { name } = process;
+export function servicesStep(context: ApplicationContext, name: LogPart, services: string[]): Step {
   return {
     name,
-    start: async (control) => {
-      const options = {
-        name,
-        script: join(context.checkout, "services", "main.ts"),
-        args: process.services,
-        environment: {
-          ...baseEnvironment(context, name),
-          ...(process.usesDatabase ? databaseEnvironment(context) : {}),
-        },
-        ...logFor(context, name),
-      };
-      const { room } = context;
-      const launch = (stopping: AbortSignal) => startServiceProcess({ ...options, control: { stopping } });
-      const stop = await keepRunning({ name, logFile: options.logFile, control, say: context.say, launch, room });
-      context.say(`${name}: up.`);
-      return stop;
+    start: (control) => {
+      // The stations work without the database, so their process does not get its address.
+      const database = name === "stations" ? {} : databaseEnvironment(context);
+      const environment = { ...baseEnvironment(context, name), ...database };
+      return runProcess(context, control, { name, script: "services/main.ts", args: services, environment });
     },
   };
 }
 
-/** The gateway process. It never learns where the database is. */
+/** The gateway process. It never gets the address of the database, and alone gets the platform key. */
 export function gatewayStep(context: ApplicationContext): Step {
   const name = "gateway";
   return {
     name,
-    start: async (control) => {
-      const { host } = context.settings;
+    start: (control) => {
       // The port of a scheme's default is left out of a URL.
       const { port, protocol } = new URL(context.addresses.get("gateway"));
-      const options = {
-        name,
-        script: join(context.checkout, "gateway", "main.ts"),
-        args: [],
-        environment: {
-          ...baseEnvironment(context, name),
-          ...platformKey(context),
-          HOST: host,
-          PORT: port || (protocol === "https:" ? "443" : "80"),
-        },
-        ...logFor(context, name),
+      const environment = {
+        ...baseEnvironment(context, name),
+        PLATFORM_KEY: setOrMade(context, "PLATFORM_KEY"),
+        HOST: context.settings.host,
+        PORT: port || (protocol === "https:" ? "443" : "80"),
       };
-      const { room } = context;
-      const launch = (stopping: AbortSignal) => startServiceProcess({ ...options, control: { stopping } });
-      const stop = await keepRunning({ name, logFile: options.logFile, control, say: context.say, launch, room });
-      context.say("gateway: up.");
-      return stop;
+      return runProcess(context, control, { name, script: "gateway/main.ts", environment });
     },
   };
 }
 
-/** The operator's, or one that belongs to this data folder; only the gateway is shown it. */
-function platformKey({ environment, settings }: ApplicationContext): NodeJS.ProcessEnv {
-  return { PLATFORM_KEY: environment.PLATFORM_KEY || openSecrets(settings.dataDir).value("platform_key", KEY_BYTES) };
+/** Runs one of our programs, and starts it again when it ends. */
+export async function runProcess(
+  context: ApplicationContext,
+  control: StepControl,
+  program: { name: LogPart; script: string; args?: string[]; environment: NodeJS.ProcessEnv },
+): Promise<StopStep> {
+  const { say, room, checkout } = context;
+  const { name, script, args = [], environment } = program;
+  const log = logFor(context, name);
+  const launch = (stopping: AbortSignal) =>
+    startServiceProcess({ name, script: join(checkout, script), args, environment, ...log, stopping });
+  const stop = await keepRunning({ name, logFile: log.logFile, control, say, launch, room });
+  say(`${name}: up.`);
+  return stop;
 }
 
 /** Each process needs a metrics port of its own: METRICS_PORT and the four after it. */
@@ -136,49 +117,34 @@ function baseEnvironment(context: ApplicationContext, name: string): NodeJS.Proc
   };
 }
 
-/** What only a process with the database needs. */
-function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
-  const key = enrollmentCodeKey(context);
-  return {
-    DATABASE_URL: context.addresses.get("database"),
-    ...(key === undefined ? {} : { ENROLLMENT_CODE_KEY: key }),
-    ...providerEnvironment(context),
-    ...webhookEnvironment(context),
-  };
+/** A key that the operator has set, or the one of this data folder. Several starts on one database need the operator's. */
+function setOrMade({ environment, settings }: ApplicationContext, variable: string): string {
+  return environment[variable] || openSecrets(settings.dataDir).value(variable.toLowerCase(), KEY_BYTES);
 }
 
-/**
- * The keys of providers' secrets: the operator's, or those of this data folder. Who runs several starts on one database
- * sets them, or none could read what another has sealed.
- */
-function providerEnvironment({ environment, settings, addresses }: ApplicationContext): NodeJS.ProcessEnv {
-  const secrets = openSecrets(settings.dataDir);
+/** What only a process with the database needs. */
+function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
+  const { environment, addresses } = context;
   const sandbox = new URL(addresses.get("sandboxProvider"));
+  const enrollmentKey = enrollmentCodeKey(context);
   return {
-    PROVIDER_SECRETS_KEY: environment.PROVIDER_SECRETS_KEY || secrets.value("provider_secrets_key", KEY_BYTES),
+    DATABASE_URL: addresses.get("database"),
+    ...(enrollmentKey === undefined ? {} : { ENROLLMENT_CODE_KEY: enrollmentKey }),
+    PROVIDER_SECRETS_KEY: setOrMade(context, "PROVIDER_SECRETS_KEY"),
     PROVIDER_SECRETS_OLD_KEYS: environment.PROVIDER_SECRETS_OLD_KEYS,
-    SANDBOX_PROVIDER_KEY: environment.SANDBOX_PROVIDER_KEY || secrets.value("sandbox_provider_key", KEY_BYTES),
-    SANDBOX_PROVIDER_INSTALLATION_KEY:
-      environment.SANDBOX_PROVIDER_INSTALLATION_KEY || secrets.value("sandbox_provider_installation_key", KEY_BYTES),
+    SANDBOX_PROVIDER_KEY: setOrMade(context, "SANDBOX_PROVIDER_KEY"),
+    SANDBOX_PROVIDER_INSTALLATION_KEY: setOrMade(context, "SANDBOX_PROVIDER_INSTALLATION_KEY"),
     SANDBOX_PROVIDER_URL: sandbox.origin,
     SANDBOX_PROVIDER_PORT: sandbox.port,
     PROVIDER_CALLBACK_BASE_URL: environment.PROVIDER_CALLBACK_BASE_URL || addresses.get("gateway"),
-  };
-}
-
-/** The key of webhook secrets, in the same way. */
-function webhookEnvironment({ environment, settings }: ApplicationContext): NodeJS.ProcessEnv {
-  const secrets = openSecrets(settings.dataDir);
-  return {
-    WEBHOOK_SECRETS_KEY: environment.WEBHOOK_SECRETS_KEY || secrets.value("webhook_secrets_key", KEY_BYTES),
+    WEBHOOK_SECRETS_KEY: setOrMade(context, "WEBHOOK_SECRETS_KEY"),
     WEBHOOK_SECRETS_OLD_KEYS: environment.WEBHOOK_SECRETS_OLD_KEYS,
   };
 }
 
 /**
- * The key that enrollment codes are hashed with: the operator's, or one that belongs to this data folder. A data folder
- * from before it had a key gets one, too: codes that are open at that moment can no longer be claimed, and the owner
- * issues new ones. A database that is not ours may serve several starts, which must agree on the key, so none is made up.
+ * The key that enrollment codes are hashed with: the operator's, or the one of this data folder. A database that is not
+ * ours may serve several starts, which must agree on the key, so none is made then.
  */
 function enrollmentCodeKey({ environment, settings }: ApplicationContext): string | undefined {
   if (environment.ENROLLMENT_CODE_KEY) return environment.ENROLLMENT_CODE_KEY;

@@ -1,31 +1,33 @@
+/** The settings of `npm start`, from the environment. What only a part reads is checked as well, before any part is started. */
 import { resolve } from "node:path";
 import { z } from "zod";
+import { type GatewaySettings, readGatewaySettings } from "../gateway/settings.ts";
+import { auditSettingsSchema } from "../services/audit/settings.ts";
 import type { ServerAccess } from "../services/bus/nats-server.ts";
+import { providersSettingsSchema } from "../services/providers/settings.ts";
+import { registrySettingsSchema } from "../services/registry/settings.ts";
+import { roboticsSettingsSchema } from "../services/robotics/settings.ts";
 import { LOG_LEVELS } from "../services/runtime/log.ts";
-import { busAccessSchema, databaseAddress, natsAddress, parseSettings } from "../services/runtime/settings.ts";
+import {
+  busAccessSchema,
+  databaseAddress,
+  diskSettingsSchema,
+  natsAddress,
+  parseSettings,
+  sharedSettingsSchema,
+} from "../services/runtime/settings.ts";
 import { UserError } from "../services/runtime/user-error.ts";
-import { checkPartSettings } from "./part-settings.ts";
+import { sandboxProviderSettingsSchema } from "../services/sandbox-provider/settings.ts";
+import { readStationsSettings } from "../services/stations/settings.ts";
+import { readSignerSettings } from "../services/webhook-signer/settings.ts";
 
 const LAST_PORT = 65_535;
 /** Each of the five processes answers Prometheus on a port of its own: METRICS_PORT and the ones after it. */
-export const METRICS_PORTS = 5;
+const METRICS_PORTS = 5;
 
-/** An empty variable counts as not set, as compose files and shells leave them behind. */
-const unsetWhenEmpty = (value: unknown) => (value === "" ? undefined : value);
-
-/** A port number in plain digits, 0 for any free one. */
-function port(last: number, meaning: string) {
-  const allowed = `it must be a whole number from 0 to ${last}, ${meaning}`;
-  return z
-    .string()
-    .regex(/^\d{1,5}$/, allowed)
-    .transform(Number)
-    .refine((number) => number <= last, allowed);
-}
-
-/** A size in megabytes, in plain digits. */
-function megabytes(least: number, most: number, meaning: string) {
-  const allowed = `it must be a whole number of megabytes from ${least} to ${most}, ${meaning}`;
+/** A number in plain digits; the meaning completes the sentence about one that is not. */
+function digits(least: number, most: number, what: string, meaning: string) {
+  const allowed = `it must be a whole number${what} from ${least} to ${most}, ${meaning}`;
   return z
     .string()
     .regex(/^\d{1,7}$/, allowed)
@@ -36,33 +38,29 @@ function megabytes(least: number, most: number, meaning: string) {
 /** The messages complete "The setting X is not usable: …": each says what is allowed. */
 const settingsSchema = z.object({
   /** Port of the HTTP API; 0 takes any free one. */
-  PORT: z.preprocess(unsetWhenEmpty, port(LAST_PORT, "where 0 takes any free port").default(8480)),
+  PORT: digits(0, LAST_PORT, "", "where 0 takes any free port").default(8480),
   /** Address that the HTTP API listens on. Only this machine can reach it by default. */
-  HOST: z.preprocess(unsetWhenEmpty, z.string().default("127.0.0.1")),
+  HOST: z.string().default("127.0.0.1"),
   /** Everything that must survive a restart is below this folder. */
-  DATA_DIR: z.preprocess(unsetWhenEmpty, z.string().default(".data")),
+  DATA_DIR: z.string().default(".data"),
   /** Set: this NATS is used (several servers separated by commas) and none is started. */
-  NATS_URL: z.preprocess(unsetWhenEmpty, natsAddress().optional()),
+  NATS_URL: natsAddress().optional(),
   /** Set: this PostgreSQL is used and none is started. */
-  DATABASE_URL: z.preprocess(unsetWhenEmpty, databaseAddress.optional()),
+  DATABASE_URL: databaseAddress.optional(),
   /** Set: the processes answer Prometheus on this port and the four after it; 0 takes any free ports. */
-  METRICS_PORT: z.preprocess(
-    unsetWhenEmpty,
-    port(
-      LAST_PORT - METRICS_PORTS + 1,
-      "because the four ports after it are used, too; 0 takes any free ports",
-    ).optional(),
-  ),
+  METRICS_PORT: digits(
+    0,
+    LAST_PORT - METRICS_PORTS + 1,
+    "",
+    "because the four ports after it are used, too; 0 takes any free ports",
+  ).optional(),
   /** Address of the metrics ports. */
-  METRICS_HOST: z.preprocess(unsetWhenEmpty, z.string().default("127.0.0.1")),
+  METRICS_HOST: z.string().default("127.0.0.1"),
   /** Below this much free space on the disk of DATA_DIR, in megabytes, what can wait waits; 0 for never. */
-  DISK_RESERVE_MB: z.preprocess(unsetWhenEmpty, megabytes(0, 1_048_576, "of the disk of DATA_DIR").default(512)),
+  DISK_RESERVE_MB: digits(0, 1_048_576, " of megabytes", "of the disk of DATA_DIR").default(512),
   /** All logs together, in megabytes. */
-  LOG_MAX_MB: z.preprocess(unsetWhenEmpty, megabytes(20, 1_000_000, "for all logs together").default(200)),
-  LOG_LEVEL: z.preprocess(
-    unsetWhenEmpty,
-    z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
-  ),
+  LOG_MAX_MB: digits(20, 1_000_000, " of megabytes", "for all logs together").default(200),
+  LOG_LEVEL: z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
 });
 
 /** The settings of `npm start`, each with its default above. `dataDir` is absolute. */
@@ -83,14 +81,12 @@ export interface Settings {
   tls: { keyFile: string; certFile: string } | undefined;
 }
 
-/** Reads the settings from environment variables, and checks what only a part reads. Throws UserError `invalid_setting` naming the variable; never its value, which may hold a password. */
+/**
+ * Reads the settings from environment variables, and checks what only a part reads. Throws UserError `invalid_setting` naming
+ * the variable; never its value, which may hold a password.
+ */
 export function readSettings(environment: NodeJS.ProcessEnv): Settings {
-  const parsed = settingsSchema.safeParse(environment);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    throw unusable(String(issue?.path[0]), issue?.message ?? "it is invalid");
-  }
-  const values = parsed.data;
+  const values = parseSettings(settingsSchema, environment);
   refuseSharedPort(values.PORT, values.METRICS_PORT);
   const { tls } = checkPartSettings(environment);
   return {
@@ -118,12 +114,37 @@ export function metricsPorts(settings: Pick<Settings, "metricsPort">): number[] 
 function refuseSharedPort(httpPort: number, metricsPort: number | undefined): void {
   const ports = metricsPorts({ metricsPort });
   if (!ports.includes(httpPort)) return;
-  throw unusable(
-    "METRICS_PORT",
-    `metrics take the ports ${ports[0]} to ${ports.at(-1)}, and PORT is ${httpPort}; choose one above PORT, or at least ${METRICS_PORTS} below it`,
-  );
+  const sentence = `The setting METRICS_PORT is not usable: metrics take the ports ${ports[0]} to ${ports.at(-1)}, and PORT is ${httpPort}; choose one above PORT, or at least ${METRICS_PORTS} below it.`;
+  throw new UserError(sentence, { code: "invalid_setting" });
 }
 
-function unusable(name: string, why: string): UserError {
-  return new UserError(`The setting ${name} is not usable: ${why}.`, { code: "invalid_setting" });
+/** In place of a key that `npm start` makes when the operator sets none. */
+const MADE_KEY = Buffer.alloc(32).toString("base64url");
+/** What `npm start` sets by itself where the operator has set nothing. */
+const MADE: NodeJS.ProcessEnv = {
+  NATS_URL: "nats://127.0.0.1:4222",
+  PROVIDER_SECRETS_KEY: MADE_KEY,
+  SANDBOX_PROVIDER_KEY: MADE_KEY,
+  SANDBOX_PROVIDER_INSTALLATION_KEY: MADE_KEY,
+  WEBHOOK_SECRETS_KEY: MADE_KEY,
+};
+/** Schemas of parts that check nothing beside them. */
+const PART_SCHEMAS = [
+  sharedSettingsSchema,
+  diskSettingsSchema,
+  registrySettingsSchema,
+  auditSettingsSchema,
+  providersSettingsSchema,
+  roboticsSettingsSchema,
+  sandboxProviderSettingsSchema,
+];
+
+/** Throws UserError `invalid_setting` for the first setting that a part would refuse. Returns what the gateway reads. */
+function checkPartSettings(environment: NodeJS.ProcessEnv): GatewaySettings {
+  const set = Object.entries(environment).filter(([, value]) => value !== "");
+  const complete = { ...MADE, ...Object.fromEntries(set) };
+  for (const schema of PART_SCHEMAS) parseSettings(schema, complete);
+  readStationsSettings(complete);
+  readSignerSettings(complete);
+  return readGatewaySettings(complete);
 }

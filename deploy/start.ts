@@ -1,5 +1,47 @@
-// `npm start`: the whole system on this machine, until Ctrl-C.
-import { runApplication } from "./application.ts";
+/** `npm start`: the whole system on this machine, until Ctrl-C. */
+import { join } from "node:path";
+import { type ApplicationContext, createContext, logFor } from "./application-context.ts";
+import { sandboxSteps } from "./sandbox/steps.ts";
+import { dataFolderStep, diskStep, natsStep, portStep, postgresStep } from "./server-steps.ts";
+import { gatewayStep, migrationStep, servicesStep } from "./service-steps.ts";
+import { readSettings, type Settings } from "./settings.ts";
+import { reportError, type Step, supervise, together } from "./supervisor.ts";
+
+/** What starts, in this order; it stops in the reverse one. */
+function applicationSteps(context: ApplicationContext): Step[] {
+  return [
+    diskStep(context),
+    dataFolderStep(context),
+    portStep(context),
+    together("servers", [natsStep(context), postgresStep(context)]),
+    migrationStep(context),
+    // Each waits by itself for what it needs from the others; they stop in the reverse order of this list.
+    together("processes", [
+      servicesStep(context, "services", ["registry", "settlement", "providers", "robotics", "audit", "relay"]),
+      // In a process of its own: it calls addresses that owners name, and as many of these may run as there is to send.
+      servicesStep(context, "webhook-signer", ["webhook-signer"]),
+      // An outside party in a process of its own: the services reach it over HTTP only.
+      servicesStep(context, "sandbox-provider", ["sandbox-provider"]),
+      servicesStep(context, "stations", ["stations"]),
+      gatewayStep(context),
+    ]),
+    ...sandboxSteps(context),
+  ];
+}
+
+/** Reads the settings, runs the steps until a stop signal, and returns the exit code. Never throws. */
+async function runApplication(environment: NodeJS.ProcessEnv): Promise<number> {
+  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  let settings: Settings;
+  try {
+    settings = readSettings(environment);
+  } catch (error) {
+    reportError(error, undefined);
+    return 1;
+  }
+  const context = createContext({ settings, checkout: join(import.meta.dirname, ".."), environment, say });
+  return await supervise({ steps: applicationSteps(context), say, log: logFor(context, "start") });
+}
 
 // A reader of this output that is gone, or a full disk below it, stops nothing.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);

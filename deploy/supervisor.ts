@@ -1,6 +1,10 @@
+/** Starts the steps of `npm start` in order, and stops them in the reverse one. */
 import { setTimeout as delay } from "node:timers/promises";
-import { UserError } from "../services/runtime/user-error.ts";
+import { inspect } from "node:util";
+import { cannotGoOn } from "../services/runtime/fault.ts";
+import { errorCode, UserError } from "../services/runtime/user-error.ts";
 import { deployLimits } from "./limits.ts";
+import { appendToLog, type LogSpec } from "./log-files.ts";
 
 /** Undoes a step. When `immediately` is or becomes aborted, it stops draining and ends at once. */
 export type StopStep = (immediately: AbortSignal) => Promise<void>;
@@ -9,7 +13,7 @@ export type StopStep = (immediately: AbortSignal) => Promise<void>;
 export interface StepControl {
   /** Reports that something the step started ended by itself: everything is stopped, and the exit code says so. */
   fail: (error: UserError) => void;
-  /** Aborted as soon as everything is to stop; a start that waits for something gives up then. */
+  /** Aborted as soon as everything is to stop; a start that waits for something ends its wait then. */
   stopping: AbortSignal;
 }
 
@@ -20,12 +24,12 @@ export interface Step {
   start: (control: StepControl) => Promise<StopStep | undefined>;
 }
 
-export interface SuperviseOptions {
+interface SuperviseOptions {
   steps: Step[];
   /** Prints one line for a person. */
   say: (line: string) => void;
-  /** Prints the sentence of an error. */
-  report: (error: unknown) => void;
+  /** Where the details of an error go. */
+  log: LogSpec | undefined;
   /** How long stopping one step may take; a setting only for tests. */
   stepStopMs?: number;
 }
@@ -45,7 +49,7 @@ export async function supervise(options: SuperviseOptions): Promise<number> {
   const fail = (error: unknown) => {
     if (stopping.signal.aborted) return;
     failures.push(error);
-    options.report(error);
+    reportError(error, options.log);
     stopping.abort();
   };
   let isStarting = true;
@@ -81,20 +85,18 @@ export async function supervise(options: SuperviseOptions): Promise<number> {
     const problem = await stopOne(name, stop, immediately.signal, options.stepStopMs ?? deployLimits.stepStopMs);
     if (problem === undefined) continue;
     failures.push(problem);
-    options.report(problem);
+    reportError(problem, options.log);
   }
   clearInterval(alive);
   if (failures.length === 0) options.say("Stopped.");
   for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
   process.off("disconnect", onDisconnect);
-  return exitCode(failures[0]);
-}
-
-function exitCode(failure: unknown): number {
+  const [failure] = failures;
   if (failure === undefined) return 0;
   return failure instanceof UserError ? failure.exitCode : 1;
 }
 
+/** Returns the error, or undefined when the step has stopped in time. */
 async function stopOne(name: string, stop: StopStep, immediately: AbortSignal, timeoutMs: number): Promise<unknown> {
   const timer = new AbortController();
   const timeOut = delay(timeoutMs, "late" as const, { signal: timer.signal });
@@ -110,7 +112,7 @@ async function stopOne(name: string, stop: StopStep, immediately: AbortSignal, t
   }
 }
 
-/** Resolves a while after the signal: a start that heeds it has ended by then. */
+/** Resolves a while after the signal: a start that ends at the signal has ended by then. */
 async function abandoned(signal: AbortSignal): Promise<undefined> {
   await aborted(signal);
   await delay(deployLimits.startAbandonedMs);
@@ -122,4 +124,39 @@ function aborted(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => {
     signal.addEventListener("abort", () => resolve(undefined), { once: true });
   });
+}
+
+/**
+ * One step out of several that do not need one another: they start side by side, and stop one after the other, the last
+ * named first. When one does not start, the others are stopped and its error is the step's.
+ */
+export function together(name: string, steps: readonly Step[]): Step {
+  return {
+    name,
+    start: async (control) => {
+      const results = await Promise.allSettled(steps.map((step) => step.start(control)));
+      const stops = results.flatMap((result): StopStep[] =>
+        result.status === "fulfilled" && result.value !== undefined ? [result.value] : [],
+      );
+      const stopAll: StopStep = async (immediately) => {
+        for (const stop of stops.toReversed()) await stop(immediately);
+      };
+      const failed = results.find((result) => result.status === "rejected");
+      if (failed === undefined) return stopAll;
+      await stopAll(new AbortController().signal);
+      throw failed.reason;
+    },
+  };
+}
+
+/** Prints one sentence about an error: its own, or the words for its code. What a programmer needs goes to the log file. */
+export function reportError(error: unknown, log: LogSpec | undefined): void {
+  const text = `${new Date().toISOString()} ${inspect(error, { depth: 5 })}\n`;
+  const isWritten = log !== undefined && appendToLog(log, text);
+  const details = isWritten ? `details are in ${log.logFile}` : "there is no log, because none can be written";
+  const sentence =
+    error instanceof UserError
+      ? error.message
+      : (cannotGoOn("The start", error) ?? `Something unexpected went wrong; ${details} (${errorCode(error)}).`);
+  process.stderr.write(`${sentence}\n`);
 }

@@ -158,7 +158,10 @@ async function repeatTurns(turn: () => Promise<number>, failures: FailureLog, si
       await pause(waitForMs, signal);
     } catch (error) {
       if (signal.aborted) return;
-      await pause(failures.begin("work", error, backoff.nextMs), signal);
+      await pause(
+        failures.begin("work", error, () => backoff.nextMs()),
+        signal,
+      );
     }
   }
 }

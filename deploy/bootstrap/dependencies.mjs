@@ -4,13 +4,16 @@ import { accessSync, constants, existsSync, readdirSync, readFileSync, writeFile
 import { join } from "node:path";
 import { waitForLock } from "./folder-lock.mjs";
 import { installScriptSentence, progress, runNpm } from "./npm.mjs";
-import { SetupError } from "./setup-error.mjs";
+
+/** An error whose message is one sentence for the person who ran the command. */
+export class SetupError extends Error {
+  name = "SetupError";
+}
 
 /** The Node that everything runs on, inside the checkout. */
 export const PINNED_NODE = join("node_modules", "node", "bin", "node");
 /** Holds the hash of the lock file and the patches that node_modules was made from, and the machine it was made for. */
 const STAMP = join("node_modules", ".device-payments-lock");
-const PATCHES = "patches";
 /** What npm runs after each installation: applies the patches, or finds them applied. */
 const APPLY_PATCHES = ["run", "--if-present", "postinstall"];
 /** Everything that the lock file names, whatever npm's own settings on this machine leave out. */
@@ -31,19 +34,12 @@ const readOr = (path, fallback) => {
   }
 };
 
-function filesIn(folder) {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
 /** The content of a current stamp. node_modules holds binaries, so the machine is part of it. */
 function wantedStamp(checkout) {
+  const patches = join(checkout, "patches");
   const hash = createHash("sha256");
   hash.update(readOr(join(checkout, "package-lock.json"), readOr(join(checkout, "package.json"), "")));
-  for (const file of filesIn(join(checkout, PATCHES))) hash.update(readOr(join(checkout, PATCHES, file), ""));
+  for (const file of existsSync(patches) ? readdirSync(patches) : []) hash.update(readOr(join(patches, file), ""));
   return `${hash.digest("hex")} ${process.platform}-${process.arch}\n`;
 }
 

@@ -1,5 +1,6 @@
+/** apt in a temporary folder, and Debian's archive as this machine reaches it. */
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -8,14 +9,14 @@ import { deployLimits } from "../limits.ts";
 const execFileAsync = promisify(execFile);
 
 /** apt in a temporary folder of its own. */
-export interface Apt {
+interface Apt {
   /** Runs `apt-get` with these arguments in the folder. Throws {@link AptError}. */
   get: (...args: string[]) => Promise<void>;
   /** The packages that apt has put into its folder, as paths of .deb files. */
   packages: () => string[];
 }
 
-export interface AptOptions {
+interface AptOptions {
   /** apt finds its programs and its settings by these variables. */
   environment: NodeJS.ProcessEnv;
   /** Lines of sources.list; without them apt uses the machine's sources and keeps to what is installed. */
@@ -30,7 +31,7 @@ export class AptError extends Error {
 }
 
 /**
- * Does that work with an apt whose package lists, downloads and settings are in a temporary folder. It needs no root and
+ * Runs `work` with an apt whose package lists, downloads and settings are in a temporary folder. It needs no root and
  * changes nothing on the machine; proxies and other settings of the machine's apt count.
  */
 export async function withApt<Result>(options: AptOptions, work: (apt: Apt) => Promise<Result>): Promise<Result> {
@@ -115,4 +116,53 @@ function reasonOf(error: unknown): string {
   }
   const output = error instanceof Error && "stderr" in error ? String(error.stderr) : "";
   return /^W: (GPG error: .*?)\.?$/m.exec(output)?.[1] ?? /^E: (.*?)\.?$/m.exec(output)?.[1] ?? "apt-get failed";
+}
+
+/** Where Debian and Ubuntu put the keys of Debian's archive (package `debian-archive-keyring`), newest name first. */
+const KEYRINGS = ["/usr/share/keyrings/debian-archive-keyring.pgp", "/usr/share/keyrings/debian-archive-keyring.gpg"];
+
+/** Debian's public mirror, which leads to a near one. */
+const PUBLIC_MIRROR = "http://deb.debian.org/debian";
+
+/** The machine's keys of Debian's archive; undefined when it has none. */
+export function debianKeyring(candidates: readonly string[] = KEYRINGS): string | undefined {
+  return candidates.find((path) => existsSync(path));
+}
+
+/** Debian's archive as this machine is set up to reach it, then the public mirror. */
+export async function debianMirrors(environment: NodeJS.ProcessEnv): Promise<string[]> {
+  const configured = [...new Set(await configuredMirrors(environment))];
+  return [...new Set([...configured.slice(0, deployLimits.debianMirrors), PUBLIC_MIRROR])];
+}
+
+/** First what the machine's package lists name as Debian's archive, then what only resembles it by its path. */
+async function configuredMirrors(environment: NodeJS.ProcessEnv): Promise<string[]> {
+  const described = await packageSources(environment, []);
+  // apt leaves out sources whose lists it does not have yet, as in a fresh container, unless it need not describe them.
+  const others = await packageSources(environment, ["--no-release-info"]);
+  return [
+    ...described.filter(({ origin, label }) => origin === "Debian" && label === "Debian"),
+    ...others.filter(({ address }) => /\/debian\/*$/.test(address)),
+  ].map(({ address }) => address.replace(/\/+$/, ""));
+}
+
+interface PackageSource {
+  readonly origin: string;
+  readonly label: string;
+  readonly address: string;
+}
+
+/** What the machine's apt takes packages from over HTTP. */
+async function packageSources(env: NodeJS.ProcessEnv, options: readonly string[]): Promise<PackageSource[]> {
+  const args = ["indextargets", ...options, "--format", "$(ORIGIN)\t$(LABEL)\t$(REPO_URI)", "Created-By: Packages"];
+  try {
+    const { stdout } = await execFileAsync("apt-get", args, { env, timeout: deployLimits.versionProbeMs });
+    return stdout.split("\n").flatMap((line) => {
+      const [origin = "", label = "", address = ""] = line.split("\t");
+      const isHttp = URL.canParse(address) && ["http:", "https:"].includes(new URL(address).protocol);
+      return isHttp ? [{ origin, label, address }] : [];
+    });
+  } catch {
+    return [];
+  }
 }

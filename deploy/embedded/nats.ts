@@ -1,23 +1,24 @@
+/** The embedded nats-server: its start, its configuration, and whether it can store messages. */
 import { randomBytes } from "node:crypto";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
 import { UserError } from "../../services/runtime/user-error.ts";
-import { type Child, describeExit, startChild } from "../child.ts";
+import { type Child, describeExit, startChild, stopLeftover, untilReady } from "../child.ts";
 import { deployLimits } from "../limits.ts";
 import { appendToLog, fileBytesOf, type LogSpec, logSize, logTail, trimLog } from "../log-files.ts";
+import { freePort } from "../ports.ts";
 import type { NatsBinary } from "./find-nats-server.ts";
-import { freePort } from "./free-port.ts";
-import { stopLeftover } from "./leftover.ts";
 
-export interface NatsOptions extends LogSpec {
+interface NatsOptions extends LogSpec {
   binary: NatsBinary;
   /** Holds the configuration, the pid file and JetStream's files; made when missing. */
   folder: string;
   /** Clients must present it. */
   token: string;
-  /** A given port instead of a free one, to come back where clients redial. */
+  /** This port instead of a free one, so that the server comes back where its clients reconnect. */
   port?: number | undefined;
   /** When it is aborted while the server starts, the server is ended again. */
   stopping?: AbortSignal;
@@ -29,69 +30,59 @@ export interface NatsServer {
   url: string;
   port: number;
   version: string;
-  /** Where it says whether it can store messages. */
+  /** Where it reports whether it can store messages. */
   healthUrl: string;
   child: Child;
 }
 
-/** Starts nats-server and waits until it answers. Throws UserError `nats_start_failed` or `nats_start_timeout`. */
+/** Starts nats-server and waits until it answers. Throws UserError `nats_start_failed`, `…_stopped` or `…_timeout`. */
 export async function startNats(options: NatsOptions): Promise<NatsServer> {
-  mkdirSync(options.folder, { recursive: true, mode: 0o700 });
-  const configFile = join(options.folder, "nats-server.conf");
-  const pidFile = join(options.folder, "nats-server.pid");
+  const { folder, logFile, token, binary, stopping } = options;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const configFile = join(folder, "nats-server.conf");
+  const pidFile = join(folder, "nats-server.pid");
   await stopLeftover({ pidFile, marker: configFile });
   const port = options.port ?? (await freePort());
   const monitor = { port: await freePort(), path: randomBytes(MONITOR_PATH_BYTES).toString("hex") };
   writeFileSync(configFile, configuration({ ...options, port, monitor, pidFile }), { mode: 0o600 });
 
-  const { logFile } = options;
   trimLog(options);
   const logStart = logSize(logFile);
   const child = await startChild({
-    command: options.binary.path,
+    command: binary.path,
     args: ["--config", configFile],
-    spawn: { cwd: options.folder },
+    spawn: { cwd: folder },
     stopSignal: "SIGINT",
     stopMs: deployLimits.natsStopMs,
     orphanSignal: "INT",
   });
   void child.exited.then(() => rmSync(pidFile, { force: true }));
   // It writes and rotates its log itself, so that it needs no reader. What it prints is why it could not even do that.
-  const printed = child.output.kept.then(() => {
+  const printed = child.output.logged.then(() => {
     const text = child.output.tail();
     if (text !== "") appendToLog(options, text);
     return text;
   });
 
-  const ended = new AbortController();
-  void child.exited.then(() => ended.abort());
-  const signal = AbortSignal.any([ended.signal, ...(options.stopping === undefined ? [] : [options.stopping])]);
-  const answers = waitForNats("127.0.0.1", port, { timeoutMs: deployLimits.natsReadyMs, signal });
-  const ready = await Promise.race([child.exited, answers]);
-  if (ready === true) {
-    return {
-      url: `nats://${options.token}@127.0.0.1:${port}`,
-      port,
-      version: options.binary.version,
-      healthUrl: `http://127.0.0.1:${monitor.port}/${monitor.path}/healthz`,
-      child,
-    };
+  const exit = await untilReady(child, {
+    name: "nats-server",
+    code: "nats_start",
+    logFile,
+    timeoutMs: deployLimits.natsReadyMs,
+    stopping,
+    isReady: (signal) => greetsAsNats("127.0.0.1", port, signal),
+  });
+  if (exit !== undefined) {
+    const reason = failure(await printed) ?? failure(logTail(logFile, logStart)) ?? describeExit(exit);
+    throw new UserError(`nats-server did not start: ${reason}; its log is ${logFile}.`, { code: "nats_start_failed" });
   }
-  if (ready !== false) {
-    const reason = failure(await printed) ?? failure(logTail(logFile, logStart)) ?? describeExit(ready);
-    throw new UserError(`nats-server did not start: ${reason}; its log is ${logFile}.`, {
-      code: "nats_start_failed",
-    });
-  }
-  if (options.stopping?.aborted === true) {
-    await child.stop();
-    throw new UserError("nats-server was stopped while starting.", { code: "nats_start_stopped" });
-  }
-  await child.kill();
-  throw new UserError(
-    `nats-server did not answer within ${deployLimits.natsReadyMs / 1000} s; its log is ${logFile}.`,
-    { code: "nats_start_timeout" },
-  );
+  return {
+    url: `nats://${token}@127.0.0.1:${port}`,
+    port,
+    version: binary.version,
+    healthUrl: `http://127.0.0.1:${monitor.port}/${monitor.path}/healthz`,
+    child,
+  };
 }
 
 /** The path of the monitoring port is a secret: what is behind it needs no token, and other users are on this machine. */
@@ -124,7 +115,7 @@ jetstream {
 `;
 }
 
-/** The reason in nats-server's own words: its last line marked as fatal or as an error. */
+/** The reason in nats-server's words: its last line marked as fatal or as an error. */
 function failure(log: string): string | undefined {
   const lines = log.split("\n").filter((line) => /\[(FTL|ERR)\]/.test(line) || line.startsWith("nats-server:"));
   return lines
@@ -134,22 +125,8 @@ function failure(log: string): string | undefined {
     .replace(/\.$/, "");
 }
 
-/** True as soon as a NATS server greets on that address, false when the time is over or the signal is given. */
-export async function waitForNats(
-  host: string,
-  port: number,
-  options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
-): Promise<boolean> {
-  const over = AbortSignal.timeout(options.timeoutMs);
-  const signal = options.signal === undefined ? over : AbortSignal.any([over, options.signal]);
-  while (!signal.aborted) {
-    if (await greets(host, port, signal)) return true;
-    await delay(deployLimits.readyPollMs, undefined, { signal }).catch(() => undefined);
-  }
-  return false;
-}
-
-function greets(host: string, port: number, signal: AbortSignal): Promise<boolean> {
+/** Whether a NATS server greets on that address. */
+export function greetsAsNats(host: string, port: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, signal });
     const end = (answer: boolean) => {
@@ -160,4 +137,35 @@ function greets(host: string, port: number, signal: AbortSignal): Promise<boolea
     socket.once("error", () => end(false));
     socket.once("close", () => end(false));
   });
+}
+
+const healthSchema = z.looseObject({ status: z.string(), error: z.string().optional() });
+
+/**
+ * Checks every second whether nats-server can store messages: after a full disk it runs on, greets its clients and refuses
+ * or loses every message until it is started again. Resolves to its reason, in its words, when it has reported several
+ * times in a row that it cannot store; undefined when the signal is given. A server that does not answer may be busy or
+ * stopped, which its clients notice by themselves.
+ */
+export async function untilUnhealthy(healthUrl: string, signal: AbortSignal): Promise<string | undefined> {
+  for (let failures = 0; !signal.aborted; ) {
+    await delay(deployLimits.natsHealthMs, undefined, { signal }).catch(() => undefined);
+    const reason = await faultOf(healthUrl, signal);
+    failures = reason === undefined ? 0 : failures + 1;
+    if (reason !== undefined && failures >= deployLimits.natsHealthFailures) return reason;
+  }
+  return undefined;
+}
+
+async function faultOf(healthUrl: string, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    const response = await fetch(healthUrl, {
+      signal: AbortSignal.any([signal, AbortSignal.timeout(deployLimits.natsHealthMs)]),
+    });
+    const health = healthSchema.safeParse(await response.json());
+    if (response.ok || !health.success) return undefined;
+    return health.data.error ?? health.data.status;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,16 +1,33 @@
+/** The embedded PostgreSQL: its data folder, its start and its databases. */
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { UserError } from "../../services/runtime/user-error.ts";
-import { type Child, describeExit, startChild } from "../child.ts";
+import { promisify } from "node:util";
+import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
+import { reasonOf } from "../../services/runtime/fault.ts";
+import { errorCode, UserError } from "../../services/runtime/user-error.ts";
+import { type Child, describeExit, startChild, stopLeftover, untilReady } from "../child.ts";
 import { deployLimits } from "../limits.ts";
 import type { LogSpec } from "../log-files.ts";
-import { freePort } from "./free-port.ts";
-import { stopLeftover } from "./leftover.ts";
-import { postgresAccount } from "./postgres-account.ts";
-import { findPostgres } from "./postgres-binaries.ts";
-import { folderArgument, POSTGRES_ENVIRONMENT, prepareCluster, SUPERUSER } from "./postgres-cluster.ts";
+import { freePort } from "../ports.ts";
+import { findPostgres, type PostgresAccount, type PostgresBinaries, postgresAccount } from "./postgres-binaries.ts";
+
+const SUPERUSER = "postgres";
+
+/** PostgreSQL gets no variable of ours: only where programs are, and a locale in which this program can read its log. */
+const ENVIRONMENT = { PATH: process.env.PATH ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
 /** Written in full although most are defaults: durability is a promise of ours, not of a default. */
 const SERVER_SETTINGS: Record<string, string> = {
@@ -25,12 +42,12 @@ const SERVER_SETTINGS: Record<string, string> = {
   timezone: "UTC",
 };
 
-export interface PostgresOptions extends LogSpec {
+interface PostgresOptions extends LogSpec {
   /** The data folder, made when missing. Its parent must exist. */
   folder: string;
   /** Of the superuser `postgres`; the data folder keeps the one it was made with. */
   password: string;
-  /** A given port instead of a free one, to come back where clients redial. */
+  /** This port instead of a free one, so that the server comes back where its clients reconnect. */
   port?: number | undefined;
   /** When it is aborted while the server starts, the server is ended again. */
   stopping?: AbortSignal;
@@ -39,7 +56,7 @@ export interface PostgresOptions extends LogSpec {
 }
 
 /** A running PostgreSQL on 127.0.0.1. */
-export interface PostgresServer {
+interface PostgresServer {
   port: number;
   /** The address of one of its databases. */
   url: (database: string) => string;
@@ -51,34 +68,53 @@ export interface PostgresServer {
  * killed start left running on it. Throws UserError with a `postgres_…` code.
  */
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
-  const account = postgresAccount(options.folder);
+  const { folder, password, logFile } = options;
+  const account = postgresAccount(folder);
   const binaries = await findPostgres(account);
   await prepareCluster({ ...options, binaries, account });
-  const marker = clusterName(options.folder);
-  await stopLeftover({ pidFile: join(options.folder, "postmaster.pid"), marker });
+  // Names the data folder in the server's command line and in its process list, where a later start recognises it.
+  const marker = `device_payments_${createHash("sha256").update(folder).digest("hex").slice(0, 16)}`;
+  await stopLeftover({ pidFile: join(folder, "postmaster.pid"), marker });
 
   const port = options.port ?? (await freePort());
   const settings = { ...SERVER_SETTINGS, ...options.settings, cluster_name: marker };
-  const command = {
-    command: binaries.postgres,
-    args: [
-      `-D${folderArgument(options.folder, account)}`,
-      `-p${port}`,
-      ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
-    ],
-    spawn: { ...account, cwd: options.folder, env: POSTGRES_ENVIRONMENT },
-  };
+  const args = [
+    `-D${folderArgument(folder, account)}`,
+    `-p${port}`,
+    ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+  ];
   const deadlineMs = Date.now() + deployLimits.postgresRetryMs;
   for (;;) {
-    const { folder, stopping } = options;
-    const outcome = await launch({ ...command, folder, log: options, ...(stopping === undefined ? {} : { stopping }) });
-    if ("child" in outcome) {
-      return { port, url: (database) => databaseUrl(options.password, port, database), child: outcome.child };
+    const child = await startChild({
+      command: binaries.postgres,
+      args,
+      spawn: { ...account, cwd: folder, env: ENVIRONMENT },
+      log: options,
+      // PostgreSQL's fast shutdown: open transactions are rolled back, and a checkpoint is written.
+      stopSignal: "SIGINT",
+      stopMs: deployLimits.postgresStopMs,
+      // Its immediate shutdown: the write-ahead log is replayed at the next start.
+      immediateSignal: "SIGQUIT",
+      orphanSignal: "INT",
+    });
+    const exit = await untilReady(child, {
+      name: "PostgreSQL",
+      code: "postgres_start",
+      logFile,
+      timeoutMs: deployLimits.postgresReadyMs,
+      stopping: options.stopping,
+      isReady: () => isReady(folder, child.pid),
+    });
+    if (exit === undefined) {
+      const server = `postgres://${SUPERUSER}:${encodeURIComponent(password)}@127.0.0.1:${port}`;
+      return { port, url: (database) => `${server}/${database}`, child };
     }
+    await child.output.logged;
+    const printed = child.output.tail();
     // The children of a postmaster killed this moment hold its shared memory until they notice.
-    if (!/shared memory block .* is still in use/.test(outcome.printed) || Date.now() > deadlineMs) {
-      const reason = /FATAL:\s+(.*)/.exec(outcome.printed)?.[1] ?? outcome.end;
-      throw new UserError(`PostgreSQL did not start: ${reason}; its log is ${options.logFile}.`, {
+    if (!/shared memory block .* is still in use/.test(printed) || Date.now() > deadlineMs) {
+      const reason = /FATAL:\s+(.*)/.exec(printed)?.[1] ?? describeExit(exit);
+      throw new UserError(`PostgreSQL did not start: ${reason}; its log is ${logFile}.`, {
         code: "postgres_start_failed",
       });
     }
@@ -86,73 +122,113 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   }
 }
 
-/** Names the data folder in the server's command line and in its process list, where a later start recognises it. */
-function clusterName(folder: string): string {
-  return `device_payments_${createHash("sha256").update(folder).digest("hex").slice(0, 16)}`;
+/** The postmaster writes its state into the eighth line of its pid file; pg_ctl waits in the same way. */
+function isReady(folder: string, pid: number): boolean {
+  try {
+    const lines = readFileSync(join(folder, "postmaster.pid"), "utf8").split("\n");
+    return lines[0]?.trim() === String(pid) && lines[7]?.trim() === "ready";
+  } catch {
+    return false;
+  }
 }
 
-function databaseUrl(password: string, port: number, database: string): string {
-  return `postgres://${SUPERUSER}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
+/**
+ * How the data folder is named to PostgreSQL. Another account than ours may not be allowed to walk to it (a checkout
+ * below /root, a private .data), but it may work in a folder that it was started in.
+ */
+function folderArgument(folder: string, account: PostgresAccount | undefined): string {
+  return account === undefined ? folder : "/proc/self/cwd";
 }
 
-interface Launch {
-  command: string;
-  args: string[];
-  spawn: { uid?: number; gid?: number; cwd: string; env: NodeJS.ProcessEnv };
+interface ClusterOptions {
+  binaries: PostgresBinaries;
+  account: PostgresAccount | undefined;
   folder: string;
-  log: LogSpec;
+  password: string;
+  /** When it is aborted while initdb runs, that is ended. */
   stopping?: AbortSignal;
 }
 
-async function launch(options: Launch): Promise<{ child: Child } | { end: string; printed: string }> {
-  const child = await startChild({
-    command: options.command,
-    args: options.args,
-    spawn: options.spawn,
-    log: options.log,
-    // PostgreSQL's fast shutdown: open transactions are rolled back, and a checkpoint is written.
-    stopSignal: "SIGINT",
-    stopMs: deployLimits.postgresStopMs,
-    // Its immediate shutdown: the write-ahead log is replayed at the next start.
-    immediateSignal: "SIGQUIT",
-    orphanSignal: "INT",
-  });
-
-  const ended = new AbortController();
-  void child.exited.then(() => ended.abort());
-  const signal = AbortSignal.any([ended.signal, ...(options.stopping === undefined ? [] : [options.stopping])]);
-  const ready = await Promise.race([child.exited, waitUntilReady(options.folder, child.pid, signal)]);
-  if (ready === true) return { child };
-  if (ready !== false) {
-    await child.output.kept;
-    return { end: describeExit(ready), printed: child.output.tail() };
+/**
+ * Makes the data folder when there is none. Throws UserError `postgres_other_version` for one of another major version,
+ * and `postgres_init_failed`.
+ */
+async function prepareCluster(options: ClusterOptions): Promise<void> {
+  const { folder, account, binaries } = options;
+  const versionFile = join(folder, "PG_VERSION");
+  if (existsSync(versionFile)) {
+    const version = Number.parseInt(readFileSync(versionFile, "utf8"), 10);
+    if (version === binaries.majorVersion) return;
+    throw new UserError(
+      `The data folder ${folder} belongs to PostgreSQL ${version}, and this is PostgreSQL ${binaries.majorVersion}; move it over with pg_dump of the old version, or choose another folder with DATA_DIR.`,
+      { code: "postgres_other_version" },
+    );
   }
-  if (options.stopping?.aborted === true) {
-    await child.stop();
-    throw new UserError("PostgreSQL was stopped while starting.", { code: "postgres_start_stopped" });
-  }
-  await child.kill();
-  throw new UserError(
-    `PostgreSQL was not ready within ${deployLimits.postgresReadyMs / 1000} s; its log is ${options.log.logFile}.`,
-    { code: "postgres_start_timeout" },
-  );
+  // Made beside and renamed when complete, so that a start that is cut short leaves no half a database.
+  const incoming = `${folder}.new`;
+  rmSync(incoming, { recursive: true, force: true });
+  mkdirSync(incoming, { recursive: true, mode: 0o700 });
+  if (account !== undefined) chownSync(incoming, account.uid, account.gid);
+  await runInitdb({ ...options, folder: incoming });
+  rmSync(folder, { recursive: true, force: true });
+  renameSync(incoming, folder);
 }
 
-/** The postmaster writes its state into the eighth line of its pid file; pg_ctl waits in the same way. */
-async function waitUntilReady(folder: string, pid: number, signal: AbortSignal): Promise<boolean> {
-  const deadlineMs = Date.now() + deployLimits.postgresReadyMs;
-  while (Date.now() < deadlineMs && !signal.aborted) {
-    const lines = pidFileLines(join(folder, "postmaster.pid"));
-    if (lines[0]?.trim() === String(pid) && lines[7]?.trim() === "ready") return true;
-    await delay(deployLimits.readyPollMs);
-  }
-  return false;
-}
-
-function pidFileLines(path: string): string[] {
+async function runInitdb({ binaries, account, folder, password, stopping }: ClusterOptions): Promise<void> {
+  const secretFolder = mkdtempSync(join(tmpdir(), "postgres-"));
   try {
-    return readFileSync(path, "utf8").split("\n");
-  } catch {
-    return [];
+    const passwordFile = join(secretFolder, "password");
+    writeFileSync(passwordFile, password, { mode: 0o600 });
+    if (account !== undefined) {
+      for (const path of [passwordFile, secretFolder]) chownSync(path, account.uid, account.gid);
+    }
+    const args = [
+      `--pgdata=${folderArgument(folder, account)}`,
+      `--username=${SUPERUSER}`,
+      `--pwfile=${passwordFile}`,
+      "--auth=scram-sha-256",
+      "--encoding=UTF8",
+      // The built-in provider sorts the same on every machine, whatever locales it has.
+      "--locale=C",
+      "--locale-provider=builtin",
+      "--builtin-locale=C.UTF-8",
+      "--no-instructions",
+    ];
+    await promisify(execFile)(binaries.initdb, args, {
+      ...account,
+      cwd: folder,
+      env: ENVIRONMENT,
+      timeout: deployLimits.postgresInitMs,
+      ...(stopping === undefined ? {} : { signal: stopping }),
+    });
+  } catch (error) {
+    const output = error instanceof Error && "stderr" in error ? String(error.stderr) : "";
+    const reason = /(?:error|FATAL):\s+(.*)/.exec(output)?.[1] ?? reasonOf(error);
+    throw new UserError(`The database folder ${folder} could not be made: ${reason}.`, {
+      code: "postgres_init_failed",
+      cause: error,
+    });
+  } finally {
+    rmSync(secretFolder, { recursive: true, force: true });
+  }
+}
+
+/** PostgreSQL's code for a wrong password. */
+const INVALID_PASSWORD = "28P01";
+
+/** Makes the database when it is missing. `adminUrl` leads to another database of the same server. Throws UserError `postgres_password_lost`. */
+export async function ensureDatabase(adminUrl: string, name: string): Promise<void> {
+  const sql = openDatabase({ url: adminUrl, maxConnections: 1, name: "device-payments start" });
+  try {
+    const found = await sql`select 1 from pg_database where datname = ${name}`;
+    if (found.length === 0) await sql`create database ${sql(name)}`;
+  } catch (error) {
+    if (errorCode(error) !== INVALID_PASSWORD) throw error;
+    throw new UserError(
+      "The password in secrets.json does not open the database; restore that file or remove the whole data folder.",
+      { code: "postgres_password_lost", cause: error },
+    );
+  } finally {
+    await closeDatabase(sql);
   }
 }

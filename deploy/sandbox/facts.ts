@@ -1,6 +1,6 @@
-/** What a newcomer, or a program, needs to know of the running sandbox; written to `sandbox.json` in the data folder. */
-import { chmodSync, renameSync, writeFileSync } from "node:fs";
+/** What a newcomer, or a program, needs to know of the running sandbox: written to `sandbox.json` and printed. */
 import { join } from "node:path";
+import { writePrivateJson } from "../data-folder.ts";
 
 export interface SandboxDevice {
   readonly deviceId: number;
@@ -47,11 +47,46 @@ export interface SandboxFacts {
   readonly links: Readonly<Record<"apiPage" | "openapi" | "health" | "readiness" | "magicAmounts", string>>;
 }
 
-/** Writes the facts for programs. They hold passwords and codes, so no other user of the machine may read them. */
+/** Writes the facts for programs. They hold passwords and codes. */
 export function writeFacts(dataDir: string, facts: SandboxFacts): string {
   const path = join(dataDir, "sandbox.json");
-  writeFileSync(`${path}.new`, `${JSON.stringify(facts, null, 2)}\n`, { mode: 0o600 });
-  chmodSync(`${path}.new`, 0o600);
-  renameSync(`${path}.new`, path);
+  writePrivateJson(path, facts);
   return path;
+}
+
+/** What a person reads when everything runs; it fits on one screen. */
+export function printout(facts: SandboxFacts, factsPath: string): string {
+  const { owner, cashier, operator, links } = facts;
+  return [
+    "",
+    `Device payments is running at ${facts.baseUrl}`,
+    "",
+    `  API page  ${links.apiPage}`,
+    `  ready?    ${links.readiness}`,
+    "",
+    `  owner     ${owner.email}  ${owner.password}`,
+    `  cashier   ${cashier.email}  ${cashier.password}`,
+    `  operator  ${operator.email}  ${operator.password}`,
+    ...stationLines(facts.station),
+    `  station   ${facts.demoStation.stationId}  ${facts.demoStation.name}: a virtual companion and display serve it`,
+    `  as JSON   ${factsPath}, with the robots' credential and the amounts that force an outcome`,
+    "",
+    "Next, in another shell:",
+    "",
+    "  npm run demo            a whole collection, with every request and answer",
+    "  npm run demo -- --help  by QR, with an issue, with a robot; or as curl lines to paste",
+    "",
+    "Ctrl-C drains and stops; the data stays.",
+    "",
+  ].join("\n");
+}
+
+function stationLines(station: SandboxStation): string[] {
+  return [
+    `  station   ${station.stationId}  ${station.name}`,
+    ...station.devices.map(({ deviceId, kind, enrollmentCode }) => {
+      const code = enrollmentCode === null ? "enrolled" : `enrollment code ${enrollmentCode}`;
+      return `            device ${deviceId}  ${kind}  ${code}`;
+    }),
+  ];
 }

@@ -1,47 +1,37 @@
-/** Seeds the sandbox through the services, as often as the system starts: ids stay, passwords stay, nothing doubles. */
+/** Seeds the sandbox through the services, at each start: ids and passwords stay, and nothing doubles. */
+import { execFile } from "node:child_process";
 import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { z } from "zod";
 import { connectBus } from "../../services/bus/connection.ts";
 import { seedSandboxConsumer } from "../../services/bus/messages/consumers.ts";
 import { seedSandboxProvider } from "../../services/bus/messages/provider-configs.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
-import type { ServerAccess } from "../../services/bus/nats-server.ts";
 import { call } from "../../services/bus/operation.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
+import type { ApplicationContext } from "../application-context.ts";
+import { openSecrets } from "../data-folder.ts";
 import { deployLimits } from "../limits.ts";
-import { openSecrets } from "../secrets.ts";
-import type { SandboxFacts } from "./facts.ts";
-import { readMagicBehaviours } from "./magic-behaviours.ts";
-
-export interface SeedDeps {
-  /** Ends the wait for the bus. */
-  readonly signal: AbortSignal;
-  readonly natsUrl: string;
-  readonly natsAccess: ServerAccess;
-  readonly dataDir: string;
-  readonly baseUrl: string;
-  /** Undefined where the gateway does not speak TLS itself. */
-  readonly certificateFile: string | undefined;
-  readonly sandboxProviderUrl: string;
-  /** The folder of the product, for the virtual companion's table. */
-  readonly checkout: string;
-}
+import type { MagicBehaviourFacts, SandboxFacts } from "./facts.ts";
 
 /** As many random bytes as the robotics service gives a credential of its own making. */
 const ROBOTICS_CREDENTIAL_BYTES = 32;
 
 /** Throws UserError `sandbox_not_seeded` when the services do not do it. */
-export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
-  const secrets = openSecrets(deps.dataDir);
+export async function seed(context: ApplicationContext, signal: AbortSignal): Promise<SandboxFacts> {
+  const { addresses, settings, checkout } = context;
+  const baseUrl = addresses.get("gateway");
+  const sandboxProviderUrl = addresses.get("sandboxProvider");
+  const secrets = openSecrets(settings.dataDir);
   const passwords = {
     ownerPassword: secrets.value("sandboxOwner"),
     cashierPassword: secrets.value("sandboxCashier"),
     operatorPassword: secrets.value("sandboxOperator"),
   };
-  const silent = { info: () => undefined, warn: () => undefined };
-  const { natsUrl: url, natsAccess: access, signal } = deps;
-  const bus = await connectBus({ url, access, name: "start", log: silent, signal });
+  const log = { info: () => undefined, warn: () => undefined };
+  const bus = await connectBus({ url: addresses.get("nats"), access: settings.natsAccess, name: "start", log, signal });
   try {
     const seeded = await call(bus.nc, seedSandbox, passwords, deployLimits.seedMs);
     const { organizationId, filialId } = seeded;
@@ -53,22 +43,22 @@ export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
     const [station, demoStation] = seeded.stations;
     if (station === undefined || demoStation === undefined) throw new Error("The registry seeded no stations.");
     return {
-      baseUrl: deps.baseUrl,
-      certificate: deps.certificateFile === undefined ? null : describeCertificate(deps.certificateFile),
+      baseUrl,
+      certificate: settings.tls === undefined ? null : describeCertificate(settings.tls.certFile),
       owner: { ...seeded.owner, password: passwords.ownerPassword },
       cashier: { ...seeded.cashier, password: passwords.cashierPassword },
       operator: { ...seeded.operator, password: passwords.operatorPassword },
       robotics: { consumerId, credential },
       station,
       demoStation,
-      magicAmounts: await readMagicAmounts(deps.sandboxProviderUrl),
-      magicBehaviours: await readMagicBehaviours(deps.checkout),
+      magicAmounts: await readMagicAmounts(sandboxProviderUrl),
+      magicBehaviours: await readMagicBehaviours(checkout),
       links: {
-        apiPage: `${deps.baseUrl}/docs/`,
-        openapi: `${deps.baseUrl}/openapi.json`,
-        health: `${deps.baseUrl}/healthz`,
-        readiness: `${deps.baseUrl}/readyz`,
-        magicAmounts: `${deps.sandboxProviderUrl}/magic-amounts`,
+        apiPage: `${baseUrl}/docs/`,
+        openapi: `${baseUrl}/openapi.json`,
+        health: `${baseUrl}/healthz`,
+        readiness: `${baseUrl}/readyz`,
+        magicAmounts: `${sandboxProviderUrl}/magic-amounts`,
       },
     };
   } catch (cause) {
@@ -85,11 +75,30 @@ const magicAmountsSchema = z.object({
   magic_amounts: z.array(z.object({ ending: z.string(), provider: z.string(), outcome: z.string() })),
 });
 
-/** What the sandbox provider itself says about its amounts: it is an outside party, so it is asked over HTTP. */
+/** What the sandbox provider reports of its amounts. It is an outside party, so it is asked over HTTP. */
 async function readMagicAmounts(sandboxProviderUrl: string): Promise<SandboxFacts["magicAmounts"]> {
   const url = new URL("/magic-amounts", sandboxProviderUrl);
   const answer = await fetch(url, { signal: AbortSignal.timeout(deployLimits.seedMs) });
   return magicAmountsSchema.parse(await answer.json()).magic_amounts;
+}
+
+const magicBehavioursSchema = z.object({
+  magic_behaviours: z.array(
+    z.object({
+      nameEnding: z.string(),
+      amountEnding: z.string().nullable(),
+      companion: z.string(),
+      outcome: z.string(),
+    }),
+  ),
+});
+
+/** What the virtual companion does for which name and amount. It is an outside party, so its program is run. */
+async function readMagicBehaviours(checkout: string): Promise<readonly MagicBehaviourFacts[]> {
+  const script = join(checkout, "clients", "print-magic-behaviours.ts");
+  const options = { timeout: deployLimits.seedMs };
+  const { stdout } = await promisify(execFile)(process.execPath, [script], options);
+  return magicBehavioursSchema.parse(JSON.parse(stdout)).magic_behaviours;
 }
 
 function describeCertificate(file: string): SandboxFacts["certificate"] {

@@ -1,51 +1,137 @@
 /** What happens once everything runs: the sandbox is seeded, its virtual devices attach, and its facts are printed. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fetch } from "undici";
+import { z } from "zod";
+import { agentTrusting } from "../../services/runtime/trusted-certificate.ts";
+import { UserError } from "../../services/runtime/user-error.ts";
 import type { ApplicationContext } from "../application-context.ts";
-import type { Step } from "../supervisor.ts";
-import { type SandboxFacts, writeFacts } from "./facts.ts";
-import { printout } from "./printout.ts";
+import { deployLimits } from "../limits.ts";
+import { runProcess } from "../service-steps.ts";
+import type { Step, StepControl, StopStep } from "../supervisor.ts";
+import { printout, type SandboxDevice, type SandboxFacts, writeFacts } from "./facts.ts";
 import { seed } from "./seed.ts";
-import { virtualDevicesStep } from "./virtual-devices.ts";
 
 export function sandboxSteps(context: ApplicationContext): Step[] {
   let facts: SandboxFacts | undefined;
-  const readFacts = (): SandboxFacts => {
-    if (facts === undefined) throw new Error("The sandbox is asked for before it is seeded.");
+  const seededFacts = (): SandboxFacts => {
+    if (facts === undefined) throw new Error("The facts of the sandbox are read before it is seeded.");
     return facts;
   };
   return [
     {
       name: "sandbox",
       start: async ({ stopping }) => {
-        const { addresses, settings } = context;
-        facts = await seed({
-          signal: stopping,
-          natsUrl: addresses.get("nats"),
-          natsAccess: context.settings.natsAccess,
-          dataDir: settings.dataDir,
-          baseUrl: addresses.get("gateway"),
-          certificateFile: settings.tls?.certFile,
-          sandboxProviderUrl: addresses.get("sandboxProvider"),
-          checkout: context.checkout,
-        });
+        facts = await seed(context, stopping);
         return undefined;
       },
     },
-    virtualDevicesStep(context, readFacts),
+    { name: "virtual devices", start: (control) => startDevices(context, control, seededFacts()) },
     {
       name: "printout",
       start: async () => {
-        const { dataDir } = context.settings;
-        const printed = withoutClaimedCodes(readFacts());
-        context.say(printout(printed, writeFacts(dataDir, printed)));
+        const printed = withoutClaimedCodes(seededFacts());
+        context.say(printout(printed, writeFacts(context.settings.dataDir, printed)));
         return undefined;
       },
     },
   ];
 }
 
-/** The demo station's codes are spent by then: its virtual devices have claimed them. */
+/** The virtual devices have claimed the demo station's codes by then. */
 function withoutClaimedCodes(facts: SandboxFacts): SandboxFacts {
   const { demoStation } = facts;
   const devices = demoStation.devices.map((device) => ({ ...device, enrollmentCode: null }));
   return { ...facts, demoStation: { ...demoStation, devices } };
+}
+
+type Program = "virtual-companion" | "virtual-display";
+const PROGRAMS: readonly (readonly [kind: string, program: Program])[] = [
+  ["smart_pos_companion", "virtual-companion"],
+  ["customer_display", "virtual-display"],
+];
+
+/**
+ * The virtual companion and display of the demo station: ordinary clients of the device API, in processes of their own. Both
+ * start side by side: each waits for its own answers, not for the other's.
+ */
+async function startDevices(context: ApplicationContext, control: StepControl, facts: SandboxFacts): Promise<StopStep> {
+  const stops = await Promise.all(
+    facts.demoStation.devices.map(async (device) => {
+      const program = PROGRAMS.find(([kind]) => kind === device.kind)?.[1];
+      if (program === undefined) return undefined;
+      return await startDevice(context, control, { facts, device, program }).catch((error: unknown) => {
+        // The owner may have revoked the device; the system works without it.
+        context.say(`${program}: not attached. ${error instanceof UserError ? error.message : ""}`.trim());
+        return undefined;
+      });
+    }),
+  );
+  return async (immediately) => {
+    await Promise.all(stops.map((stop) => stop?.(immediately)));
+  };
+}
+
+/** A device that ends later is started again; one that is abandoned is reported in one sentence and ends nothing else. */
+async function startDevice(
+  context: ApplicationContext,
+  control: StepControl,
+  which: { readonly facts: SandboxFacts; readonly device: SandboxDevice; readonly program: Program },
+): Promise<StopStep> {
+  const { facts, device, program } = which;
+  const credentialFile = join(context.settings.dataDir, `${program}.json`);
+  const environment = {
+    PATH: context.environment["PATH"],
+    BASE_URL: facts.baseUrl,
+    ...(facts.certificate === null ? {} : { GATEWAY_CERTIFICATE_FILE: facts.certificate.file }),
+    CREDENTIAL_FILE: credentialFile,
+    ENROLLMENT_CODE: await enrollmentCode(facts, device, credentialFile),
+    LOG_LEVEL: context.settings.logLevel,
+  };
+  const quiet = { ...control, fail: (error: UserError) => context.say(error.message) };
+  return await runProcess(context, quiet, { name: program, script: `clients/${program}.ts`, environment });
+}
+
+/** The seed's code, or a new one when the device has enrolled but its credential file is gone or damaged. */
+async function enrollmentCode(facts: SandboxFacts, device: SandboxDevice, credentialFile: string): Promise<string> {
+  if (device.enrollmentCode !== null) return device.enrollmentCode;
+  if (holdsCredential(credentialFile)) return "";
+  const { token } = await post(facts, "session/", z.object({ token: z.string() }), facts.owner);
+  await post(facts, `devices/${device.deviceId}/reset/`, z.looseObject({}), {}, token);
+  const path = `devices/${device.deviceId}/enrollment-codes/`;
+  return (await post(facts, path, z.object({ code: z.string() }), {}, token)).code;
+}
+
+/** What a device stores once it has enrolled. */
+const storedCredentialSchema = z.object({ device_id: z.int(), credential: z.string().min(1) });
+
+function holdsCredential(file: string): boolean {
+  try {
+    return storedCredentialSchema.safeParse(JSON.parse(readFileSync(file, "utf8"))).success;
+  } catch {
+    return false;
+  }
+}
+
+async function post<T>(
+  facts: SandboxFacts,
+  path: string,
+  schema: z.ZodType<T>,
+  body: object,
+  token?: string,
+): Promise<T> {
+  const dispatcher = agentTrusting(facts.certificate?.file);
+  const response = await fetch(`${facts.baseUrl}/api/backoffice/v1/${path}`, {
+    dispatcher,
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(deployLimits.seedMs),
+  });
+  const answer = await response.json();
+  await dispatcher.close();
+  return schema.parse(answer);
 }

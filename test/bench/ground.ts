@@ -4,10 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Child, describeExit } from "../../deploy/child.ts";
-import { ensureDatabase } from "../../deploy/embedded/ensure-database.ts";
 import { findNatsServer } from "../../deploy/embedded/find-nats-server.ts";
 import { startNats } from "../../deploy/embedded/nats.ts";
-import { startPostgres } from "../../deploy/embedded/postgres.ts";
+import { ensureDatabase, startPostgres } from "../../deploy/embedded/postgres.ts";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
@@ -78,7 +77,6 @@ export async function startGround(say: (line: string) => void): Promise<Ground> 
         args,
         environment: env,
         logFile: log(name),
-        control: { stopping: new AbortController().signal },
       });
       const sayWhenItEnds = async (): Promise<void> => {
         const { exit } = await ended;

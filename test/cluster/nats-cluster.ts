@@ -8,8 +8,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
-import { type Child, startChild } from "../../deploy/child.ts";
-import { waitForNats } from "../../deploy/embedded/nats.ts";
+import { type Child, startChild, untilReady } from "../../deploy/child.ts";
+import { greetsAsNats } from "../../deploy/embedded/nats.ts";
 import { freePort } from "../support/free-port.ts";
 import { serverFolder, type TemporaryFolder } from "../support/temporary-folder.ts";
 import { Link } from "./link.ts";
@@ -77,10 +77,16 @@ export class NatsCluster {
       orphanSignal: "TERM",
     });
     this.#children.set(node, child);
-    const ended = new AbortController();
-    void child.exited.then(() => ended.abort());
-    if (!(await waitForNats("127.0.0.1", client, { timeoutMs: START_MS, signal: ended.signal }))) {
-      throw new Error(`The server ${node} did not start; its log is ${this.logFile(node)}.\n${child.output.tail()}`);
+    const logFile = this.logFile(node);
+    const exit = await untilReady(child, {
+      name: `The server ${node}`,
+      code: "nats_node",
+      logFile,
+      timeoutMs: START_MS,
+      isReady: (signal) => greetsAsNats("127.0.0.1", client, signal),
+    });
+    if (exit !== undefined) {
+      throw new Error(`The server ${node} did not start; its log is ${logFile}.\n${child.output.tail()}`);
     }
   }
 

@@ -187,7 +187,7 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     await program.waitFor(/PostgreSQL is up again/);
     const after = await collectAt(facts);
     const { orders, paid, codes } = await collecting.stop();
-    expect(program.output()).not.toMatch(/given up/);
+    expect(program.output()).not.toMatch(/abandoned/);
 
     const sql = openSql();
     const transactions = await sql<{ order_id: string }[]>`

@@ -3,8 +3,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { DiskRoom } from "../../deploy/disk-room.ts";
-import { keepRunning } from "../../deploy/keep-running.ts";
-import { RestartPolicy } from "../../deploy/restart-policy.ts";
+import { keepRunning, RestartPolicy } from "../../deploy/keep-running.ts";
 import { type ServiceProcess, startServiceProcess } from "../../deploy/service-process.ts";
 import type { StopStep } from "../../deploy/supervisor.ts";
 import { type Disk, UNWATCHED } from "../../services/runtime/disk-watch.ts";
@@ -52,7 +51,7 @@ async function keep(
     const what = lives[Math.min(starts, lives.length - 1)] ?? "well";
     starts += 1;
     const part = { name: "clerk", script: SCRIPT, args: [what], environment: process.env, logFile };
-    const running = await startServiceProcess({ ...part, control: { stopping } });
+    const running = await startServiceProcess({ ...part, stopping });
     pids.push(running.child.pid);
     if (options.spaceIsShort !== true) return running;
     return { ...running, ended: running.ended.then((ending) => ({ ...ending, wasForSpace: true })) };
@@ -87,13 +86,13 @@ describe("a part that ends by itself", () => {
     expect(clerk.fail).not.toHaveBeenCalled();
   });
 
-  test("again and again is given up with one sentence", async () => {
+  test("again and again is abandoned with one sentence", async () => {
     const clerk = await keep(["dies"]);
     await vi.waitFor(() => expect(clerk.fail).toHaveBeenCalledOnce(), WAIT);
     expect(clerk.fail.mock.calls[0]?.[0]).toMatchObject({
-      code: "child_given_up",
+      code: "child_abandoned",
       exitCode: 1,
-      message: `clerk ended 3 times within 60 s and is given up. Its log is ${logFile}.`,
+      message: `clerk ended 3 times within 60 s and is abandoned. Its log is ${logFile}.`,
     });
     expect(clerk.starts()).toBe(3);
   });

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { keptPort } from "../../deploy/kept-port.ts";
+import { keptPort } from "../../deploy/ports.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const folder = temporaryFolder("ports");

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "nats";
 import { afterAll, afterEach, expect, inject, test } from "vitest";
-import { type NatsServer, startNats } from "../../deploy/embedded/nats.ts";
-import { untilUnhealthy } from "../../deploy/embedded/nats-health.ts";
+import { type NatsServer, startNats, untilUnhealthy } from "../../deploy/embedded/nats.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
 
 const KILOBYTE = 1_024;

@@ -6,8 +6,7 @@ import { afterAll, afterEach, describe, expect, inject, test, vi } from "vitest"
 import { startChild } from "../../deploy/child.ts";
 import { startNats } from "../../deploy/embedded/nats.ts";
 import { deployLimits } from "../../deploy/limits.ts";
-import { LOG_PARTS, logOf, trimLog } from "../../deploy/log-files.ts";
-import { RotatingLog } from "../../deploy/rotating-log.ts";
+import { LOG_PARTS, logOf, RotatingLog, trimLog } from "../../deploy/log-files.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -64,7 +63,7 @@ describe("the log of a part", () => {
     const fileBytes = 100 * KILOBYTE;
     // Less than `logWaitingBytes`: however slow the disk is, no line is dropped.
     const child = await printer(9_000, logFile, fileBytes);
-    await child.output.kept;
+    await child.output.logged;
     const files = filesOf("busy.log");
     expect(files.map(([name]) => name)).toEqual(["busy.log", ...[1, 2, 3, 4].map((index) => `busy.log.${index}`)]);
     for (const [, bytes] of files) expect(bytes).toBeLessThanOrEqual(fileBytes + deployLimits.logWriteBytes);

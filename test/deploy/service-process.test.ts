@@ -10,8 +10,7 @@ afterAll(folder.remove);
 
 function start(what: string, stopping: AbortSignal = new AbortController().signal) {
   const script = join(import.meta.dirname, "programs", "service.ts");
-  const control = { stopping };
-  return startServiceProcess({ name: "clerk", script, args: [what], environment: process.env, logFile, control });
+  return startServiceProcess({ name: "clerk", script, args: [what], environment: process.env, logFile, stopping });
 }
 
 describe("a service process", () => {
@@ -44,7 +43,7 @@ describe("a service process", () => {
     expect(reason).toMatchObject({ code: "schema_newer", message: "The database is newer than this." });
   });
 
-  test("that never gets ready is given up as soon as everything stops", async () => {
+  test("that never gets ready is ended as soon as everything stops", async () => {
     const stopping = new AbortController();
     const started = start("silent", stopping.signal);
     setTimeout(() => stopping.abort(), 300);

@@ -1,7 +1,6 @@
 /** Steps that start side by side still stop one after the other, and none is left over when another does not start. */
 import { expect, test } from "vitest";
-import type { Step, StepControl } from "../../deploy/supervisor.ts";
-import { together } from "../../deploy/together.ts";
+import { type Step, type StepControl, together } from "../../deploy/supervisor.ts";
 
 const control: StepControl = { fail: () => undefined, stopping: new AbortController().signal };
 

@@ -29,7 +29,6 @@ export async function startGatewayProcess(
     args: [],
     environment: { ...process.env, LOG_LEVEL: "info", NATS_URL: natsUrl, HOST: "127.0.0.1", PORT: "0", ...environment },
     logFile,
-    control: { stopping: new AbortController().signal },
   });
   const port = Number(ready.port);
   return {

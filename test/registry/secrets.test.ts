@@ -41,7 +41,6 @@ beforeAll(async () => {
     // Everything that could be logged is logged.
     environment: { ...process.env, NATS_URL: nats.url, DATABASE_URL: database.url, LOG_LEVEL: "trace" },
     logFile,
-    control: { stopping: new AbortController().signal },
   });
   stopServices = () => child.stop();
   bus = await connectBus({ url: nats.url, name: "test", log: createLog({ service: "test", level: "silent" }) });

@@ -96,7 +96,6 @@ export async function startRelayFixture(): Promise<RelayFixture> {
         args: ["relay"],
         environment,
         logFile: join(folder.path, `relay-${processes}.log`),
-        control: { stopping: new AbortController().signal },
       });
       const relay = stoppable({
         stop: async () => {

@@ -1,6 +1,6 @@
 /** Ports for what a test starts. Two files that run at the same time never draw the same one, however late it is used. */
 import { randomInt } from "node:crypto";
-import { listenError } from "../../deploy/port-check.ts";
+import { listenError } from "../../deploy/ports.ts";
 
 /** Below the ports that the product draws (`deploy/embedded/free-port.ts`), so that no process under test takes one. */
 const FIRST_PORT = 10_000;

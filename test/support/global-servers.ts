@@ -2,9 +2,8 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
-import { ensureDatabase } from "../../deploy/embedded/ensure-database.ts";
 import { findNatsServer, type NatsBinary } from "../../deploy/embedded/find-nats-server.ts";
-import { startPostgres } from "../../deploy/embedded/postgres.ts";
+import { ensureDatabase, startPostgres } from "../../deploy/embedded/postgres.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { serverFolder } from "./temporary-folder.ts";
 

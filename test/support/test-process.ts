@@ -29,9 +29,8 @@ export interface TestProcessOptions {
 export async function startTestProcess(options: TestProcessOptions): Promise<TestProcess> {
   const launch = async (): Promise<Child> => {
     // A process that ends by itself shows as the failed request or the failed restart that follows.
-    const control = { stopping: new AbortController().signal };
     const { script, args } = options;
-    return (await startServiceProcess({ ...options, script: join(CHECKOUT, script), args: [...args], control })).child;
+    return (await startServiceProcess({ ...options, script: join(CHECKOUT, script), args: [...args] })).child;
   };
   let child = await launch();
   return {

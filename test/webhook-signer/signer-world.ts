@@ -228,7 +228,6 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
           ...more,
         },
         logFile,
-        control: { stopping: new AbortController().signal },
       });
       const stoppable = keep({ stop: async () => void (await child.stop()) });
       return {

@@ -1,7 +1,6 @@
 // The servers part of `npm start` alone, with the real steps: prints the addresses, and runs until it is stopped.
 import { join } from "node:path";
 import { createContext, logFor } from "../../../deploy/application-context.ts";
-import { reportError } from "../../../deploy/report-error.ts";
 import { dataFolderStep, diskStep, natsStep, portStep, postgresStep } from "../../../deploy/server-steps.ts";
 import { readSettings } from "../../../deploy/settings.ts";
 import { supervise } from "../../../deploy/supervisor.ts";
@@ -28,6 +27,6 @@ process.exit(
       { name: "announcement", start: announce },
     ],
     say,
-    report: (error) => reportError(error, logFor(context, "start")),
+    log: logFor(context, "start"),
   }),
 );

@@ -1,7 +1,6 @@
 // Supervises three steps that print what happens to them. Arguments: `slow=<name>` takes 30 s to stop, `stuck=<name>` never
 // stops, `broken=<name>` fails to start, `dies=<name>` fails after everything has started.
 import { setTimeout as delay } from "node:timers/promises";
-import { reportError } from "../../../deploy/report-error.ts";
 import { type Step, supervise } from "../../../deploy/supervisor.ts";
 import { UserError } from "../../../services/runtime/user-error.ts";
 
@@ -29,4 +28,4 @@ steps.push({
     return undefined;
   },
 });
-process.exit(await supervise({ steps, say, report: (error) => reportError(error, undefined), stepStopMs: 2_000 }));
+process.exit(await supervise({ steps, say, log: undefined, stepStopMs: 2_000 }));
