@@ -34,7 +34,7 @@ export function createCompanionTurn(deps: TurnDeps): () => Promise<number> {
       await report(deps, late.intentId, late.behaviour);
       late = null;
     }
-    // `processing` says that a report was recorded: this device made it before it was restarted.
+    // `processing` means that a report was recorded: this device made it before it was restarted.
     if (current === null || current.intent_id === doneIntentId || current.status === "processing")
       return clientLimits.companionPollMs;
     const { intent_id: intentId, amount, currency, expires_at: expiresAt } = current;
@@ -52,7 +52,7 @@ export function createCompanionTurn(deps: TurnDeps): () => Promise<number> {
   };
 }
 
-/** Reports what the behaviour says, if anything. */
+/** Makes the behaviour's report, if it has one. */
 async function report(deps: TurnDeps, intentId: number, behaviour: Behaviour): Promise<void> {
   const magic = reportOf(behaviour);
   if (magic === null) {

@@ -18,7 +18,7 @@ export const clientLimits = {
   silenceMaxMs: 31 * 60_000,
   /** A blocked device has nothing to do; it checks again slowly, so that it is back soon after it is unblocked. */
   blockedPollMs: 5_000,
-  /** The server answers within its own five-second time-out, or not at all. */
+  /** The server answers within its five-second time-out, or not at all. */
   requestTimeoutMs: 10_000,
   /** The first wait after a failure; it doubles each time. */
   backoffFirstMs: 1_000,
@@ -30,7 +30,7 @@ export const clientLimits = {
   retryAfterMaxMs: 5 * 60_000,
   /** Tries of one report; with the back-off this spans about a minute, then the next poll decides. */
   reportTries: 6,
-  /** Answers are a few hundred bytes; a larger one is not from this service. */
+  /** Answers are a few hundred bytes; a larger one does not come from this service. */
   responseMaxBytes: 256 * 1024,
 
   /** The robotics command, between two requests: the service lets a consumer make five a second. */
@@ -43,7 +43,7 @@ export const clientLimits = {
   forwardTimeoutMs: 10_000,
   /** Tries of one delivery; with the back-off this spans about three minutes, enough to start a program again. */
   forwardTries: 10,
-  /** Tries of one request of `trigger`: somebody waits for it. */
+  /** Tries of one request of `trigger`: a person waits for it. */
   triggerTries: 4,
   /** The shortest life that the service gives an offer. */
   shortestOfferSeconds: 5,

@@ -1,12 +1,12 @@
 /**
- * What the virtual companion does for which name of its device and, where the name says nothing, for which amount. This
+ * What the virtual companion does for which name of its device and, where the name asks for nothing, for which amount. This
  * table is data: the documentation and the command line print it. An ending of an amount means here what it means at the
  * sandbox provider. What is about money that a provider takes (a wrong amount, currency, reference or account) has no
  * row: a device reports no money.
  */
 import type { ReportInput } from "./device/client.ts";
 
-/** What a report says of the make-believe payment. */
+/** A report of the make-believe payment. */
 interface MagicReport {
   readonly outcome: ReportInput["outcome"];
   /** As a payment application would give it: a response code in the manner of ISO 8583, field 39. */
@@ -138,7 +138,7 @@ export const MAGIC_BEHAVIOURS = [
 export const DEFAULT_BEHAVIOUR = "approve";
 export type Behaviour = (typeof MAGIC_BEHAVIOURS)[number]["behaviour"];
 
-/** The behaviour that a device's name asks for, or undefined when it says nothing. */
+/** The behaviour that a device's name asks for, or undefined when it asks for none. */
 export function namedBehaviour(deviceName: string): Behaviour | undefined {
   const words = ` ${wordsOf(deviceName)}`;
   return MAGIC_BEHAVIOURS.find(({ nameEnding }) => words.endsWith(` ${nameEnding}`))?.behaviour;

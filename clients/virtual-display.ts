@@ -8,7 +8,7 @@ import type { TurnDeps } from "./device/loop.ts";
 import { clientLimits } from "./limits.ts";
 import { runVirtualDevice } from "./virtual-device.ts";
 
-/** Shows what the service says, verbatim. */
+/** Shows the service's state of the display, verbatim. */
 function createDisplayTurn({ client, log, signal }: TurnDeps): () => Promise<number> {
   let shown = "";
   return async () => {

@@ -1,5 +1,5 @@
 /**
- * Checks whether a webhook comes from this service. One file that needs nothing but Node's own crypto: copy it. How to take
+ * Checks whether a webhook comes from this service. One file that needs nothing but Node's crypto: copy it. How to take
  * it without TypeScript is in `docs/webhooks.md`; what it must return, in `webhook-vectors.json`.
  *
  *   const verdict = verifyWebhook({ header: request.headers["x-service-robotics-signature"], body, secrets: [secret] });
@@ -9,7 +9,7 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** All that `verifyWebhook` can say. */
+/** All that `verifyWebhook` can return. */
 export const WEBHOOK_VERDICTS = [
   "valid",
   /** There is no signature header. */
@@ -18,7 +18,7 @@ export const WEBHOOK_VERDICTS = [
   "header_malformed",
   /** This body was not signed with one of the secrets at this time. */
   "signature_wrong",
-  /** Signed rightly, but longer ago than is tolerated: perhaps somebody sends again what they have once seen. */
+  /** Signed rightly, but longer ago than is tolerated: another party may be sending again what it has once received. */
   "too_old",
   /** Signed rightly, but for a time that is not yet: one of the two clocks is wrong. */
   "too_new",

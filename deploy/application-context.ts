@@ -12,7 +12,7 @@ export interface ApplicationContext {
   /** The variables this process was started with; services get them too, with the addresses put in. */
   environment: NodeJS.ProcessEnv;
   /** Prints one line for a person. */
-  say: (line: string) => void;
+  print: (line: string) => void;
   addresses: Addresses;
   /** Set by the step that watches the disk, the first of all. */
   room: DiskRoom;

@@ -48,7 +48,7 @@ export interface Child {
 
 /** Starts a process. Rejects with the system's error when it cannot be executed. */
 export async function startChild(options: ChildOptions): Promise<Child> {
-  // In a session of its own: Ctrl-C in a terminal must reach the supervisor only, which then stops its children in order.
+  // In a separate session: Ctrl-C in a terminal must reach the supervisor only, which then stops its children in order.
   const child = spawn(options.command, options.args, {
     ...options.spawn,
     stdio: ["ignore", "pipe", "pipe", ...(options.ipc === true ? (["ipc"] as const) : [])],
@@ -220,7 +220,7 @@ let watchdog: ChildProcess | undefined;
 function running(): ChildProcess {
   if (watchdog !== undefined && watchdog.exitCode === null && watchdog.signalCode === null) return watchdog;
   const graceSeconds = String(Math.ceil(deployLimits.orphanGraceMs / 1000));
-  // In a session of its own, so that a signal to the parent's whole process group spares it.
+  // In a separate session, so that a signal to the parent's whole process group spares it.
   watchdog = spawn("/bin/sh", ["-c", SCRIPT, "watchdog", graceSeconds], {
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
@@ -235,7 +235,7 @@ function running(): ChildProcess {
 }
 
 /**
- * Sees to it that the process does not outlive this one, even after kill -9 of this one: it gets `signal`, and SIGKILL
+ * Makes sure that the process does not outlive this one, even after kill -9 of this one: it gets `signal`, and SIGKILL
  * when that has not ended it in time. `"0"` sends nothing first, for children that notice by themselves. Returns the
  * function that ends the watch; call it when the process has ended, because its id may be given to another.
  */
@@ -257,8 +257,8 @@ function commandLine(pid: number): string {
 }
 
 /**
- * Ends a server that a killed start left running, and removes its pid file. The server is known as ours by `marker`, a
- * part of its command line that names our data folder: process ids are reused, so the id alone proves nothing.
+ * Ends a server that a killed start left running, and removes its pid file. The server is recognised by `marker`, a
+ * part of its command line that names the data folder: process ids are reused, so the id alone proves nothing.
  * Returns true when there was one.
  */
 export async function stopLeftover(options: { pidFile: string; marker: string }): Promise<boolean> {

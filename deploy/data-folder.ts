@@ -23,11 +23,11 @@ const FOREIGN_WAIT_MS = LOCK_LIMITS.foreignStaleMs + 1_000;
  * Makes the data folder and locks it for this process alone. Returns the function that releases it.
  * Throws UserError `data_folder_forbidden` or `data_folder_in_use`.
  */
-export async function openDataFolder(dataDir: string, say: (line: string) => void): Promise<() => void> {
+export async function openDataFolder(dataDir: string, print: (line: string) => void): Promise<() => void> {
   try {
     makeFolder(join(dataDir, "logs"));
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
-    return await lock(dataDir, say);
+    return await lock(dataDir, print);
   } catch (error) {
     if (error instanceof UserError) throw error;
     throw new UserError(cannotBeUsed(`The data folder ${dataDir} (DATA_DIR)`, error), {
@@ -44,12 +44,12 @@ function makeFolder(path: string): void {
   mkdirSync(path, { mode: 0o700 });
 }
 
-async function lock(dataDir: string, say: (line: string) => void): Promise<() => void> {
+async function lock(dataDir: string, print: (line: string) => void): Promise<() => void> {
   const attempt = await waitForLock(join(dataDir, "start.lock"), {
     timeoutMs: FOREIGN_WAIT_MS,
-    giveUp: (refused) => refused.ownerVisible,
+    isFinal: (refused) => refused.ownerVisible,
     onWait: () =>
-      say("The data folder was in use on another machine or container; waiting to see whether it still is."),
+      print("The data folder was in use on another machine or container; waiting to see whether it still is."),
   });
   if (attempt.held) return attempt.release;
   throw new UserError(

@@ -9,10 +9,10 @@ import type { Disk } from "../services/runtime/disk-watch.ts";
 import { deployLimits } from "./limits.ts";
 
 const MEGABYTE = 1_024 ** 2;
-/** How the system, PostgreSQL and nats-server say that a disk is full. */
+/** How the system, PostgreSQL and nats-server report a full disk. */
 const NO_SPACE = /no space left on device|\bENOSPC\b/i;
 
-/** A text by which a program says that it had no space to write. */
+/** Whether a program reports in this text that it had no space to write. */
 export function isAboutSpace(text: string): boolean {
   return NO_SPACE.test(text);
 }

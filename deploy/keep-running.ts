@@ -12,7 +12,7 @@ import type { StepControl, StopStep } from "./supervisor.ts";
 /** How a part ended. */
 export interface Ending {
   exit: Exit;
-  /** The part's own sentence about it, when it gave one. */
+  /** The part's sentence about it, when it sent one. */
   reason?: UserError | undefined;
   /** Whether it has reported that the disk is full. */
   wasForSpace?: boolean;
@@ -31,7 +31,7 @@ interface KeepRunningOptions {
   logFile: string;
   control: StepControl;
   /** Prints one line for a person. */
-  say: (line: string) => void;
+  print: (line: string) => void;
   /** Starts it, the first time and again, and resolves when it is up. Leaves nothing behind when `stopping` is aborted meanwhile. */
   launch: (stopping: AbortSignal) => Promise<Running>;
   /** The disk that the part needs. */
@@ -62,7 +62,7 @@ const isPermanent = (error: unknown): error is UserError =>
 
 /** Starts the part; rejects when that does not succeed the first time. Returns how to stop it for good. */
 export async function keepRunning(options: KeepRunningOptions): Promise<StopStep> {
-  const { name, logFile, control, say, launch, room } = options;
+  const { name, logFile, control, print, launch, room } = options;
   const stopped = new AbortController();
   const stopping = AbortSignal.any([control.stopping, stopped.signal]);
   let running = await launch(stopping);
@@ -81,7 +81,7 @@ export async function keepRunning(options: KeepRunningOptions): Promise<StopStep
       }
       const because = reason instanceof UserError ? ` (${reason.message.replace(/\.$/, "")})` : "";
       if (!room.hasRoom()) {
-        say(`${name} ${what}${because}. ${room.shortage()} to start it again; it is started when they are free.`);
+        print(`${name} ${what}${because}. ${room.shortage()} to start it again; it is started when they are free.`);
         await room.whenRoom(stopping);
         if (stopping.aborted) return undefined;
         isForSpace = true;
@@ -96,13 +96,13 @@ export async function keepRunning(options: KeepRunningOptions): Promise<StopStep
         control.fail(new UserError(sentence, { code: "child_abandoned", cause: reason }));
         return undefined;
       }
-      say(`${name} ${what}${because}; it is started again in ${verdict.afterMs / 1_000} s.${where}`);
+      print(`${name} ${what}${because}; it is started again in ${verdict.afterMs / 1_000} s.${where}`);
       await delay(verdict.afterMs, undefined, { signal: stopping }).catch(() => undefined);
       if (stopping.aborted) return undefined;
       try {
         const again = await launch(stopping);
         policy.up(performance.now());
-        say(`${name} is up again after ${((performance.now() - endedAtMs) / 1_000).toFixed(1)} s.`);
+        print(`${name} is up again after ${((performance.now() - endedAtMs) / 1_000).toFixed(1)} s.`);
         return again;
       } catch (error) {
         if (stopping.aborted) return undefined;

@@ -20,13 +20,13 @@ export const deployLimits = {
   serviceReadyMs: 60_000,
   /** Seeding hashes two passwords and waits for the actors to take the devices. */
   seedMs: 15_000,
-  /** A service drains what it has in hand; its own limits are shorter than this. */
+  /** A service completes the work that it has begun; its limits are shorter than this. */
   serviceStopMs: 15_000,
   /** How long a start that is asked to stop waits for the step that is just starting. */
   startAbandonedMs: 800,
   /** After Ctrl-C, or when a start is stopped, what has not stopped by then is killed: all is over within 2 s. */
   interruptedStopMs: 1_300,
-  /** One step may not hold up the shutdown longer than its children's own time-outs together. */
+  /** One step may not hold up the shutdown longer than the time-outs of its children together. */
   stepStopMs: 20_000,
   /** The pause before a part that ended by itself is started again; it doubles with each further end. */
   restartFirstMs: 200,
@@ -46,7 +46,7 @@ export const deployLimits = {
   shortageEndsMs: 10_000,
   /** How often nats-server is asked whether it can store messages, and how long it may take to answer. */
   natsHealthMs: 1_000,
-  /** How often in a row it has to say that it cannot: once may be a moment, thrice is a state. */
+  /** How often in a row it has to answer that it cannot: once may be a moment, three times is a state. */
   natsHealthFailures: 3,
   /** A server left over from a killed start shuts down properly within this time, or is killed. */
   leftoverStopMs: 15_000,
@@ -64,7 +64,7 @@ export const deployLimits = {
   logRetryMs: 1_000,
   /** How long the end of a child waits for its last lines to be in its log. */
   logCloseMs: 1_000,
-  /** How much of a server's log is read to say why it ended. */
+  /** How much of a server's log is read for the reason why it ended. */
   logTailBytes: 16 * 1024,
   /** Package lists and one package of a few megabytes. */
   aptDownloadMs: 180_000,
@@ -76,6 +76,6 @@ export const deployLimits = {
   debianMirrors: 2,
   /** `--version` of a binary. */
   versionProbeMs: 5_000,
-  /** Tries to find a free port before giving up. */
+  /** Tries to find a free port. */
   portTries: 50,
 } as const;

@@ -18,7 +18,7 @@ import { deployLimits } from "./limits.ts";
 
 export const LINE_FEED = 10;
 
-/** The parts that have a log of their own, below `logs` of the data folder. */
+/** The parts that have a log, below `logs` of the data folder. */
 export const LOG_PARTS = [
   "start",
   "nats-server",
@@ -36,7 +36,7 @@ export type LogPart = (typeof LOG_PARTS)[number];
 /** One log: a file that is written, and older ones beside it. */
 export interface LogSpec {
   logFile: string;
-  /** At this size the file is moved aside; `deployLimits.logFileBytes` where nothing else is said. */
+  /** At this size the file is moved aside; `deployLimits.logFileBytes` unless set. */
   logFileBytes?: number;
 }
 
@@ -101,7 +101,7 @@ export function logSize(path: string): number {
 
 /**
  * The log of one part, rotated by size while it grows. Nothing waits for it: when the disk is slow, full or dead, lines are
- * dropped and counted, and one line in the file says how many as soon as it can be written again.
+ * dropped and counted, and one line in the file reports how many as soon as it can be written again.
  */
 export class RotatingLog {
   readonly #spec: LogSpec;

@@ -22,45 +22,45 @@ const DATABASE_NAME = "device_payments";
 const MEGABYTE = 1_024 ** 2;
 
 /**
- * Watches the disk of the data folder, and says so when it gets short. Everything else waits here until a server can
+ * Watches the disk of the data folder, and prints a line when it gets short. Everything else waits here until a server can
  * start at all: it needs no new start after space is free.
  */
 export function diskStep(context: ApplicationContext): Step {
   return {
     name: "disk",
     start: async ({ stopping }) => {
-      const { settings, say } = context;
+      const { settings, print } = context;
       const { dataDir, diskReserveMb } = settings;
       const watch = await watchDisk({
         folder: existingFolder(dataDir),
         reserveBytes: diskReserveMb * MEGABYTE,
         log: { info: () => undefined, warn: () => undefined },
-        onChange: () => say(context.room.sentence()),
+        onChange: () => print(context.room.sentence()),
       });
       context.room = new DiskRoom(watch, dataDir);
-      if (watch.tier() !== "ok") say(context.room.sentence());
-      if (!context.room.hasRoom()) say(`${context.room.shortage()} to start; waiting for space.`);
+      if (watch.tier() !== "ok") print(context.room.sentence());
+      if (!context.room.hasRoom()) print(`${context.room.shortage()} to start; waiting for space.`);
       await context.room.whenRoom(stopping);
       return () => watch.stop();
     },
   };
 }
 
-/** Takes the data folder for this process alone. */
+/** Locks the data folder for this process alone. */
 export function dataFolderStep(context: ApplicationContext): Step {
   return {
     name: "data folder",
     start: async () => {
-      const release = await openDataFolder(context.settings.dataDir, context.say);
+      const release = await openDataFolder(context.settings.dataDir, context.print);
       return async () => release();
     },
   };
 }
 
 /**
- * Sees that the HTTP port and the metrics ports are free before anything is started for them, and chooses those that are
- * left to us: here and once, so that what is started again comes back where its clients are. The sandbox provider's is
- * kept for the next start as well, because guests have its address in their QR codes.
+ * Checks that the HTTP port and the metrics ports are free before anything is started for them, and chooses those that the
+ * operator has not set: here and once, so that what is started again comes back where its clients are. The sandbox
+ * provider's is kept for the next start as well, because guests have its address in their QR codes.
  */
 export function portStep(context: ApplicationContext): Step {
   return {
@@ -94,8 +94,8 @@ export function natsStep(context: ApplicationContext): Step {
         context.addresses.set("nats", natsUrl);
         return undefined;
       }
-      const { environment, checkout, say } = context;
-      const binary = await findNatsServer({ environment, checkout, say, signal: control.stopping });
+      const { environment, checkout, print } = context;
+      const binary = await findNatsServer({ environment, checkout, print, signal: control.stopping });
       const log = logFor(context, "nats-server");
       const token = openSecrets(dataDir).value("nats_token");
       let url = "";
@@ -107,11 +107,11 @@ export function natsStep(context: ApplicationContext): Step {
         const server = await startNats({ binary, folder, ...log, token, port, stopping });
         ({ url, port } = server);
         if (context.installation !== undefined) void prepareAgain(context, url, context.installation, stopping);
-        return { child: server.child, ended: endOfNats(server, room, say) };
+        return { child: server.child, ended: endOfNats(server, room, print) };
       };
-      const stop = await keepRunning({ name: "nats-server", logFile: log.logFile, control, say, launch, room });
+      const stop = await keepRunning({ name: "nats-server", logFile: log.logFile, control, print, launch, room });
       context.addresses.set("nats", url);
-      say(`nats-server ${binary.version} with JetStream is up.`);
+      print(`nats-server ${binary.version} with JetStream is up.`);
       return stop;
     },
   };
@@ -147,10 +147,10 @@ export function postgresStep(context: ApplicationContext): Step {
         });
         return { child: server.child, ended: endOfPostgres(server.child) };
       };
-      const { say, room } = context;
-      const stop = await keepRunning({ name: "PostgreSQL", logFile: log.logFile, control, say, launch, room });
+      const { print, room } = context;
+      const stop = await keepRunning({ name: "PostgreSQL", logFile: log.logFile, control, print, launch, room });
       context.addresses.set("database", url);
-      say("PostgreSQL is up.");
+      print("PostgreSQL is up.");
       return stop;
     },
   };
@@ -158,7 +158,7 @@ export function postgresStep(context: ApplicationContext): Step {
 
 /** A server that was started again may have lost its data: without streams the processes would wait for `migrate`. */
 async function prepareAgain(
-  { say }: ApplicationContext,
+  { print }: ApplicationContext,
   natsUrl: string,
   installation: Installation,
   signal: AbortSignal,
@@ -166,7 +166,7 @@ async function prepareAgain(
   try {
     await migrateBus({ natsUrl, installation, layout: {}, signal });
   } catch (error) {
-    if (!signal.aborted) say(error instanceof UserError ? error.message : "The streams could not be checked.");
+    if (!signal.aborted) print(error instanceof UserError ? error.message : "The streams could not be checked.");
   }
 }
 
@@ -174,13 +174,13 @@ async function prepareAgain(
  * The end of a nats-server, whether it ended by itself or had to be ended, because it no longer stores messages. It is
  * ended only when there is room to start it again: until then it serves at least what needs no storing.
  */
-async function endOfNats(server: NatsServer, room: DiskRoom, say: (line: string) => void): Promise<Ending> {
+async function endOfNats(server: NatsServer, room: DiskRoom, print: (line: string) => void): Promise<Ending> {
   const { child } = server;
   const over = new AbortController();
   void child.exited.then(() => over.abort());
   const reason = await untilUnhealthy(server.healthUrl, over.signal);
   if (reason === undefined) return { exit: await child.exited };
-  if (!room.hasRoom()) say(`nats-server cannot store messages now. ${room.shortage()} to start it again.`);
+  if (!room.hasRoom()) print(`nats-server cannot store messages now. ${room.shortage()} to start it again.`);
   await room.whenRoom(over.signal);
   if (!over.signal.aborted) await child.stop();
   const sentence = `It could not store messages any more: ${reason.replace(/\.$/, "")}.`;

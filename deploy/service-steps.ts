@@ -67,17 +67,17 @@ export async function runProcess(
   control: StepControl,
   program: { name: LogPart; script: string; args?: string[]; environment: NodeJS.ProcessEnv },
 ): Promise<StopStep> {
-  const { say, room, checkout } = context;
+  const { print, room, checkout } = context;
   const { name, script, args = [], environment } = program;
   const log = logFor(context, name);
   const launch = (stopping: AbortSignal) =>
     startServiceProcess({ name, script: join(checkout, script), args, environment, ...log, stopping });
-  const stop = await keepRunning({ name, logFile: log.logFile, control, say, launch, room });
-  say(`${name}: up.`);
+  const stop = await keepRunning({ name, logFile: log.logFile, control, print, launch, room });
+  print(`${name}: up.`);
   return stop;
 }
 
-/** Each process needs a metrics port of its own: METRICS_PORT and the four after it. */
+/** Each process needs a separate metrics port: METRICS_PORT and the four after it. */
 const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = {
   services: 0,
   stations: 1,

@@ -22,7 +22,7 @@ import { readStationsSettings } from "../services/stations/settings.ts";
 import { readSignerSettings } from "../services/webhook-signer/settings.ts";
 
 const LAST_PORT = 65_535;
-/** Each of the five processes answers Prometheus on a port of its own: METRICS_PORT and the ones after it. */
+/** Each of the five processes answers Prometheus on a separate port: METRICS_PORT and the ones after it. */
 const METRICS_PORTS = 5;
 
 /** A number in plain digits; the meaning completes the sentence about one that is not. */
@@ -35,7 +35,7 @@ function digits(least: number, most: number, what: string, meaning: string) {
     .refine((number) => number >= least && number <= most, allowed);
 }
 
-/** The messages complete "The setting X is not usable: …": each says what is allowed. */
+/** The messages complete "The setting X is not usable: …": each names what is allowed. */
 const settingsSchema = z.object({
   /** Port of the HTTP API; 0 takes any free one. */
   PORT: digits(0, LAST_PORT, "", "where 0 takes any free port").default(8480),

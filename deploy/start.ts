@@ -18,9 +18,9 @@ function applicationSteps(context: ApplicationContext): Step[] {
     // Each waits by itself for what it needs from the others; they stop in the reverse order of this list.
     together("processes", [
       servicesStep(context, "services", ["registry", "settlement", "providers", "robotics", "audit", "relay"]),
-      // In a process of its own: it calls addresses that owners name, and as many of these may run as there is to send.
+      // In a separate process: it calls addresses that owners name, and as many of these may run as there is to send.
       servicesStep(context, "webhook-signer", ["webhook-signer"]),
-      // An outside party in a process of its own: the services reach it over HTTP only.
+      // An outside party in a separate process: the services reach it over HTTP only.
       servicesStep(context, "sandbox-provider", ["sandbox-provider"]),
       servicesStep(context, "stations", ["stations"]),
       gatewayStep(context),
@@ -31,7 +31,7 @@ function applicationSteps(context: ApplicationContext): Step[] {
 
 /** Reads the settings, runs the steps until a stop signal, and returns the exit code. Never throws. */
 async function runApplication(environment: NodeJS.ProcessEnv): Promise<number> {
-  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  const print = (line: string): void => void process.stdout.write(`${line}\n`);
   let settings: Settings;
   try {
     settings = readSettings(environment);
@@ -39,8 +39,8 @@ async function runApplication(environment: NodeJS.ProcessEnv): Promise<number> {
     reportError(error, undefined);
     return 1;
   }
-  const context = createContext({ settings, checkout: join(import.meta.dirname, ".."), environment, say });
-  return await supervise({ steps: applicationSteps(context), say, log: logFor(context, "start") });
+  const context = createContext({ settings, checkout: join(import.meta.dirname, ".."), environment, print });
+  return await supervise({ steps: applicationSteps(context), print, log: logFor(context, "start") });
 }
 
 // A reader of this output that is gone, or a full disk below it, stops nothing.

@@ -11,7 +11,7 @@ export type StopStep = (immediately: AbortSignal) => Promise<void>;
 
 /** What a step may use while it starts and runs. */
 export interface StepControl {
-  /** Reports that something the step started ended by itself: everything is stopped, and the exit code says so. */
+  /** Reports that something the step started ended by itself: everything is stopped, and the exit code shows it. */
   fail: (error: UserError) => void;
   /** Aborted as soon as everything is to stop; a start that waits for something ends its wait then. */
   stopping: AbortSignal;
@@ -27,7 +27,7 @@ export interface Step {
 interface SuperviseOptions {
   steps: Step[];
   /** Prints one line for a person. */
-  say: (line: string) => void;
+  print: (line: string) => void;
   /** Where the details of an error go. */
   log: LogSpec | undefined;
   /** How long stopping one step may take; a setting only for tests. */
@@ -55,7 +55,7 @@ export async function supervise(options: SuperviseOptions): Promise<number> {
   let isStarting = true;
   const onSignal = (signal: string) => {
     if (stopping.signal.aborted) return immediately.abort();
-    options.say(`Stopping (${signal}) …`);
+    options.print(`Stopping (${signal}) …`);
     stopping.abort();
     if (signal === "SIGINT" || isStarting) setTimeout(() => immediately.abort(), deployLimits.interruptedStopMs);
   };
@@ -88,7 +88,7 @@ export async function supervise(options: SuperviseOptions): Promise<number> {
     reportError(problem, options.log);
   }
   clearInterval(alive);
-  if (failures.length === 0) options.say("Stopped.");
+  if (failures.length === 0) options.print("Stopped.");
   for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
   process.off("disconnect", onDisconnect);
   const [failure] = failures;
@@ -149,7 +149,7 @@ export function together(name: string, steps: readonly Step[]): Step {
   };
 }
 
-/** Prints one sentence about an error: its own, or the words for its code. What a programmer needs goes to the log file. */
+/** Prints one sentence about an error: its message, or the words for its code. What a programmer needs goes to the log file. */
 export function reportError(error: unknown, log: LogSpec | undefined): void {
   const text = `${new Date().toISOString()} ${inspect(error, { depth: 5 })}\n`;
   const isWritten = log !== undefined && appendToLog(log, text);

@@ -63,7 +63,7 @@ export async function repeatUntilAnswered<T>(
   }
 }
 
-/** How long to wait after a failure: our own back-off, or longer when the service asked for it. */
+/** How long to wait after a failure: the client's back-off, or longer when the service asked for it. */
 export function waitMs(error: unknown, backoffMs: number): number {
   const askedMs = error instanceof ServiceRefusal ? (error.retryAfterMs ?? 0) : 0;
   return Math.max(askedMs, backoffMs);

@@ -22,7 +22,7 @@ export const HELP = `Helps to develop a webhook consumer on your own machine.
   npm run robotics -- trigger EVENT
       Makes the event happen, by the owner's API. EVENT is one of
       ${TRIGGERS.join(", ")}
-      --consumer-id N     whose event; left out, that of the sandbox's own consumer,
+      --consumer-id N     whose event; left out, that of the sandbox's consumer,
                           or of the only one that is active
 
   Where, and who you are: by option, by environment, or as \`npm start\` wrote them
@@ -46,7 +46,7 @@ const OPTIONS = {
   "owner-password": { type: "string" },
 } as const;
 
-/** Where the service is and which credentials are used, as far as the command line says it. */
+/** Where the service is and which credentials are used, as far as the command line names them. */
 interface AccessOptions {
   readonly baseUrl: string | undefined;
   readonly credential: string | undefined;
@@ -112,7 +112,7 @@ export interface Access {
   readonly certificateFile: string | undefined;
   readonly credential: string | undefined;
   readonly owner: { readonly email: string; readonly password: string } | undefined;
-  /** The sandbox's own consumer. */
+  /** The sandbox's consumer. */
   readonly consumerId: number | undefined;
   /** Where the sandbox's facts were searched, for the sentence of an error. */
   readonly searched: string;

@@ -147,7 +147,7 @@ export async function logIn(deps: {
     isPaused: async (filialId: number) => (await read(`filials/${filialId}/robotics/`, filialSchema)).paused,
     pause: (filialId: number) => act(`filials/${filialId}/robotics/pause/`, REASON, filialSchema),
     resume: (filialId: number) => act(`filials/${filialId}/robotics/resume/`, REASON, filialSchema),
-    /** The answer has no body, or one that says that the end of the session is stored and not yet effective. */
+    /** A body in the answer means that the end of the session is stored and not yet effective. */
     logOut: () => send({ method: "DELETE", path: "session/", credential }, z.looseObject({}).optional()),
   };
 }

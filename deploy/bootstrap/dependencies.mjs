@@ -16,7 +16,7 @@ export const PINNED_NODE = join("node_modules", "node", "bin", "node");
 const STAMP = join("node_modules", ".device-payments-lock");
 /** What npm runs after each installation: applies the patches, or finds them applied. */
 const APPLY_PATCHES = ["run", "--if-present", "postinstall"];
-/** Everything that the lock file names, whatever npm's own settings on this machine leave out. */
+/** Everything that the lock file names, whatever npm's settings on this machine leave out. */
 const INSTALL = ["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund"];
 /** Outside node_modules, because `npm ci` removes that folder first. */
 const INSTALL_LOCK = join(".cache", "install.lock");
@@ -56,7 +56,7 @@ function isCurrent(checkout) {
   return readOr(join(checkout, STAMP), "") === wantedStamp(checkout) && isExecutable(join(checkout, PINNED_NODE));
 }
 
-/** True when node_modules holds exactly the lock file's packages: someone ran npm by hand, and nothing is left to do. */
+/** True when node_modules holds exactly the lock file's packages: a person ran npm by hand, and nothing is left to do. */
 function wasInstalledByHand(checkout) {
   try {
     const wanted = JSON.parse(readFileSync(join(checkout, "package-lock.json"), "utf8")).packages;

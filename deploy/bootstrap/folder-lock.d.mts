@@ -1,13 +1,13 @@
 /** Named waits of the lock, in milliseconds. */
 export declare const LOCK_LIMITS: { refreshMs: number; foreignStaleMs: number; pollMs: number };
 
-/** The lock is ours until `release()` or the end of this process. */
+/** This process has the lock until `release()` or its end. */
 export interface LockHeld {
   held: true;
   release: () => void;
 }
 
-/** Somebody else has the lock. `ownerVisible` is false when the owner runs on another machine or in another container. */
+/** Another process has the lock. `ownerVisible` is false when the owner runs on another machine or in another container. */
 export interface LockRefused {
   held: false;
   ownerPid: number | undefined;
@@ -17,12 +17,12 @@ export interface LockRefused {
 /** Tries once to take the lock file at `path`; takes over one that a dead process left. Throws system errors such as EACCES. */
 export declare function tryLock(path: string): LockHeld | LockRefused;
 
-/** Tries until the lock is held, `giveUp` says so or the time is over; `onWait` is called once, before the first wait. */
+/** Tries until the lock is held, `isFinal` is true or the time is over; `onWait` is called once, before the first wait. */
 export declare function waitForLock(
   path: string,
   options: {
     timeoutMs: number;
-    giveUp?: (refused: LockRefused) => boolean;
+    isFinal?: (refused: LockRefused) => boolean;
     onWait?: (refused: LockRefused) => void;
   },
 ): Promise<LockHeld | LockRefused>;

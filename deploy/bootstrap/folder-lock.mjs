@@ -115,11 +115,11 @@ export function tryLock(path) {
 }
 
 /** @type {import("./folder-lock.d.mts").waitForLock} */
-export async function waitForLock(path, { timeoutMs, giveUp, onWait }) {
+export async function waitForLock(path, { timeoutMs, isFinal, onWait }) {
   const deadline = Date.now() + timeoutMs;
   for (let waited = false; ; waited = true) {
     const attempt = tryLock(path);
-    if (attempt.held || giveUp?.(attempt) || Date.now() > deadline) return attempt;
+    if (attempt.held || isFinal?.(attempt) || Date.now() > deadline) return attempt;
     if (!waited) onWait?.(attempt);
     await new Promise((done) => setTimeout(done, LOCK_LIMITS.pollMs));
   }

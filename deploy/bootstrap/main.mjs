@@ -21,7 +21,7 @@ export async function main(args) {
     await prepareDependencies(CHECKOUT);
     process.exitCode = await runTarget({ checkout: CHECKOUT, target, args: rest });
   } catch (error) {
-    // Set-up has no log file yet, so an unexpected error is reduced to its own sentence and code.
+    // Set-up has no log file yet, so an unexpected error is reduced to its message and code.
     const detail =
       error instanceof SetupError ? error.message : `Set-up failed: ${error.message} (${error.code ?? "unexpected"}).`;
     process.stderr.write(`${detail}\n`);
@@ -35,8 +35,8 @@ const SAME_SIGNAL_MS = 1_000;
 const PARENT_CHECK_MS = 1_000;
 
 /**
- * Runs a .ts file on the pinned Node and returns its exit code. The target runs in a process group of its own, so that a
- * signal reaches it exactly once, from here; when this process is killed, the target sees its IPC channel close and stops.
+ * Runs a .ts file on the pinned Node and returns its exit code. The target runs in a separate process group, so that a
+ * signal reaches it exactly once, from here; when this process is killed, the target notices that its IPC channel closes, and stops.
  * @param {{ checkout: string, target: string, args: string[] }} options
  * @returns {Promise<number>}
  */

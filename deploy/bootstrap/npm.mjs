@@ -17,10 +17,10 @@ function isWritable(folder) {
   }
 }
 
-/** npm's surroundings: never this checkout's own node (it is about to be replaced), and a cache folder that can be written. */
+/** npm's surroundings: never this checkout's node (npm is about to replace it), and a cache folder that can be written. */
 function npmEnvironment(checkout) {
-  const own = join(checkout, "node_modules", ".bin");
-  const path = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== own);
+  const local = join(checkout, "node_modules", ".bin");
+  const path = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== local);
   const environment = { ...process.env, PATH: path.join(delimiter), npm_config_update_notifier: "false" };
   const home = process.env.HOME;
   if ((home === undefined || home === "" || !isWritable(home)) && process.env.npm_config_cache === undefined) {
@@ -30,7 +30,7 @@ function npmEnvironment(checkout) {
   return environment;
 }
 
-/** The line of npm's output that says what is wrong; the rest is in the log. */
+/** The line of npm's output that names the fault; the rest is in the log. */
 function npmReason(output) {
   const lines = output.split("\n").filter((line) => /^npm (error|ERR!)/.test(line));
   const texts = lines.map((line) => line.replace(/^npm (error|ERR!)\s*/, "").trim());
@@ -84,7 +84,7 @@ function leash(child) {
  * Runs npm in the checkout.
  * @param {string} checkout
  * @param {string[]} args
- * @returns {Promise<{ ok: boolean, sentence: string }>} `sentence` says for a person why it failed
+ * @returns {Promise<{ ok: boolean, sentence: string }>} `sentence` gives a person the reason of a failure
  */
 export function runNpm(checkout, args) {
   return new Promise((resolve) => {
@@ -101,7 +101,7 @@ export function runNpm(checkout, args) {
     child.stdout.setEncoding("utf8").on("data", keep);
     child.stderr.setEncoding("utf8").on("data", keep);
     const release = leash(child);
-    // npm has a process group of its own, so a terminal's Ctrl-C reaches it from here only.
+    // npm has a separate process group, so a terminal's Ctrl-C reaches it from here only.
     const forward = (signal) => child.kill(signal);
     for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, forward);
     let ended = false;

@@ -8,7 +8,7 @@ import { deployLimits } from "../limits.ts";
 
 const execFileAsync = promisify(execFile);
 
-/** apt in a temporary folder of its own. */
+/** apt in a temporary folder. */
 interface Apt {
   /** Runs `apt-get` with these arguments in the folder. Throws {@link AptError}. */
   get: (...args: string[]) => Promise<void>;
@@ -87,14 +87,14 @@ Dir::State::Status "/dev/null";
 APT::Default-Release "";
 APT::Update::Error-Mode "any";
 `;
-  return `# What the machine runs after an update belongs to its own lists.
+  return `# What the machine runs after an update belongs to its lists.
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
 Dir::State::Lists ${path("lists")};
 Dir::Cache ${path()};
 Dir::Cache::Archives ${path("archives")};
-# Nothing is installed, so nothing of root's has to be locked. As root apt would hand downloads to a user of its own, who
+# Nothing is installed, so nothing of root's has to be locked. As root apt would hand downloads to another user, who
 # may not enter this folder.
 Debug::NoLocking "true";
 APT::Sandbox::User "";

@@ -25,7 +25,7 @@ export interface NatsBinary {
 interface FetchOptions {
   /** apt finds its programs and its settings by these variables. */
   environment: NodeJS.ProcessEnv;
-  say: (line: string) => void;
+  print: (line: string) => void;
   /** Ends a download. */
   signal?: AbortSignal;
   /** For tests: Debian mirrors, tried in turn, and keyrings, the first that exists. */
@@ -34,7 +34,7 @@ interface FetchOptions {
 }
 
 interface FindNatsServerOptions extends FetchOptions {
-  /** The checkout; the cache is below it unless DEVICE_PAYMENTS_CACHE_DIR says otherwise. */
+  /** The checkout; the cache is below it unless DEVICE_PAYMENTS_CACHE_DIR names another folder. */
   checkout: string;
   /** Where to search after PATH. */
   systemFolders?: readonly string[];
@@ -116,7 +116,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** What `nats-server --version` says, as `2.15.1`; undefined when that is not a nats-server. */
+/** The version that `nats-server --version` prints, as `2.15.1`; undefined when that is not a nats-server. */
 async function versionOf(path: string): Promise<string | undefined> {
   try {
     const { stdout } = await execFileAsync(path, ["--version"], { timeout: deployLimits.versionProbeMs });
@@ -142,13 +142,13 @@ export function cachedNatsServer(cacheDir: string): string {
  * Returns undefined, or the reason why it did not work, to be put into a sentence.
  */
 export async function fetchNatsServer(options: FetchNatsServerOptions): Promise<string | undefined> {
-  const { environment, say } = options;
+  const { environment, print } = options;
   if (!(await hasApt(environment))) return "this system has no apt-get to fetch it with";
   const keyring = debianKeyring(options.keyrings);
   if (keyring === undefined) {
     return "this system has no keys of Debian's archive to verify a download with; the package debian-archive-keyring has them";
   }
-  say("Fetching nats-server from Debian's package archive …");
+  print("Fetching nats-server from Debian's package archive …");
   let reason = "";
   for (const mirror of options.mirrors ?? (await debianMirrors(environment))) {
     if (options.signal?.aborted === true) return "the download was stopped";

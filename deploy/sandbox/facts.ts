@@ -16,7 +16,7 @@ export interface SandboxStation {
   readonly devices: readonly SandboxDevice[];
 }
 
-/** What the virtual companion does for a name or, where the name says nothing, for an amount. */
+/** What the virtual companion does for a name or, where the name asks for nothing, for an amount. */
 export interface MagicBehaviourFacts {
   /** The last words of the device's name. */
   readonly nameEnding: string;
@@ -36,7 +36,7 @@ export interface SandboxFacts {
   readonly operator: { readonly email: string; readonly password: string };
   /** A fleet of robots at the sandbox's filial, with the credential that it sends as a bearer token. */
   readonly robotics: { readonly consumerId: number; readonly credential: string };
-  /** The station whose devices are the newcomer's own. */
+  /** The station whose devices the newcomer plays. */
   readonly station: SandboxStation;
   /** The station that a virtual companion and a virtual display are attached to. */
   readonly demoStation: SandboxStation;

@@ -16,7 +16,7 @@ import { openSecrets } from "../data-folder.ts";
 import { deployLimits } from "../limits.ts";
 import type { MagicBehaviourFacts, SandboxFacts } from "./facts.ts";
 
-/** As many random bytes as the robotics service gives a credential of its own making. */
+/** As many random bytes as the robotics service gives a credential that it makes. */
 const ROBOTICS_CREDENTIAL_BYTES = 32;
 
 /** Throws UserError `sandbox_not_seeded` when the services do not do it. */
@@ -62,7 +62,7 @@ export async function seed(context: ApplicationContext, signal: AbortSignal): Pr
       },
     };
   } catch (cause) {
-    throw new UserError("The sandbox could not be seeded; the services' log says why.", {
+    throw new UserError("The sandbox could not be seeded; the services' log has the reason.", {
       code: "sandbox_not_seeded",
       cause,
     });

@@ -31,7 +31,7 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
       name: "printout",
       start: async () => {
         const printed = withoutClaimedCodes(seededFacts());
-        context.say(printout(printed, writeFacts(context.settings.dataDir, printed)));
+        context.print(printout(printed, writeFacts(context.settings.dataDir, printed)));
         return undefined;
       },
     },
@@ -52,8 +52,8 @@ const PROGRAMS: readonly (readonly [kind: string, program: Program])[] = [
 ];
 
 /**
- * The virtual companion and display of the demo station: ordinary clients of the device API, in processes of their own. Both
- * start side by side: each waits for its own answers, not for the other's.
+ * The virtual companion and display of the demo station: ordinary clients of the device API, in separate processes. Both
+ * start side by side: each waits for its answers, not for the other's.
  */
 async function startDevices(context: ApplicationContext, control: StepControl, facts: SandboxFacts): Promise<StopStep> {
   const stops = await Promise.all(
@@ -62,7 +62,7 @@ async function startDevices(context: ApplicationContext, control: StepControl, f
       if (program === undefined) return undefined;
       return await startDevice(context, control, { facts, device, program }).catch((error: unknown) => {
         // The owner may have revoked the device; the system works without it.
-        context.say(`${program}: not attached. ${error instanceof UserError ? error.message : ""}`.trim());
+        context.print(`${program}: not attached. ${error instanceof UserError ? error.message : ""}`.trim());
         return undefined;
       });
     }),
@@ -88,7 +88,7 @@ async function startDevice(
     ENROLLMENT_CODE: await enrollmentCode(facts, device, credentialFile),
     LOG_LEVEL: context.settings.logLevel,
   };
-  const quiet = { ...control, fail: (error: UserError) => context.say(error.message) };
+  const quiet = { ...control, fail: (error: UserError) => context.print(error.message) };
   return await runProcess(context, quiet, { name: program, script: `clients/${program}.ts`, environment });
 }
 

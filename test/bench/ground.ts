@@ -40,11 +40,11 @@ export interface Ground {
   stop(): Promise<void>;
 }
 
-export async function startGround(say: (line: string) => void): Promise<Ground> {
+export async function startGround(print: (line: string) => void): Promise<Ground> {
   const folder = mkdtempSync(join(tmpdir(), "device-payments-bench-"));
   const log = (name: string): string => join(folder, `${name}.log`);
   const running: Child[] = [];
-  const binary = await findNatsServer({ environment: process.env, checkout: CHECKOUT, say });
+  const binary = await findNatsServer({ environment: process.env, checkout: CHECKOUT, print });
   const token = randomBytes(12).toString("hex");
   const nats = await startNats({ binary, folder: join(folder, "nats"), logFile: log("nats-server"), token });
   const silent = { info: () => undefined, warn: () => undefined };
@@ -80,7 +80,7 @@ export async function startGround(say: (line: string) => void): Promise<Ground> 
       });
       const sayWhenItEnds = async (): Promise<void> => {
         const { exit } = await ended;
-        if (!child.isStopping()) say(`${name} ${describeExit(exit)} unexpectedly; its log is ${log(name)}.`);
+        if (!child.isStopping()) print(`${name} ${describeExit(exit)} unexpectedly; its log is ${log(name)}.`);
       };
       void sayWhenItEnds();
       running.push(child);

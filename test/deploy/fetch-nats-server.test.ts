@@ -65,7 +65,7 @@ async function fetchFrom(
 ): Promise<Fetched> {
   const cacheDir = folder();
   const keyrings = [keyring];
-  const reason = await fetchNatsServer({ cacheDir, environment: env, say: () => undefined, mirrors, keyrings });
+  const reason = await fetchNatsServer({ cacheDir, environment: env, print: () => undefined, mirrors, keyrings });
   const program = cachedNatsServer(cacheDir);
   return { reason, program: existsSync(program) ? readFileSync(program, "utf8") : undefined };
 }

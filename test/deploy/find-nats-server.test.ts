@@ -39,7 +39,12 @@ async function find(machine: Machine): Promise<NatsBinary | string> {
     DEVICE_PAYMENTS_CACHE_DIR: machine.cache ?? folder(),
     ...(machine.named === undefined ? {} : { NATS_SERVER_BIN: machine.named }),
   };
-  const search = { environment, checkout: folder(), say: () => undefined, systemFolders: machine.systemFolders ?? [] };
+  const search = {
+    environment,
+    checkout: folder(),
+    print: () => undefined,
+    systemFolders: machine.systemFolders ?? [],
+  };
   return await findNatsServer(search).catch((error: Error) => error.message);
 }
 

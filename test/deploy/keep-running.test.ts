@@ -38,7 +38,7 @@ function runningParts(): string[] {
   return rows.filter((row) => Number.parseInt(row, 10) === process.pid && row.includes(SCRIPT));
 }
 
-/** Keeps a part running that behaves as the words say, one for each start; the last one again and again. */
+/** Keeps a part running that behaves as the words print, one for each start; the last one again and again. */
 async function keep(
   lives: readonly string[],
   options: { readonly limits?: typeof QUICK; readonly disk?: Disk; readonly spaceIsShort?: boolean } = {},
@@ -58,9 +58,9 @@ async function keep(
   };
   const control = { fail, stopping: new AbortController().signal };
   const policy = new RestartPolicy(performance.now(), options.limits ?? QUICK);
-  const say = (line: string): number => said.push(line);
+  const print = (line: string): number => said.push(line);
   const room = new DiskRoom(options.disk ?? UNWATCHED, "/data");
-  const stop = await keepRunning({ name: "clerk", logFile, control, say, launch, policy, room });
+  const stop = await keepRunning({ name: "clerk", logFile, control, print, launch, policy, room });
   stops.push(stop);
   return { stop, said, pids, fail, starts: () => starts };
 }

@@ -21,7 +21,7 @@ declare module "vitest" {
 const TEMPLATE = "template_migrated";
 const PASSWORD = "test";
 
-function say(line: string): void {
+function print(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
@@ -30,7 +30,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const folder = serverFolder("run");
   const checkout = join(import.meta.dirname, "..", "..");
   await startProgramsFaster(checkout);
-  const natsBinary = await findNatsServer({ environment: process.env, checkout, say });
+  const natsBinary = await findNatsServer({ environment: process.env, checkout, print });
   const server = await startPostgres({
     folder: join(folder.path, "postgres"),
     logFile: join(folder.path, "postgres.log"),

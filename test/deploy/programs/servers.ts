@@ -5,15 +5,15 @@ import { dataFolderStep, diskStep, natsStep, portStep, postgresStep } from "../.
 import { readSettings } from "../../../deploy/settings.ts";
 import { supervise } from "../../../deploy/supervisor.ts";
 
-const say = (line: string) => process.stdout.write(`${line}\n`);
+const print = (line: string) => process.stdout.write(`${line}\n`);
 const context = createContext({
   settings: readSettings(process.env),
   checkout: join(import.meta.dirname, "..", "..", ".."),
   environment: process.env,
-  say,
+  print,
 });
 const announce = async () => {
-  say(`nats=${context.addresses.get("nats")} database=${context.addresses.get("database")}`);
+  print(`nats=${context.addresses.get("nats")} database=${context.addresses.get("database")}`);
   return undefined;
 };
 process.exit(
@@ -26,7 +26,7 @@ process.exit(
       postgresStep(context),
       { name: "announcement", start: announce },
     ],
-    say,
+    print,
     log: logFor(context, "start"),
   }),
 );
