@@ -83,9 +83,10 @@ function createDeviceLog(name: string, level: string): Logger {
   };
   // A reader that is gone, or a full disk, is an error event; without a listener it would end the process.
   process.stdout.on("error", () => undefined);
-  // A line that standard output does not take is dropped: no reader holds up a device.
-  const write = (line: string): void => {
-    if (process.stdout.writableLength < clientLimits.logWaitingBytes) process.stdout.write(line);
-  };
-  return pino(settings, { write });
+  return pino(settings, { write: writeLine });
+}
+
+/** A line that standard output does not take is dropped: no reader holds up a device. */
+function writeLine(line: string): void {
+  if (process.stdout.writableLength < clientLimits.logWaitingBytes) process.stdout.write(line);
 }

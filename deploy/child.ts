@@ -269,16 +269,16 @@ export async function stopLeftover(options: { pidFile: string; marker: string })
   if (found) {
     const deadlineMs = Date.now() + deployLimits.leftoverStopMs;
     // SIGINT is a fast, orderly shutdown for PostgreSQL and for nats-server.
-    signal(pid, "SIGINT");
+    sendSignal(pid, "SIGINT");
     while (isOurs() && Date.now() < deadlineMs) await delay(deployLimits.readyPollMs);
-    if (isOurs()) signal(pid, "SIGKILL");
+    if (isOurs()) sendSignal(pid, "SIGKILL");
     while (isOurs()) await delay(deployLimits.readyPollMs);
   }
   rmSync(options.pidFile, { force: true });
   return found;
 }
 
-function signal(pid: number, name: NodeJS.Signals): void {
+function sendSignal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {

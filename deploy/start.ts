@@ -29,9 +29,10 @@ function applicationSteps(context: ApplicationContext): Step[] {
   ];
 }
 
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
 /** Reads the settings, runs the steps until a stop signal, and returns the exit code. Never throws. */
 async function runApplication(environment: NodeJS.ProcessEnv): Promise<number> {
-  const print = (line: string): void => void process.stdout.write(`${line}\n`);
   let settings: Settings;
   try {
     settings = readSettings(environment);

@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
-import { delimiter, dirname, join, resolve } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { PINNED_NODE, prepareDependencies, SetupError } from "./dependencies.mjs";
 
 /** The checkout: two folders above this file. */
-const CHECKOUT = resolve(dirname(fileURLToPath(import.meta.url)), "..", "..");
+const CHECKOUT = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 
 /**
  * Prepares the dependencies, runs the target and takes over its exit code.

@@ -68,7 +68,7 @@ async function startDevices(context: ApplicationContext, control: StepControl, f
     }),
   );
   return async (immediately) => {
-    await Promise.all(stops.map((stop) => stop?.(immediately)));
+    await Promise.all(stops.map(async (stop) => await stop?.(immediately)));
   };
 }
 
