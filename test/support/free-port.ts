@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import { listenError } from "../../deploy/ports.ts";
 
-/** Below the ports that the product draws (`deploy/embedded/free-port.ts`), so that no process under test takes one. */
+/** Below the ports that the product draws (`deploy/ports.ts`), so that no process under test takes one. */
 const FIRST_PORT = 10_000;
 /** Each worker of the test runner has this many of its own. */
 const PORTS_PER_WORKER = 2_000;
