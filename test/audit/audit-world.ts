@@ -1,19 +1,23 @@
 /** A NATS server, a database and the audit service on them, with stations whose commits the test scripts. */
 
+import { expect, vi } from "vitest";
 import type { z } from "zod";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
+import { getIntentTimeline, type Timeline } from "../../services/bus/messages/timelines.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
 import type { StationLogs } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog, type Log } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
-import { ONE_LOG, STATION_LOG, STATION_LOG_ALL } from "../support/one-log.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { ScriptedStation } from "./scripted-station.ts";
+
+const UNTIL_COPIED = { timeout: 20_000, interval: 10 } as const;
 
 export interface AuditWorld {
   readonly nats: TestServer;
@@ -29,17 +33,19 @@ export interface AuditWorld {
     operation: TOperation,
     request: RequestOf<TOperation>,
   ): Promise<ReplyOf<TOperation>>;
-  /** Resolves when everything in the log now is copied; fails after ten seconds. */
+  /** As the owner of the station reads it. */
+  timelineOf(station: ScriptedStation, intentId: number): Promise<Timeline>;
+  /** Resolves when everything that the logs have now is copied. */
   untilCopied(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function startAuditWorld(): Promise<AuditWorld> {
+export async function startAuditWorld(logs: StationLogs = ONE_LOG): Promise<AuditWorld> {
   const nats = await startNats();
   const testDatabase = await cloneDatabase();
   const silent = createLog({ service: "audit", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log: silent });
-  await prepareBus(nats.url, testDatabase.url);
+  await prepareBus(nats.url, testDatabase.url, { logs: logs.count });
   const database = openDatabase({ ...HOLDS_LOCKS, url: testDatabase.url });
   const services: Service[] = [];
   const world: AuditWorld = {
@@ -50,7 +56,7 @@ export async function startAuditWorld(): Promise<AuditWorld> {
     async startAudit({ log = silent, databaseUrl = testDatabase.url } = {}) {
       const own = await connectBus({ url: nats.url, name: "audit", log: silent });
       const settings = { natsUrl: nats.url, databaseUrl, logLevel: "silent" as const };
-      const started = await startAuditService({ bus: own, logs: ONE_LOG, log, settings, environment: {} });
+      const started = await startAuditService({ bus: own, logs, log, settings, environment: {} });
       let stopped: Promise<void> | undefined;
       const service = {
         stop: () => (stopped ??= started.stop().then(() => own.close())),
@@ -58,7 +64,7 @@ export async function startAuditWorld(): Promise<AuditWorld> {
       services.push(service);
       return service;
     },
-    newStation: () => newStation(bus, database),
+    newStation: () => newStation(bus, database, logs),
     ownerOf: ({ facts }) => ({
       userId: 99,
       name: "Olga",
@@ -66,16 +72,16 @@ export async function startAuditWorld(): Promise<AuditWorld> {
       role: "owner",
       permissions: ["organization.manage"],
     }),
+    timelineOf: (station, intentId) => world.ask(getIntentTimeline, { caller: world.ownerOf(station), intentId }),
     ask: (operation, request) => call(bus.nc, operation, request) as Promise<ReplyOf<typeof operation>>,
     async untilCopied() {
-      const newest = await bus.jsm.streams.getMessage(STATION_LOG.name, { last_by_subj: STATION_LOG_ALL });
-      const deadlineMs = Date.now() + 10_000;
-      for (;;) {
-        const [row] = await database<{ sequence: number }[]>`select sequence from audit_position`;
-        // A copier that stands behind the end of the log has not noticed yet that the log has lost its end.
-        if (row?.sequence === (newest?.seq ?? 0)) return;
-        if (Date.now() > deadlineMs) throw new Error(`copied to ${row?.sequence}, the log is at ${newest?.seq}`);
-        await new Promise((resolve) => setTimeout(resolve, 10));
+      for (const { name, commits } of logs.all) {
+        const newest = await bus.jsm.streams.getMessage(name, { last_by_subj: commits });
+        // A copier whose position is behind the end of the log has not noticed yet that the log has lost its end.
+        await vi.waitFor(async () => {
+          const rows = await database`select sequence from audit_position where stream = ${name}`;
+          expect(rows).toEqual([{ sequence: newest?.seq ?? 0 }]);
+        }, UNTIL_COPIED);
       }
     },
     async stop() {

@@ -1,5 +1,4 @@
 /** The copy on a cluster: the server that the copier reads from dies, and the one that leads the log. */
-
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";

@@ -1,118 +1,187 @@
+/** The audit copy has every commit once, whatever fails: the copier, NATS or PostgreSQL. */
 import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { migrate } from "../../services/db/migrate.ts";
-import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { STATION_LOG } from "../support/one-log.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
-import { startPostgres } from "../support/servers.ts";
+import { startPostgres, type TestServer } from "../support/servers.ts";
 import { type AuditWorld, committedEvents, copiedEvents, startAuditWorld } from "./audit-world.ts";
 import type { ScriptedStation } from "./scripted-station.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
+
 let world: AuditWorld;
-const programs: RunningProgram[] = [];
-afterEach(async () => {
-  for (const program of programs.splice(0)) {
-    program.process.kill("SIGKILL");
-    await program.ended;
-  }
-  await world.stop();
-});
-
-/** The audit service as a process of its own, as it runs in production. */
-async function startAuditProcess(): Promise<RunningProgram> {
-  const env = { ...process.env, NATS_URL: world.nats.url, DATABASE_URL: world.databaseUrl, LOG_LEVEL: "info" };
-  const program = runProgram(process.execPath, ["services/main.ts", "audit"], { cwd: ROOT, env });
-  programs.push(program);
-  await program.waitFor(/"msg":"ready"/);
-  return program;
-}
-
-async function position(): Promise<number> {
-  const [row] = await world.database<{ sequence: number }[]>`select sequence from audit_position`;
-  return row?.sequence ?? 0;
-}
-
-test("every commit is copied exactly once although the copier is killed again and again", async () => {
+beforeEach(async () => {
   world = await startAuditWorld();
-  const stations: ScriptedStation[] = [];
-  for (let index = 0; index < 8; index += 1) stations.push(await (await world.newStation()).open());
-  const [first] = stations as [ScriptedStation, ...ScriptedStation[]];
-  let signs = 0;
-  /** One more collection, so that the copier that runs now is known to be the one that copies. */
-  const untilItCopies = async (): Promise<void> => {
-    const before = await position();
-    signs += 1;
-    await first.collectCash(900_000 + signs);
-    await expect.poll(position, { interval: 2, timeout: 10_000 }).toBeGreaterThan(before);
-  };
-  for (let round = 0; round < 4; round += 1) {
-    const program = await startAuditProcess();
-    await untilItCopies();
+});
+afterEach(() => world.stop());
+
+const openStation = async () => await (await world.newStation()).open();
+
+async function untilCopied(database: Database, station: ScriptedStation): Promise<void> {
+  const copied = (): Promise<unknown> => copiedEvents(database, station.facts.stationId).catch(String);
+  await expect.poll(copied).toEqual(committedEvents(station));
+}
+
+describe("a copier that is killed again and again", () => {
+  const programs: RunningProgram[] = [];
+  afterEach(async () => {
+    for (const program of programs.splice(0)) {
+      program.process.kill("SIGKILL");
+      await program.ended;
+    }
+  });
+
+  /** The audit service as a process of its own, as it runs in production. */
+  async function startAuditProcess(): Promise<RunningProgram> {
+    const env = { ...process.env, NATS_URL: world.nats.url, DATABASE_URL: world.databaseUrl, LOG_LEVEL: "info" };
+    const program = runProgram(process.execPath, ["services/main.ts", "audit"], { cwd: ROOT, env });
+    programs.push(program);
+    await program.waitFor(/"msg":"ready"/);
+    return program;
+  }
+
+  async function position(): Promise<number> {
+    const [row] = await world.database<{ sequence: number }[]>`select sequence from audit_position`;
+    return row?.sequence ?? 0;
+  }
+
+  test("every commit is copied exactly once, and the copier that ends in order releases its hold", async () => {
+    const stations: ScriptedStation[] = [];
+    for (let index = 0; index < 8; index += 1) stations.push(await openStation());
+    const [first] = stations as [ScriptedStation, ...ScriptedStation[]];
+    const committed = (): number => stations.reduce((sum, { commits }) => sum + commits.length, 0);
+    let extra = 0;
+    /** One more collection, so that the copier that runs now is known to be the one that copies. */
+    const untilItCopies = async (): Promise<void> => {
+      const before = await position();
+      extra += 1;
+      await first.collectCash(900_000 + extra);
+      await expect.poll(position, { interval: 2 }).toBeGreaterThan(before);
+    };
     // Few enough in each round that the log, which keeps 64 commits of a station, still has them when the next copier comes.
-    const collecting = Promise.all(stations.map((station) => collect(station, 4, round)));
-    await new Promise((resolve) => setTimeout(resolve, 5 + 15 * round));
-    program.process.kill("SIGKILL");
-    await program.ended;
-    await collecting;
-  }
-  const last = await startAuditProcess();
-  await untilItCopies();
-  await world.untilCopied();
-  for (const station of stations) {
+    const collect = async (station: ScriptedStation, round: number): Promise<void> => {
+      for (let time = 0; time < 4; time += 1) {
+        await station.collectCash(station.facts.stationId * 100 + round * 4 + time);
+      }
+    };
+    for (let round = 0; round < 4; round += 1) {
+      const program = await startAuditProcess();
+      await untilItCopies();
+      const before = committed();
+      const collecting = Promise.all(stations.map((station) => collect(station, round)));
+      await expect.poll(committed, { interval: 1 }).toBeGreaterThan(before + 20 * round);
+      program.process.kill("SIGKILL");
+      await program.ended;
+      await collecting;
+    }
+    const last = await startAuditProcess();
+    await untilItCopies();
+    await world.untilCopied();
+    for (const station of stations) {
+      expect(await copiedEvents(world.database, station.facts.stationId)).toEqual(committedEvents(station));
+    }
+    const [intents] = await world.database`
+      select count(*) as ended from intent_history where intent::json ->> 'status' = 'succeeded'`;
+    expect(intents).toEqual({ ended: stations.length * 4 * 4 + extra });
+
+    last.process.kill("SIGTERM");
+    expect(await last.ended).toBe(0);
+    const [hold] = await world.database`select held_until < now() as released from audit_position`;
+    expect(hold).toEqual({ released: true });
+  });
+});
+
+describe("NATS is killed", () => {
+  test("the copy goes on after its restart", async () => {
+    await world.startAudit();
+    const station = await openStation();
+    await station.collectCash(6_001);
+    await world.untilCopied();
+    await world.nats.kill9();
+    await world.nats.restart();
+    await expect.poll(() => world.bus.isUp()).toBe(true);
+    await station.collectCash(6_002);
+    await world.untilCopied();
     expect(await copiedEvents(world.database, station.facts.stationId)).toEqual(committedEvents(station));
-  }
-  const [intents] = await world.database`
-    select count(*) as ended from intent_history where intent::json ->> 'status' = 'succeeded'`;
-  const collected = stations.length * 4 * 4 + signs;
-  expect(intents).toEqual({ ended: collected });
-
-  last.process.kill("SIGTERM");
-  expect(await last.ended).toBe(0);
-  const [hold] = await world.database`select held_until < now() as released from audit_position`;
-  expect(hold).toEqual({ released: true });
+  });
 });
 
-async function collect(station: ScriptedStation, times: number, round: number): Promise<void> {
-  for (let time = 0; time < times; time += 1) {
-    await station.collectCash(station.facts.stationId * 100 + round * times + time);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
-test("the copy goes on after NATS was killed", async () => {
-  world = await startAuditWorld();
-  await world.startAudit();
-  const station = await (await world.newStation()).open();
-  await station.collectCash(6_001);
-  await world.untilCopied();
-  await world.nats.kill9();
-  await world.nats.restart();
-  await expect.poll(() => world.bus.isUp(), { timeout: 15_000 }).toBe(true);
-  await station.collectCash(6_002);
-  await world.untilCopied();
-  expect(await copiedEvents(world.database, station.facts.stationId)).toEqual(committedEvents(station));
-});
-
-test("the copy goes on after PostgreSQL was killed", async () => {
-  world = await startAuditWorld();
-  const postgres = await startPostgres();
-  const database = openDatabase({ url: postgres.url });
-  try {
+describe("PostgreSQL fails", () => {
+  /** PostgreSQL ends a transaction that is idle for so long; shortened, so that the test need not stop it for ten seconds. */
+  const IDLE_MS = 300;
+  let postgres: TestServer;
+  let database: Database;
+  beforeEach(async () => {
+    postgres = await startPostgres();
     await migrate({ databaseUrl: postgres.url, log: () => undefined });
-    const audit = await world.startAudit({ databaseUrl: postgres.url });
-    const station = await (await world.newStation()).open();
-    const { stationId } = station.facts;
-    await expect.poll(() => copiedEvents(database, stationId)).toEqual(committedEvents(station));
+    database = openDatabase({ url: postgres.url });
+  });
+  afterEach(async () => {
+    postgres.signalAll("SIGCONT");
+    await closeDatabase(database);
+    await postgres.stop();
+  });
+
+  const startAudit = () =>
+    world.startAudit({ databaseUrl: `${postgres.url}?idle_in_transaction_session_timeout=${IDLE_MS}` });
+  const stopMs = async (audit: { stop(): Promise<void> }): Promise<number> => {
+    const startedAtMs = performance.now();
+    await audit.stop();
+    return performance.now() - startedAtMs;
+  };
+
+  test("killed: the copy goes on after its restart", async () => {
+    const audit = await startAudit();
+    const station = await openStation();
+    await untilCopied(database, station);
     await postgres.kill9();
     await station.collectCash(6_101);
     await postgres.restart();
     await station.collectCash(6_102);
-    await expect
-      .poll(() => copiedEvents(database, stationId).catch(String), { timeout: 15_000 })
-      .toEqual(committedEvents(station));
+    await untilCopied(database, station);
     await audit.stop();
-  } finally {
-    await closeDatabase(database);
-    await postgres.stop();
-  }
+  });
+
+  test("stopped for longer than a transaction may be idle, at any step: the copy goes on after it", async () => {
+    const audit = await startAudit();
+    const station = await openStation();
+    await untilCopied(database, station);
+    for (let round = 0; round < 6; round += 1) {
+      const over = new AbortController();
+      const before = station.commits.length;
+      const collecting = (async () => {
+        for (let count = 0; !over.signal.aborted && count < 12; count += 1)
+          await station.collectCash(7_000 + round * 100 + count);
+      })();
+      await expect.poll(() => station.commits.length, { interval: 1 }).toBeGreaterThan(before + 4 * round);
+      postgres.signalAll("SIGSTOP");
+      await new Promise((resolve) => setTimeout(resolve, 2 * IDLE_MS));
+      over.abort();
+      await collecting;
+      postgres.signalAll("SIGCONT");
+      await untilCopied(database, station);
+    }
+    expect(await stopMs(audit)).toBeLessThan(2_000);
+  });
+
+  test("stopped while the copier writes: the service ends all the same", async () => {
+    const audit = await startAudit();
+    const station = await openStation();
+    await untilCopied(database, station);
+    postgres.signalAll("SIGSTOP");
+    const batchRead = Promise.withResolvers<void>();
+    const reads = world.bus.nc.subscribe(`$JS.API.DIRECT.GET.${STATION_LOG.name}`, {
+      callback: (_error, message) => {
+        if (message.json<{ batch?: number }>().batch !== undefined) batchRead.resolve();
+      },
+    });
+    await world.bus.nc.flush();
+    await station.collectCash(9_001);
+    // Its next step is to write the batch.
+    await batchRead.promise;
+    reads.unsubscribe();
+    expect(await stopMs(audit)).toBeLessThan(8_000);
+  });
 });

@@ -1,11 +1,12 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readCopyLags, waitUntilCopied } from "../../services/audit/copy/progress.ts";
+import { StationLogs } from "../../services/bus/streams.ts";
 import { findCopiedIntent } from "../../services/db/intent-history.ts";
 import { readStoredJson } from "../../services/db/stored-text.ts";
 import { ONE_LOG, stationConfirmSubject, stationLogSubject } from "../support/one-log.ts";
 import { type AuditWorld, committedEvents, copiedEvents, startAuditWorld } from "./audit-world.ts";
-import { orderSnapshot } from "./scripted-station.ts";
+import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
 
 let world: AuditWorld;
 beforeAll(async () => {
@@ -21,7 +22,7 @@ function recordingLog() {
 }
 
 describe("the audit copy", () => {
-  test("has every event of every commit once, with who did it, when, and where it stands in the stream", async () => {
+  test("it has every event of every commit once, with who did it, when, and its place in the stream", async () => {
     const audit = await world.startAudit();
     const station = await (await world.newStation()).open();
     await station.collect(1001, orderSnapshot(1));
@@ -48,7 +49,7 @@ describe("the audit copy", () => {
     await audit.stop();
   });
 
-  test("confirmations between the commits: copied as nothing, and the copy is complete", async () => {
+  test("the log has confirmations between the commits: they are not copied, and the copy is complete", async () => {
     const { log, lines } = recordingLog();
     const audit = await world.startAudit({ log });
     const station = await (await world.newStation()).open();
@@ -66,7 +67,7 @@ describe("the audit copy", () => {
     expect(lines.filter(({ level }) => Number(level) >= 40)).toEqual([]);
   });
 
-  test("continues where it stopped, and copying again from the start doubles nothing", async () => {
+  test("the copier restarts: it continues where it stopped, and a copy from the start adds nothing twice", async () => {
     const station = await (await world.newStation()).open();
     const first = await world.startAudit();
     await station.collectCash(1101);
@@ -88,7 +89,7 @@ describe("the audit copy", () => {
     expect(await world.database`select * from station_events order by station_id, version, ordinal`).toEqual(before);
   });
 
-  test("is made by one of several copiers, and another takes over when it stops", async () => {
+  test("there are several copiers: one copies, and another takes over when it stops", async () => {
     const station = await (await world.newStation()).open();
     const audits = await Promise.all([world.startAudit(), world.startAudit(), world.startAudit()]);
     for (const [index, audit] of audits.entries()) {
@@ -102,7 +103,7 @@ describe("the audit copy", () => {
     await audits[2]?.stop();
   });
 
-  test("is not stopped by what a text column cannot hold", async () => {
+  test("a text has characters that PostgreSQL cannot hold: the copy goes on and loses none of them", async () => {
     const audit = await world.startAudit();
     const station = await (await world.newStation()).open({ name: "Terminal \0" });
     await station.collect(1301, orderSnapshot(1));
@@ -114,15 +115,15 @@ describe("the audit copy", () => {
       select data, actor_name from station_events where station_id = ${stationId} and type = 'outcome_reported'`;
     expect(readStoredJson(row?.["data"])).toMatchObject({ providerReference: "a\0b", providerCode: "\ud800" });
     expect(row?.["actor_name"]).toBe("Terminal \uFFFD");
-    // The intent is kept to the letter.
+    // The intent keeps every character.
     const copied = await findCopiedIntent(world.database, { stationId, intentId: 1301 });
     expect(copied?.intent.reports).toMatchObject([{ providerReference: "a\0b", providerCode: "\ud800" }]);
     await audit.stop();
   });
 });
 
-describe("a gap", () => {
-  test("is found when the log no longer has what was missed, and what the newest state still tells is kept", async () => {
+describe("a gap in the audit copy", () => {
+  test("the log no longer has the missed commits: the copy names them, and keeps what the newest state still has", async () => {
     const station = await (await world.newStation()).open();
     const first = await world.startAudit();
     await world.untilCopied();
@@ -158,7 +159,7 @@ describe("a gap", () => {
     await second.stop();
   });
 
-  test("shows in place of a message that is no commit, and the copy goes on", async () => {
+  test("a message in the log is no commit: the copier logs it and goes on", async () => {
     const { log, lines } = recordingLog();
     const audit = await world.startAudit({ log });
     const station = await (await world.newStation()).open();
@@ -182,7 +183,7 @@ describe("a gap", () => {
   });
 });
 
-test("a log whose newest message is no commit: another copier goes on behind it and reports no loss", async () => {
+test("the newest message of the log is no commit: another copier goes on behind it and reports no loss", async () => {
   const station = await (await world.newStation()).open();
   const first = await world.startAudit();
   await world.bus.js.publish(stationLogSubject(station.facts.stationId + 500_000), "no commit");
@@ -198,7 +199,7 @@ test("a log whose newest message is no commit: another copier goes on behind it 
   await second.stop();
 });
 
-test("a log that ends before the copy does is said to have lost something, and is copied from what they have in common", async () => {
+test("the log ends before the copy: the copier reports the loss and copies from what they have in common", async () => {
   const station = await (await world.newStation()).open();
   const { log, lines } = recordingLog();
   await world.database`update audit_position set sequence = 1000000`;
@@ -210,6 +211,39 @@ test("a log that ends before the copy does is said to have lost something, and i
     expect.objectContaining({ msg: "the station log has lost commits that its audit copy has" }),
   );
   await audit.stop();
+});
+
+test("there are several logs: each is copied from its own position, and a loss in one is none in the others", async () => {
+  const logs = new StationLogs(3);
+  const several = await startAuditWorld(logs);
+  const { database, bus } = several;
+  const first = await several.startAudit();
+  const byLog = new Map<string, ScriptedStation>();
+  while (byLog.size < logs.count) {
+    const station = await several.newStation();
+    const { name } = logs.of(station.facts.stationId);
+    if (!byLog.has(name)) byLog.set(name, await station.open());
+  }
+  const stations = [...byLog.values()];
+  await Promise.all(stations.map((station, index) => station.collectCash(100 + index)));
+  await several.untilCopied();
+  await first.stop();
+  const ends = [...byLog].map(([stream, { commits }]) => ({ stream, sequence: commits.at(-1)?.sequence }));
+  const positions = await database`select stream, sequence from audit_position order by stream`;
+  expect(positions).toEqual(ends.toSorted((a, b) => a.stream.localeCompare(b.stream)));
+
+  // The position of the first log is behind that log's end.
+  await database`update audit_position set sequence = 1000 where stream = ${logs.all[0]?.name ?? ""}`;
+  await several.startAudit();
+  await Promise.all(stations.map((station, index) => station.collectCash(200 + index)));
+  await several.untilCopied();
+  for (const station of stations) {
+    expect(await copiedEvents(database, station.facts.stationId)).toEqual(committedEvents(station));
+  }
+  expect(await database`select from station_events where type in ('log_lost', 'audit_gap')`).toHaveLength(0);
+  const lags = await readCopyLags({ bus, database, logs });
+  expect(lags.map(({ log, behind }) => [log, behind])).toEqual(logs.all.map(({ name }) => [name, 0]));
+  await several.stop();
 });
 
 function isBetween(event: string, fromVersion: number, toVersion: number): boolean {

@@ -1,7 +1,6 @@
-/** What the audit trail is worth when nats-server has lost its newest data. */
+/** What the audit copy keeps when nats-server has lost its newest data. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import { getIntentTimeline } from "../../services/bus/messages/timelines.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { findEndedIntent } from "../../services/settlement/intents.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
@@ -17,12 +16,12 @@ afterEach(() => world.stop());
 
 async function lose(copy: string | undefined): Promise<void> {
   await comeBackWith(world.nats, copy);
-  await expect.poll(() => world.bus.isUp(), { timeout: 15_000 }).toBe(true);
+  await expect.poll(() => world.bus.isUp()).toBe(true);
   await ensureStreams(world.bus, { replicas: 1, logs: 1 });
 }
 
-/** The same events as of a trail that counts on: behind those of the first life stands what was lost, then the second's. */
-function inTrail(events: readonly string[], ahead: number): string[] {
+/** The same events with the versions that they have in the copy, where those are ahead of the log's. */
+function withCopyVersions(events: readonly string[], ahead: number): string[] {
   return events.map((event) => {
     const [version = "", rest = ""] = event.split(/\.(.*)/s);
     return `${Number(version) + ahead}.${rest}`;
@@ -34,7 +33,7 @@ const lostEvents = (station: ScriptedStation) => world.database`
   where station_id = ${station.facts.stationId} and type = 'log_lost' order by version`;
 
 describe("a log that has lost its end", () => {
-  test("loses nothing in the trail, which tells both lives, one behind the other, and what was lost", async () => {
+  test("the copy keeps the events of before and after the loss, one behind the other, and names what was lost", async () => {
     const [station, untouched] = [await (await world.newStation()).open(), await (await world.newStation()).open()];
     await station.collectCash(101);
     await untouched.collectCash(102);
@@ -44,12 +43,12 @@ describe("a log that has lost its end", () => {
     await station.collectCash(103);
     await station.collectCash(104);
     await world.untilCopied();
-    const firstLife = committedEvents(station);
+    const beforeLoss = committedEvents(station);
     const versionLost = station.commits.length;
 
     await lose(copy);
     station.goBackTo(kept);
-    // More than was lost, and at once: the stream is longer than it was before anybody has looked at it.
+    // More than was lost, and at once: the stream is longer than before when the copier checks it.
     for (let intentId = 105; intentId < 109; intentId += 1) await station.collectCash(intentId);
     await world.untilCopied();
 
@@ -59,43 +58,43 @@ describe("a log that has lost its end", () => {
       version: versionLost + 1,
       data: { fromVersion: keptVersion + 1, toVersion: versionLost },
     });
-    const secondLife = committedEvents(station).slice(committedEvents(station).length - 12);
+    const afterLoss = committedEvents(station).slice(committedEvents(station).length - 12);
     const ahead = versionLost + 1 - keptVersion;
-    const expected = [...firstLife, `${versionLost + 1}.0 log_lost`, ...inTrail(secondLife, ahead)];
+    const expected = [...beforeLoss, `${versionLost + 1}.0 log_lost`, ...withCopyVersions(afterLoss, ahead)];
     await expect.poll(() => copiedEvents(world.database, station.facts.stationId)).toEqual(expected);
     expect(await copiedEvents(world.database, untouched.facts.stationId)).toEqual(committedEvents(untouched));
   });
 
-  test("can lose its end again, and everything after that, and the trail still tells all of it", async () => {
+  test("the log loses its end again, and everything after that: the copy keeps all of it", async () => {
     const station = await (await world.newStation()).open();
     await station.collectCash(201);
     await world.untilCopied();
     const copy = copyData(world.nats);
     const kept = station.remember();
-    const isTold = async (events: number): Promise<void> => {
-      const told = async () => (await copiedEvents(world.database, station.facts.stationId)).length;
-      await expect.poll(told, { timeout: 15_000 }).toBe(events);
+    const untilCopied = async (events: number): Promise<void> => {
+      const copied = async () => (await copiedEvents(world.database, station.facts.stationId)).length;
+      await expect.poll(copied).toBe(events);
     };
-    for (const [life, intentId] of [202, 203].entries()) {
+    for (const [round, intentId] of [202, 203].entries()) {
       await station.collectCash(intentId);
-      await isTold(10 + 4 * life);
+      await untilCopied(10 + 4 * round);
       await lose(copy);
       station.goBackTo(kept);
     }
     await station.collectCash(204);
-    await isTold(18);
+    await untilCopied(18);
     await lose(undefined);
     station.goBackTo({ state: null, version: 0, sequence: 0, commits: 0 });
     await station.open();
-    await isTold(23);
+    await untilCopied(23);
     const events = await copiedEvents(world.database, station.facts.stationId);
     const types = events.map((event) => event.slice(event.indexOf(" ") + 1));
     const collection = ["intent_created", "settlement_started", "intent_succeeded"];
     const opening = ["station_changed", "device_changed", "device_online", "lease_acquired"];
-    const lostLife = [...collection, "log_lost"];
-    expect(types).toEqual([...opening, ...collection, ...lostLife, ...lostLife, ...lostLife, ...opening]);
+    const lostRound = [...collection, "log_lost"];
+    expect(types).toEqual([...opening, ...collection, ...lostRound, ...lostRound, ...lostRound, ...opening]);
     expect(new Set(events).size).toBe(events.length);
-    // The last loss took what was left of the first life and all of the third.
+    // The last loss took what was left of the beginning and all of the last round.
     expect((await lostEvents(station)).map(({ data }) => data)).toEqual([
       { fromVersion: 8, toVersion: 10 },
       { fromVersion: 12, toVersion: 14 },
@@ -103,14 +102,14 @@ describe("a log that has lost its end", () => {
     ]);
   });
 
-  test("is not what a log is taken for that only made room for newer commits, or whose server was killed", async () => {
+  test("a log that only made room for newer commits, and whose server was killed, has lost nothing", async () => {
     const station = await (await world.newStation()).open();
     await station.collectCash(301);
     await world.untilCopied();
     const audit = await world.startAudit();
     await world.nats.kill9();
     await world.nats.restart();
-    await expect.poll(() => world.bus.isUp(), { timeout: 15_000 }).toBe(true);
+    await expect.poll(() => world.bus.isUp()).toBe(true);
     for (let intentId = 302; intentId < 332; intentId += 1) await station.collectCash(intentId);
     await world.untilCopied();
     expect(await lostEvents(station)).toEqual([]);
@@ -118,8 +117,8 @@ describe("a log that has lost its end", () => {
   });
 });
 
-describe("an intent that only the lost commits knew", () => {
-  test("is told as paid when it is, and as expired when it is not, and its timeline says what happened", async () => {
+describe("an intent that only the lost commits had", () => {
+  test("it is succeeded when it was paid and expired when it was not, and its timeline says what happened", async () => {
     const station = await (await world.newStation()).open();
     await world.untilCopied();
     const copy = copyData(world.nats);
@@ -136,7 +135,7 @@ describe("an intent that only the lost commits knew", () => {
       log: createLog({ service: "settlement", level: "silent" }),
     };
     const recall = async (intentId: number) => (await findEndedIntent(deps, { stationId, intentId })).intent;
-    // The station has it still, so the caller has lost it: how it ends is not known yet.
+    // The station has it still, so the caller has lost it: its end is not known yet.
     await expect(recall(402)).rejects.toMatchObject({ refusal: { code: "unavailable" } });
 
     await lose(copy);
@@ -147,11 +146,10 @@ describe("an intent that only the lost commits knew", () => {
     expect(await recall(401)).toMatchObject({ status: "succeeded", attestation: { transactionId: 9 } });
     expect(await recall(4_711)).toBeNull();
 
-    const caller = world.ownerOf(station);
-    const told = await world.ask(getIntentTimeline, { caller, intentId: 402 });
-    expect(told.status).toBe("expired");
-    expect(told.entries.map(({ type }) => type)).toEqual(["intent_created", "log_lost"]);
-    expect(told.entries.at(-1)?.sentence).toBe(
+    const { status, entries } = await world.timelineOf(station, 402);
+    expect(status).toBe("expired");
+    expect(entries.map(({ type }) => type)).toEqual(["intent_created", "log_lost"]);
+    expect(entries.at(-1)?.sentence).toBe(
       "The station's log lost its commits 5 to 8 in a failure of the message bus; they are listed here, and the station continued without them.",
     );
   });

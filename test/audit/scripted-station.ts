@@ -1,5 +1,4 @@
 /** A station whose commits a test makes by the real machine and appends to the real log, as an actor host would. */
-
 import type { Actor } from "../../machines/actor.ts";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
@@ -8,7 +7,7 @@ import type { StationCommand } from "../../machines/station/command.ts";
 import { type Commit, encodeCommit, MACHINE_VERSION } from "../../machines/station/commit.ts";
 import type { RecordedConfirmation } from "../../machines/station/outcome.ts";
 import { renderReply } from "../../machines/station/render-reply.ts";
-import { type StationReply } from "../../machines/station/reply.ts";
+import type { StationReply } from "../../machines/station/reply.ts";
 import type { DeviceDescription, OrderSnapshot, StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
 import type { Bus } from "../../services/bus/connection.ts";

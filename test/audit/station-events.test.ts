@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeviceDescription } from "../../machines/station/state.ts";
 import { copyRetention } from "../../services/audit/retention.ts";
+import { BOUNDS } from "../../services/bus/bounds.ts";
 import { type AuditEvent, listStationEvents } from "../../services/bus/messages/events.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { removeExpired } from "../../services/runtime/retention.ts";
 import { type AuditWorld, committedEvents, startAuditWorld } from "./audit-world.ts";
-import { orderSnapshot } from "./scripted-station.ts";
+import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
 
 let world: AuditWorld;
 beforeAll(async () => {
@@ -16,7 +17,7 @@ afterAll(() => world.stop());
 
 const label = (event: AuditEvent) => `${event.version}.${event.ordinal} ${event.type}`;
 
-test.each([1, 2, 3, 500])("a station's events are paged without losing any, %i at a time", async (limit) => {
+test.each([1, 2, 3, 500])("the pages of %i events of a station have every event once", async (limit) => {
   const station = await (await world.newStation()).open();
   await station.collectCash(10_000 + limit);
   // A commit of two events: the deadline, then the command's own.
@@ -36,7 +37,7 @@ test.each([1, 2, 3, 500])("a station's events are paged without losing any, %i a
   expect(committedEvents(station).some((event) => event.includes(".1 "))).toBe(true);
 });
 
-test("a deadline is nobody's doing, whoever's command it came with", async () => {
+test("a deadline passes within a person's command: the system is the actor of what it ends", async () => {
   const station = await (await world.newStation()).open();
   await station.do({ type: "lease_release" }, station.cashier);
   await station.do({ type: "lease_acquire", lifetimeMs: 60_000 }, station.cashier);
@@ -62,7 +63,7 @@ test("a deadline is nobody's doing, whoever's command it came with", async () =>
   ]);
 });
 
-test("another organization's station is not found, and a cashier may not look", async () => {
+test("another organization's station is not found, and a cashier is refused", async () => {
   const station = await (await world.newStation()).open();
   const foreign = await world.newStation();
   const { stationId } = station.facts;
@@ -74,7 +75,7 @@ test("another organization's station is not found, and a cashier may not look", 
   await expect(ask({ caller: cashier })).rejects.toMatchObject({ refusal: { code: "permission_denied" } });
 });
 
-test("what is past its retention goes, the rest stays, and a gap is not made of it", async () => {
+test("the retention job deletes old events and intents, and leaves no gap behind", async () => {
   const station = await world.newStation();
   const now = station.nowMs;
   station.nowMs = Date.now() - 40 * 24 * 3_600_000;
@@ -105,4 +106,56 @@ test("what is past its retention goes, the rest stays, and a gap is not made of 
   await world.untilCopied();
   const gaps = await world.database`select from station_events where station_id = ${stationId} and type = 'audit_gap'`;
   expect(gaps).toHaveLength(0);
+});
+
+describe("events with the longest texts that a device can report", () => {
+  const INTENT = 70_001;
+  const COMMITS = 400;
+  let station: ScriptedStation;
+  let before: number;
+  beforeAll(async () => {
+    station = await (await world.newStation()).open();
+    await station.collect(INTENT, orderSnapshot(1));
+    await world.untilCopied();
+    before = station.commits.length;
+    const { stationId, organizationId, companionId } = station.facts;
+    // Three reports in each commit, so that a page could divide one.
+    await world.database`
+      insert into station_events (station_id, version, ordinal, organization_id, intent_id, at, type, actor_kind,
+                                  actor_id, actor_name, data, machine_version, stream_sequence)
+      select ${stationId}, ${before} + n, o, ${organizationId}, ${INTENT}, now(), 'outcome_reported', 'device',
+             ${companionId}, 'Tablet',
+             jsonb_build_object('type', 'outcome_reported', 'intentId', ${INTENT}::bigint, 'deviceId', ${companionId}::bigint,
+               'outcome', 'reported_unknown', 'providerReference', repeat(chr(1), 255), 'providerCode', repeat(chr(2), 100 + n * 37 % 155)),
+             1, 0
+      from generate_series(1, ${COMMITS}) as n, generate_series(0, 2) as o`;
+  });
+  test("the pages of a station's events end with a whole commit", async () => {
+    const { stationId } = station.facts;
+    const caller = world.ownerOf(station);
+    const seen: string[] = [];
+    let sinceVersion = before;
+    let pages = 0;
+    for (let hasMore = true; hasMore; pages += 1) {
+      const page = await world.ask(listStationEvents, { caller, stationId, sinceVersion, limit: BOUNDS.listed });
+      expect(page.events.length % 3).toBe(0);
+      seen.push(...page.events.map((event) => `${event.version - before}.${event.ordinal}`));
+      sinceVersion = page.events.at(-1)?.version ?? sinceVersion;
+      hasMore = page.hasMore;
+    }
+    expect(pages).toBeGreaterThan(2);
+    expect(seen).toEqual(
+      Array.from({ length: COMMITS }, (_, index) => [`${index + 1}.0`, `${index + 1}.1`, `${index + 1}.2`]).flat(),
+    );
+  });
+
+  test("a timeline has the creation and the newest steps, in their order", async () => {
+    const { entries } = await world.timelineOf(station, INTENT);
+    expect(entries[0]?.type).toBe("intent_created");
+    const later = entries.slice(1);
+    // A commit has some fourteen kilobytes of events; the newest ones fill the answer.
+    expect(later.length).toBeGreaterThan(BOUNDS.listedBytes / 6_000);
+    expect(later.length).toBeLessThan(2 * COMMITS);
+    expect(new Set(later.map(({ type }) => type))).toEqual(new Set(["outcome_reported"]));
+  });
 });

@@ -1,6 +1,5 @@
-/** What a timeline tells although no station committed it: freezes that held, and what devices were called at that time. */
+/** What a timeline has from elsewhere than the station: freezes, names of devices, references of provider payments. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { getIntentTimeline } from "../../services/bus/messages/timelines.ts";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
 
@@ -13,8 +12,8 @@ afterAll(() => world.stop());
 
 const openStation = async () => await (await world.newStation()).open();
 
-async function told(station: ScriptedStation, intentId: number): Promise<string[]> {
-  const { entries } = await world.ask(getIntentTimeline, { caller: world.ownerOf(station), intentId });
+async function sentencesOf(station: ScriptedStation, intentId: number): Promise<string[]> {
+  const { entries } = await world.timelineOf(station, intentId);
   return entries.map(({ moneyMoved, sentence }) => `${moneyMoved}: ${sentence}`);
 }
 
@@ -34,8 +33,8 @@ async function record(
       ${action}, ${subject[0]}, ${subject[1]}, ${world.database.json(data as never)})`;
 }
 
-describe("a freeze", () => {
-  test("that held or was thrown while the payment was under way is told where it happened, and no other one", async () => {
+describe("a freeze in a timeline", () => {
+  test("it held or began while the payment was under way: it is in its place, and no other freeze is there", async () => {
     const station = await openStation();
     const { stationId, organizationId, companionId } = station.facts;
     const here = ["station", stationId] as const;
@@ -54,7 +53,7 @@ describe("a freeze", () => {
       station.cashier,
     );
     await record(station, "station_frozen", here);
-    // In another organization's trail.
+    // In another organization's audit log.
     await record(station, "organization_unfrozen", ["organization", organizationId], {
       organizationId: (await world.newStation()).facts.organizationId,
     });
@@ -64,7 +63,7 @@ describe("a freeze", () => {
     await station.do({ type: "intent_cancel", intentId: 1_101 }, station.cashier);
     // After its end.
     await record(station, "station_frozen", here);
-    expect(await told(station, 1_101)).toEqual([
+    expect(await sentencesOf(station, 1_101)).toEqual([
       "no: Ada started to collect EUR 12.50 for order 7 by cash.",
       "no: Olga froze the organization, because: The till is short",
       "no: Olga froze the station, because: A drill",
@@ -73,13 +72,13 @@ describe("a freeze", () => {
     ]);
   });
 
-  test("of its device, its provider and the platform is told by name, with who threw it", async () => {
+  test("of the device, the provider or the platform: the sentence names it and who froze it", async () => {
     const station = await openStation();
     const { companionId } = station.facts;
     await station.collect(1_201, orderSnapshot(1_201));
     await record(station, "device_frozen", ["device", companionId]);
     await record(station, "platform_frozen", ["platform", 0]);
-    expect((await told(station, 1_201)).slice(1)).toEqual([
+    expect((await sentencesOf(station, 1_201)).slice(1)).toEqual([
       "no: Olga froze Renamed terminal, because: A drill",
       "no: Night shift froze the platform, because: A drill",
     ]);
@@ -92,7 +91,7 @@ describe("a freeze", () => {
     await counter.do({ type: "intent_create", route: "dynamic_qr", intentId: 1_202, order }, counter.cashier);
     await record(counter, "provider_frozen", ["provider_config", 81]);
     await counter.do({ type: "provider_failed", intentId: 1_202, reason: "provider_frozen" }, provider);
-    expect(await told(counter, 1_202)).toEqual([
+    expect(await sentencesOf(counter, 1_202)).toEqual([
       "no: Ada started to collect EUR 12.50 for order 7 by QR code.",
       "no: Olga froze the payment provider, because: A drill",
       "no: The collection ended, because the provider is frozen by a kill switch.",
@@ -100,10 +99,10 @@ describe("a freeze", () => {
   });
 });
 
-describe("a device", () => {
+describe("a device in a timeline", () => {
   const renamed = (from: string, to: string) => ({ data: { from: { name: from }, to: { name: to } } });
 
-  test("is called what it was called when the payment began, whatever it was renamed to since", async () => {
+  test("renamed since: it has the name that it had when the payment began", async () => {
     const station = await openStation();
     const device = ["device", station.facts.companionId] as const;
     await record(station, "device_changed", device, renamed("First name", "Second name"));
@@ -112,17 +111,59 @@ describe("a device", () => {
     await record(station, "device_changed", device, renamed("Second name", "Third name"));
     station.nowMs += 1_000;
     await record(station, "device_changed", device, renamed("Third name", "Renamed terminal"));
-    expect((await told(station, 1_301))[0]).toContain(" by smart POS on Second name.");
-    // What the station itself has of it is nearer.
+    expect((await sentencesOf(station, 1_301))[0]).toContain(" by smart POS on Second name.");
+    // The name that the station has is more exact.
     await station.do({ type: "intent_present", intentId: 1_301 }, station.companion);
-    expect((await told(station, 1_301))[0]).toContain(" by smart POS on Counter terminal.");
+    expect((await sentencesOf(station, 1_301))[0]).toContain(" by smart POS on Counter terminal.");
   });
 
-  test("that nobody knows is told by its id", async () => {
+  test("unknown to the registry: it is named by its id", async () => {
     const station = await openStation();
     const { companionId } = station.facts;
     await station.collect(1_401, orderSnapshot(1_401));
     await world.database`delete from devices where device_id = ${companionId}`;
-    expect((await told(station, 1_401))[0]).toContain(` by smart POS on device ${companionId}.`);
+    expect((await sentencesOf(station, 1_401))[0]).toContain(` by smart POS on device ${companionId}.`);
   });
+});
+
+test("a timeline says whether the provider payment had another reference, or none", async () => {
+  const station = await openStation();
+  const { organizationId } = world.ownerOf(station);
+  const provider = { kind: "provider", id: 81 } as const;
+  const intentId = 901;
+  await station.do(
+    { type: "provider_put", provider: { configId: provider.id, revision: 1 } },
+    { kind: "registry", id: 0 },
+  );
+  await station.do(
+    { type: "intent_create", route: "dynamic_qr", intentId, order: orderSnapshot(901) },
+    station.cashier,
+  );
+  const qr = { type: "qr_ready", intentId, qrPayload: "000201", providerReference: "PAY-1" } as const;
+  await station.do(qr, provider);
+  const differs = { type: "provider_money_differs", intentId, issue: "reference_mismatch", issueId: 1 } as const;
+  await station.do(differs, provider, "provider:differs:901");
+  const [config] = await world.database<{ config_id: number }[]>`
+    insert into provider_configs (organization_id, filial_id, kind, mode, name, settings)
+    select organization_id, filial_id, 'emvco_generic', 'test', 'Acquirer', '{}' from filials
+    where organization_id = ${organizationId} limit 1 returning config_id`;
+  const raise = (reference: string) => world.database`
+    insert into provider_issues (organization_id, config_id, kind, money_key, intent_id, provider_reference, evidence,
+      money_names)
+    values (${organizationId}, ${config?.config_id ?? 0}, 'reference_mismatch', ${`key:${reference}`}, ${intentId},
+      ${reference}, '{}', ${[`name:${reference}`]})`;
+  const sentenceOf = async (): Promise<string | undefined> => {
+    const { entries } = await world.timelineOf(station, intentId);
+    return entries.find(({ type }) => type === "money_differs")?.sentence;
+  };
+  const expected = (how: string) =>
+    `The payment provider asserted money for this collection ${how}; it settled nothing, and an issue names it.`;
+  await raise("");
+  expect(await sentenceOf()).toBe(
+    expected("without a reference of its own, so that it cannot be distinguished from other payments"),
+  );
+  await raise("PAY-2");
+  expect(await sentenceOf()).toBe(expected("under another reference or without one of its own"));
+  await world.database`delete from provider_issues where provider_reference = '' and intent_id = ${intentId}`;
+  expect(await sentenceOf()).toBe(expected("under another reference"));
 });
