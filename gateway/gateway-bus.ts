@@ -1,11 +1,12 @@
 /** What handlers ask of the bus: services, actors and the heartbeat stream, with the waits that let a caller read its own write. */
+import { JetStreamApiError } from "@nats-io/jetstream";
 import { z } from "zod";
 import type { Bus } from "../services/bus/connection.ts";
 import { type Barrier, barrierSchema } from "../services/bus/messages/caller.ts";
 import { call, type Operation } from "../services/bus/operation.ts";
 import { RefusedError, UnavailableError } from "../services/bus/refusals.ts";
 import { askStation } from "../services/bus/station-client.ts";
-import { heartbeatSubject } from "../services/bus/subjects.ts";
+import { heartbeatSubject, storedHeartbeatSubject } from "../services/bus/subjects.ts";
 import type { Count } from "../services/runtime/metrics.ts";
 import { type AcceptedResponse, type Effect, type GatewayBus, Refusal } from "./http/handler-context.ts";
 import { LIMITS } from "./limits.ts";
@@ -72,15 +73,26 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
     },
 
     async heartbeat(device, heartbeat) {
-      const subject = heartbeatSubject(device.stationId, device.deviceId);
+      const { stationId, deviceId } = device;
+      const subject = heartbeatSubject(stationId, deviceId);
+      const body = JSON.stringify(heartbeat);
       try {
-        await bus.js.publish(subject, JSON.stringify(heartbeat), { timeout: LIMITS.heartbeatStoredMs, retries: 1 });
+        await bus.js.publish(subject, body, { timeout: LIMITS.heartbeatStoredMs, retries: 1 });
       } catch (error) {
+        if (isElecting(bus, error)) return bus.nc.publish(storedHeartbeatSubject(stationId, deviceId), body);
         failures.add({ operation: HEARTBEAT_OPERATION, failure: "no_answer" });
         throw new UnavailableError(subject, error);
       }
     },
   };
+}
+
+/**
+ * Whether a cluster has stored nothing because it elects a leader. The host of the station is told of the heartbeat all the
+ * same; that one of three heartbeats is not stored makes no device silent, whichever host serves its station.
+ */
+function isElecting(bus: Bus, error: unknown): boolean {
+  return bus.nc.info?.cluster !== undefined && bus.isUp() && !(error instanceof JetStreamApiError);
 }
 
 const begun = new WeakMap<BusFailures, Set<string>>();

@@ -29,7 +29,7 @@ export interface FeedTarget {
   readonly stream: string;
   /** Those subjects of the stream that it follows. */
   readonly filter: string;
-  /** The bucket behind the stream, where the relay notes in it that it is complete. */
+  /** The bucket behind the stream, which the relay alone writes, and where it notes that it is complete. */
   readonly bucket?: BucketDefinition;
   /** The subjects of the stream's beats, which the filter covers (`services/bus/beats.ts`). */
   readonly beats?: string;
@@ -61,6 +61,7 @@ export class ReplicaFeed {
       stream: target.stream,
       filter: target.filter,
       ...(target.beats === undefined ? {} : { beats: target.beats }),
+      isOfRelay: target.bucket !== undefined,
       log,
       onReset: () => {
         this.#sequence.reached(0);
@@ -82,8 +83,13 @@ export class ReplicaFeed {
     this.#completeAtMs = this.#bus.clock.nowMs();
   }
 
-  /** How long ago the moment is up to which the replica is known to be complete; infinity while it is doubtful. */
+  /** How long ago the moment is up to which the replica is known to be complete, by either proof of its feed. */
   ageMs(nowMs: number): number {
+    return Math.min(this.#heardAgeMs(nowMs), this.#feed.deliveredAgeMs());
+  }
+
+  /** The same by what is heard of the feed; infinity while the replica is doubtful. */
+  #heardAgeMs(nowMs: number): number {
     // A process that stood still has not looked: what it has read since may be old.
     if (this.#isDoubtful || nowMs - this.#lookedAtMs > FEED_LIMITS.silenceMs) return Number.POSITIVE_INFINITY;
     return Math.max(this.#feed.ageMs(), nowMs - this.#completeAtMs);
@@ -98,9 +104,13 @@ export class ReplicaFeed {
     return this.#completeness?.isComplete() ?? true;
   }
 
-  /** Whether an entry that a fresh replica does not have is nowhere. Until then the gateway must not report it as unknown. */
+  /**
+   * Whether an entry that a fresh replica does not have is nowhere. Until then the gateway must not report it as unknown. While
+   * the stream elects its leader, a new entry may wait for it.
+   */
   hasAll(): boolean {
-    return this.isBucketComplete() && this.#feed.behind() === 0;
+    const isHeard = this.#heardAgeMs(this.#bus.clock.nowMs()) <= FEED_LIMITS.silenceMs;
+    return isHeard && this.isBucketComplete() && this.#feed.behind() === 0;
   }
 
   /** Resolves true once the message with this sequence was applied, false when `timeoutMs` passes first. */

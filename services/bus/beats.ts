@@ -42,6 +42,17 @@ export function beatHeaders(content: string): MsgHdrs {
   return facts;
 }
 
+/** By both clocks: the steady one does not count while a machine sleeps, and the other one may be set back. */
+export interface Moment {
+  readonly steadyMs: number;
+  readonly wallMs: number;
+}
+
+export const NEVER: Moment = { steadyMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
+export const now = (): Moment => ({ steadyMs: performance.now(), wallMs: Date.now() });
+export const ageOf = ({ steadyMs, wallMs }: Moment): number =>
+  Math.max(performance.now() - steadyMs, Date.now() - wallMs);
+
 /** What beats need of a connection. */
 interface BeatBus {
   readonly nc: NatsConnection;
@@ -55,7 +66,7 @@ export class Beats {
   readonly #reader = randomUUID();
   #timer: NodeJS.Timeout | undefined;
   /** When the newest beat was sent that has come back. */
-  #provedAt: Moment = { steadyMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
+  #provedAt = NEVER;
 
   constructor(bus: BeatBus, beats: string) {
     this.#bus = bus;
@@ -82,24 +93,16 @@ export class Beats {
     if (reader === this.#reader && isNewer) this.#provedAt = { steadyMs: Number(steadyMs), wallMs: Number(wallMs) };
   }
 
-  /**
-   * How long ago the moment is up to which the reader has everything. By both clocks: the steady one does not count while a
-   * machine sleeps, and the other one may be set back.
-   */
+  /** How long ago the moment is up to which the reader has everything. */
   ageMs(): number {
-    const { steadyMs, wallMs } = this.#provedAt;
-    return Math.max(performance.now() - steadyMs, Date.now() - wallMs);
+    return ageOf(this.#provedAt);
   }
 
   #send(): void {
     if (!this.#bus.isUp()) return;
     // Its acknowledgement is that it comes back.
-    const content = `${this.#reader} ${performance.now()} ${Date.now()}`;
+    const { steadyMs, wallMs } = now();
+    const content = `${this.#reader} ${steadyMs} ${wallMs}`;
     this.#bus.nc.publish(this.#subject, "", { headers: beatHeaders(content) });
   }
-}
-
-interface Moment {
-  readonly steadyMs: number;
-  readonly wallMs: number;
 }

@@ -16,6 +16,7 @@ import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "n
 import { OutageLog } from "../runtime/repeat.ts";
 import { Beats, isBeat } from "./beats.ts";
 import type { Bus, BusLog } from "./connection.ts";
+import { Delivered } from "./delivered.ts";
 import { readBatch } from "./direct-reader.ts";
 import { BUS_LIMITS } from "./limits.ts";
 
@@ -40,6 +41,8 @@ export interface FeedOptions {
    * proves by beats how current it is. They are not handed over.
    */
   readonly beats?: string;
+  /** The relay alone writes the stream: while it has no leader, a relay proves how current the feed is (`delivered.ts`). */
+  readonly isOfRelay?: boolean;
   readonly headersOnly?: boolean;
   /** The stream keeps one message per subject: reading all of it is the same, and spares the server a search through its subjects. */
   readonly keepsOnlyNewest?: boolean;
@@ -62,6 +65,8 @@ export interface Feed {
    * was sent that has come back, else the moment at which the server was last heard. What staleness is measured by.
    */
   ageMs(): number;
+  /** The same by the relay's word, which counts while no beat comes back (`delivered.ts`); infinity where there is none. */
+  deliveredAgeMs(): number;
   /** How many stored messages the feed knows it has not handled yet: after a long silence it is heard before it has caught up. */
   behind(): number;
   stop(): void;
@@ -73,6 +78,7 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
     caughtUp: feed.caughtUp.promise,
     silentForMs: () => performance.now() - feed.heardAt,
     ageMs: () => feed.beats?.ageMs() ?? performance.now() - feed.heardAt,
+    deliveredAgeMs: () => feed.deliveredAgeMs(),
     behind: () => feed.behind,
     stop: () => feed.stop(),
   };
@@ -86,6 +92,9 @@ class RunningFeed {
   behind = 0;
   /** Undefined while the stream is not known to be replicated: one server needs no majority. */
   beats: Beats | undefined;
+  #deliveredProof: Delivered | undefined;
+  /** When everything read before became void. */
+  #startedOverAt = Number.NEGATIVE_INFINITY;
   readonly #bus: Bus;
   readonly #options: FeedOptions;
   readonly #outage: OutageLog;
@@ -133,10 +142,16 @@ class RunningFeed {
     if (this.#isStopped) return;
     this.#isStopped = true;
     clearInterval(this.#watch);
-    this.beats?.stop();
+    this.#stopProofs();
     this.#stopListening();
     this.#forget();
     this.caughtUp.reject(new Error("The feed was stopped."));
+  }
+
+  /** The relay's word counts for what was read since the feed started over, once a beat has proved that to be everything. */
+  deliveredAgeMs(): number {
+    const isBegun = this.beats !== undefined && performance.now() - this.beats.ageMs() > this.#startedOverAt;
+    return isBegun && this.#deliveredProof !== undefined ? this.#deliveredProof.ageMs() : Number.POSITIVE_INFINITY;
   }
 
   async #start(): Promise<void> {
@@ -162,11 +177,12 @@ class RunningFeed {
     this.#forget();
     const { stream } = this.#options;
     const { created, state, config } = await this.#bus.jsm.streams.info(stream);
-    this.#setBeats(config.num_replicas);
+    this.#setProofs(config.num_replicas);
     const isAnew = this.#streamCreated !== undefined && this.#streamCreated !== created;
     this.#streamCreated = created;
     // A stream that has lost its end voids what was read from it as a deleted one does.
     if (isAnew || this.#hasLostEnd(state.last_seq) || !(await this.#isSharedPast())) {
+      this.#startedOverAt = performance.now();
       this.#sequence = 0;
       this.#isLoaded = false;
       this.#lastContent = { sequence: 0, storedAtMs: 0 };
@@ -190,15 +206,25 @@ class RunningFeed {
     this.beats?.start();
   }
 
-  #setBeats(replicas: number): void {
-    const { beats } = this.#options;
+  #setProofs(replicas: number): void {
+    const { beats, stream, isOfRelay } = this.#options;
     this.#isReplicated = replicas > 1;
-    if (beats !== undefined && this.#isReplicated) {
-      this.beats ??= new Beats(this.#bus, beats);
-    } else {
-      this.beats?.stop();
-      this.beats = undefined;
-    }
+    if (beats === undefined || !this.#isReplicated) return this.#stopProofs();
+    const ofFeed = (this.beats ??= new Beats(this.#bus, beats));
+    if (isOfRelay !== true) return;
+    this.#deliveredProof ??= new Delivered({
+      bus: this.#bus,
+      stream,
+      sequence: () => this.#sequence,
+      beatAgeMs: () => ofFeed.ageMs(),
+    });
+  }
+
+  #stopProofs(): void {
+    this.beats?.stop();
+    this.beats = undefined;
+    this.#deliveredProof?.stop();
+    this.#deliveredProof = undefined;
   }
 
   /**

@@ -117,6 +117,16 @@ export const BUS_LIMITS = {
    * stale after 1.5 s. A beat costs the cluster one small append.
    */
   beatMs: 500,
+  /**
+   * A reader of a bucket that the relay writes asks for the other proof when its newest beat is this old, and then this often:
+   * 0.9 s are left for the answer. While the bucket has a leader a beat is back sooner.
+   */
+  deliveredFromMs: 600,
+  deliveredAskMs: 200,
+  /** One such question; a process that is not heard of is replaced by another one within it. */
+  deliveredAnswerMs: 1_000,
+  /** How long such proofs count after the newest beat: several elections. The relay searches twice this far back. */
+  deliveredCountsMs: 30_000,
   /** Subjects of beats in a stream: two of a hundred gateways rarely share one, and the messages that stay are few. */
   beatSubjects: 256,
 } as const;

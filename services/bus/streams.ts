@@ -61,7 +61,10 @@ export const CREDENTIALS: BucketDefinition = { name: "CREDENTIALS", history: 1, 
 export const SESSIONS: BucketDefinition = { name: "SESSIONS", history: 1, maxAgeMs: 7 * 24 * 3_600_000 };
 /** Kill switches that are on. */
 export const SWITCHES: BucketDefinition = { name: "SWITCHES", history: 1, maxAgeMs: 0 };
-/** Who owns which partition (design §2.3): one record per host. A record is void after seconds; this only clears away what dead hosts left. */
+/**
+ * Who owns which partition (design §2.3): one record per host. A record is void after seconds; this only clears away what dead
+ * hosts left. On a cluster with several logs the records are in the logs (`StationLogDefinition.leases`).
+ */
 export const LEASES: BucketDefinition = { name: "LEASES", history: 1, maxAgeMs: 3_600_000 };
 
 /** The id of the installation that the bus belongs to, written once. */
@@ -84,6 +87,8 @@ export interface StationLogDefinition extends StateStreamDefinition {
   readonly confirmSubject: string;
   /** The subjects of the beats of its readers (`beats.ts`), without the last token. */
   readonly beats: string;
+  /** The subjects of the hosts' leases of this log's partitions, without the last token, which is the host's id. */
+  readonly leases: string;
   /** The subjects of commits and of beats, and of nothing else. */
   readonly commitsAndBeats: string;
 }
@@ -122,6 +127,11 @@ export class StationLogs {
     return log;
   }
 
+  /** The partitions of a log. */
+  partitionsOf({ index }: StationLogDefinition): readonly number[] {
+    return [...this.#byPartition.keys()].filter((partition) => this.#byPartition[partition]?.index === index);
+  }
+
   /** One subject per station; one message per commit; expected-last-sequence makes each append exclusive. */
   subject(stationId: number): string {
     const partition = partitionOf(stationId);
@@ -136,21 +146,23 @@ export class StationLogs {
 
 /**
  * 64 commits of a station are what the audit copy may fall behind before it notes a gap (design §2.1). Beside the commits are
- * the hosts' confirmations and the gateways' beats, which have no content.
+ * the hosts' confirmations and the gateways' beats, which have no content, and the hosts' leases.
  */
 function stationLog(index: number): StationLogDefinition {
   const commits = `station.log.${index}.*.*`;
   const confirmSubject = `station.confirm.${index}`;
   const beats = `station.beat.${index}`;
+  const leases = `host.lease.${index}`;
   return {
     keeps: "newest",
     index,
     name: `STATION_LOG_${index}`,
-    subjects: [commits, confirmSubject, `${beats}.*`],
+    subjects: [commits, confirmSubject, `${beats}.*`, `${leases}.*`],
     maxMessagesPerSubject: 64,
     commits,
     confirmSubject,
     beats,
+    leases,
     commitsAndBeats: `station.*.${index}.>`,
   };
 }

@@ -17,6 +17,9 @@ export const HEARTBEATS_ALL = "station.heartbeat.*.*.*";
 /** Where the LIVENESS stream republishes a heartbeat once it is stored; hosts follow this, never the raw subject. */
 export const partitionStoredHeartbeatsSubject = (partition: number): string =>
   `station.heard.${partitionToken(partition)}.*.*`;
+/** The same of one device: where a heartbeat goes that could not be stored. */
+export const storedHeartbeatSubject = (stationId: number, deviceId: number): string =>
+  `station.heard.${partitionToken(partitionOf(stationId))}.${stationId}.${deviceId}`;
 export const partitionHeartbeatsSubject = (partition: number): string =>
   `station.heartbeat.${partitionToken(partition)}.*.*`;
 

@@ -26,7 +26,7 @@ export interface SwitchesReplica {
   revision(): number;
   /** Resolves true once `current` shows the bucket at this revision, false when `timeoutMs` passes first. */
   waitFor(revision: number, timeoutMs: number): Promise<boolean>;
-  /** How long ago the moment is up to which `current` is known to be complete (`Feed.ageMs`). */
+  /** How long ago the moment is up to which `current` is known to be complete, by either proof of its feed. */
   ageMs(): number;
   /**
    * False while a switch may be on that is not in `current`: the feed is too old, is still behind, or has just started over, or the relay has not yet published everything to this server.
@@ -63,6 +63,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     stream: `KV_${SWITCHES.name}`,
     filter: `${PREFIX}>`,
     beats: bucketBeats(SWITCHES),
+    isOfRelay: true,
     keepsOnlyNewest: true,
     onMessage: receive,
     onReset: () => {
@@ -79,12 +80,13 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     current: () => current,
     revision: () => revision.sequence,
     waitFor: (sequence, timeoutMs) => revision.waitFor(sequence, timeoutMs),
-    ageMs: () => feed.ageMs(),
+    ageMs: () => Math.min(feed.ageMs(), feed.deliveredAgeMs()),
     isTrusted: () => {
       const ageMs = feed.ageMs();
       // Heard since it started over, it knows what it has yet to read.
       const isBegun = performance.now() - ageMs > startedOverAtMs;
-      return ageMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0 && completeness.isComplete();
+      const isHeard = ageMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0;
+      return (isHeard || feed.deliveredAgeMs() <= TRUSTED_FOR_MS) && completeness.isComplete();
     },
     isBucketComplete: () => completeness.isComplete(),
     onChange: (listener) => listeners.add(listener),

@@ -12,6 +12,7 @@
  */
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
+import { ageOf, type Moment, now } from "../bus/beats.ts";
 import { closeDatabase, type Database, openDatabase } from "../db/pool.ts";
 import type { Log } from "../runtime/log.ts";
 import { repeat } from "../runtime/repeat.ts";
@@ -93,15 +94,6 @@ async function standOnce(candidate: Candidate): Promise<void> {
   }
 }
 
-/** By both clocks: the steady clock does not count while a machine sleeps, and the wall clock may be set back. */
-interface Moment {
-  readonly steadyMs: number;
-  readonly wallMs: number;
-}
-
-const now = (): Moment => ({ steadyMs: performance.now(), wallMs: Date.now() });
-const elapsedMs = ({ steadyMs, wallMs }: Moment): number => Math.max(performance.now() - steadyMs, Date.now() - wallMs);
-
 class Tenure implements Term {
   readonly epoch: number;
   readonly signal: AbortSignal;
@@ -126,7 +118,7 @@ class Tenure implements Term {
   }
 
   isCurrent(): boolean {
-    return !this.signal.aborted && elapsedMs(this.#renewedAt) < RELAY_LIMITS.selfStopMs;
+    return !this.signal.aborted && ageOf(this.#renewedAt) < RELAY_LIMITS.selfStopMs;
   }
 
   async end(): Promise<void> {

@@ -12,6 +12,7 @@ import type { RelayDeps } from "./deps.ts";
 import type { Term } from "./election.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 import { recoverBus } from "./recovery/recovery.ts";
+import { startSpreading } from "./spread-leaders.ts";
 import { LeaseLostError } from "./sql/leader-lease.ts";
 import { listDeliveredRows, listPendingKeys } from "./sql/outbox.ts";
 
@@ -28,9 +29,10 @@ export async function lead(deps: RelayDeps, term: Term): Promise<void> {
     if (!term.isCurrent()) throw new LeaseLostError(term.epoch);
   };
   const recovering = recoverBus({ ...deps, epoch: term.epoch, requireLease }, signal);
+  const spreading = startSpreading(deps);
   const polling = startPoll(deps, deliverer);
   if (!signal.aborted) await once(signal, "abort");
-  const ended = Promise.all([polling.stop(), flushes.drain(), deliverer.settled(), recovering]);
+  const ended = Promise.all([polling.stop(), spreading.stop(), flushes.drain(), deliverer.settled(), recovering]);
   await Promise.race([ended, delay(RELAY_LIMITS.drainTimeoutMs, undefined, { ref: false })]);
 }
 

@@ -1,4 +1,6 @@
 /** Every limit of the relay, with its reason. */
+import { BUS_LIMITS } from "../bus/limits.ts";
+
 export const RELAY_LIMITS = {
   /**
    * How long the lease of the relay that delivers lasts after a renewal, by PostgreSQL's clock. With the two intervals below
@@ -86,6 +88,12 @@ export const RELAY_LIMITS = {
    * must outlive a relay that is away for days.
    */
   noticeIntervalMs: 24 * 3_600_000,
+  /** How far back the newest entry of a bucket is searched for: twice as far as its reader needs, so that no clock matters. */
+  deliveredWithinMs: 2 * BUS_LIMITS.deliveredCountsMs,
+  /** How often the leaders of the streams are looked at; one that has to move moves at the second look. */
+  spreadMs: 10_000,
+  /** One request to a leader to step down. */
+  stepDownMs: 2_000,
   /** How long a stopping relay waits for deliveries under way; what is cut off is delivered again by the next one. */
   drainTimeoutMs: 3_000,
 } as const;

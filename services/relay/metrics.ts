@@ -11,6 +11,7 @@ export type DeliveryResult = (typeof DELIVERY_RESULTS)[number];
 
 export interface RelayMetrics {
   delivered(kind: OutboxRow["kind"], result: DeliveryResult): void;
+  movedLeader(): void;
 }
 
 export function addRelayMetrics(
@@ -33,5 +34,9 @@ export function addRelayMetrics(
   addGauge(registry, "relay_outbox_oldest_age_seconds", "Age of the oldest of those rows.", () =>
     read((pending) => pending.oldestAgeMs / 1_000),
   );
-  return { delivered: (kind, result) => deliveries.add({ kind, result }) };
+  const moves = addCount(registry, {
+    name: "relay_leader_moves_total",
+    help: "How often this relay has moved the leader of a stream, so that leaders are spread over the servers.",
+  });
+  return { delivered: (kind, result) => deliveries.add({ kind, result }), movedLeader: () => moves.add({}) };
 }

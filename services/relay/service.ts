@@ -2,10 +2,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "../bus/connection.ts";
 import { relayHealth } from "../bus/messages/health.ts";
+import { readDelivered } from "../bus/messages/outbox.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
-import { sample } from "../runtime/repeat.ts";
+import { sample, shared } from "../runtime/repeat.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { requireDatabaseUrl } from "../runtime/settings.ts";
@@ -15,7 +16,7 @@ import { lead } from "./lead.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 import { addRelayMetrics } from "./metrics.ts";
 import { outboxRetention } from "./retention.ts";
-import { summarizePendingRows } from "./sql/outbox.ts";
+import { listDeliveredEntries, summarizePendingRows } from "./sql/outbox.ts";
 
 /** Starts a relay. Several processes may run it: one delivers, the others stand by. */
 export async function startRelayService(deps: ServiceDeps): Promise<Service> {
@@ -49,13 +50,17 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
     return known !== undefined && known.oldestAgeMs > RELAY_LIMITS.lateMs ? "delivery_late" : null;
   };
   const health = serve({ nc: bus.nc, log, queue: "relay" }, relayHealth, databaseHealth(bus.nc, sql, findFault));
+  const delivered = shared(() => listDeliveredEntries(sql, RELAY_LIMITS.deliveredWithinMs));
+  const positions = serve({ nc: bus.nc, log, queue: "relay" }, readDelivered, async ({ stream }) => ({
+    sequence: (await delivered()).get(stream) ?? 0,
+  }));
   const retention = startRetention(outboxRetention(relayDeps), log);
   // A caller may write and flush as soon as this has started; the subscription must be there by then.
   await election.stood;
   await bus.nc.flush();
   return {
     stop: async () => {
-      await Promise.all([health.drain(), election.stop(), retention.stop()]);
+      await Promise.all([health.drain(), positions.drain(), election.stop(), retention.stop()]);
       await closeDatabase(sql);
     },
   };

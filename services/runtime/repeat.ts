@@ -78,6 +78,30 @@ export function sample<T>(read: () => Promise<T>, limitMs: number): Sample<T> {
   };
 }
 
+/**
+ * Reads for many callers: each gets a read that began after it asked, and callers who ask while one is under way share the next
+ * one. So there is never more than one.
+ */
+export function shared<T>(read: () => Promise<T>): () => Promise<T> {
+  let underWay: Promise<T> | undefined;
+  let next: Promise<T> | undefined;
+  const start = (): Promise<T> => {
+    next = undefined;
+    const started = read();
+    const ended = (): void => {
+      if (underWay === started) underWay = undefined;
+    };
+    underWay = started;
+    started.then(ended, ended);
+    return started;
+  };
+  return () => {
+    if (underWay === undefined) return start();
+    next ??= underWay.then(start, start);
+    return next;
+  };
+}
+
 /** Often enough to be seen by a person who reads the newest lines, and no flood. */
 const EVERY_MS = 60_000;
 

@@ -6,10 +6,10 @@
  *    └──► sagas: settlement, provider, withdrawals, unknown appends ──► mailboxes
  *   events to the host: a state was read or committed, an append has an unknown outcome
  */
-import { PARTITION_COUNT, partitionOf } from "../../machines/partition.ts";
+import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { countLate } from "../bus/deadline.ts";
-import { LEASES, type StationLogs } from "../bus/streams.ts";
+import { LEASES, type StationLogDefinition, type StationLogs } from "../bus/streams.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { forRequest, type Log } from "../runtime/log.ts";
 import { CommandRunner } from "./command-runner.ts";
@@ -29,14 +29,20 @@ import { UnknownAppends } from "./unknown-appends.ts";
 import { Withdrawals } from "./withdrawals.ts";
 import { UNAVAILABLE, type Work } from "./work.ts";
 
-/** All hosts' records are in one bucket. */
-const LEASE_PLACES: readonly LogPlace[] = [
-  {
-    stream: `KV_${LEASES.name}`,
-    prefix: `$KV.${LEASES.name}.host.`,
-    partitions: Array.from({ length: PARTITION_COUNT }, (_, partition) => partition),
-  },
-];
+/**
+ * On a cluster with several logs the records are in the logs themselves, so that a lease can be renewed whenever its log can
+ * store commits. Elsewhere they are beside the logs: on one server renewals would hide that a log has lost its end.
+ */
+function leasePlaces({ leaseBus, logs }: Pick<HostDeps, "leaseBus" | "logs">): readonly LogPlace[] {
+  const isInLogs = leaseBus.nc.info?.cluster !== undefined && logs.count > 1;
+  if (isInLogs) return logs.all.map((log) => leasePlace(log, logs.partitionsOf(log)));
+  const partitions = logs.all.flatMap((log) => logs.partitionsOf(log));
+  return [{ stream: `KV_${LEASES.name}`, prefix: `$KV.${LEASES.name}.host.`, partitions }];
+}
+
+function leasePlace({ name, leases }: StationLogDefinition, partitions: readonly number[]): LogPlace {
+  return { stream: name, prefix: `${leases}.`, partitions, removedForMs: STATION_LIMITS.removedForMs };
+}
 
 export interface HostDeps {
   readonly bus: Bus;
@@ -112,7 +118,7 @@ export class StationHost {
     this.#settlements = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, metrics });
     this.#withdrawals = new Withdrawals({ nc: bus.nc, log, mailboxes: this.#mailboxes });
     this.#providers = new ProviderSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, switches });
-    this.#ownership = new Ownership(LEASE_PLACES, {
+    this.#ownership = new Ownership(leasePlaces(deps), {
       bus: deps.leaseBus,
       log,
       hostId: deps.hostId,

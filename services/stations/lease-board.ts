@@ -23,6 +23,11 @@ export interface LeasePlace {
   readonly stream: string;
   /** A host's record has this subject, with the host's id behind it. */
   readonly prefix: string;
+  /**
+   * How long after its removal a host's record is taken away: a frozen host may find its own removal until then. Undefined
+   * where the stream takes away what is old.
+   */
+  readonly removedForMs?: number;
 }
 
 const recordSchema = z.object({
@@ -68,6 +73,8 @@ export class LeaseBoard {
   readonly #feed: Feed;
   readonly #others = new Map<string, HostRecord>();
   readonly #removing = new Set<string>();
+  /** When each host was removed, by the server's clock. */
+  readonly #removed = new Map<string, number>();
   /** When each renewal was sent, by its count, until it has come back. */
   readonly #sent = new Map<number, number>();
   #count = 0;
@@ -198,6 +205,20 @@ export class LeaseBoard {
     }
   }
 
+  /** Takes away what hosts have left that ended long ago: no host is waiting to learn of it. */
+  async #clearAway(nowMs: number): Promise<void> {
+    const { stream, prefix, removedForMs = Number.POSITIVE_INFINITY } = this.#place;
+    try {
+      for (const [hostId, removedAtMs] of this.#removed) {
+        if (removedAtMs > nowMs - removedForMs) continue;
+        await this.#bus.jsm.streams.purge(stream, { filter: `${prefix}${hostId}` });
+        this.#removed.delete(hostId);
+      }
+    } catch (error) {
+      this.#log.warn({ err: error }, "leases of hosts that have ended could not be taken away; the next host tries it");
+    }
+  }
+
   async #write(hostId: string, body: string, expectedSequence?: number): Promise<LeaseAnswer> {
     const conditions: MsgHdrs = headers();
     if (expectedSequence !== undefined) conditions.set("Nats-Expected-Last-Subject-Sequence", String(expectedSequence));
@@ -224,6 +245,7 @@ export class LeaseBoard {
     const hostId = subject.slice(this.#place.prefix.length);
     if (data.length === 0) {
       this.#others.delete(hostId);
+      this.#removed.set(hostId, storedAtMs);
       return;
     }
     const parsed = recordSchema.safeParse(JSON.parse(Buffer.from(data).toString()));
@@ -251,6 +273,7 @@ export class LeaseBoard {
       this.#measuredMs += Math.min(sentAtMs - this.#seenSentAtMs, STATION_LIMITS.countedGapMs);
     } else {
       this.#measureBefore(storedAtMs);
+      void this.#clearAway(storedAtMs);
     }
     this.#seenCount = count;
     this.#seenSentAtMs = sentAtMs;

@@ -20,6 +20,8 @@ export const STATION_LIMITS = {
   countedGapMs: 700,
   /** A record that is older when a host starts is of a dead host, whatever the server's clock is worth: it is removed at once. */
   forgottenMs: 10_000,
+  /** How long after its removal the record of a host stays in a log: as long as in the bucket LEASES. */
+  removedForMs: 3_600_000,
   /** How often the host reviews ownership when nothing happens. */
   reviewMs: 100,
   /** How long a partition that is handed over may finish what it has begun; the whole hand-over stays below 500 ms. */

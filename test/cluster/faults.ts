@@ -1,7 +1,7 @@
 /** What happens to the cluster, one fault after another, drawn from a seed. Each is ended before the next one begins. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { BUCKETS, LEASES, STREAMS } from "../../services/bus/streams.ts";
+import { BUCKETS, CREDENTIALS, STREAMS } from "../../services/bus/streams.ts";
 import type { Random } from "../chaos/random.ts";
 import { STATION_LOG } from "../support/one-log.ts";
 import { type ClusterWorld, KINDS, type Kind, type ProcessName } from "./cluster-world.ts";
@@ -47,7 +47,7 @@ const OF_HOST_MS = { kill: 3_000, stall: 3_000, stop: 500 } as const;
 /** The clients are the balancer here: how soon they leave a gateway is theirs. */
 const OF_GATEWAY_MS = { kill: 4_000, stall: PROCESS_STALL_MS + 4_000, stop: 500 } as const;
 
-const LEADERS = { log: STATION_LOG.name, lease: `KV_${LEASES.name}` } as const;
+const LEADERS = { log: STATION_LOG.name, credentials: `KV_${CREDENTIALS.name}` } as const;
 
 /** Which server leads the stream, after an election where one is under way. */
 export async function leaderOf(world: ClusterWorld, stream: string): Promise<NodeName> {
@@ -186,7 +186,7 @@ const VERBS = ["kill", "stall", "stop"] as const;
 /** The faults of servers: half of all that are drawn, unless others are asked for. */
 const OF_SERVERS: readonly Draw[] = [
   killLeader("log"),
-  killLeader("lease"),
+  killLeader("credentials"),
   stallNode("leader"),
   stallNode("follower"),
   isolateNode("leader"),

@@ -1,7 +1,7 @@
-/** A look at something slow: one read for all who look, nobody waits for longer than said, and it recovers. */
+/** Reads that callers share: a sample, which bounds each wait, and a shared read, which is newer than each question. */
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { sample } from "../../services/runtime/repeat.ts";
+import { sample, shared } from "../../services/runtime/repeat.ts";
 
 describe("a sample", () => {
   it("is shared by all who look while it is read, and read anew afterwards", async () => {
@@ -31,5 +31,35 @@ describe("a sample", () => {
     await delay(0);
     expect(await look()).toBeUndefined();
     expect(reads).toBe(2);
+  });
+});
+
+describe("a shared read", () => {
+  it("each caller gets a read that began after it asked, and callers who wait share one", async () => {
+    let reads = 0;
+    const read = shared(async () => {
+      reads += 1;
+      const nth = reads;
+      await delay(10);
+      return nth;
+    });
+    const first = read();
+    const others = [read(), read()];
+    expect(await Promise.all([first, ...others])).toEqual([1, 2, 2]);
+    expect(await read()).toBe(3);
+  });
+
+  it("a read that fails: its callers get the error, and those behind it another read", async () => {
+    let reads = 0;
+    const read = shared(async () => {
+      reads += 1;
+      if (reads === 1) throw new Error("away");
+      return reads;
+    });
+    const first = read();
+    const second = read();
+    await expect(first).rejects.toThrow("away");
+    expect(await second).toBe(2);
+    expect(await read()).toBe(3);
   });
 });

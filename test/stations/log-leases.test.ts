@@ -3,10 +3,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PARTITION_COUNT } from "../../machines/partition.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import { LEASES } from "../../services/bus/streams.ts";
+import { LEASES, type StationLogDefinition } from "../../services/bus/streams.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { LogLeases, type LogPlace } from "../../services/stations/ownership.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually, pause } from "./station-world.ts";
 
@@ -42,7 +43,7 @@ afterEach(async () => {
   await nats.stop();
 });
 
-async function startHost(hostId: string): Promise<Host> {
+async function startHost(hostId: string, place = PLACE): Promise<Host> {
   const bus = await connectBus({ url: nats.url, name: hostId, log: SILENT });
   const held = new Set<number>();
   const orders: Host["orders"] = [];
@@ -53,7 +54,7 @@ async function startHost(hostId: string): Promise<Host> {
       else held.delete(partition);
     }
   };
-  const leases = new LogLeases(PLACE, {
+  const leases = new LogLeases(place, {
     bus,
     log: SILENT,
     hostId,
@@ -147,5 +148,20 @@ describe("leases of partitions", () => {
     await eventually(() => first.held.size + second.held.size === PARTITION_COUNT && isShared());
     clearInterval(watch);
     expect(shared()).toEqual([]);
+  });
+
+  it("in a log, a host that ended long ago: the next host takes its records away", async () => {
+    const log = ONE_LOG.all[0] as StationLogDefinition;
+    const place = { ...PLACE, stream: log.name, prefix: `${log.leases}.`, removedForMs: 0 };
+    const first = await startHost("first", place);
+    await first.leases.stop();
+    const stored = async (): Promise<string[]> => {
+      const query = { subjects_filter: `${log.leases}.*` };
+      return Object.keys((await first.bus.jsm.streams.info(log.name, query)).state.subjects ?? {});
+    };
+    expect(await stored()).toEqual([`${place.prefix}first`]);
+    const second = await startHost("second", place);
+    await expect.poll(stored).toEqual([`${place.prefix}second`]);
+    expect(second.held.size).toBe(PARTITION_COUNT);
   });
 });

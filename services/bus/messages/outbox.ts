@@ -1,4 +1,7 @@
-/** The relay delivers outbox rows; a writer asks it to deliver its rows now, so that its caller reads what it wrote. */
+/**
+ * The relay delivers outbox rows; a writer asks it to deliver its rows now, so that its caller reads what it wrote. A reader
+ * asks how far the relay has come.
+ */
 import { z } from "zod";
 import { defineOperation } from "../operation.ts";
 import { barrierSchema } from "./caller.ts";
@@ -9,4 +12,15 @@ export const flushOutbox = defineOperation(
   "repeatable",
   z.object({ key: z.string() }),
   barrierSchema,
+);
+
+/**
+ * The newest entry of a bucket that was delivered of late and noted as delivered, when the request was read; zero for none.
+ * Every relay answers, also one that stands by, because PostgreSQL knows.
+ */
+export const readDelivered = defineOperation(
+  "relay.readDelivered",
+  "repeatable",
+  z.object({ stream: z.string() }),
+  z.object({ sequence: z.int().min(0) }),
 );

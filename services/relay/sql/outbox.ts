@@ -75,6 +75,17 @@ export async function listDeliveredRows(
     where delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond'`;
 }
 
+/** The newest entry of each bucket that was delivered within the last `withinMs`. */
+export async function listDeliveredEntries(sql: Database, withinMs: number): Promise<ReadonlyMap<string, number>> {
+  const rows = await sql<{ stream: string; sequence: number }[]>`
+    select stream, max(sequence) as sequence from outbox
+    where delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond'
+      and kind in ('credential_put', 'credential_delete', 'session_put', 'session_delete', 'switch_set')
+      and sequence is not null
+    group by stream`;
+  return new Map(rows.map(({ stream, sequence }) => [stream, sequence]));
+}
+
 /** Removes up to `limit` rows that were delivered so long ago and left no marker; returns how many. */
 export async function deleteDeliveredRows(sql: Database, olderThanHours: number, limit: number): Promise<number> {
   const result = await sql`

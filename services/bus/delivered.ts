@@ -1,0 +1,79 @@
+/**
+ * The second proof of how current a replica is, for the buckets that the relay alone writes (design §2.2). While such a bucket
+ * elects its leader no beat comes back (`beats.ts`), and nothing can be stored in it either. A change counts as effective only
+ * after the relay has noted in PostgreSQL where it is stored. So PostgreSQL knows the newest entry that anyone relies on:
+ *
+ *   reader ── asks, with its own time ──► any relay ──► PostgreSQL: the newest entry that was noted
+ *   reader has read as far as that ──► it has everything that was effective when it asked
+ *
+ * Readers ask only while their beats are late. What was noted long ago is deleted, so a proof counts only for a while after the
+ * newest beat: what was effective before that beat the reader has anyway.
+ */
+import type { NatsConnection } from "nats";
+import { ageOf, type Moment, NEVER, now } from "./beats.ts";
+import { BUS_LIMITS } from "./limits.ts";
+import { readDelivered } from "./messages/outbox.ts";
+import { call } from "./operation.ts";
+
+interface Answered {
+  readonly askedAt: Moment;
+  /** What the reader must have read. */
+  readonly sequence: number;
+}
+
+interface DeliveredDeps {
+  readonly bus: { readonly nc: NatsConnection; isUp(): boolean };
+  readonly stream: string;
+  /** The newest message that the reader has read. */
+  readonly sequence: () => number;
+  readonly beatAgeMs: () => number;
+}
+
+/** The proofs of one reader of one bucket. */
+export class Delivered {
+  readonly #deps: DeliveredDeps;
+  readonly #timer: NodeJS.Timeout;
+  #provedAt: Moment = NEVER;
+  /** The newest answer, until the reader has read as far. */
+  #answered: Answered | undefined;
+  #isAsking = false;
+
+  constructor(deps: DeliveredDeps) {
+    this.#deps = deps;
+    this.#timer = setInterval(() => void this.#ask(), BUS_LIMITS.deliveredAskMs);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** How long ago the moment is up to which the reader has everything that was effective. */
+  ageMs(): number {
+    if (this.#deps.beatAgeMs() > BUS_LIMITS.deliveredCountsMs) return Number.POSITIVE_INFINITY;
+    this.#prove();
+    return ageOf(this.#provedAt);
+  }
+
+  #prove(): void {
+    if (this.#answered === undefined || this.#deps.sequence() < this.#answered.sequence) return;
+    this.#provedAt = this.#answered.askedAt;
+    this.#answered = undefined;
+  }
+
+  async #ask(): Promise<void> {
+    const { bus, stream, beatAgeMs } = this.#deps;
+    const isNeeded = beatAgeMs() > BUS_LIMITS.deliveredFromMs && beatAgeMs() <= BUS_LIMITS.deliveredCountsMs;
+    if (!isNeeded || this.#isAsking || !bus.isUp()) return;
+    this.#isAsking = true;
+    const askedAt = now();
+    try {
+      const { sequence } = await call(bus.nc, readDelivered, { stream }, BUS_LIMITS.deliveredAnswerMs);
+      this.#prove();
+      this.#answered = { askedAt, sequence };
+    } catch {
+      // Without an answer nothing is proved, and the replica is stale in time.
+    } finally {
+      this.#isAsking = false;
+    }
+  }
+}

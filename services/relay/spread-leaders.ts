@@ -1,0 +1,94 @@
+/**
+ * Spreads the leaders of the streams over the servers of the cluster, so that the death of one server stops the stations of
+ * that server's logs alone (design §2.5). An election gives a stream to whichever server asks first, and a server that is back
+ * leads nothing; so the relay that delivers moves leaders, one at a time, while all servers and all copies are there.
+ */
+import type { StreamInfo } from "@nats-io/jetstream";
+import { BUCKETS } from "../bus/streams.ts";
+import { type Repeated, repeat } from "../runtime/repeat.ts";
+import type { RelayDeps } from "./deps.ts";
+import { RELAY_LIMITS } from "./limits.ts";
+
+type SpreadDeps = Pick<RelayDeps, "bus" | "log" | "logs" | "metrics">;
+
+export interface LedStream {
+  readonly stream: string;
+  readonly leader: string;
+  /** All servers that have a copy. */
+  readonly servers: readonly string[];
+}
+
+export interface Move {
+  readonly stream: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The next move towards leaders that are spread evenly; undefined when they are. */
+export function nextMove(streams: readonly LedStream[]): Move | undefined {
+  const counts = new Map<string, number>();
+  for (const { leader, servers } of streams) {
+    for (const server of servers) counts.set(server, counts.get(server) ?? 0);
+    counts.set(leader, (counts.get(leader) ?? 0) + 1);
+  }
+  const least = Math.min(...counts.values());
+  const moves = streams.flatMap(({ stream, leader, servers }) => {
+    const to = servers.find((server) => counts.get(server) === least);
+    const isUneven = (counts.get(leader) ?? 0) - least > 1;
+    return to === undefined || !isUneven ? [] : [{ stream, from: leader, to }];
+  });
+  const load = ({ from }: Move): number => counts.get(from) ?? 0;
+  return moves.toSorted((one, other) => load(other) - load(one))[0];
+}
+
+/** Moves leaders until it is stopped. */
+export function startSpreading(deps: SpreadDeps): Repeated {
+  const { log, logs } = deps;
+  const groups = [
+    logs.all.map(({ name }) => name),
+    // By them each process checks that its server reaches a majority (`quorum.ts`): one server must not lead all.
+    BUCKETS.map(({ name }) => `KV_${name}`),
+  ];
+  /** What the turn before has found: an election may be under way, or a move. */
+  let before: readonly (Move | undefined)[] = [];
+  return repeat({ everyMs: RELAY_LIMITS.spreadMs, what: "spreading the leaders of the streams", log }, async () => {
+    if (deps.bus.nc.info?.cluster === undefined) return;
+    const found = await Promise.all(groups.map((group) => findMove(deps, group)));
+    for (const [index, move] of found.entries()) {
+      if (move !== undefined && isSame(move, before[index])) await makeMove(deps, move);
+    }
+    before = found;
+  });
+}
+
+function isSame(one: Move, other: Move | undefined): boolean {
+  return one.stream === other?.stream && one.from === other.from && one.to === other.to;
+}
+
+/** Undefined also while a server is away or a copy is not complete. */
+async function findMove({ bus }: SpreadDeps, names: readonly string[]): Promise<Move | undefined> {
+  const led: LedStream[] = [];
+  for (const name of names) {
+    const stream = ledStream(await bus.jsm.streams.info(name));
+    if (stream === undefined) return undefined;
+    led.push(stream);
+  }
+  return nextMove(led);
+}
+
+function ledStream({ config, cluster }: StreamInfo): LedStream | undefined {
+  const { leader, replicas = [] } = cluster ?? {};
+  const isComplete = replicas.length > 0 && replicas.every(({ current, offline }) => current && !offline);
+  if (leader === undefined || leader === "" || !isComplete) return undefined;
+  return { stream: config.name, leader, servers: [leader, ...replicas.map(({ name }) => name)].toSorted() };
+}
+
+async function makeMove({ bus, log, metrics }: SpreadDeps, { stream, from, to }: Move): Promise<void> {
+  const request = JSON.stringify({ placement: { preferred: to } });
+  const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${stream}`;
+  const answer = await bus.nc.request(subject, request, { timeout: RELAY_LIMITS.stepDownMs });
+  const { error } = answer.json<{ readonly error?: { readonly description?: string } }>();
+  if (error !== undefined) throw new Error(`The leader of ${stream} stays: ${error.description}.`);
+  metrics.movedLeader();
+  log.info({ stream, from, to }, "the leader of a stream moves, so that leaders are spread over the servers");
+}

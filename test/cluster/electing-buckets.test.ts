@@ -1,0 +1,99 @@
+/**
+ * The buckets that the relay writes have no leader: a gateway goes on with what it has as long as PostgreSQL knows nothing newer
+ * (I8). Two of three servers are away here, so that no election ends that.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { type Gateway, startGateway } from "../../gateway/app.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { CREDENTIALS, SWITCHES } from "../../services/bus/streams.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { startRelayService } from "../../services/relay/service.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import type { Service } from "../../services/runtime/service.ts";
+import { noteBucketsComplete } from "../support/buckets-complete.ts";
+import { ONE_LOG } from "../support/one-log.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
+
+const SILENT = createLog({ service: "test", level: "silent" });
+const WAIT = { timeout: 30_000, interval: 20 };
+const LEFT: NodeName = "n1";
+const AWAY = NODES.filter((node) => node !== LEFT);
+/** What a device may be shown is at most this old (I8). */
+const STALE_AFTER_MS = 1_500;
+/** Twice as long as a gateway goes on without any proof. */
+const WATCHED_MS = 2 * STALE_AFTER_MS;
+const FAR = 1_000_000;
+
+let cluster: NatsCluster;
+let database: TestDatabase;
+let sql: Database;
+let bus: Bus;
+let relay: Service;
+let gateway: Gateway;
+
+const isFresh = (): boolean => gateway.replicas.isFreshForDevices(gateway.replicas.nowMs());
+
+/** As the relay notes an entry that it has delivered. */
+async function noteDelivered(stream: string, sequence: number): Promise<void> {
+  await sql`
+    insert into outbox (key, kind, payload, delivered_at, stream, sequence)
+    values ('station.1', ${stream === `KV_${SWITCHES.name}` ? "switch_set" : "credential_delete"}, '{}', now(), ${stream}, ${sequence})`;
+}
+
+async function timeUntil(holds: () => boolean): Promise<number> {
+  const startedAtMs = performance.now();
+  await vi.waitFor(() => expect(holds()).toBe(true), WAIT);
+  return performance.now() - startedAtMs;
+}
+
+beforeAll(async () => {
+  [cluster, database] = await Promise.all([NatsCluster.start(), cloneDatabase()]);
+  sql = openDatabase({ url: database.url, maxConnections: 1 });
+  bus = await connectBus({ url: cluster.nodeUrl(LEFT), name: "test", log: SILENT });
+  await vi.waitFor(() => ensureStreams(bus, { replicas: NODES.length, logs: 1 }), WAIT);
+  await noteBucketsComplete(bus);
+  const settings = { natsUrl: cluster.nodeUrl(LEFT), databaseUrl: database.url, logLevel: "silent" } as const;
+  relay = await startRelayService({ bus, logs: ONE_LOG, log: SILENT, settings, environment: {} });
+  gateway = await startGateway({
+    bus,
+    log: SILENT,
+    settings: {
+      host: "127.0.0.1",
+      port: 0,
+      sharedPort: false,
+      maxConnections: undefined,
+      maxConnectionsPerAddress: undefined,
+      trustedProxies: [],
+      platformKey: undefined,
+      tls: undefined,
+    },
+  });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await relay.stop();
+  await Promise.all([bus.close(), closeDatabase(sql)]);
+  await Promise.all([cluster.stop(), database.drop()]);
+});
+
+test.each([CREDENTIALS, SWITCHES])(
+  "$name has no leader: fresh until an entry is noted that was not read",
+  async ({ name }) => {
+    await vi.waitFor(() => expect([isFresh(), gateway.replicas.areCredentialsComplete()]).toEqual([true, true]), WAIT);
+    await Promise.all(AWAY.map((node) => cluster.killNode(node)));
+    // No beat comes back, so what is not found may be an entry that waits to be stored.
+    await vi.waitFor(() => expect(gateway.replicas.areCredentialsComplete()).toBe(false), WAIT);
+    for (const endMs = performance.now() + WATCHED_MS; performance.now() < endMs; await delay(WAIT.interval)) {
+      expect([isFresh(), gateway.replicas.areCredentialsComplete()]).toEqual([true, false]);
+    }
+    const notedAtMs = performance.now();
+    await noteDelivered(`KV_${name}`, FAR);
+    await timeUntil(() => !isFresh());
+    expect(performance.now() - notedAtMs).toBeLessThan(STALE_AFTER_MS + 100);
+    await sql`delete from outbox`;
+    await Promise.all(AWAY.map((node) => cluster.startNode(node)));
+  },
+);
