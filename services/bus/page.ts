@@ -27,3 +27,32 @@ export function firstPage<T>(found: readonly T[], limit: number): { readonly pag
   }
   return { page, hasMore: page.length < found.length };
 }
+
+/** The first reading of `readPage`: more than a page carries of the longest things, and all of it in most lists. */
+const FIRST_READING = 20;
+/** How many times as many things as are found already the next reading asks for: a list's first things may be its shortest. */
+const READING_GROWTH = 4;
+
+/**
+ * A page of things that may be long: as many as were asked for and as one message can carry, one at least. `read` returns
+ * up to `count` things that follow `last`. It is called again while there is room: whoever read a whole page of the longest
+ * things at once would read hundreds of times what it carries, and could answer nobody else meanwhile.
+ */
+export async function readPage<T>(
+  limit: number,
+  read: (last: T | undefined, count: number) => Promise<readonly T[]>,
+): Promise<{ readonly page: T[]; readonly hasMore: boolean }> {
+  const page: T[] = [];
+  let bytes = 0;
+  for (;;) {
+    // One thing more than there may be tells that there are more.
+    const count = Math.min(limit + 1 - page.length, page.length * READING_GROWTH || FIRST_READING);
+    const things = await read(page.at(-1), count);
+    for (const thing of things) {
+      bytes += Buffer.byteLength(JSON.stringify(thing));
+      if (page.length === limit || (page.length > 0 && bytes > BOUNDS.listedBytes)) return { page, hasMore: true };
+      page.push(thing);
+    }
+    if (things.length < count) return { page, hasMore: false };
+  }
+}

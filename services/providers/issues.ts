@@ -10,7 +10,7 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import { comparableReference } from "../bus/messages/intents.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
-import { firstPage } from "../bus/page.ts";
+import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import type { ProvidersDeps } from "./deps.ts";
@@ -30,9 +30,10 @@ export async function listIssues(
 ): Promise<ReplyOf<typeof bus.listIssues>> {
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
-  // One row more shows whether there is a further page.
-  const rows = await sql.listIssues(deps.database, { organizationId, status, beforeId, limit: limit + 1 });
-  const { page, hasMore } = firstPage(rows.map(toIssue), limit);
+  const { page, hasMore } = await readPage<bus.Issue>(limit, async (last, count) => {
+    const wanted = { organizationId, status, beforeId: last?.issueId ?? beforeId, limit: count };
+    return (await sql.listIssues(deps.database, wanted)).map(toIssue);
+  });
   return { issues: page, hasMore };
 }
 

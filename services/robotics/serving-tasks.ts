@@ -10,7 +10,7 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import type { ConsumerCaller } from "../bus/messages/consumers.ts";
 import type * as messages from "../bus/messages/serving-tasks.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
-import { firstPage } from "../bus/page.ts";
+import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { insertOutbox, insertOutboxRows, type OutboxRow } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
@@ -35,8 +35,10 @@ export async function listServingTasks(
   const { caller, filialId, consumerId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  const wanted = { organizationId, filialId, consumerId, status, beforeId, limit: limit + 1 };
-  const { page, hasMore } = firstPage((await sql.listServingTasks(database, wanted)).map(taskOf), limit);
+  const { page, hasMore } = await readPage<messages.ServingTask>(limit, async (last, count) => {
+    const wanted = { organizationId, filialId, consumerId, status, beforeId: last?.taskId ?? beforeId, limit: count };
+    return (await sql.listServingTasks(database, wanted)).map(taskOf);
+  });
   return { tasks: page, hasMore };
 }
 
@@ -58,11 +60,13 @@ export async function listConsumerTasks(
 ): Promise<ReplyOf<typeof messages.listConsumerTasks>> {
   const { consumer, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
   const { consumerId } = consumer;
-  const [filial, rows] = await Promise.all([
+  const [filial, { page, hasMore }] = await Promise.all([
     getFilialRobotics(database, consumer),
-    sql.listConsumerTasks(database, { consumerId, status, sinceId, limit: limit + 1 }),
+    readPage<messages.ServingTask>(limit, async (last, count) => {
+      const wanted = { consumerId, status, sinceId: last?.taskId ?? sinceId, limit: count };
+      return (await sql.listConsumerTasks(database, wanted)).map(taskOf);
+    }),
   ]);
-  const { page, hasMore } = firstPage(rows.map(taskOf), limit);
   return { tasks: page, hasMore, paused: filial?.is_paused ?? false };
 }
 

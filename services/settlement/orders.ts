@@ -11,7 +11,7 @@ import type * as announce from "../bus/messages/announce.ts";
 import { type Barrier, type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as orders from "../bus/messages/orders.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
-import { firstPage } from "../bus/page.ts";
+import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
@@ -104,8 +104,15 @@ export async function listOrders(
 ): Promise<ReplyOf<typeof orders.listOrders>> {
   requirePermission(caller, "payments.collect", "organization.manage");
   const { organizationId } = caller;
-  const filter = { organizationId, stationId, status, beforeId, limit: limit + 1 };
-  const { page, hasMore } = firstPage(await sql.listOrders(deps.database, filter), limit);
+  const { page, hasMore } = await readPage<orders.Order>(limit, (last, count) =>
+    sql.listOrders(deps.database, {
+      organizationId,
+      stationId,
+      status,
+      beforeId: last?.orderId ?? beforeId,
+      limit: count,
+    }),
+  );
   return { orders: page, hasMore };
 }
 

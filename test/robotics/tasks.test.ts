@@ -1,6 +1,7 @@
 /** Serving tasks from the offer to the end, as owner and fleet meet them. */
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { BOUNDS } from "../../services/bus/bounds.ts";
 import * as consumerMessages from "../../services/bus/messages/consumers.ts";
 import * as eventMessages from "../../services/bus/messages/events.ts";
 import * as pauseMessages from "../../services/bus/messages/filial-robotics.ts";
@@ -261,6 +262,39 @@ describe("lists", () => {
     expect(tasks.map(({ taskId }) => taskId)).toEqual([fourth, third]);
     const accepted = await world.ask(taskMessages.listServingTasks, { caller: own.owner, status: "accepted" });
     expect(accepted.tasks.map(({ taskId }) => taskId)).toEqual([second]);
+  });
+});
+
+describe("lists of long tasks", () => {
+  test("read of the longest tasks little more than a page carries, and page by page all of them", async () => {
+    const own = await world.openPlace();
+    const robots = await world.addFleet(own);
+    const { caller: consumer } = robots;
+    const many = 90;
+    const manifest = Array.from({ length: BOUNDS.orderLines }, () => ({ name: "€".repeat(200), quantity: 1 }));
+    await world.database`
+      insert into serving_tasks (organization_id, filial_id, consumer_id, display_number, leg, manifest, destination, expires_at)
+      select ${own.organizationId}, ${own.filialId}, ${robots.consumerId}, n, 'courier',
+        ${world.database.json(manifest)}, '{"name":"Door"}', now() + interval '1 hour'
+      from generate_series(1, ${many}::bigint) as n`;
+    const parse = vi.spyOn(JSON, "parse");
+    const page = await world.ask(taskMessages.listConsumerTasks, { consumer, limit: BOUNDS.listed });
+    const ofOwner = await world.ask(taskMessages.listServingTasks, { caller: own.owner, limit: BOUNDS.listed });
+    const read = parse.mock.calls.filter(([text]) => text.startsWith("[{"));
+    parse.mockRestore();
+    expect([page.hasMore, ofOwner.hasMore]).toEqual([true, true]);
+    // Of each list a first reading, and no second one.
+    expect(read.length).toBeLessThan(many / 2);
+
+    const seen = page.tasks.map(({ taskId }) => taskId);
+    for (let { hasMore } = page; hasMore; ) {
+      const next = await world.ask(taskMessages.listConsumerTasks, { consumer, sinceId: seen.at(-1), limit: 500 });
+      expect(next.tasks.length).toBeGreaterThan(0);
+      seen.push(...next.tasks.map(({ taskId }) => taskId));
+      ({ hasMore } = next);
+    }
+    expect(new Set(seen).size).toBe(many);
+    expect(seen).toHaveLength(many);
   });
 });
 

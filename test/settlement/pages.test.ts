@@ -1,5 +1,5 @@
 /** A station's orders, newest first and page by page: nothing lost, nothing twice, and never more than a message holds. */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { listOrders, openOrder } from "../../services/bus/messages/orders.ts";
@@ -85,5 +85,29 @@ describe("a station's many orders", () => {
     expect(first.orders.length).toBeLessThan(12);
     expect(first.hasMore).toBe(true);
     expect(await walk({ caller, stationId }, BOUNDS.listed)).toEqual(opened.toReversed());
+  });
+
+  test("are read little further than a page goes: long ones would keep settlements waiting", async () => {
+    const { stationId, cashier: caller } = await world.openStation();
+    const lines = Array.from({ length: BOUNDS.orderLines }, () => ({ ...SOUP, name: "€".repeat(200) }));
+    const { order } = await world.ask(openOrder, { caller, stationId, lines });
+    const many = 90;
+    await world.database`
+      with made as (
+        insert into orders (organization_id, station_id, display_number, status, currency, total_minor, opened_by)
+        select organization_id, station_id, 1 + n, 'open', 'EUR', 500, 7
+        from generate_series(1, ${many}::int) as n, stations where station_id = ${stationId}
+        returning order_id
+      )
+      insert into order_lines (order_id, ordinal, name, quantity, unit_amount_minor)
+      select made.order_id, l.ordinal, l.name, l.quantity, l.unit_amount_minor
+      from made, order_lines l where l.order_id = ${order.orderId}`;
+    const parse = vi.spyOn(JSON, "parse");
+    const page = await world.ask(listOrders, { caller, stationId, limit: BOUNDS.listed });
+    const read = parse.mock.calls.filter(([text]) => text.startsWith("[{"));
+    parse.mockRestore();
+    expect(page.hasMore).toBe(true);
+    expect(read.length).toBeLessThan(many / 2);
+    expect(await walk({ caller, stationId }, BOUNDS.listed)).toHaveLength(many + 1);
   });
 });
