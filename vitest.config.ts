@@ -7,6 +7,7 @@ const PURE = ["test/machines/**/*.test.ts", "test/tidy.test.ts", "test/deploy/lo
  * machine holds beside one neighbour. Four would measure each other.
  */
 const TIMED = [
+  "test/providers/isolation-by-provider.test.ts",
   "test/providers/isolation.test.ts",
   "test/stations/ownership.test.ts",
   "test/clients/pace.test.ts",

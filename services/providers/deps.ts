@@ -1,5 +1,6 @@
 /** What the handlers of the providers service work with. */
 import type { Bus } from "../bus/connection.ts";
+import type { ProviderKind } from "../bus/messages/provider-configs.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import type { Database } from "../db/pool.ts";
 import type { FairSlots } from "../runtime/fair-slots.ts";
@@ -21,10 +22,11 @@ export interface ProvidersDeps {
   readonly switches: Pick<SwitchesReplica, "current" | "isTrusted">;
   readonly refusals: RefusalThrottle;
   readonly callbackConfigs: CallbackConfigs;
-  /** By config: callbacks whose signature was right by the last reading, all other callbacks, and new payments. */
+  /** By config: callbacks whose signature was right by the last reading, and all other callbacks. */
   readonly callbackSlots: FairSlots<number>;
   readonly suspectCallbackSlots: FairSlots<number>;
-  readonly creations: FairSlots<number>;
+  /** New payments, by config; the configs of one kind ask the same server. */
+  readonly creations: FairSlots<number, ProviderKind>;
   readonly tasks: TaskRunner;
   /** Announces filials' choices to marked stations at once. */
   readonly announceChoices: () => Promise<void>;

@@ -12,14 +12,20 @@ export const PROVIDER_LIMITS = {
   /** What is left of the total, half before the call and half behind it: what PostgreSQL may take, so that the answer is in time. */
   createMarginMs: (CREATE_PAYMENT_ANSWER_MS - CALL_MS) / 2,
   /**
-   * New payments that one process asks for at once: in all, of one config, and those that wait. Each holds one of the
-   * process's requests (`BUS_LIMITS.requestsInFlight`), so all together stay well below them. One config's calls and tasks
-   * together stay below `connectionsPerHost`, because several configs may share one provider's host.
+   * New payments that one process asks for at once: in all, of one config, and those that wait. The configs of one kind ask
+   * one server, and together hold half of all at most (`FairSlots`). The last of these are for configs that ask for none yet,
+   * so that a few whose account is not answered leave room for others at the same server.
    */
   creationsAtOnce: 96,
   creationsAtOncePerConfig: 16,
+  creationsKeptForNewConfigs: 24,
   creationsWaiting: 96,
   creationsWaitingPerConfig: 32,
+  /**
+   * More than the bus's general limit of 256: 192 of them ask or wait, and what is refused for want of a slot has read its
+   * config before. A burst for a provider that does not answer must not make the bus answer `busy` to another's.
+   */
+  creationRequestsInFlight: 1_024,
   /** A call for a new payment with less time than this is not worth making: a slow provider takes a second or two. */
   shortestCallMs: 2_000,
   /** Opening an account or renewing a secret: an owner waits, and a transaction holds the config meanwhile. */
@@ -28,8 +34,11 @@ export const PROVIDER_LIMITS = {
   askAgainMs: 2_000,
   /** Bytes of a provider's answer that are read; an answer about one payment has a few hundred. */
   answerBytes: 64 * 1_024,
-  /** Connections to one provider's host; further calls wait within their deadline. */
-  connectionsPerHost: 32,
+  /**
+   * Connections to one provider's host; further calls wait within their deadline. Half of the new payments (48) and half of
+   * the tasks that ask (32) may call one host at once; the rest is for owners, who open accounts and renew secrets.
+   */
+  connectionsPerHost: 96,
   /** How often a request that waits for another one polls for the answer. */
   answerPollMs: 100,
   /** Characters of a QR payload, as a station's state has it. */
@@ -80,11 +89,14 @@ export const PROVIDER_LIMITS = {
   /** How often due tasks are polled; the writer of an urgent task starts it at once. */
   taskIntervalMs: 250,
   /**
-   * Tasks of one process that run at once. Two lanes have half of them each: questions to providers, and commands to
-   * stations. A provider that does not answer holds a slot for `callMs`, so one config has at most its share of a lane.
+   * Tasks of one process that run at once, in two lanes: questions to providers, and commands to stations. One config has at
+   * most its share of a lane. A provider that does not answer holds a slot for `callMs`, so questions to the server of one
+   * kind hold half of their lane at most, and the last of these are for configs with no question under way.
    */
-  tasksAtOnce: 64,
+  questionsAtOnce: 64,
+  commandsAtOnce: 32,
   tasksAtOncePerConfig: 8,
+  questionsKeptForNewConfigs: 16,
   /** Due tasks that are read at once to choose from, so that one config with many of them hides no other for long. */
   dueTasksRead: 1_000,
   /**

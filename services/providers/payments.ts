@@ -36,7 +36,8 @@ export async function createProviderPayment(deps: ProvidersDeps, request: Reques
   if (isFrozen(deps, request)) return { created: false, reason: "provider_frozen" };
   const { callMs, createMarginMs, shortestCallMs } = PROVIDER_LIMITS;
   const latestStartMs = deadlineMs - createMarginMs - shortestCallMs;
-  const release = await deps.creations.acquire(request.configId, Math.max(0, latestStartMs - Date.now()));
+  const mostWaitMs = Math.max(0, latestStartMs - Date.now());
+  const release = await deps.creations.acquire(request.configId, mostWaitMs, config.kind);
   // The provider was not asked, so no guest can have paid.
   if (release === undefined) return { created: false, reason: "provider_unavailable" };
   try {

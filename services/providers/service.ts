@@ -118,6 +118,7 @@ function createSlots(): Pick<ProvidersDeps, "callbackSlots" | "suspectCallbackSl
     creations: new FairSlots({
       total: limits.creationsAtOnce,
       perKey: limits.creationsAtOncePerConfig,
+      keptForNewKeys: limits.creationsKeptForNewConfigs,
       waiting: limits.creationsWaiting,
       waitingPerKey: limits.creationsWaitingPerConfig,
     }),
@@ -145,10 +146,12 @@ function startRepeated(deps: ProvidersDeps): Repeated[] {
 
 function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
   const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME, claim: requestClaims(deps.database) };
-  const callbackResponder = { ...responder, requestsInFlight: PROVIDER_LIMITS.callbackRequestsInFlight };
+  const { callbackRequestsInFlight, creationRequestsInFlight } = PROVIDER_LIMITS;
+  const callbackResponder = { ...responder, requestsInFlight: callbackRequestsInFlight };
+  const creationResponder = { ...responder, requestsInFlight: creationRequestsInFlight };
   return [
     serve(responder, providersHealth, databaseHealth(deps.bus.nc, deps.database)),
-    serve(responder, paymentMessages.createProviderPayment, (request) => createProviderPayment(deps, request)),
+    serve(creationResponder, paymentMessages.createProviderPayment, (request) => createProviderPayment(deps, request)),
     serve(responder, paymentMessages.findRecordedConfirmation, (request) => findRecordedConfirmation(deps, request)),
     serve(responder, paymentMessages.withdrawProviderPayment, (request) => withdrawProviderPayment(deps, request)),
     serve(callbackResponder, callbackMessages.receiveCallback, (request) => receiveCallback(deps, request)),

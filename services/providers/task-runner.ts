@@ -5,6 +5,7 @@
  * Calls sql only; service.ts passes `run` (tasks.ts). Every other part starts tasks through `ProvidersDeps.tasks`.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import type { ProviderKind } from "../bus/messages/provider-configs.ts";
 import type { Database } from "../db/pool.ts";
 import { FairSlots } from "../runtime/fair-slots.ts";
 import type { Log } from "../runtime/log.ts";
@@ -34,15 +35,34 @@ interface TaskRunnerOptions {
   readonly run: (task: KnownTask) => Promise<TaskResult>;
 }
 
-/** A provider that does not answer must not delay a station's confirmation, so each lane has separate slots. */
-const LANES: readonly (readonly TaskKind[])[] = [
-  ["poll", "withdraw"],
-  ["confirm", "fail", "clear", "differ"],
-];
+/**
+ * A provider that does not answer must not delay a station's confirmation, so each lane has separate slots. Questions are
+ * grouped by the kind of provider, whose configs ask one server; commands go to stations, whatever the provider.
+ */
+const LANES = [
+  {
+    kinds: ["poll", "withdraw"],
+    asksProviders: true,
+    atOnce: PROVIDER_LIMITS.questionsAtOnce,
+    keptForNewConfigs: PROVIDER_LIMITS.questionsKeptForNewConfigs,
+  },
+  {
+    kinds: ["confirm", "fail", "clear", "differ"],
+    asksProviders: false,
+    atOnce: PROVIDER_LIMITS.commandsAtOnce,
+    keptForNewConfigs: 0,
+  },
+] as const satisfies readonly LaneShape[];
 
-interface Lane {
+interface LaneShape {
   readonly kinds: readonly TaskKind[];
-  readonly slots: FairSlots<number>;
+  readonly asksProviders: boolean;
+  readonly atOnce: number;
+  readonly keptForNewConfigs: number;
+}
+
+interface Lane extends LaneShape {
+  readonly slots: FairSlots<number, ProviderKind>;
 }
 
 export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptions): TaskRunner {
@@ -50,11 +70,12 @@ export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptio
   const { signal } = stopping;
   const atWork = new Set<Promise<void>>();
   const lanes = LANES.map(
-    (kinds): Lane => ({
-      kinds,
+    (lane): Lane => ({
+      ...lane,
       slots: new FairSlots({
-        total: PROVIDER_LIMITS.tasksAtOnce / LANES.length,
+        total: lane.atOnce,
         perKey: PROVIDER_LIMITS.tasksAtOncePerConfig,
+        keptForNewKeys: lane.keptForNewConfigs,
         waiting: PROVIDER_LIMITS.tasksWaiting / LANES.length,
         waitingPerKey: PROVIDER_LIMITS.tasksWaitingPerConfig,
       }),
@@ -68,7 +89,9 @@ export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptio
     atWork.add(work);
   };
   const begin = async (task: KnownTask): Promise<void> => {
-    const release = await laneOf(task.kind).slots.acquire(task.configId, PROVIDER_LIMITS.taskWaitMs);
+    const { slots, asksProviders } = laneOf(task.kind);
+    const group = asksProviders ? task.providerKind : undefined;
+    const release = await slots.acquire(task.configId, PROVIDER_LIMITS.taskWaitMs, group);
     if (release === undefined) return;
     try {
       await runAndStore(task);
@@ -102,10 +125,12 @@ export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptio
       return { retryInMs };
     }
   };
-  const takeDue = async ({ kinds, slots }: Lane): Promise<void> => {
+  const takeDue = async ({ kinds, slots, asksProviders, keptForNewConfigs }: Lane): Promise<void> => {
     if (slots.free <= 0) return;
-    const perConfig = PROVIDER_LIMITS.tasksAtOncePerConfig;
-    const room = { kinds, limit: slots.free, perConfig, ofConfigs: slots.freeOfHolders() };
+    const ofAll = { limit: slots.free, keptForNewConfigs };
+    const ofConfigs = { perConfig: PROVIDER_LIMITS.tasksAtOncePerConfig, ofConfigs: slots.freeOfHolders() };
+    const ofKinds = { perKind: asksProviders ? slots.roomOfNewGroup : slots.free, ofKinds: slots.roomOfHolders() };
+    const room = { kinds, ...ofAll, ...ofConfigs, ...ofKinds };
     for (const task of await takeDueTasks(database, room, PROVIDER_LIMITS.taskClaimMs)) start(task);
   };
   const poll = async (): Promise<void> => {

@@ -38,14 +38,101 @@ describe("FairSlots", () => {
     expect(await next).toBeTypeOf("function");
   });
 
-  it("more waiting work than allowed gets no slot at once, of one key and in all", async () => {
+  it("more waiting work of one key than allowed gets no slot at once", async () => {
     const slots = new FairSlots<string>({ ...options, total: 1 });
     slots.tryAcquire("a");
     const waiting = [1, 2, 3].map(() => slots.acquire("b", LONG_MS));
     expect(await slots.acquire("b", LONG_MS)).toBeUndefined();
-    waiting.push(slots.acquire("c", LONG_MS));
-    expect(await slots.acquire("d", LONG_MS)).toBeUndefined();
     slots.stopWaiting();
-    expect(await Promise.all(waiting)).toEqual([undefined, undefined, undefined, undefined]);
+    expect(await Promise.all(waiting)).toEqual([undefined, undefined, undefined]);
+  });
+
+  it("more waiting work in all than allowed: the newest of the key with the most gets no slot", async () => {
+    const slots = new FairSlots<string>({ ...options, total: 1 });
+    const first = slots.tryAcquire("a") as ReleaseSlot;
+    const order: string[] = [];
+    const work = ["b1", "b2", "b3", "c1", "d1", "d2"].map(async (name) => {
+      const release = await slots.acquire(name.slice(0, 1), LONG_MS);
+      order.push(release === undefined ? `${name} refused` : name);
+      release?.();
+    });
+    await Promise.resolve();
+    first();
+    await Promise.all(work);
+    // `d1` takes the place of `b3`; for `d2` no key has more than `d` would have.
+    expect(order.toSorted()).toEqual(["b1", "b2", "b3 refused", "c1", "d1", "d2 refused"]);
+  });
+});
+
+describe("FairSlots with groups", () => {
+  const grouped = { total: 12, perKey: 12, waiting: 100, waitingPerKey: 100 };
+  const takeAll = (slots: FairSlots<string, string>, key: string, group: string): number => {
+    let taken = 0;
+    while (slots.tryAcquire(key, group) !== undefined) taken += 1;
+    return taken;
+  };
+
+  it("a group alone holds half of all slots, and each further one half of the rest", () => {
+    const slots = new FairSlots<string, string>(grouped);
+    expect(["a", "b", "c"].map((group) => takeAll(slots, `key of ${group}`, group))).toEqual([6, 3, 2]);
+    expect(slots.roomOfHolders()).toEqual(["a", "b", "c"].map((group) => ({ group, room: 0 })));
+    expect([slots.free, slots.roomOfNewGroup]).toEqual([1, 1]);
+  });
+
+  it("two groups that both have work waiting: they come to hold a third each", async () => {
+    const slots = new FairSlots<string, string>(grouped);
+    const held: ReleaseSlot[] = [];
+    for (let nth = 0; nth < 6; nth += 1) held.push(slots.tryAcquire("one", "a") as ReleaseSlot);
+    const got = { one: 0, two: 0 };
+    const wait = async (key: "one" | "two", group: string): Promise<void> => {
+      if ((await slots.acquire(key, LONG_MS, group)) !== undefined) got[key] += 1;
+    };
+    const waiting = [1, 2, 3, 4, 5, 6].flatMap(() => [wait("one", "a"), wait("two", "b")]);
+    for (const release of held.splice(0, 3)) {
+      release();
+      await new Promise(setImmediate);
+    }
+    expect([held.length + got.one, got.two]).toEqual([4, 4]);
+    slots.stopWaiting();
+    await Promise.all(waiting);
+  });
+
+  it("the last slots of a group are for its keys that hold none", () => {
+    const slots = new FairSlots<string, string>({ ...grouped, keptForNewKeys: 2 });
+    expect([takeAll(slots, "one", "a"), takeAll(slots, "two", "a"), takeAll(slots, "three", "a")]).toEqual([4, 1, 1]);
+    expect(takeAll(slots, "four", "a")).toBe(0);
+  });
+
+  it("a slot goes to the groups in turn, however many keys one of them has", async () => {
+    const slots = new FairSlots<string, string>({ ...grouped, total: 2 });
+    const first = slots.tryAcquire("a0", "a") as ReleaseSlot;
+    const order: string[] = [];
+    const work = ["a1", "a2", "a3", "b1", "b2"].map(async (name) => {
+      const release = await slots.acquire(name, LONG_MS, name.slice(0, 1));
+      order.push(name);
+      await new Promise(setImmediate);
+      release?.();
+    });
+    await new Promise(setImmediate);
+    first();
+    await Promise.all(work);
+    expect(order.filter((name) => name.startsWith("b"))).toEqual(["b1", "b2"]);
+    expect(order.indexOf("b2")).toBeLessThan(order.indexOf("a3"));
+  });
+
+  it("more waiting work in all than allowed: the newest of the group with the most gets no slot", async () => {
+    const slots = new FairSlots<string, string>({ ...grouped, total: 2, waiting: 3 });
+    slots.tryAcquire("a0", "a");
+    const refused: string[] = [];
+    const wait = async (name: string): Promise<void> => {
+      if ((await slots.acquire(name, LONG_MS, name.slice(0, 1))) === undefined) refused.push(name);
+    };
+    const waiting = ["a1", "a2", "a3"].map(wait);
+    slots.tryAcquire("b0", "b");
+    waiting.push(wait("b1"));
+    await new Promise(setImmediate);
+    expect(refused).toEqual(["a3"]);
+    slots.stopWaiting();
+    await Promise.all(waiting);
   });
 });

@@ -1,5 +1,6 @@
 /** What is still to be done about payments. */
 import { moneyName } from "../../bus/messages/intents.ts";
+import type { ProviderKind } from "../../bus/messages/provider-configs.ts";
 import type { Database, Json, Queryable, Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 
@@ -10,8 +11,9 @@ export type TaskKind = (typeof TASK_KINDS)[number];
 export interface Task {
   readonly intentId: number;
   readonly kind: TaskKind;
-  /** The payment's provider config: tasks of one config have a share of the slots. */
+  /** The payment's provider config and its kind: tasks of each have a share of the slots. */
   readonly configId: number;
+  readonly providerKind: ProviderKind;
   readonly detail: Readonly<Record<string, unknown>>;
   readonly attempts: number;
   readonly createdAt: Date;
@@ -21,6 +23,7 @@ interface TaskRow {
   readonly intent_id: number;
   readonly kind: TaskKind;
   readonly config_id: number;
+  readonly provider_kind: ProviderKind;
   readonly detail: Record<string, unknown>;
   readonly attempts: number;
   readonly created_at: Date;
@@ -30,6 +33,7 @@ const toTask = (row: TaskRow): Task => ({
   intentId: row.intent_id,
   kind: row.kind,
   configId: row.config_id,
+  providerKind: row.provider_kind,
   detail: row.detail,
   attempts: row.attempts,
   createdAt: row.created_at,
@@ -38,7 +42,9 @@ const toTask = (row: TaskRow): Task => ({
 /** The columns of a `TaskRow` in a statement that inserts into `provider_tasks as t`. */
 const taskColumns = (sql: Queryable) => sql`
   t.intent_id, t.kind, t.detail, t.attempts, t.created_at,
-  (select p.config_id from provider_payments p where p.intent_id = t.intent_id) as config_id`;
+  (select p.config_id from provider_payments p where p.intent_id = t.intent_id) as config_id,
+  (select c.kind from provider_payments p join provider_configs c using (config_id) where p.intent_id = t.intent_id)
+    as provider_kind`;
 
 /**
  * Writes a task, due after `dueInMs`; a task of that kind that is there already stays as it is. Returns the task when it
@@ -170,38 +176,60 @@ interface TaskRoom {
   readonly kinds: readonly TaskKind[];
   /** Tasks in all. */
   readonly limit: number;
-  /** Tasks of each config, unless `ofConfigs` has fewer. */
+  /** Tasks of each config, unless `ofConfigs` has fewer: the configs with tasks under way. */
   readonly perConfig: number;
   readonly ofConfigs: readonly { readonly key: number; readonly free: number }[];
+  /** Tasks of each kind of provider, unless `ofKinds` has fewer: the kinds with tasks under way. */
+  readonly perKind: number;
+  readonly ofKinds: readonly { readonly group: ProviderKind; readonly room: number }[];
+  /** The last of a kind are for its configs that have no task under way. */
+  readonly keptForNewConfigs: number;
 }
 
 /**
- * Takes due tasks for `claimMs`, the longest due first and of each config only as many as there is room for. Other
- * processes skip them; when this process dies, they are due again after that time.
+ * Takes due tasks for `claimMs`, of each config and each kind of provider only as many as there is room for: the longest due
+ * of each config first, then the second of each, so that one with many leaves room for the others. Other processes skip
+ * them; when this process dies, they are due again after that time.
  */
 export async function takeDueTasks(database: Database, room: TaskRoom, claimMs: number): Promise<Task[]> {
-  const { kinds, limit, perConfig, ofConfigs } = room;
+  const { kinds, limit, perConfig, ofConfigs, perKind, ofKinds, keptForNewConfigs } = room;
   const configIds = ofConfigs.map(({ key }) => key);
   const free = ofConfigs.map((each) => each.free);
+  const providerKinds = ofKinds.map(({ group }) => group);
+  const rooms = ofKinds.map((each) => each.room);
   const rows = await database<TaskRow[]>`
-    with candidates as (
-      select t.intent_id, t.kind, t.due_at, p.config_id, coalesce(holder.free, ${perConfig}) as free
-      from provider_tasks t join provider_payments p using (intent_id)
+    with due as (
+      select t.intent_id, t.kind, t.due_at, p.config_id, c.kind as provider_kind,
+        coalesce(provider.room, ${perKind}) as room,
+        least(
+          coalesce(holder.free, ${perConfig}),
+          greatest(
+            coalesce(provider.room, ${perKind}) - ${keptForNewConfigs}::int,
+            case when holder.config_id is null then 1 else 0 end
+          )
+        ) as free
+      from provider_tasks t join provider_payments p using (intent_id) join provider_configs c using (config_id)
         left join unnest(${configIds}::bigint[], ${free}::int[]) as holder (config_id, free) using (config_id)
+        left join unnest(${providerKinds}::text[], ${rooms}::int[]) as provider (kind, room) on provider.kind = c.kind
       where t.done_at is null and t.due_at <= now() and t.kind = any(${[...kinds]}::text[])
-        and coalesce(holder.free, ${perConfig}) > 0
-      order by t.due_at limit ${PROVIDER_LIMITS.dueTasksRead}
-    ), ranked as (
+    ), candidates as (
+      select * from due where free > 0 and room > 0 order by due_at limit ${PROVIDER_LIMITS.dueTasksRead}
+    ), of_configs as (
       select *, row_number() over (partition by config_id order by due_at) as place from candidates
+    ), of_kinds as (
+      select *, row_number() over (partition by provider_kind order by place, due_at) as place_of_kind
+      from of_configs where place <= free
     ), chosen as (
-      select intent_id, kind, config_id from ranked where place <= free order by due_at limit ${limit}
+      select intent_id, kind, config_id, provider_kind from of_kinds
+      where place_of_kind <= room order by place, due_at limit ${limit}
     ), held as (
-      select t.intent_id, t.kind, chosen.config_id from provider_tasks t join chosen using (intent_id, kind)
+      select t.intent_id, t.kind, chosen.config_id, chosen.provider_kind
+      from provider_tasks t join chosen using (intent_id, kind)
       where t.done_at is null and t.due_at <= now() for update of t skip locked
     )
     update provider_tasks t set due_at = now() + ${claimMs}::float8 * interval '1 ms', attempts = t.attempts + 1
     from held where t.intent_id = held.intent_id and t.kind = held.kind
-    returning t.intent_id, t.kind, t.detail, t.attempts, t.created_at, held.config_id`;
+    returning t.intent_id, t.kind, t.detail, t.attempts, t.created_at, held.config_id, held.provider_kind`;
   return rows.map(toTask);
 }
 
