@@ -1,20 +1,12 @@
 /** The data folder: one process at a time has it, and its secrets stay the same over restarts. */
 import { randomBytes } from "node:crypto";
-import {
-  accessSync,
-  chmodSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from "node:fs";
-import { dirname, join } from "node:path";
+import { accessSync, chmodSync, constants, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { z } from "zod";
 import { cannotBeUsed } from "../services/runtime/fault.ts";
 import { errorCode, UserError } from "../services/runtime/user-error.ts";
 import { LOCK_LIMITS, type LockRefused, waitForLock } from "./bootstrap/folder-lock.mjs";
+import { makeFolder } from "./bootstrap/make-folder.mjs";
 
 /** A refused lock of another machine may be left over from a container killed a moment ago; it is stale after this. */
 const FOREIGN_WAIT_MS = LOCK_LIMITS.foreignStaleMs + 1_000;
@@ -25,7 +17,7 @@ const FOREIGN_WAIT_MS = LOCK_LIMITS.foreignStaleMs + 1_000;
  */
 export async function openDataFolder(dataDir: string, print: (line: string) => void): Promise<() => void> {
   try {
-    makeFolder(join(dataDir, "logs"));
+    makeFolder(join(dataDir, "logs"), 0o700);
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
     return await lock(dataDir, print);
   } catch (error) {
@@ -35,13 +27,6 @@ export async function openDataFolder(dataDir: string, print: (line: string) => v
       cause: error,
     });
   }
-}
-
-/** Makes a folder and those above it. Not `mkdir` with `recursive`, which on Node 22 never returns below /proc or /sys. */
-function makeFolder(path: string): void {
-  if (existsSync(path)) return;
-  if (!existsSync(dirname(path))) makeFolder(dirname(path));
-  mkdirSync(path, { mode: 0o700 });
 }
 
 async function lock(dataDir: string, print: (line: string) => void): Promise<() => void> {

@@ -223,6 +223,18 @@ const EXAMPLES: Record<string, Examples> = {
       ["test/deploy/programs/a.ts", "process.exit(1);"],
     ],
   },
+  "folders are made one by one": {
+    rule: ban("folders are made one by one"),
+    refused: [
+      ["deploy/a.ts", "mkdirSync(folder, { recursive: true });"],
+      ["clients/a.ts", "await mkdir(dirname(path), { recursive: true, mode: 0o700 });"],
+    ],
+    allowed: [
+      ["deploy/a.ts", "mkdirSync(folder, { mode: 0o700 });"],
+      ["deploy/a.ts", "rmSync(folder, { recursive: true });"],
+      ["test/a.test.ts", "mkdirSync(folder, { recursive: true });"],
+    ],
+  },
   "every test runs": {
     rule: ban("every test runs"),
     refused: [

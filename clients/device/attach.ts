@@ -132,10 +132,19 @@ export async function loadCredential(path: string, onDamaged?: () => void): Prom
 export async function saveCredential(path: string, stored: StoredCredential): Promise<void> {
   const temporary = `${path}.${process.pid}.new`;
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await makeFolderOf(path);
     await writeFile(temporary, `${JSON.stringify(stored)}\n`, { mode: 0o600, flush: true });
     await rename(temporary, path);
   } catch (error) {
     throw new DeviceStopped(`The credential file ${path} cannot be written.`, { cause: error });
+  }
+}
+
+/** Makes the folder of a file. Not those above it: `mkdir` with `recursive` never returns below /proc or /sys on Node 22. */
+async function makeFolderOf(path: string): Promise<void> {
+  try {
+    await mkdir(dirname(path), { mode: 0o700 });
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
   }
 }

@@ -3,7 +3,6 @@
 import {
   closeSync,
   linkSync,
-  mkdirSync,
   openSync,
   readFileSync,
   readlinkSync,
@@ -15,6 +14,7 @@ import {
 } from "node:fs";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
+import { makeFolder } from "./make-folder.mjs";
 
 export const LOCK_LIMITS = {
   /** How often the owner touches its lock file. */
@@ -92,7 +92,7 @@ function tryCreate(path, text) {
 
 /** @type {import("./folder-lock.d.mts").tryLock} */
 export function tryLock(path) {
-  mkdirSync(dirname(path), { recursive: true });
+  makeFolder(dirname(path));
   const text = JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid), space: processSpace() });
   for (let round = 0; round < 2; round += 1) {
     if (tryCreate(path, text)) {

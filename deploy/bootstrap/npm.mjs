@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
-import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs";
+import { accessSync, constants, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import { makeFolder } from "./make-folder.mjs";
 
 /** Where the full output of the last npm run is kept, relative to the checkout. */
 const NPM_LOG = join(".cache", "npm.log");
@@ -122,7 +123,7 @@ export function runNpm(checkout, args) {
       ),
     );
     child.on("close", (code, signal) => {
-      mkdirSync(join(checkout, ".cache"), { recursive: true });
+      makeFolder(join(checkout, ".cache"));
       writeFileSync(join(checkout, NPM_LOG), output);
       const why = signal === null ? npmReason(output) : `it was ended by ${signal}`;
       end(code === 0, `npm ${args[0]} failed: ${why.replace(/\.$/, "")}; the full output is in ${NPM_LOG}.`);

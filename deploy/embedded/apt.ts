@@ -1,9 +1,10 @@
 /** apt in a temporary folder, and Debian's archive as this machine reaches it. */
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { makeFolder } from "../bootstrap/make-folder.mjs";
 import { deployLimits } from "../limits.ts";
 
 const execFileAsync = promisify(execFile);
@@ -38,8 +39,8 @@ export async function withApt<Result>(options: AptOptions, work: (apt: Apt) => P
   const folder = mkdtempSync(join(tmpdir(), "apt-"));
   try {
     const settings = join(folder, "apt.conf");
-    mkdirSync(join(folder, "lists", "partial"), { recursive: true });
-    mkdirSync(join(folder, "archives", "partial"), { recursive: true });
+    makeFolder(join(folder, "lists", "partial"));
+    makeFolder(join(folder, "archives", "partial"));
     writeFileSync(settings, configuration(folder, options.sources !== undefined));
     if (options.sources !== undefined) writeFileSync(join(folder, "sources.list"), `${options.sources.join("\n")}\n`);
     const run = {

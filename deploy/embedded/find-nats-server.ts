@@ -1,11 +1,12 @@
 /** Where the nats-server binary is, and how it is fetched when this machine has none. */
 import { execFile } from "node:child_process";
-import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { isNatsServerNewEnough, OLDEST_NATS_SERVER } from "../../services/bus/nats-server.ts";
 import { reasonOf } from "../../services/runtime/fault.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
+import { makeFolder } from "../bootstrap/make-folder.mjs";
 import { deployLimits } from "../limits.ts";
 import { AptError, debianKeyring, debianMirrors, hasApt, withApt } from "./apt.ts";
 
@@ -68,10 +69,10 @@ export async function findNatsServer(options: FindNatsServerOptions): Promise<Na
   const failure = await fetchNatsServer({ ...options, cacheDir });
   const fetched = failure === undefined ? await bestOf([cached]) : undefined;
   if (fetched !== undefined && isNatsServerNewEnough(fetched.version)) return fetched;
-  const reason = failure ?? (fetched === undefined ? "Debian's package does not run here" : tooOld(fetched));
+  const reason = failure?.reason ?? (fetched === undefined ? "Debian's package does not run here" : tooOld(fetched));
   const passedOver = here === undefined ? "" : `, and ${tooOld(here)}`;
   throw new UserError(
-    `No nats-server ${OLDEST_NATS_SERVER} or newer was found (${reason}${passedOver}): ${THREE_WAYS}.`,
+    `No nats-server ${OLDEST_NATS_SERVER} or newer was found (${reason}${passedOver}): ${[THREE_WAYS, ...(failure?.ways ?? [])].join(", or ")}.`,
     { code: "nats_server_missing" },
   );
 }
@@ -136,22 +137,42 @@ export function cachedNatsServer(cacheDir: string): string {
   return join(cacheDir, "nats-server");
 }
 
+/** Why nothing was fetched. */
+interface FetchFailure {
+  /** To be put into a sentence. */
+  reason: string;
+  /** What else a person can do, beside the ways that do without a download. */
+  ways?: readonly string[];
+}
+
 /**
  * Fetches the nats-server package of Debian's testing suite and keeps its program in the cache. Needs no root and installs
  * nothing; apt verifies the archive's signature with the machine's keyring, and by it the package.
- * Returns undefined, or the reason why it did not work, to be put into a sentence.
+ * Returns undefined, or the reason why it did not work.
  */
-export async function fetchNatsServer(options: FetchNatsServerOptions): Promise<string | undefined> {
-  const { environment, print } = options;
-  if (!(await hasApt(environment))) return "this system has no apt-get to fetch it with";
+export async function fetchNatsServer(options: FetchNatsServerOptions): Promise<FetchFailure | undefined> {
+  const { environment, cacheDir, print } = options;
+  if (!(await hasApt(environment))) return { reason: "this system has no apt-get to fetch it with" };
   const keyring = debianKeyring(options.keyrings);
   if (keyring === undefined) {
-    return "this system has no keys of Debian's archive to verify a download with; the package debian-archive-keyring has them";
+    return {
+      reason:
+        "this system has no keys of Debian's archive to verify a download with; the package debian-archive-keyring has them",
+    };
+  }
+  try {
+    makeFolder(cacheDir);
+    accessSync(cacheDir, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    return {
+      reason: `Debian's package cannot be kept in ${cacheDir}: ${reasonOf(error)}`,
+      ways: ["set DEVICE_PAYMENTS_CACHE_DIR to a folder that can be written"],
+    };
   }
   print("Fetching nats-server from Debian's package archive …");
   let reason = "";
   for (const mirror of options.mirrors ?? (await debianMirrors(environment))) {
-    if (options.signal?.aborted === true) return "the download was stopped";
+    if (options.signal?.aborted === true) return { reason: "the download was stopped" };
     try {
       await fetchFrom(mirror, { ...options, keyring });
       return undefined;
@@ -162,7 +183,7 @@ export async function fetchNatsServer(options: FetchNatsServerOptions): Promise<
           : `Debian's package could not be kept in ${options.cacheDir}: ${reasonOf(error)}`;
     }
   }
-  return reason;
+  return { reason };
 }
 
 async function fetchFrom(mirror: string, options: FetchNatsServerOptions & { keyring: string }): Promise<void> {
@@ -173,7 +194,6 @@ async function fetchFrom(mirror: string, options: FetchNatsServerOptions & { key
   await withApt({ environment: env, sources, signal }, async (apt) => {
     await apt.get("update");
     await apt.get("download", "nats-server");
-    mkdirSync(cacheDir, { recursive: true });
     const unpacked = mkdtempSync(join(cacheDir, "unpack-"));
     try {
       for (const archive of apt.packages()) await execFileAsync("dpkg-deb", ["-x", archive, unpacked], { env });

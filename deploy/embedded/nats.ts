@@ -1,11 +1,12 @@
 /** The embedded nats-server: its start, its configuration, and whether it can store messages. */
 import { randomBytes } from "node:crypto";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { UserError } from "../../services/runtime/user-error.ts";
+import { makeFolder } from "../bootstrap/make-folder.mjs";
 import { type Child, describeExit, startChild, stopLeftover, untilReady } from "../child.ts";
 import { deployLimits } from "../limits.ts";
 import { appendToLog, fileBytesOf, type LogSpec, logSize, logTail, trimLog } from "../log-files.ts";
@@ -38,7 +39,7 @@ export interface NatsServer {
 /** Starts nats-server and waits until it answers. Throws UserError `nats_start_failed`, `…_stopped` or `…_timeout`. */
 export async function startNats(options: NatsOptions): Promise<NatsServer> {
   const { folder, logFile, token, binary, stopping } = options;
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder, 0o700);
   const configFile = join(folder, "nats-server.conf");
   const pidFile = join(folder, "nats-server.pid");
   await stopLeftover({ pidFile, marker: configFile });

@@ -1,12 +1,13 @@
 /** PostgreSQL's binaries, and the system account that runs them. */
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { reasonOf } from "../../services/runtime/fault.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
+import { makeFolder } from "../bootstrap/make-folder.mjs";
 import { deployLimits } from "../limits.ts";
 
 const execFileAsync = promisify(execFile);
@@ -91,7 +92,7 @@ function reachableCopy(native: string): string {
   if (existsSync(copy)) return copy;
   try {
     const incoming = `${copy}.${process.pid}`;
-    mkdirSync(REACHABLE_FOLDER, { recursive: true, mode: 0o755 });
+    makeFolder(REACHABLE_FOLDER, 0o755);
     cpSync(native, incoming, { recursive: true, verbatimSymlinks: true });
     renameSync(incoming, copy);
   } catch (error) {

@@ -1,16 +1,7 @@
 /** The embedded PostgreSQL: its data folder, its start and its databases. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -18,6 +9,7 @@ import { promisify } from "node:util";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { reasonOf } from "../../services/runtime/fault.ts";
 import { errorCode, UserError } from "../../services/runtime/user-error.ts";
+import { makeFolder } from "../bootstrap/make-folder.mjs";
 import { type Child, describeExit, startChild, stopLeftover, untilReady } from "../child.ts";
 import { deployLimits } from "../limits.ts";
 import type { LogSpec } from "../log-files.ts";
@@ -167,7 +159,7 @@ async function prepareCluster(options: ClusterOptions): Promise<void> {
   // Made beside and renamed when complete, so that a start that is cut short leaves no half a database.
   const incoming = `${folder}.new`;
   rmSync(incoming, { recursive: true, force: true });
-  mkdirSync(incoming, { recursive: true, mode: 0o700 });
+  makeFolder(incoming, 0o700);
   if (account !== undefined) chownSync(incoming, account.uid, account.gid);
   await runInitdb({ ...options, folder: incoming });
   rmSync(folder, { recursive: true, force: true });

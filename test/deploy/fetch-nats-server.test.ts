@@ -1,6 +1,6 @@
 /** Fetching nats-server: from Debian's real archive, and from an archive of this test that is tampered with on its way. */
 import { execFile } from "node:child_process";
-import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chownSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
@@ -65,9 +65,9 @@ async function fetchFrom(
 ): Promise<Fetched> {
   const cacheDir = folder();
   const keyrings = [keyring];
-  const reason = await fetchNatsServer({ cacheDir, environment: env, print: () => undefined, mirrors, keyrings });
+  const failure = await fetchNatsServer({ cacheDir, environment: env, print: () => undefined, mirrors, keyrings });
   const program = cachedNatsServer(cacheDir);
-  return { reason, program: existsSync(program) ? readFileSync(program, "utf8") : undefined };
+  return { reason: failure?.reason, program: existsSync(program) ? readFileSync(program, "utf8") : undefined };
 }
 
 const flipped = (content: Buffer): Buffer => {
@@ -159,6 +159,19 @@ describe.runIf(onlyWhere(hasApt, "fetching the nats-server package with apt-get"
     const update = ["-o", "APT::Sandbox::User=", "-o", "Acquire::Retries=0", "update"];
     await promisify(execFile)("apt-get", update, { env }).catch(() => undefined);
     expect(await debianMirrors(env)).toEqual([described, ...byPath]);
+  });
+
+  test("a cache folder that cannot be made: one sentence that names its setting, before anything is fetched", async () => {
+    const search = join(import.meta.dirname, "programs", "find-nats-server.ts");
+    const temporary = folder();
+    const env = { ...environment, TMPDIR: temporary, DEVICE_PAYMENTS_CACHE_DIR: "/proc/cache" };
+    const program = runProgram(process.execPath, [search], { env, cwd: "/" });
+    undo.push(() => program.process.kill("SIGKILL"));
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toMatch(
+      /^No nats-server \S+ or newer was found \(Debian's package cannot be kept in \/proc\/cache\/nats-server: there is no such file or folder \(ENOENT\)\): .*, or set DEVICE_PAYMENTS_CACHE_DIR to a folder that can be written\.\n$/,
+    );
+    expect(readdirSync(temporary)).toEqual([]);
   });
 
   test("Debian's archive, without root and without the machine's lists: into the cache, once", {

@@ -81,6 +81,12 @@ export const BANS: Record<string, Ban> = {
     look: "code",
     because: "but only the lifecycle ends a process.",
   },
+  "folders are made one by one": {
+    pattern: /\bmkdir(?:Sync)?\(.*\brecursive\b/,
+    in: isProductCode,
+    look: "code",
+    because: "but on Node 22 that never returns below /proc or /sys; use `makeFolder`.",
+  },
   "every test runs": {
     pattern:
       /\b(?:it|test|describe|suite|bench)(?:\.\w+)*\.(?:skip|only|todo|skipIf|fails)\b|\.runIf\((?!onlyWhere\()|\bx(?:it|describe)\(/,
