@@ -1,6 +1,6 @@
 /**
  * Tidiness as a test: layering, sizes, names, banned words. Every rule is first watched refusing an example and letting
- * another pass, then asked about every tracked file.
+ * another pass, then asked about every file.
  */
 import { readFileSync } from "node:fs";
 import { posix } from "node:path";
@@ -11,11 +11,11 @@ import { BANS, banned, filesAreSmall, namesSayWhat } from "./tidy/code-rules.ts"
 import { importCycles } from "./tidy/import-cycles.ts";
 import { importsGoOneWay, machinesImportNothing, packagesStayAtHome } from "./tidy/layering.ts";
 import { dependenciesArePinnedAndExplained } from "./tidy/package-rules.ts";
+import { isIgnored, repositoryFiles } from "./tidy/repository-files.ts";
 import { settingsAreExplained, settingsIn } from "./tidy/settings-rules.ts";
 import { masked, type Rule, type SourceFile } from "./tidy/source-file.ts";
-import { trackedFiles } from "./tidy/tracked-files.ts";
 
-const files = trackedFiles();
+const files = repositoryFiles();
 const fileCalled = (path: string): SourceFile => ({ path, text: files.find((file) => file.path === path)?.text ?? "" });
 
 const library: Library = {
@@ -338,7 +338,7 @@ describe.each(Object.entries(EXAMPLES))("%s", (name, { rule, refused, allowed })
     expect(rule({ path, text })).toEqual([]);
   });
 
-  it("holds in every tracked file", () => {
+  it("holds in every file", () => {
     expect(files.flatMap(HELD_BY[name] ?? rule)).toEqual([]);
   });
 });
@@ -421,8 +421,15 @@ describe("import cycles", () => {
     expect(importCycles([...diamond, file("a/d.ts"), ...tests])).toEqual([]);
   });
 
-  it("are in no tracked file", () => {
+  it("are in no file", () => {
     expect(importCycles(files)).toEqual([]);
+  });
+});
+
+describe("data folders", () => {
+  it.each([".data/secrets.json", ".data3/secrets.json"])("%s stays out of the repository", (path) => {
+    expect(isIgnored(path)).toBe(true);
+    expect(isIgnored("deploy/data-folder.ts")).toBe(false);
   });
 });
 

@@ -3,7 +3,7 @@ import { isCode, type Rule, type SourceFile } from "./source-file.ts";
 
 /** What can be cited. */
 export interface Library {
-  /** Every tracked file. */
+  /** Every file of the repository. */
   readonly paths: readonly string[];
   /** The text of `docs/design.md`. */
   readonly design: string;
