@@ -9,8 +9,8 @@ export const BOUNDS = {
   nameCharacters: 200,
   /** A launch reference is a URI; it is part of the station's state, of which a commit holds sixteen at most. */
   handoffTargetCharacters: 500,
-  /** The longest e-mail address there can be: 64 characters, the sign and a domain of 255 (RFC 5321, 4.5.3.1). */
-  emailCharacters: 320,
+  /** The longest e-mail address that mail can be sent to: a path of 256 with its brackets (RFC 5321, 4.5.3.1.3). */
+  emailCharacters: 254,
   /** Shorter than this can be guessed; longer than the most only costs hashing (NIST SP 800-63B asks for 64 at least). */
   passwordCharacters: { min: 12, max: 1_000 },
   /** People whom one browser is known by at a log-in: the cashiers of a station's shifts. */

@@ -14,7 +14,7 @@ export const SERVICE_REFUSAL_CODES = [
   "not_found",
   /** The thing is not in a state in which this can be done to it. */
   "conflict",
-  /** A unique value (an e-mail address, a name) is taken. */
+  /** The e-mail address is another person's. */
   "already_exists",
   /** The person may not do this. */
   "permission_denied",
@@ -60,7 +60,7 @@ export const busRefusalSchema = z.object({
 });
 export type BusRefusal = z.infer<typeof busRefusalSchema>;
 
-/** Thrown by a service's handler to refuse. Terminal: repeating changes nothing. */
+/** Thrown by a service's handler instead of its reply. With `retryAfterMs` the same request may pass later. */
 export class RefusedError extends Error {
   readonly refusal: BusRefusal;
   constructor(refusal: BusRefusal) {
