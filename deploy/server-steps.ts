@@ -66,14 +66,14 @@ export function portStep(context: ApplicationContext): Step {
   return {
     name: "port",
     start: async () => {
-      const { host, port, metricsHost, dataDir, tls } = context.settings;
+      const { host, port, metricsHost, tls } = context.settings;
       await checkPort(host, port, { port: "PORT", host: "HOST" });
       const { addresses, environment } = context;
       const scheme = tls === undefined ? "http" : "https";
       addresses.set("gateway", `${scheme}://${reachableHost(host)}:${port === 0 ? await freePort(host) : port}`);
       addresses.set(
         "sandboxProvider",
-        environment.SANDBOX_PROVIDER_URL || `http://127.0.0.1:${await keptPort(dataDir, "sandboxProvider")}`,
+        environment.SANDBOX_PROVIDER_URL || `http://127.0.0.1:${await sandboxProviderPort(context)}`,
       );
       for (const metricsPort of metricsPorts(context.settings)) {
         await checkPort(metricsHost, metricsPort, { port: "METRICS_PORT", host: "METRICS_HOST" });
@@ -81,6 +81,15 @@ export function portStep(context: ApplicationContext): Step {
       return undefined;
     },
   };
+}
+
+/** The operator's port, once it is known to be free; else the one of this data folder. */
+async function sandboxProviderPort({ environment, settings }: ApplicationContext): Promise<number> {
+  const port = Number(environment.SANDBOX_PROVIDER_PORT || 0);
+  if (port === 0) return keptPort(settings.dataDir, "sandboxProvider");
+  const variables = { port: "SANDBOX_PROVIDER_PORT", host: "SANDBOX_PROVIDER_HOST" };
+  await checkPort(environment.SANDBOX_PROVIDER_HOST || "127.0.0.1", port, variables);
+  return port;
 }
 
 /** The NATS of NATS_URL, or an embedded one. */

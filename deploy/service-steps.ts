@@ -135,7 +135,9 @@ function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
     SANDBOX_PROVIDER_KEY: setOrMade(context, "SANDBOX_PROVIDER_KEY"),
     SANDBOX_PROVIDER_INSTALLATION_KEY: setOrMade(context, "SANDBOX_PROVIDER_INSTALLATION_KEY"),
     SANDBOX_PROVIDER_URL: sandbox.origin,
-    SANDBOX_PROVIDER_PORT: sandbox.port,
+    // Behind a proxy it listens on another port than its address has.
+    SANDBOX_PROVIDER_PORT:
+      Number(environment.SANDBOX_PROVIDER_PORT) > 0 ? environment.SANDBOX_PROVIDER_PORT : sandbox.port,
     PROVIDER_CALLBACK_BASE_URL: environment.PROVIDER_CALLBACK_BASE_URL || addresses.get("gateway"),
     WEBHOOK_SECRETS_KEY: setOrMade(context, "WEBHOOK_SECRETS_KEY"),
     WEBHOOK_SECRETS_OLD_KEYS: environment.WEBHOOK_SECRETS_OLD_KEYS,
