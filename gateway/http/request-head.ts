@@ -109,6 +109,7 @@ export class RequestHead {
   announcesBody = false;
   #hosts = 0;
   #credentials = 0;
+  #keys = 0;
   #lengths = 0;
   #encodings = 0;
   #isClear = true;
@@ -140,6 +141,9 @@ export class RequestHead {
           this.#isClear &&= LENGTH.test(value);
         }
         break;
+      case 15:
+        if (name === "idempotency-key") this.#keys += 1;
+        break;
       case 17:
         if (name === "transfer-encoding") this.#encodings += 1;
         break;
@@ -155,12 +159,14 @@ export class RequestHead {
     this.isAnswered = false;
     this.#hosts = 0;
     this.#credentials = 0;
+    this.#keys = 0;
     this.#lengths = 0;
     this.#encodings = 0;
     this.#isClear = true;
     req.forEach(this.#take);
     this.announcesBody = this.#lengths + this.#encodings > 0;
-    if (!this.#isClear || this.#hosts !== 1 || this.#lengths > 1 || this.#credentials > 1) return "invalid_request";
+    const isRepeated = this.#lengths > 1 || this.#credentials > 1 || this.#keys > 1;
+    if (!this.#isClear || this.#hosts !== 1 || isRepeated) return "invalid_request";
     return this.#encodings > 0 ? "length_required" : undefined;
   }
 }

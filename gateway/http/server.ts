@@ -37,7 +37,7 @@ import { errorAnswer, SECURITY_HEADERS } from "./response.ts";
 import { type Method, MissingSlashes, pathParameters, type Route } from "./route.ts";
 
 const FAULT_DETAIL =
-  "The head has more than one reading: send one valid Host, one Content-Length at most, one Authorization, and a target of visible ASCII.";
+  "The head has more than one reading: send one valid Host, one Content-Length, Authorization and Idempotency-Key at most, and a target of visible ASCII.";
 
 /** How the server listens on its port. The package declares an enumeration for this but does not export it. */
 const EXCLUSIVE_PORT = 1;

@@ -73,6 +73,11 @@ describe("the rest of a head", () => {
     expect((await refused(head(`GET ${DISPLAY}`, lines))).status).toBe(400);
   });
 
+  it("with two Idempotency-Key lines: 400", async () => {
+    const lines = ["Host: a", `Authorization: Bearer ${credential}`, "Idempotency-Key: a", "Idempotency-Key: b"];
+    expect((await refused(head(`GET ${DISPLAY}`, lines))).status).toBe(400);
+  });
+
   it.each(["/a\u007fb/", "/a\u00e9/", "/healthz?a=\u00ff"])(
     "with bytes in its target that are no URI: 400",
     async (target) => {
