@@ -3,7 +3,7 @@
 import type { EarlierSale, FailureReason, RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
 import type { BlockedReason } from "../standing.ts";
 import type { SettlementRefusal } from "./reply.ts";
-import type { DeviceDescription, OrderSnapshot, ProviderChoice, StationDescription } from "./state.ts";
+import type { DeviceDescription, LostCollections, OrderSnapshot, ProviderChoice, StationDescription } from "./state.ts";
 
 /** How long a lease is asked for, and the session that asks: the lease ends with it. */
 export interface LeaseTerms {
@@ -14,7 +14,13 @@ export interface LeaseTerms {
 
 export type StationCommand =
   // From the registry, by way of the outbox.
-  | { readonly type: "station_put"; readonly stationId: number; readonly station: StationDescription }
+  | {
+      readonly type: "station_put";
+      readonly stationId: number;
+      readonly station: StationDescription;
+      /** What the station's log has lost, from the audit copy: in the same commit, so that no collection comes before it. */
+      readonly lost?: LostCollections | undefined;
+    }
   | { readonly type: "device_put"; readonly device: DeviceDescription }
   /** The sessions that drive this station, or are about to, have ended; the actor is who ended them. */
   | { readonly type: "sessions_ended"; readonly sessionIds: readonly number[] }

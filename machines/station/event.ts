@@ -8,6 +8,7 @@ import type {
   OrderObstacle,
   ReportedOutcome,
   Route,
+  UnclearReason,
 } from "../payment-intent.ts";
 import type { BlockedReason, DeviceStatus, StationStatus } from "../standing.ts";
 import type { SettlementRefusal } from "./reply.ts";
@@ -146,6 +147,18 @@ export type StationEvent =
       readonly orderId: number;
       /** Null when the reason was so old that only the order is known. */
       readonly earlierIntentId: number | null;
+    }
+  | {
+      /** The log had lost why these collections may have moved money, or the display numbers that were in use. */
+      readonly type: "collections_restored";
+      readonly reasons: readonly {
+        readonly orderId: number;
+        readonly intentId: number;
+        readonly reason: UnclearReason;
+      }[];
+      /** No order up to this id is known to be clear. */
+      readonly unclearThrough: number;
+      readonly nextIntentNumber: number;
     }
   /** The outcome of a command was unknown. From here on it is certain that the command had none. */
   | { readonly type: "command_ruled_out"; readonly commandId: string }

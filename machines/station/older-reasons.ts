@@ -10,7 +10,7 @@ import type { OlderReason, StationState } from "./state.ts";
  */
 export function keepOlderReason(
   state: StationState,
-  { intentId, orderId, reasonSinceEnd }: PaymentIntent,
+  { intentId, orderId, reasonSinceEnd }: Pick<PaymentIntent, "intentId" | "orderId" | "reasonSinceEnd">,
   added: UnclearReason,
 ): StationState {
   const before = state.olderReasons.find((older) => older.intentId === intentId)?.reason ?? reasonSinceEnd;

@@ -2,6 +2,7 @@
 import { STATE_LIMITS } from "../settings.ts";
 import type { StationEvent } from "./event.ts";
 import { endOvertaken } from "./intent-move.ts";
+import { restoreCollections } from "./lost-collections.ts";
 import { ACCEPTED, type Command, type Outcome, refuse } from "./outcome.ts";
 import { showOrder, takeOrderOff } from "./shown-orders.ts";
 import {
@@ -14,10 +15,21 @@ import {
 } from "./state.ts";
 import { dropUnclear } from "./unclear-collections.ts";
 
+/** The description of a station and, where its log has lost them, its collections that may have moved money. */
 export function putStation(state: StationState | null, command: Command<"station_put">): Outcome {
+  const put = describe(state, command);
+  if (command.lost === undefined) return { ...put, reply: ACCEPTED };
+  const restored = restoreCollections(put.state, command.lost);
+  return { state: restored.state, events: [...put.events, ...restored.events], reply: ACCEPTED };
+}
+
+function describe(
+  state: StationState | null,
+  command: Command<"station_put">,
+): { readonly state: StationState; readonly events: readonly StationEvent[] } {
   const { stationId } = command;
   const station = describeStation(command.station);
-  if (state !== null && station.revision <= state.revision) return { reply: ACCEPTED };
+  if (state !== null && station.revision <= state.revision) return { state, events: [] };
   const events: StationEvent[] = [{ type: "station_changed", status: station.status, revision: station.revision }];
   const next: StationState =
     state === null
@@ -44,7 +56,7 @@ export function putStation(state: StationState | null, command: Command<"station
           replies: [],
         }
       : { ...state, ...station };
-  return { state: next, events, reply: ACCEPTED };
+  return { state: next, events };
 }
 
 /** A revoked device leaves the station for good; its intents and the audit log keep its id. */

@@ -85,6 +85,22 @@ export interface UnclearCollection {
 /** The strongest reason of a collection that ended unpaid and has left the state. It stays when its order is paid. */
 export type OlderReason = Omit<UnclearCollection, "confirmedFor">;
 
+/** A collection that may have moved money, and why. */
+export interface LostReason extends OlderReason {
+  /** It was active at the last known commit, and what came after that is unknown: another end that the station knows counts. */
+  readonly isAssumed?: true | undefined;
+}
+
+export interface LostCollections {
+  /** Of open orders: another collection needs the cashier's confirmation. */
+  readonly unclear: readonly LostReason[];
+  /** Of any order, one for each collection: a person may have to pay a guest back. */
+  readonly reasons: readonly LostReason[];
+  /** No order up to this id is known to be clear. */
+  readonly unclearThrough: number;
+  readonly nextIntentNumber: number;
+}
+
 /**
  * Which evidence was kept of one intent, of its device or its provider, that its end or a block of its device refused: the
  * same content is kept once, under whatever idempotency key it comes. Digests of the contents, oldest first.

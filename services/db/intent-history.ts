@@ -4,6 +4,7 @@
  */
 import { isEnded, type PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationEvent } from "../../machines/station/event.ts";
+import { reasonWhenLost } from "../../machines/station/lost-collections.ts";
 import { withLaterEvents } from "../../machines/station/reasons.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import type { Database } from "./pool.ts";
@@ -76,13 +77,22 @@ export function readIntent(text: string): PaymentIntent {
   return JSON.parse(text) as PaymentIntent;
 }
 
-/** As it was, while it is not lost; else succeeded if it is paid, and at the latest expired when it was lost. */
+/**
+ * As it was, while it is not lost; else succeeded if it is paid, and at the latest expired when it was lost: then with the
+ * reason that its station gets back.
+ */
 function asItEnded(intent: PaymentIntent, fate: Fate | null): PaymentIntent {
   if (fate === null || intent.status === "succeeded") return intent;
   if (fate.sale === null) {
     return isEnded(intent.status)
       ? intent
-      : { ...intent, status: "expired", attestation: null, endedAtMs: fate.lostAtMs };
+      : {
+          ...intent,
+          status: "expired",
+          attestation: null,
+          reasonSinceEnd: reasonWhenLost(intent) ?? "",
+          endedAtMs: fate.lostAtMs,
+        };
   }
   const { transactionId, attestedBy, reference, settledAtMs } = fate.sale;
   // A transaction that no cashier attested was confirmed by a provider.

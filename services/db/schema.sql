@@ -8,6 +8,8 @@ create table audit_heads (
   version bigint not null,
   version_offset bigint default 0,
   stream_sequence bigint default 0 not null,
+  collections jsonb,
+  lost_collections jsonb default '[]'::jsonb not null,
   constraint audit_heads_pkey PRIMARY KEY (station_id)
 );
 

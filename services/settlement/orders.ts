@@ -13,6 +13,7 @@ import type * as orders from "../bus/messages/orders.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
+import { selectLostCollections } from "../db/lost-collections.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
 import type { SettlementDeps } from "./deps.ts";
@@ -234,9 +235,10 @@ export async function announceOrders(
   { stations }: RequestOf<typeof announce.announceOrders>,
 ): Promise<ReplyOf<typeof announce.announceOrders>> {
   const stationIds = stations.map(({ stationId }) => stationId);
-  const [believed, sales] = await Promise.all([
+  const [believed, sales, lost] = await Promise.all([
     sql.selectBelievedOrders(database, { stationIds, orderIds: stations.flatMap(({ orderIds }) => orderIds) }),
     sql.selectSales(database, { stationIds, intentIds: stations.flatMap(({ intentIds }) => intentIds) }),
+    selectLostCollections(database, stations),
   ]);
   const ordersOf = Map.groupBy(believed, ({ stationId }) => stationId);
   const salesOf = Map.groupBy(sales, ({ stationId }) => stationId);
@@ -245,6 +247,7 @@ export async function announceOrders(
       stationId,
       orders: (ordersOf.get(stationId) ?? []).map(({ order }) => order),
       sales: (salesOf.get(stationId) ?? []).map(({ sale }) => sale),
+      lost: lost.get(stationId) ?? null,
     })),
   };
 }

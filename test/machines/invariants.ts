@@ -142,6 +142,10 @@ function checkEnded(intent: PaymentIntent, was: PaymentIntent, { command }: Step
   expect(intent, "M4: an ended intent never changes but for its reason").toEqual({ ...was, reasonSinceEnd });
   if (reasonSinceEnd === was.reasonSinceEnd) return;
   expect(was.status, "M4: of an unpaid intent").not.toBe("succeeded");
+  if (command.type === "station_put") {
+    const restored = command.lost?.reasons.find((lost) => lost.intentId === intent.intentId)?.reason;
+    return expect(reasonSinceEnd, "M4: by what its log has lost").toBe(restored);
+  }
   expect(command, "M4: by evidence about it").toMatchObject({ intentId: intent.intentId });
   const byProvider = ["provider_confirm", "provider_cleared", "provider_money_differs"];
   expect(intent.route === "dynamic_qr" ? byProvider : ["intent_report"], "M4: by its own side").toContain(command.type);

@@ -102,6 +102,8 @@ interface Said {
   byProvider: boolean;
   shown: boolean;
   confirmed: boolean;
+  /** The log had lost the evidence. */
+  restored: boolean;
   ended: boolean;
 }
 
@@ -118,7 +120,11 @@ export class MoneyWitness {
   #wasFull = false;
 
   see({ state, events }: Step): void {
-    for (const event of events) if ("intentId" in event) this.#hear(event, state);
+    for (const event of events) {
+      if ("intentId" in event) this.#hear(event, state);
+      if (event.type === "collections_restored")
+        for (const { intentId } of event.reasons) this.#saidOf(intentId).restored = true;
+    }
     for (const intent of state.ended) this.#check(intent, state);
     this.#checkLeft(state);
   }
@@ -139,17 +145,23 @@ export class MoneyWitness {
     }
   }
 
-  #hear(event: Extract<StationEvent, { readonly intentId: number }>, state: StationState): void {
-    const { intentId } = event;
+  #saidOf(intentId: number): Said {
     const said = this.#said.get(intentId) ?? {
       byDevice: false,
       silent: false,
       byProvider: false,
       shown: false,
       confirmed: false,
+      restored: false,
       ended: false,
     };
     this.#said.set(intentId, said);
+    return said;
+  }
+
+  #hear(event: Extract<StationEvent, { readonly intentId: number }>, state: StationState): void {
+    const { intentId } = event;
+    const said = this.#saidOf(intentId);
     if (event.type === "outcome_reported" || event.type === "late_evidence_kept") {
       said.byDevice ||= MAY_HAVE_MOVED.includes(event.outcome);
       // A report of a blocked device takes nothing back.
@@ -160,7 +172,7 @@ export class MoneyWitness {
     if (event.type === "qr_presented") said.shown = true;
     if (event.type === "provider_confirmed") said.confirmed = true;
     if (event.type === "unclear_resolved") {
-      Object.assign(said, { silent: false, byProvider: false });
+      Object.assign(said, { silent: false, byProvider: false, restored: false });
       // While a QR is shown it can be paid yet, whatever its provider has reported.
       if (said.ended) Object.assign(said, { shown: false, confirmed: false });
     }
@@ -193,8 +205,8 @@ export class MoneyWitness {
   }
 }
 
-function mayHaveMoved({ confirmed, byDevice, silent, byProvider, shown }: Said): boolean {
-  return confirmed || byDevice || silent || byProvider || shown;
+function mayHaveMoved({ confirmed, byDevice, silent, byProvider, shown, restored }: Said): boolean {
+  return confirmed || byDevice || silent || byProvider || shown || restored;
 }
 
 /** No doubt leaves the state for want of room without its order staying in question. */

@@ -8,7 +8,15 @@ import { DEVICE_STATUSES, type KillSwitches, NO_KILL_SWITCHES, STATION_STATUSES 
 import { type StationCommand } from "../../machines/station/command.ts";
 import type { RecordedConfirmation, StepInput } from "../../machines/station/outcome.ts";
 import { SETTLEMENT_REFUSALS } from "../../machines/station/reply.ts";
-import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES, type StationState } from "../../machines/station/state.ts";
+import {
+  CAPABILITIES,
+  DEVICE_KINDS,
+  findIntent,
+  type LostCollections,
+  type LostReason,
+  ORDER_STATUSES,
+  type StationState,
+} from "../../machines/station/state.ts";
 import {
   CASEY,
   COMPANION_DEVICE,
@@ -96,7 +104,38 @@ const orderWith = (...unusual: readonly string[]) =>
       return { ...ORDER, ...change, orderId: 500 + orderDisplayNumber, orderDisplayNumber };
     });
 
+/** What the log may have lost of an intent that is still known, and of one that is not. */
+const lostCollections = fc
+  .record({
+    intentId,
+    isOfProvider: fc.boolean(),
+    isAssumed: fc.boolean(),
+    nextIntentNumber: fc.integer({ min: 1, max: 9 }),
+  })
+  .map(({ intentId: named, isOfProvider, isAssumed, nextIntentNumber }) => (at: Moment): LostCollections => {
+    const lostId = named(at);
+    const intent = at.state === null ? undefined : findIntent(at.state, lostId);
+    const isQr = intent === undefined ? isOfProvider : intent.route === "dynamic_qr";
+    const lost: LostReason = {
+      orderId: intent?.orderId ?? ORDER.orderId,
+      intentId: lostId,
+      reason: isQr ? "qr_presented" : "outcome_unknown",
+      ...(isAssumed && { isAssumed }),
+    };
+    return { unclear: [lost], reasons: [lost], unclearThrough: 0, nextIntentNumber };
+  });
+
 const FEEDS: readonly Told[] = [
+  [
+    1,
+    always(REGISTRY),
+    lostCollections.map((lost) => (at) => ({
+      type: "station_put",
+      stationId: STATION_ID,
+      station: STATION,
+      lost: lost(at),
+    })),
+  ],
   [
     1,
     always(REGISTRY),

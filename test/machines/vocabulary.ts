@@ -37,6 +37,7 @@ const EVENTS: Record<StationEventType, true> = {
   end_reported: true,
   unclear_resolved: true,
   second_collection_confirmed: true,
+  collections_restored: true,
   command_ruled_out: true,
 };
 export const STATION_EVENT_TYPES = Object.keys(EVENTS) as readonly StationEventType[];

@@ -83,7 +83,7 @@ describe("I2: the payment seam", () => {
     // PostgreSQL cannot hold all of it as it is; it is read back verbatim.
     expect((await world.ask(getOrder, { caller, orderId })).order.transaction?.reference).toBe(reference);
     const told = await world.ask(announceOrders, {
-      stations: [{ stationId, orderIds: [orderId], intentIds: [intentId] }],
+      stations: [{ stationId, version: 0, sequence: 0, orderIds: [orderId], intentIds: [intentId] }],
     });
     expect(told.stations[0]?.sales[0]?.attestation?.reference).toBe(reference);
   });

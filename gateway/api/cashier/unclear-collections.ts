@@ -23,6 +23,7 @@ const REASON_MEANINGS: Readonly<Record<UnclearReason, string>> = {
 export const REASON_DESCRIPTION = [
   "Why money may have moved without being settled; empty where nothing says so. It stays when another collection pays the order: then the guest may have paid twice. A collection that has left its station's state keeps it too, and later evidence counts as before; it is read from the audit log then, which may be a moment behind.",
   ...Object.entries(REASON_MEANINGS).map(([reason, meaning]) => `\`${reason}\`: ${meaning}.`),
+  "A collection that was active when the station's log was lost counts as fetched or shown, and as `outcome_unknown` when cash or a terminal's slip was being settled.",
 ].join(" ");
 
 export const unclearReasonSchema = z.enum(UNCLEAR_REASONS).meta({

@@ -8,7 +8,8 @@ import type { Actor } from "../../../machines/actor.ts";
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
 import { type Commit, decodeCommit, NewerMachineError } from "../../../machines/station/commit.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
-import { findDevice, findIntent, type StationState } from "../../../machines/station/state.ts";
+import { collectionsOf } from "../../../machines/station/lost-collections.ts";
+import { findDevice, findIntent, type LostCollections, type StationState } from "../../../machines/station/state.ts";
 import { parseStationId } from "../../bus/subjects.ts";
 
 /** A commit as it was read from the stream. */
@@ -63,6 +64,10 @@ interface HeadRow {
   readonly version_offset: number;
   /** The place of that commit in the stream. */
   readonly stream_sequence: number;
+  /** What the log knows of collections that may have moved money, as of that commit. */
+  readonly collections: LostCollections;
+  /** Whether the station has got back what its log had lost of them. */
+  readonly isRestored: boolean;
 }
 
 export interface BatchRows {
@@ -132,9 +137,15 @@ export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMa
       version: Math.max(version, head.version),
       version_offset: offset,
       stream_sequence: streamSequence,
+      collections: collectionsOf(commit.state),
+      isRestored: heads.get(stationId)?.isRestored === true || commit.events.some(isRestoration),
     });
   }
   return { events, intents: [...intents.values()], heads: [...heads.values()], gaps };
+}
+
+function isRestoration({ type }: StationEvent): boolean {
+  return type === "collections_restored";
 }
 
 function eventRow(streamed: StreamedCommit, version: number, event: StationEvent, ordinal: number): EventRow {

@@ -101,14 +101,16 @@ export async function upsertIntents(sql: Transaction, intents: BatchRows["intent
 
 export async function upsertHeads(sql: Transaction, heads: BatchRows["heads"]): Promise<void> {
   if (heads.length === 0) return;
+  const restored = heads.filter((head) => head.isRestored).map((head) => head.station_id);
   await sql`
-    insert into audit_heads (station_id, version, version_offset, stream_sequence)
-    select station_id, version, version_offset, stream_sequence
+    insert into audit_heads as known (station_id, version, version_offset, stream_sequence, collections)
+    select station_id, version, version_offset, stream_sequence, collections
     from jsonb_to_recordset(${JSON.stringify(heads)}::text::jsonb) as r (
-      station_id bigint, version bigint, version_offset bigint, stream_sequence bigint)
+      station_id bigint, version bigint, version_offset bigint, stream_sequence bigint, collections jsonb)
     on conflict (station_id) do update
     set version = excluded.version, version_offset = excluded.version_offset,
-        stream_sequence = excluded.stream_sequence`;
+        stream_sequence = excluded.stream_sequence, collections = excluded.collections,
+        lost_collections = case when known.station_id = any(${restored}::bigint[]) then '[]' else known.lost_collections end`;
 }
 
 /** Whether this very commit is copied: of this station, at this place in the stream, made at this moment. */
@@ -163,12 +165,15 @@ export async function selectCopiedBehind(
     group by h.station_id order by h.station_id`;
 }
 
-/** Adds the event that names the lost commits, and returns its version. The station's next commit continues behind it. */
+/** Adds the event that names the lost commits, keeps what they knew of collections, and returns the event's version. The station's next commit continues behind it. */
 export async function insertLoss(sql: Transaction, lost: CommitRange, atMs: number): Promise<number> {
   const { stationId, organizationId, fromVersion, toVersion } = lost;
   const [row] = await sql<[{ version: number }]>`
     with head as (
-      update audit_heads set version = version + 1, version_offset = null
+      update audit_heads
+      set version = version + 1, version_offset = null, collections = null,
+          lost_collections = lost_collections
+            || case when collections is null then '[]' else jsonb_build_array(collections) end
       where station_id = ${stationId} returning version
     )
     insert into station_events (station_id, version, ordinal, organization_id, at, type, actor_kind, actor_id, actor_name,

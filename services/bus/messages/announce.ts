@@ -9,6 +9,7 @@ import { switchEntrySchema } from "./kill-switches.ts";
 import { sessionEntrySchema } from "./sessions.ts";
 import {
   deviceDescriptionSchema,
+  lostCollectionsSchema,
   orderSnapshotSchema,
   saleSchema,
   stationDescriptionSchema,
@@ -68,13 +69,22 @@ export const announceSwitches = defineOperation(
 
 /**
  * For each station: the orders that its log has as open, as they are in PostgreSQL now, and the newest open one last, also
- * when the log does not have it; and the transactions of the intents that the log has not ended.
+ * when the log does not have it; the transactions of the intents that the log has not ended; and what the log has lost of
+ * collections that may have moved money, by its newest commit (zeros where it has none).
  */
 export const announceOrders = defineOperation(
   "settlement.announceOrders",
   "repeatable",
   z.object({
-    stations: z.array(z.object({ stationId: id, orderIds: z.array(id), intentIds: z.array(id) })),
+    stations: z.array(
+      z.object({
+        stationId: id,
+        version: z.int().min(0),
+        sequence: z.int().min(0),
+        orderIds: z.array(id),
+        intentIds: z.array(id),
+      }),
+    ),
   }),
   z.object({
     stations: z.array(
@@ -82,6 +92,7 @@ export const announceOrders = defineOperation(
         stationId: id,
         orders: z.array(orderSnapshotSchema),
         sales: z.array(saleSchema),
+        lost: lostCollectionsSchema.nullable(),
       }),
     ),
   }),

@@ -9,6 +9,7 @@ import {
   PROVIDER_END_REASONS,
   REPORTED_OUTCOMES,
   ROUTES,
+  UNCLEAR_REASONS,
 } from "../../../machines/payment-intent.ts";
 import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../../machines/standing.ts";
 import type { StationCommand } from "../../../machines/station/command.ts";
@@ -110,10 +111,29 @@ export const saleSchema = z.object({
   attestation: z.object({ cashierId: id, cashierName: text, reference: evidence, atMs: ms }).optional(),
 });
 
+const lostReasonSchema = z.object({
+  orderId: id,
+  intentId: id,
+  reason: z.enum(UNCLEAR_REASONS),
+  isAssumed: z.literal(true).optional(),
+});
+/** What a station's log has lost of collections that may have moved money. */
+export const lostCollectionsSchema = z.object({
+  unclear: z.array(lostReasonSchema).readonly(),
+  reasons: z.array(lostReasonSchema).readonly(),
+  unclearThrough: z.int().min(0),
+  nextIntentNumber: id,
+});
+
 const leaseTerms = { lifetimeMs, session: z.object({ sessionId: id, expiresAtMs: ms }).optional() };
 
 const command = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("station_put"), stationId: id, station: stationDescriptionSchema }),
+  z.object({
+    type: z.literal("station_put"),
+    stationId: id,
+    station: stationDescriptionSchema,
+    lost: lostCollectionsSchema.optional(),
+  }),
   z.object({ type: z.literal("device_put"), device: deviceDescriptionSchema }),
   z.object({ type: z.literal("order_put"), order: orderSnapshotSchema }),
   z.object({ type: z.literal("device_seen"), deviceId: id, seenAtMs: ms }),

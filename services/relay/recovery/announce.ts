@@ -3,7 +3,7 @@
  * has come back although it is over. Everything is idempotent: states are compared by revision, entries are put once.
  */
 import { randomUUID } from "node:crypto";
-import { decodeCommit } from "../../../machines/station/commit.ts";
+import { type Commit, decodeCommit } from "../../../machines/station/commit.ts";
 import type { OrderSnapshot, StationState } from "../../../machines/station/state.ts";
 import * as messages from "../../bus/messages/announce.ts";
 import type { StationRequest } from "../../bus/messages/station-commands.ts";
@@ -103,41 +103,48 @@ type MissingCommand = Pick<StationRequest, "actor" | "command">;
 async function announceStations(deps: AnnounceDeps, sinceId: number): Promise<AnnouncedPage> {
   const { nc } = deps.bus;
   const page = await call(nc, messages.announceStations, { sinceId, limit: RELAY_LIMITS.announcedStations });
-  const states = new Map<number, StationState | null>();
+  const newest = new Map<number, NewestCommit | null>();
   await forEachAtOnce(page.stations, async ({ stationId }) => {
-    states.set(stationId, await newestState(deps, stationId));
+    newest.set(stationId, await newestCommit(deps, stationId));
   });
-  const open = page.stations.map(({ stationId }) => openWork(stationId, states.get(stationId) ?? null));
+  const open = page.stations.map(({ stationId }) => openWork(stationId, newest.get(stationId) ?? null));
   const { stations } = await call(nc, messages.announceOrders, { stations: open });
   const orders = new Map(stations.map((known) => [known.stationId, known]));
   let restored = 0;
   await forEachAtOnce(page.stations, async (announced) => {
     deps.requireLease();
     const { stationId } = announced;
-    const known = orders.get(stationId) ?? { stationId, orders: [], sales: [] };
-    const missing = missingCommands(states.get(stationId) ?? null, announced, known);
+    const known = orders.get(stationId) ?? { stationId, orders: [], sales: [], lost: null };
+    const missing = missingCommands(newest.get(stationId)?.state ?? null, announced, known);
     restored += missing.length;
     await commandStation(deps, stationId, missing);
   });
   return { through: page.stations.at(-1)?.stationId ?? sinceId, hasMore: page.hasMore, restored };
 }
 
+type NewestCommit = Pick<Commit, "version" | "state"> & { readonly sequence: number };
+
 /** From the stream's leader: a replica may be behind what was lost. */
-async function newestState({ bus, logs }: AnnounceDeps, stationId: number): Promise<StationState | null> {
+async function newestCommit({ bus, logs }: AnnounceDeps, stationId: number): Promise<NewestCommit | null> {
   const query = { last_by_subj: logs.subject(stationId) };
   const stored = await bus.jsm.streams.getMessage(logs.of(stationId).name, query);
-  return stored === null ? null : decodeCommit(stored.string()).state;
+  if (stored === null) return null;
+  const { version, state } = decodeCommit(stored.string());
+  return { version, sequence: stored.seq, state };
 }
 
 /** The orders that the station has as open, and the collection that it has as under way. */
-function openWork(stationId: number, state: StationState | null): OpenWork {
-  if (state === null) return { stationId, orderIds: [], intentIds: [] };
+function openWork(stationId: number, newest: NewestCommit | null): OpenWork {
+  if (newest === null) return { stationId, version: 0, sequence: 0, orderIds: [], intentIds: [] };
+  const { version, sequence, state } = newest;
   const { knownOrders, order, intent } = state;
   const open = knownOrders.filter(({ status }) => status === "open").map(({ orderId }) => orderId);
   const shown = order === null ? [] : [order.orderId];
   const collected = intent === null ? [] : [intent.orderId];
   return {
     stationId,
+    version,
+    sequence,
     orderIds: [...new Set([...open, ...shown, ...collected])],
     intentIds: intent === null ? [] : [intent.intentId],
   };
@@ -151,7 +158,12 @@ function missingCommands(
 ): MissingCommand[] {
   const { stationId, station } = announced;
   const registry: MissingCommand["command"][] = [];
-  if (state === null || state.revision < station.revision) registry.push({ type: "station_put", stationId, station });
+  if (known.lost !== null) {
+    // With the description: the station accepts no collection before it has this.
+    registry.push({ type: "station_put", stationId, station, lost: known.lost });
+  } else if (state === null || state.revision < station.revision) {
+    registry.push({ type: "station_put", stationId, station });
+  }
   for (const device of announced.devices) {
     const own = state?.devices.find((other) => other.deviceId === device.deviceId);
     const isGone = device.status === "revoked" && (state === null || state.revokedDevices.includes(device.deviceId));

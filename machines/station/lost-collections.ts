@@ -1,0 +1,103 @@
+/**
+ * What a station's log knew of collections that may have moved money. The audit copy keeps it with each station's newest
+ * commit. When the log loses that commit, the relay gives it back to the station by `station_put`.
+ */
+import type { PaymentIntent, UnclearReason } from "../payment-intent.ts";
+import type { StationEvent } from "./event.ts";
+import { moveIntent } from "./intent-move.ts";
+import { keepOlderReason } from "./older-reasons.ts";
+import { isSilence } from "./reasons.ts";
+import { findIntent, type LostCollections, type LostReason, type OlderReason, type StationState } from "./state.ts";
+import { addUnclear, reasonAtEnd } from "./unclear-collections.ts";
+
+/** What has to be given back to this station when its log loses the commit of this state. */
+export function collectionsOf(state: StationState): LostCollections {
+  const { intent, ended, olderReasons, unclearCollections, unclearForgottenThrough, nextIntentNumber } = state;
+  const active = intent === null ? [] : activeReason(intent);
+  const unclear = unclearCollections.map(({ orderId, intentId, reason }) => ({ orderId, intentId, reason }));
+  const own = ended.flatMap(({ orderId, intentId, reasonSinceEnd: reason }) =>
+    reason === "" ? [] : [{ orderId, intentId, reason }],
+  );
+  return {
+    unclear: [...unclear, ...active],
+    reasons: [...olderReasons, ...own.toReversed(), ...active],
+    unclearThrough: unclearForgottenThrough,
+    nextIntentNumber,
+  };
+}
+
+function activeReason(intent: PaymentIntent): readonly LostReason[] {
+  const { orderId, intentId } = intent;
+  const reason = reasonWhenLost(intent);
+  if (reason === undefined) return [];
+  return [{ orderId, intentId, reason, ...(reasonAtEnd(intent, "") === undefined && { isAssumed: true as const }) }];
+}
+
+/**
+ * Why money may have moved for an active intent that the log loses. What happened after its last known commit is unknown:
+ * a device may have fetched it, a QR may have been shown, and the payment seam may have been asked.
+ */
+export function reasonWhenLost(intent: PaymentIntent): UnclearReason | undefined {
+  const known = reasonAtEnd(intent, "");
+  if (known !== undefined) return known;
+  if (intent.route === "smart_pos") return "handoff_presented";
+  if (intent.route === "dynamic_qr") return "qr_presented";
+  return intent.status === "settling" ? "outcome_unknown" : undefined;
+}
+
+/** The station with what its log has lost, and the event that says so; none when it knows all of it. */
+export function restoreCollections(
+  state: StationState,
+  lost: LostCollections,
+): { readonly state: StationState; readonly events: readonly StationEvent[] } {
+  const numbered: StationState = {
+    ...state,
+    nextIntentNumber: Math.max(state.nextIntentNumber, lost.nextIntentNumber),
+    unclearForgottenThrough: Math.max(state.unclearForgottenThrough, lost.unclearThrough),
+  };
+  const restored = new Map<string, OlderReason>();
+  let next = numbered;
+  const apply = (restoreOne: (before: StationState, lost: LostReason) => StationState, all: readonly LostReason[]) => {
+    for (const one of all) {
+      const before = next;
+      next = restoreOne(before, one);
+      const { orderId, intentId, reason } = one;
+      if (next !== before) restored.set(`${intentId} ${reason}`, { orderId, intentId, reason });
+    }
+  };
+  apply(restoreReason, lost.reasons);
+  apply(restoreUnclear, lost.unclear);
+  const { unclearForgottenThrough: unclearThrough, nextIntentNumber } = next;
+  const isSame =
+    restored.size === 0 &&
+    unclearThrough === state.unclearForgottenThrough &&
+    nextIntentNumber === state.nextIntentNumber;
+  if (isSame) return { state, events: [] };
+  const reasons = [...restored.values()];
+  return { state: next, events: [{ type: "collections_restored", reasons, unclearThrough, nextIntentNumber }] };
+}
+
+/** The reason of an ended intent that the station still has is kept with the intent, until the end with the active one. */
+function restoreReason(state: StationState, { orderId, intentId, reason, isAssumed }: LostReason): StationState {
+  const intent = findIntent(state, intentId);
+  if (intent === undefined) {
+    const isKnown = state.olderReasons.some((older) => older.intentId === intentId);
+    return isKnown ? state : keepOlderReason(state, { orderId, intentId, reasonSinceEnd: "" }, reason);
+  }
+  const isUnpaid = intent.status === "cancelled" || intent.status === "expired";
+  if (!isUnpaid || intent.reasonSinceEnd !== "" || isAssumed === true) return state;
+  const ended = state.ended.map((other) => (other === intent ? { ...other, reasonSinceEnd: reason } : other));
+  return { ...state, ended };
+}
+
+function restoreUnclear(state: StationState, { orderId, intentId, reason, isAssumed }: LostReason): StationState {
+  const intent = findIntent(state, intentId);
+  if (intent?.status === "succeeded" || (intent !== undefined && isAssumed === true)) return state;
+  if (intent !== undefined && intent === state.intent) {
+    if (reasonAtEnd(intent, "") !== undefined) return state;
+    return moveIntent(state, { type: "MARK", reason }) ?? state;
+  }
+  const ofIntent = state.unclearCollections.filter((other) => other.intentId === intentId);
+  const isKnown = ofIntent.some((other) => other.reason === reason) || (isSilence(reason) && ofIntent.length > 0);
+  return isKnown ? state : addUnclear(state, { orderId, intentId }, { reason });
+}

@@ -1,0 +1,130 @@
+/** A station's log is lost: the station gets back which collections may have moved money, and asks as before. */
+import { describe, expect, it } from "vitest";
+import { collectionsOf } from "../../machines/station/lost-collections.ts";
+import type { LostCollections } from "../../machines/station/state.ts";
+import {
+  aQrCounter,
+  aServedCounter,
+  COMPANION_DEVICE,
+  ORDER,
+  REGISTRY,
+  Scenario,
+  STATION,
+  STATION_ID,
+} from "./scenario.ts";
+
+const fetched = (): Scenario => aServedCounter().picks("smart_pos").fetches();
+const shown = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300).givesQr();
+const NOTHING: LostCollections = { unclear: [], reasons: [], unclearThrough: 0, nextIntentNumber: 1 };
+
+const restore = (counter: Scenario, lost: LostCollections): Scenario =>
+  counter.send({ type: "station_put", stationId: STATION_ID, station: STATION, lost }, REGISTRY);
+
+/** The log has lost everything of this counter; the relay has announced the station, its companion and its order. */
+function afterLoss(counter: Scenario): Scenario {
+  return restore(new Scenario(), collectionsOf(counter.station))
+    .describesDevice(COMPANION_DEVICE)
+    .hears()
+    .order()
+    .leased();
+}
+
+const reasonsOf = (counter: Scenario) =>
+  counter.station.unclearCollections.map(({ intentId, reason }) => [intentId, reason]);
+
+describe("a log that is lost whole", () => {
+  it.each([
+    ["a silent hand-off that was cancelled", () => fetched().cancels(), "handoff_presented"],
+    ["a hand-off that was fetched", fetched, "handoff_presented"],
+    [
+      "a hand-off that no device has fetched as far as is known",
+      () => aServedCounter().picks("smart_pos"),
+      "handoff_presented",
+    ],
+    ["a success that was reported", () => fetched().reports("reported_success"), "success_reported"],
+    ["a QR that was shown and cancelled", () => shown().cancels(), "qr_presented"],
+    ["a QR that is shown", shown, "qr_presented"],
+    ["a QR that is being asked for", () => aQrCounter().picks("dynamic_qr"), "qr_presented"],
+    ["cash with the payment seam", () => aServedCounter().picks("cash").attests(), "outcome_unknown"],
+  ])("%s: the next collection asks, with the next number", (_what, before, reason) => {
+    const counter = afterLoss(before());
+    expect(reasonsOf(counter)).toEqual([[1_001, reason]]);
+    expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason, earlierIntentId: 1_001 });
+    expect(counter.picks("cash", { confirms: true, intentId: 1_002 }).intent).toMatchObject({ displayNumber: 2 });
+  });
+
+  it.each([
+    ["cash that was not attested", () => aServedCounter().picks("cash")],
+    ["a hand-off that was declined and cancelled", () => fetched().reports("reported_declined").cancels()],
+  ])("%s: the next collection does not ask", (_what, before) => {
+    expect(afterLoss(before()).picks("cash").happened).toEqual(["intent_created"]);
+  });
+
+  it("the description and the collections are one commit: no collection comes between them", () => {
+    const counter = restore(new Scenario(), collectionsOf(fetched().station));
+    expect(counter.commits.map(({ events }) => events)).toMatchObject([
+      [
+        { type: "station_changed" },
+        {
+          type: "collections_restored",
+          reasons: [{ intentId: 1_001, reason: "handoff_presented" }],
+          unclearThrough: 0,
+          nextIntentNumber: 2,
+        },
+      ],
+    ]);
+  });
+
+  it("a reason of a paid order is listed again, and asks nothing", () => {
+    const before = fetched().cancels().picks("cash", { confirms: true }).attests().settles();
+    const counter = afterLoss(before);
+    expect(reasonsOf(counter)).toEqual([]);
+    expect(counter.station.olderReasons).toEqual([
+      { orderId: ORDER.orderId, intentId: 1_001, reason: "handoff_presented" },
+    ]);
+  });
+
+  it("an order of which only its id was known asks", () => {
+    const counter = restore(aServedCounter(), { ...NOTHING, unclearThrough: ORDER.orderId });
+    expect(counter.picks("cash").reply).toEqual({ ok: false, code: "money_may_have_moved" });
+  });
+});
+
+describe("a log that has lost its end", () => {
+  it("a hand-off that is active again and was fetched: its end makes the next collection ask", () => {
+    const lost = collectionsOf(fetched().station);
+    const counter = restore(aServedCounter().picks("smart_pos"), lost);
+    expect(counter.intent).toMatchObject({ status: "created", moneyMayHaveMoved: "handoff_presented" });
+    expect(reasonsOf(counter.cancels())).toEqual([[1_001, "handoff_presented"]]);
+  });
+
+  it("a hand-off that is active again and was fetched by no device: nothing is assumed of it", () => {
+    const counter = aServedCounter().picks("smart_pos");
+    expect(restore(counter, collectionsOf(counter.station)).happened).toEqual([]);
+    expect(reasonsOf(counter.cancels())).toEqual([]);
+  });
+
+  it("a report after the end: the ended collection has its reason again, and its order asks", () => {
+    const ended = () => fetched().reports("reported_declined").cancels();
+    const lost = collectionsOf(ended().reports("reported_success").station);
+    const counter = restore(ended(), lost);
+    expect(counter.station.ended[0]).toMatchObject({ reasonSinceEnd: "late_success" });
+    expect(reasonsOf(counter)).toEqual([[1_001, "late_success"]]);
+  });
+
+  it("another collection of the order is under way: its attestation asks", () => {
+    const lost: LostCollections = {
+      ...NOTHING,
+      unclear: [{ orderId: ORDER.orderId, intentId: 900, reason: "success_reported" }],
+    };
+    const counter = restore(aServedCounter().picks("cash"), lost).attests();
+    expect(counter.reply).toMatchObject({ code: "money_may_have_moved", earlierIntentId: 900 });
+  });
+
+  it("the same once more: nothing happens, and what was confirmed stays confirmed", () => {
+    const lost = collectionsOf(fetched().cancels().station);
+    const counter = afterLoss(fetched().cancels()).picks("cash", { confirms: true, intentId: 1_002 });
+    expect(restore(counter, lost).happened).toEqual([]);
+    expect(counter.attests({ intentId: 1_002 }).happened).toEqual(["settlement_started"]);
+  });
+});
