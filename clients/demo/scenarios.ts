@@ -256,7 +256,7 @@ function openOrder(path: string, line: object): Step[] {
       path: `${path}/lease/`,
       as: "CASHIER",
     },
-    { method: "GET", path: `${path}/intents/?limit=1`, as: "CASHIER", keep: { EARLIER: "intent_id" } },
+    { method: "GET", path: `${path}/intents/`, as: "CASHIER", keep: { EARLIER: "intent_id" } },
     { method: "POST", path: `${path}/intents/$EARLIER/cancel/`, as: "CASHIER", onlyWith: "EARLIER" },
     { method: "POST", path: `${path}/orders/`, as: "CASHIER", body: { lines: [line] }, keep: { ORDER: "order_id" } },
   ];

@@ -3,12 +3,12 @@
  * pointer names each field at fault (design §4, "bodies").
  */
 import { getParts } from "uWebSockets.js";
-import type { z } from "zod";
+import { z } from "zod";
 import { issueSentence, NOT_A_FIELD } from "../../services/bus/issue-sentence.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
 import { LIMITS } from "../limits.ts";
 import { Refusal } from "./handler-context.ts";
-import type { BodyType } from "./route.ts";
+import { type BodyType, type Route, refusesOtherQueries } from "./route.ts";
 
 /** Throws `unsupported_media_type` when a route does not take the type, and `invalid_request` when the body is not of it. */
 export function parseBody(body: Buffer, contentType: string, accepted: readonly BodyType[]): unknown {
@@ -130,6 +130,15 @@ function fieldErrors(error: z.ZodError): FieldError[] {
 
 function pointerTo(path: readonly PropertyKey[]): string {
   return path.map((token) => `/${String(token).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
+
+const noQuerySchema = z.strictObject({});
+
+/** The query by the row's schema; undefined for a row without one, which refuses any. Throws `invalid_request`. */
+export function queryOf(route: Route, query: string): unknown {
+  if (route.query !== undefined) return validate(route.query, parseQuery(query));
+  if (query !== "" && refusesOtherQueries(route)) validate(noQuerySchema, parseQuery(query));
+  return undefined;
 }
 
 /** A query as an object of strings; a name given twice is refused, because which one counts would be a guess. */

@@ -19,7 +19,7 @@ import {
 } from "./caller-checks.ts";
 import type { Exchange } from "./exchange.ts";
 import { type DeviceCaller, type Effect, type HandlerDeps, Refusal, type Reply } from "./handler-context.ts";
-import { parseBody, parseQuery, requireStorableText, validate } from "./parse-request.ts";
+import { parseBody, queryOf, requireStorableText, validate } from "./parse-request.ts";
 import { announcesTooMuch, ClientGoneError, mostBytesOf, readBody } from "./read-body.ts";
 import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./request-head.ts";
 import { type Answer, errorAnswer, notEffective, refusalOf, SECURITY_HEADERS } from "./response.ts";
@@ -64,11 +64,12 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
     if (route.needsNoSlot !== true) requireSlot(exchange);
     const body = hasBody ? bodyOf(route, facts, bytes) : undefined;
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
+    const query = queryOf(route, facts.query);
     const effect: Effect = { isEffective: true };
     const reply = await handlerOf(route)({
       ...who,
       body: route.body === undefined ? body : validate(route.body, body),
-      query: route.query === undefined ? undefined : validate(route.query, parseQuery(facts.query)),
+      query,
       id: (name: string) => idOf(route, facts, name),
       header: (name: string) => headerOf(facts, name),
       requestId: facts.requestId,

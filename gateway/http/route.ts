@@ -103,6 +103,17 @@ export const TAGS = [
 ] as const;
 export type Tag = (typeof TAGS)[number];
 
+/**
+ * Tags of the rows whose callers we do not write for: devices by a contract that is silent about queries, providers that
+ * add to the address they call, probes and browsers. A query there that no row has is ignored.
+ */
+const OPEN_TO_QUERIES: readonly Tag[] = ["device", "provider", "service"];
+
+/** Whether a query that the row does not have is refused. */
+export function refusesOtherQueries({ tag, query }: Pick<RouteFacts, "tag" | "query">): boolean {
+  return query !== undefined || !OPEN_TO_QUERIES.includes(tag);
+}
+
 type BodyOf<TBody> = TBody extends z.ZodType ? z.infer<TBody> : undefined;
 
 /** Anyone may call it. `cookie: true` marks a route that sets the session cookie: foreign origins are refused. */

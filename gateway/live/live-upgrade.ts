@@ -10,6 +10,7 @@ import type { ClientAddress } from "../http/client-address.ts";
 import type { Connections } from "../http/connections.ts";
 import type { RequestMetrics } from "../http/exchange.ts";
 import { Refusal } from "../http/handler-context.ts";
+import { queryOf } from "../http/parse-request.ts";
 import { checkIds } from "../http/pipeline.ts";
 import { copyRequest, type RequestFacts, RequestHead } from "../http/request-head.ts";
 import { errorAnswer, refusalOf } from "../http/response.ts";
@@ -141,6 +142,7 @@ function admit(deps: LiveUpgradeDeps, row: Route, facts: RequestFacts): SocketDa
   if (deps.isDraining()) throw new Refusal("busy");
   checkIds(row, facts);
   const { session, digest } = checkUpgrade(replicas, facts, permissionOf(row));
+  queryOf(row, facts.query);
   const nowMs = replicas.nowMs();
   const stationId = Number(facts.parameters[0]);
   if (!replicas.isStationFresh(stationId, nowMs) || !replicas.areSwitchesFresh()) throw new Refusal("replica_stale");

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { BLOCKED_REASONS } from "../../../machines/standing.ts";
 import { ERRORS, type ErrorCode } from "../errors.ts";
-import type { Route } from "../route.ts";
+import { type Route, refusesOtherQueries } from "../route.ts";
 
 /**
  * Names of the sets of codes that many operations share. A set that is not here and has more than one code is named after
@@ -85,7 +85,7 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
   }
   if (route.rawBody === true) add("length_required", "body_too_large", "request_timeout");
   if (route.upgrades === true) add("websocket_version_unsupported");
-  if (route.query !== undefined) add("invalid_request");
+  if (refusesOtherQueries(route)) add("invalid_request");
   // An idempotency key can be too long.
   if (route.headers !== undefined && "Idempotency-Key" in route.headers.shape) add("invalid_request");
   switch (route.who.kind) {
