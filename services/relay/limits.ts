@@ -91,7 +91,7 @@ export const RELAY_LIMITS = {
   /** How far back the newest entry of a bucket is searched for: twice as far as its reader needs, so that no clock matters. */
   deliveredWithinMs: 2 * BUS_LIMITS.deliveredCountsMs,
   /** How often the leaders of the streams are looked at; one that has to move moves at the second look. */
-  spreadMs: 10_000,
+  spreadMs: 5_000,
   /** One request to a leader to step down. */
   stepDownMs: 2_000,
   /** How long a stopping relay waits for deliveries under way; what is cut off is delivered again by the next one. */
