@@ -174,7 +174,8 @@ export class CommandRunner {
       const { reply } = result;
       const isRepeated = "repeated" in result && result.repeated;
       if (isRepeated) return await this.#answer(known, reply, gathered);
-      const answer = await this.#answerNewest(stationId, known, { command, reply, gathered });
+      const { isRestoring } = work;
+      const answer = await this.#answerNewest(stationId, known, { command, reply, gathered, isRestoring });
       if (answer !== "conflict" && isLeftOut(command, reply)) this.#deps.metrics.lateEvidenceLeftOut.add({});
       return answer;
     }
@@ -258,10 +259,14 @@ export class CommandRunner {
   async #answerNewest(
     stationId: number,
     known: KnownStation,
-    given: { readonly command: HostCommand; readonly reply: StationReply; readonly gathered?: Gathered },
+    given: Pick<Work, "isRestoring"> & {
+      readonly command: HostCommand;
+      readonly reply: StationReply;
+      readonly gathered?: Gathered;
+    },
   ): Promise<StationAnswer | "conflict"> {
-    const { command, reply, gathered } = given;
-    if (needsNewestState(command, reply)) {
+    const { command, reply, gathered, isRestoring } = given;
+    if (isRestoring === true || needsNewestState(command, reply)) {
       const confirmation = await this.#deps.stationLog.confirm(stationId, known.sequence);
       this.#deps.metrics.confirmations.add({ result: confirmation });
       if (confirmation === "outdated") return "conflict";

@@ -32,6 +32,8 @@ export interface Work {
    * when there is nothing left to do.
    */
   readonly command: HostCommand | ((state: StationState, sequence: number) => HostCommand | undefined);
+  /** Restores what the log may have lost (`StationRequest`). */
+  readonly isRestoring?: true | undefined;
   /** Finds the outcome of an unknown append; all other work of the station waits for it. */
   readonly isAboutUnknown?: boolean;
   /** The id of the HTTP request behind it, for the log. */

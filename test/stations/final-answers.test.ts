@@ -12,9 +12,10 @@ import type {
   StationFailure,
   StationResponse,
 } from "../../services/bus/messages/station-commands.ts";
+import { askStation } from "../../services/bus/station-client.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { StationLog } from "../../services/stations/station-log.ts";
-import { ONE_LOG, STATION_LOG } from "../support/one-log.ts";
+import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import type { FaultProxy } from "./fault-proxy.ts";
 import { CASHIER, REGISTRY, type RunningHost, type StationWorld, startStationWorld } from "./station-world.ts";
 
@@ -109,6 +110,19 @@ describe("a host whose state of a station is not the newest", () => {
     expect((await world.newest(stationId)).state.lease).not.toBeNull();
     expect((await world.ask(stationId, { type: "lease_release" })).reply).toMatchObject({ ok: true, lease: null });
     expect((await world.newest(stationId)).state.lease).toBeNull();
+  });
+});
+
+describe("a host that knows a station which the log has lost", () => {
+  it("the relay restores it: what the host takes for known is committed again", async () => {
+    const stationId = await world.openStation();
+    const { organizationId, filialId, name, currency, status, revision } = (await world.newest(stationId)).state;
+    const station = { organizationId, filialId, name, currency, status, revision };
+    await world.bus.jsm.streams.purge(STATION_LOG.name, { filter: stationLogSubject(stationId) });
+    const command = { type: "station_put", stationId, station } as const;
+    const request = { commandId: "announce:1", actor: REGISTRY, command, isRestoring: true } as const;
+    expect((await askStation(world.bus.nc, stationId, request)).reply).toMatchObject({ ok: true });
+    expect((await world.newest(stationId)).state).toMatchObject({ ...station, stationId });
   });
 });
 

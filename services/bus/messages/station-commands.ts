@@ -38,6 +38,8 @@ export interface StationRequest {
   readonly commandId: string;
   readonly actor: Actor;
   readonly command: RequestedCommand;
+  /** The relay restores what the log may have lost: a host that has nothing to do confirms that its state is in the log. */
+  readonly isRestoring?: true | undefined;
 }
 
 export interface StationResponse {
@@ -191,5 +193,6 @@ export const stationRequestSchema: z.ZodType<StationRequest> = z
     commandId: z.string().min(1).max(BOUNDS.commandIdCharacters),
     actor,
     command,
+    isRestoring: z.literal(true).optional(),
   })
   .refine(isOfSeam, { path: ["actor", "kind"], message: "Only the payment seam settles." });

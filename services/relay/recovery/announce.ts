@@ -195,7 +195,7 @@ async function commandStation(
   const { bus, sql, log } = deps;
   for (const [index, { actor, command }] of missing.entries()) {
     try {
-      const request = { commandId: `announce:${randomUUID()}`, actor, command };
+      const request = { commandId: `announce:${randomUUID()}`, actor, command, isRestoring: true } as const;
       const { reply } = await askStation(bus.nc, stationId, request, { timeoutMs: RELAY_LIMITS.stationTimeoutMs });
       const facts = { stationId, type: command.type };
       if (!reply.ok) log.error({ ...facts, code: reply.code }, "a station refused an announcement");
