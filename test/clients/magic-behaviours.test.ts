@@ -1,6 +1,21 @@
-/** Each magic name and amount of the virtual companion, driven on the real system to the end that its table documents. */
+/**
+ * The magic names and amounts of the virtual companion: what it decides, that the documented table is this one, and each of
+ * them on the real system to the end that the table documents.
+ */
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type Behaviour, MAGIC_BEHAVIOURS } from "../../clients/magic-behaviours.ts";
+import {
+  type Behaviour,
+  behaviourOf,
+  DEFAULT_BEHAVIOUR,
+  MAGIC_BEHAVIOURS,
+  namedBehaviour,
+  reportOf,
+} from "../../clients/magic-behaviours.ts";
+import { MAGIC_AMOUNTS } from "../../services/sandbox-provider/magic-amounts.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
@@ -245,7 +260,7 @@ const ENDS: Record<Exclude<Behaviour, "stay_offline">, (collection: Collection) 
 };
 
 async function isOffline(place: Place): Promise<void> {
-  // Two looks at its own snapshot later it still counts as never heard.
+  // Two reads of its snapshot later it still counts as offline.
   await vi.waitFor(() => expect(place.companion.to("devices/me/").length).toBeGreaterThan(1), PATIENCE);
   expect(await routesOf(place)).toMatchObject({
     smartPos: { offered: false, reason: "device_offline", since: null },
@@ -264,7 +279,7 @@ const otherAmount = (amountEnding: string | null): string => (amountEnding === "
 
 describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
   it.each(MAGIC_BEHAVIOURS)(
-    "whose name ends in '$nameEnding', or whose amount ends in $amountEnding, ends as documented",
+    "its name ends in '$nameEnding', or its amount in $amountEnding: the collection ends as documented",
     async ({ behaviour, nameEnding, amountEnding }) => {
       const place = await open(`Till ${nameEnding}`);
       if (behaviour === "stay_offline") await isOffline(place);
@@ -275,7 +290,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     },
   );
 
-  it("that is started again under another name adds no report to the one that it made", async () => {
+  it("a companion that is started again under another name: it adds no report to the one that it made", async () => {
     const first = await open("Second till declines");
     const collection = await begin(first, "12.50", "name");
     await reported(collection, "reported_declined", "05");
@@ -288,7 +303,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await cancel(collection);
   });
 
-  it("goes by a name that it was given in the moment before the collection", async () => {
+  it("a name that the owner gave a moment before the collection: it decides", async () => {
     const place = await open("Third till approves");
     await offered(place);
     for (const [name, outcome, code] of [
@@ -300,5 +315,122 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
       await reported(collection, outcome, code);
       await cancel(collection);
     }
+  });
+});
+
+const NAME_ENDINGS = MAGIC_BEHAVIOURS.map(({ nameEnding }) => nameEnding);
+const AMOUNT_ENDINGS = MAGIC_BEHAVIOURS.flatMap(({ amountEnding }) => amountEnding ?? []);
+const RUNS = { numRuns: 2_000 };
+
+/** Names that come close: words of the table in any place and run together, beside whatever people write. */
+const anyName = fc
+  .tuple(
+    fc.array(
+      fc.oneof(fc.string(), fc.string({ unit: "grapheme" }), fc.constantFrom(...NAME_ENDINGS, "Till", "polls", "x")),
+      { maxLength: 4 },
+    ),
+    fc.constantFrom("", " ", "-"),
+  )
+  .map(([words, between]) => words.join(between));
+/** Written in another way than in the product: the ending's words, not preceded by a letter or digit, and no word after them. */
+const MAGIC_NAMES = NAME_ENDINGS.map((ending) => {
+  const words = ending.split(" ").join(String.raw`[^\p{L}\p{N}]+`);
+  return new RegExp(String.raw`(?<![\p{L}\p{N}])${words}[^\p{L}\p{N}]*$`, "u");
+});
+const asksForNothing = (name: string): boolean => MAGIC_NAMES.every((magic) => !magic.test(name.toLowerCase()));
+const plainName = anyName.filter(asksForNothing);
+const anyAmount = fc
+  .tuple(fc.integer({ min: 0, max: 9_999_999_999 }), fc.integer({ min: 0, max: 99 }))
+  .map(([whole, cents]) => `${whole}.${String(cents).padStart(2, "0")}`);
+
+describe("the virtual companion's decision", () => {
+  it("any other name and amount: it approves", () => {
+    const plainAmount = anyAmount.filter((amount) => !AMOUNT_ENDINGS.some((ending) => amount.endsWith(ending)));
+    fc.assert(
+      fc.property(plainName, plainAmount, (name, amount) => {
+        expect(behaviourOf(name, amount)).toBe(DEFAULT_BEHAVIOUR);
+      }),
+      RUNS,
+    );
+    expect(reportOf(DEFAULT_BEHAVIOUR)).toEqual({ outcome: "reported_success", providerCode: "00" });
+  });
+
+  it("a name that asks for nothing: the amount's last two digits decide", () => {
+    const magic = fc.constantFrom(...MAGIC_BEHAVIOURS.filter(({ amountEnding }) => amountEnding !== null));
+    fc.assert(
+      fc.property(plainName, fc.nat(), magic, (name, whole, { amountEnding, behaviour }) => {
+        expect(behaviourOf(name, `${whole}.${amountEnding}`)).toBe(behaviour);
+        expect(behaviourOf(name, `${whole}${amountEnding}`)).toBe(behaviour);
+      }),
+      RUNS,
+    );
+    expect(behaviourOf("Till", "1")).toBe("decline");
+    expect(behaviourOf("Till", "0.01")).toBe("decline");
+    expect(behaviourOf("Till", "1.00")).toBe("approve");
+  });
+
+  it("a name that asks for something: its last words decide before the amount, in any case and after any separator", () => {
+    const magic = fc.constantFrom(...MAGIC_BEHAVIOURS);
+    const separator = fc.constantFrom(" ", "-", " – ", "_", ": ");
+    fc.assert(
+      fc.property(anyName, separator, magic, anyAmount, (name, between, { nameEnding, behaviour }, amount) => {
+        for (const ending of [nameEnding, nameEnding.toUpperCase(), `${nameEnding} `])
+          expect(behaviourOf(`${name}${between}${ending}`, amount)).toBe(behaviour);
+      }),
+      RUNS,
+    );
+    for (const { nameEnding, behaviour } of MAGIC_BEHAVIOURS) expect(namedBehaviour(nameEnding)).toBe(behaviour);
+  });
+
+  it("a part of a word, or words in the middle of a name: they ask for nothing", () => {
+    for (const name of ["", "Till 3", "declines never", "Till declinesx", "Undeclines", "Till polls", "offline"])
+      expect(namedBehaviour(name), name).toBeUndefined();
+  });
+});
+
+describe("the table", () => {
+  it("the endings: each is there once, and no name ends in another one", () => {
+    expect(new Set(AMOUNT_ENDINGS).size).toBe(AMOUNT_ENDINGS.length);
+    expect(AMOUNT_ENDINGS.every((ending) => /^\d\d$/.test(ending))).toBe(true);
+    for (const ending of NAME_ENDINGS) expect(NAME_ENDINGS.filter((other) => ending.endsWith(other))).toEqual([ending]);
+  });
+
+  it("an amount that the sandbox provider has as well: both mean the same", () => {
+    const atProvider = new Map<string, string>(MAGIC_AMOUNTS.map(({ ending, scenario }) => [ending, scenario]));
+    const both = MAGIC_BEHAVIOURS.flatMap(({ amountEnding, behaviour }) => {
+      const scenario = atProvider.get(amountEnding ?? "");
+      return scenario === undefined ? [] : [[behaviour, scenario]];
+    });
+    expect(both).toEqual([
+      ["decline", "decline"],
+      ["buyer_cancel", "buyer_cancel"],
+      ["never_answers", "never_pays"],
+      ["report_twice", "duplicate_callback"],
+      ["late_success", "late_success"],
+      ["unknown", "unknown"],
+      ["provider_down", "provider_down"],
+    ]);
+  });
+
+  it("docs/sandbox.md: it has the data, row by row", () => {
+    const text = readFileSync(new URL("../../docs/sandbox.md", import.meta.url), "utf8");
+    const rows = text
+      .split("\n")
+      .filter((line) => /^\| `[a-z ]+` /.test(line))
+      .map((line) => line.split("|").map((cell) => cell.trim()));
+    expect(rows.map(([, name, amount, companion, outcome]) => [name, amount, companion, outcome])).toEqual(
+      MAGIC_BEHAVIOURS.map(({ nameEnding, amountEnding, companion, outcome }) => [
+        `\`${nameEnding}\``,
+        amountEnding === null ? "–" : `\`${amountEnding}\``,
+        companion,
+        outcome,
+      ]),
+    );
+  });
+
+  it("print-magic-behaviours.ts: it prints the table as one line of JSON", () => {
+    const script = new URL("../../clients/print-magic-behaviours.ts", import.meta.url).pathname;
+    const printed: unknown = JSON.parse(execFileSync(process.execPath, [script], { encoding: "utf8" }));
+    expect(printed).toEqual({ magic_behaviours: MAGIC_BEHAVIOURS });
   });
 });

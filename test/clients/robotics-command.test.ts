@@ -59,7 +59,7 @@ function writeSandbox(baseUrl: string): void {
   writeFileSync(join(folder.path, "sandbox.json"), JSON.stringify(facts));
 }
 
-/** Everything it knows comes from its arguments, from `env` and from the sandbox's file. */
+/** The command gets its arguments, `env` and the sandbox's file, and nothing else. */
 function command(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningProgram {
   const program = runProgram(process.execPath, [COMMAND, ...args], {
     env: programEnvironment({ DATA_DIR: folder.path, ...env }),
@@ -123,7 +123,7 @@ async function storedBodies(ids: readonly number[]): Promise<readonly string[]> 
 
 describe("listen and trigger together", () => {
   it(
-    "bring each of the five events to a local program, in order, signed, and byte for byte as they are sent",
+    "each of the five events: a local program gets it in order, signed, and byte for byte as the service sends it",
     async () => {
       const target = await localTarget();
       const listening = command(["listen", "--forward-to", target.url]);
@@ -133,7 +133,7 @@ describe("listen and trigger together", () => {
         const { exit, words } = await lastWords(["trigger", event]);
         expect(exit, words).toBe(0);
       }
-      // Cancelled and expired ones were offered first, and a task is offered and a filial paused by nobody else here.
+      // Cancelled and expired ones were offered first, and no other test offers a task or pauses a filial here.
       const expected = [
         "serving_task.offered",
         "serving_task.offered",
@@ -164,7 +164,7 @@ describe("listen and trigger together", () => {
 
 describe("listen", () => {
   it(
-    "tries again until the target answers 2xx, lets nothing overtake, and starts where it is told",
+    "a target that fails: listen repeats the delivery until it answers 2xx, in order, and from the delivery that is named",
     async () => {
       const before = await lastDeliveryId();
       for (let count = 0; count < 2; count += 1)
@@ -188,7 +188,7 @@ describe("listen", () => {
     TEST_MS,
   );
 
-  it("waits for a service that is away", async () => {
+  it("a service that does not answer: listen waits for it", async () => {
     const target = await localTarget();
     const listening = command(["listen", "--forward-to", target.url], {
       BASE_URL: "http://127.0.0.1:9",
@@ -206,7 +206,7 @@ describe("listen", () => {
     "http://127.0.0.1.example:4000/",
     "http://somewhere.example/",
     "http://169.254.169.254/",
-  ])("forwards nothing to %s, which is another machine", async (url) => {
+  ])("%s, which is another machine: listen forwards nothing to it", async (url) => {
     const { exit, words } = await lastWords(["listen", "--forward-to", url]);
     expect(words).toMatch(/^Deliveries are forwarded to this machine only, and \S+ is not on loopback\.$/);
     expect(exit).toBe(1);
@@ -222,7 +222,7 @@ async function deliveriesAfter(sinceId: number): Promise<readonly Envelope[]> {
   return (await fleet.good<{ webhook_deliveries: Envelope[] }>("GET", path)).webhook_deliveries;
 }
 
-describe("a command that cannot be done says why in one sentence and fails", () => {
+describe("a robotics command that cannot be done: one sentence with the reason, exit code 1", () => {
   const HERE = "http://127.0.0.1:4000/hook";
   it.each<[string, string[], Record<string, string>, RegExp]>([
     ["nothing to do", [], {}, /^Say what to do, listen or trigger; --help shows how\.$/],
@@ -302,7 +302,7 @@ describe("a command that cannot be done says why in one sentence and fails", () 
     expect(exit).toBe(1);
   });
 
-  it("but help is no failure", async () => {
+  it("--help: it is no failure", async () => {
     const { exit, words } = await lastWords(["--help"]);
     expect(exit).toBe(0);
     for (const event of TRIGGERS) expect(words).toContain(event);

@@ -1,9 +1,10 @@
-/** The virtual companion and display as programs: real clients of a real system, through good days and bad ones. */
+/** The virtual companion and display as programs: real clients of a real system, also when something fails. */
 import { once } from "node:events";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { clientLimits } from "../../clients/limits.ts";
 import { apiClient } from "../support/api-client.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
@@ -13,6 +14,10 @@ import { type TemporaryFolder, temporaryFolder } from "../support/temporary-fold
 /** A device backs off up to half a minute, and each test starts one or two processes on a machine that is busy with others. */
 const TEST_MS = 400_000;
 const PATIENCE = { timeout: 120_000, interval: 250 };
+/** In this time the throttle lets a full burst through again. */
+const BURST_MS = 10_000;
+/** Two polls of the companion and a second. */
+const POLLS_MS = 2 * clientLimits.companionPollMs + 1_000;
 const CLIENTS = join(import.meta.dirname, "..", "..", "clients");
 
 let system: TestSystem;
@@ -83,7 +88,7 @@ async function newCompanion(): Promise<RunningProgram> {
   return program;
 }
 
-/** Somebody else with the companion's credential. */
+/** Another client with the companion's credential. */
 function twinOfCompanion() {
   const text = readFileSync(join(folder.path, "virtual-companion.json"), "utf8");
   const { credential } = JSON.parse(text) as { credential: string };
@@ -110,7 +115,7 @@ const reported = (intent: string) =>
   }, PATIENCE);
 
 describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () => {
-  it("make a newcomer see a whole collection by only creating an intent and attesting it", async () => {
+  it("a newcomer who only creates an intent and attests it: a whole collection is made and shown", async () => {
     const companion = start("virtual-companion", { code: seeded("smart_pos_companion").enrollmentCode });
     const display = start("virtual-display", { code: seeded("customer_display").enrollmentCode });
     await Promise.all([companion.waitFor(/"attached"/), display.waitFor(/showing idle/)]);
@@ -139,7 +144,7 @@ describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () =
     }
   });
 
-  it("keep their credential where only they can read it, never in a log, and attach again without a code", async () => {
+  it("their credential: it is private, is in no log, and attaches them again without a code", async () => {
     const file = join(folder.path, "virtual-companion.json");
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const { credential } = JSON.parse(readFileSync(file, "utf8")) as { credential: string };
@@ -151,18 +156,18 @@ describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () =
 });
 
 describe("a virtual companion", { timeout: TEST_MS }, () => {
-  it("stays within one request per second, heartbeats included, while it collects", async () => {
+  it("while it collects: it stays within one request per second, heartbeats included", async () => {
     await newCompanion();
     await reported(await beginCollection());
-    await delay(10_000);
-    // Whoever shares the credential finds its burst of ten all but untouched; at more than one a second it would be gone.
+    // The throttle fills up again by one request a second: at more than one a second the burst would be gone.
+    await delay(BURST_MS);
     const twin = twinOfCompanion();
     let accepted = 0;
     while ((await twin.call("GET", "me/")).status === 200) accepted += 1;
     expect(accepted).toBeGreaterThanOrEqual(8);
   });
 
-  it("does not report twice when it is killed after its report and started again", async () => {
+  it("killed after its report and started again: it does not report twice", async () => {
     const first = await newCompanion();
     const intent = await beginCollection();
     await reported(intent);
@@ -170,11 +175,11 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     await first.ended;
     const second = start("virtual-companion");
     await second.waitFor(/"attached"/);
-    await delay(4_000);
+    await delay(POLLS_MS);
     expect(await cashier.good("GET", intent)).toMatchObject({ report_count: 1 });
   });
 
-  it("enrolls anew with a code at hand when its credential file is damaged, and says so", async () => {
+  it("a damaged credential file: it enrolls again when it has a code, and reports the damage", async () => {
     const file = join(folder.path, "virtual-companion.json");
     writeFileSync(file, '{"device_id":7,"creden');
     expect(await lastWords(start("virtual-companion"))).toMatch(/damaged; delete it and enroll again\.$/);
@@ -183,26 +188,23 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: companionId });
   });
 
-  it("waits as long as Retry-After says when it is throttled, and then goes on", async () => {
+  it("throttled: it waits as long as Retry-After asks for, and then continues", async () => {
     const program = await newCompanion();
     const twin = twinOfCompanion();
-    // Somebody uses up the credential's budget until the companion itself is refused.
+    // Another client uses up the credential's budget until the companion is refused.
     const refused = program.waitFor(/"reason":"throttled"/);
     const enough = new AbortController();
-    const hammering = (async () => {
-      while (!enough.signal.aborted) {
-        await twin.call("GET", "me/");
-        await delay(50);
-      }
+    const requests = (async () => {
+      while (!enough.signal.aborted) await twin.call("GET", "me/");
     })();
     await refused;
     enough.abort();
-    await hammering;
+    await requests;
     await program.waitFor(/accepts requests again/);
     expect(isRunning(program.pid)).toBe(true);
   });
 
-  it("outlives a killed gateway and collects again once it is back", async () => {
+  it("the gateway is killed and comes back: it collects again", async () => {
     const program = await newCompanion();
     await system.processes.gateway.kill9();
     await program.waitFor(/"reason":"unreachable"/);
@@ -211,7 +213,7 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     await reported(await beginCollection());
   });
 
-  it("is blocked while suspended, and works again once resumed", async () => {
+  it("suspended: it is blocked, and works again once resumed", async () => {
     const program = await newCompanion();
     await owner.good("POST", `devices/${companionId}/suspend/`);
     await program.waitFor(/"reason":"device_suspended"/);
@@ -219,7 +221,7 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     await program.waitFor(/accepts requests again/);
   });
 
-  it("whose credential was revoked ends with one sentence that says what to do", async () => {
+  it("its credential is revoked: it ends with one sentence with the next step", async () => {
     const program = await newCompanion();
     await owner.good("POST", `devices/${companionId}/reset/`);
     expect(await program.ended).toBe(1);
@@ -229,7 +231,7 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     ]);
   });
 
-  it("ends in good order when its parent is gone", async () => {
+  it("its parent process ends: it ends in good order", async () => {
     const program = await newCompanion();
     running.splice(running.indexOf(program), 1);
     const exited = once(program.process, "exit");
@@ -237,7 +239,7 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     expect(await exited).toEqual([0, null]);
   });
 
-  it("waits for a service that is not there yet, and can be stopped meanwhile", async () => {
+  it("the service is not there yet: it waits, and can be stopped meanwhile", async () => {
     await newCompanion();
     const program = start("virtual-companion", { baseUrl: "http://127.0.0.1:9" });
     await program.waitFor(/"reason":"unreachable".*waiting for the service/);
@@ -248,7 +250,7 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
 });
 
 describe("a virtual device that cannot start", { timeout: TEST_MS }, () => {
-  it("says in one sentence that it needs a code, a usable code, or a usable setting", async () => {
+  it("no code, an unknown code, or an unusable setting: it ends with one sentence", async () => {
     const fresh = temporaryFolder("fresh");
     const run = (environment: Record<string, string>): RunningProgram =>
       runProgram(process.execPath, [join(CLIENTS, "virtual-display.ts")], {

@@ -50,7 +50,7 @@ describe("the vectors", () => {
     expect(verdict).toBe(vector.verdict);
   });
 
-  it("have every verdict, and name the header that the signer sends", () => {
+  it("all of them: every verdict is there, and the header is the one that the signer sends", () => {
     expect(new Set(vectors.map(({ verdict }) => verdict))).toEqual(new Set(WEBHOOK_VERDICTS));
     expect(header_name).toBe(SIGNATURE_HEADER);
   });
@@ -60,7 +60,7 @@ describe("what the signer signs", () => {
   const text = fc.string({ unit: "binary", maxLength: 200 });
   const secret = fc.base64String({ minLength: 4, maxLength: 60 }).map((base64) => `whsec_${base64}`);
 
-  it("is valid for a consumer who knows one of the live secrets, as text and as bytes", () => {
+  it("a consumer who knows one of the live secrets: it is valid, as text and as bytes", () => {
     const secrets = fc.uniqueArray(secret, { minLength: 1, maxLength: 2 });
     fc.assert(
       fc.property(text, secrets, fc.nat(), fc.integer({ min: -300, max: 300 }), (body, live, pick, offsetSeconds) => {
@@ -73,7 +73,7 @@ describe("what the signer signs", () => {
     );
   });
 
-  it("is not for who knows none of them", () => {
+  it("a consumer who knows none of them: it is not valid", () => {
     fc.assert(
       fc.property(text, secret, secret, (body, signing, known) => {
         fc.pre(signing !== known);
@@ -100,7 +100,7 @@ describe("a change", () => {
     }
   }
 
-  it("of any one byte of the header, to any other, fails", () => {
+  it("any other byte in the header: the webhook is refused", () => {
     expect(verdictOf({})).toBe("valid");
     const taken = [...changesOf(header)].filter(
       (changed) => verdictOf({ header: changed.toString("latin1") }) === "valid",
@@ -108,11 +108,11 @@ describe("a change", () => {
     expect(taken).toEqual([]);
   });
 
-  it("of any one byte of the body, to any other, fails", () => {
+  it("any other byte in the body: the webhook is refused", () => {
     for (const body of changesOf(BODY)) expect(verdictOf({ body })).toBe("signature_wrong");
   });
 
-  it("that takes something out or puts something in fails as well", () => {
+  it("bytes taken out or put in: the webhook is refused", () => {
     const place = fc.nat({ max: header.length - 1 });
     fc.assert(
       fc.property(place, place, fc.string({ minLength: 1, maxLength: 3 }), (one, other, inserted) => {
@@ -126,7 +126,7 @@ describe("a change", () => {
     );
   });
 
-  it("of one of two signatures leaves the other one valid, and only to who knows its secret", () => {
+  it("one of two signatures: the other one stays valid, for who knows its secret only", () => {
     const two = signatureHeader([NEWER, SECRET], { body: BODY, nowMs: NOW_MS });
     const broken = two.replace(/v1=./, (start) => (start === "v1=0" ? "v1=1" : "v1=0"));
     const ask = (secret: string) => verifyWebhook({ header: broken, body: BODY, secrets: [secret], nowMs: NOW_MS });
@@ -139,7 +139,7 @@ describe("what is no webhook or no question", () => {
   const header = signatureHeader([SECRET], { body: BODY, nowMs: NOW_MS });
   const ask = (more: object) => verifyWebhook({ header, body: BODY, secrets: [SECRET], nowMs: NOW_MS, ...more });
 
-  it("is told by name", () => {
+  it("a missing or malformed header: the verdict names it", () => {
     for (const none of [undefined, null, ""]) expect(ask({ header: none })).toBe("header_missing");
     expect(ask({ header: [header, header] })).toBe("header_malformed");
     expect(ask({ header: [header] })).toBe("header_malformed");
@@ -151,12 +151,12 @@ describe("what is no webhook or no question", () => {
     expect(ask({ header: header + further.repeat(4) })).toBe("header_malformed");
   });
 
-  it("without a secret is an error, for everybody could sign with an empty one", () => {
+  it("no secret: it throws, because everybody could sign with an empty one", () => {
     for (const secrets of [[], [""], [SECRET, ""], [undefined]])
       expect(() => ask({ secrets, header: "t=1,v1=00" })).toThrow(TypeError);
   });
 
-  it("with a tolerance or a clock that is no number tolerates nothing", () => {
+  it("a tolerance or a clock that is no number: it tolerates nothing", () => {
     expect(ask({ toleranceSeconds: Number.NaN })).not.toBe("valid");
     expect(ask({ nowMs: Number.NaN })).not.toBe("valid");
   });
@@ -184,17 +184,17 @@ describe("the file by itself", () => {
     return JSON.parse(program.output());
   };
 
-  it("runs in plain Node as it is", async () => {
+  it("plain Node: it runs as it is", async () => {
     expect(await run(VERIFIER, [])).toEqual({ asked: vectors.length, wrong: [] });
   });
 
-  it("runs as JavaScript once its types are taken off, as the documentation says", async () => {
+  it("without its types, as the documentation shows: it runs as JavaScript", async () => {
     const module = join(folder.path, "webhook-verifier.mjs");
     writeFileSync(module, stripTypeScriptTypes(readFileSync(VERIFIER, "utf8")));
     expect(await run(module, ["--no-experimental-strip-types"])).toEqual({ asked: vectors.length, wrong: [] });
   });
 
-  it("imports nothing but Node's crypto", () => {
+  it("its imports: they are Node's crypto only", () => {
     const imports = readFileSync(VERIFIER, "utf8").match(/^import .*$/gm);
     expect(imports).toEqual(['import { createHmac, timingSafeEqual } from "node:crypto";']);
   });

@@ -1,17 +1,23 @@
+/** The embedded servers: they keep their data, come back by themselves, and survive a full disk. */
+
+import { randomBytes } from "node:crypto";
 import { chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { connect } from "nats";
+import { connect, type NatsConnection } from "nats";
 import postgres from "postgres";
-import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, describe, expect, inject, test, vi } from "vitest";
+import { type NatsServer, startNats, untilUnhealthy } from "../../deploy/embedded/nats.ts";
 import { deployLimits } from "../../deploy/limits.ts";
 import { onlyWhere } from "../support/only-where.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
+import { cloneDatabase, startNats as startTestNats, startPostgres as startTestPostgres } from "../support/servers.ts";
+import { mountSmallDisk } from "../support/small-disk.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PROGRAM = join(import.meta.dirname, "programs", "servers.ts");
 const isRoot = process.getuid?.() === 0;
-/** Most tests go on with the data folder of the one before: making a database takes longer than all the rest. */
+/** Most tests continue with the data folder of the one before: making a database takes longer than all the rest. */
 const shared = temporaryFolder("embedded-shared");
 const folders: (() => void)[] = [];
 /** The watchdog counts whole seconds, so it may take one or two longer than its grace time. */
@@ -88,7 +94,7 @@ async function recall(where: { nats: string; database: string }): Promise<unknow
 }
 
 describe("the embedded servers", () => {
-  test("a restart keeps the data, secrets are private, and nothing is left running", async () => {
+  test("a restart: the data stays, the secrets are private, and nothing is left running", async () => {
     const dataDir = shared.path;
     const first = start(dataDir);
     await store(await addresses(first));
@@ -101,7 +107,7 @@ describe("the embedded servers", () => {
     expect(await recall(await addresses(second))).toEqual(["row", "message"]);
   });
 
-  test("after kill -9 of the parent no server survives for long, and the next start has the data", async () => {
+  test("the parent is killed with SIGKILL: no server survives for long, and the next start has the data", async () => {
     const dataDir = shared.path;
     const first = start(dataDir);
     await store(await addresses(first));
@@ -115,7 +121,7 @@ describe("the embedded servers", () => {
     expect(await recall(await addresses(second))).toEqual(["row", "message"]);
   });
 
-  test("servers that outlived even their watchdog are stopped by the next start on their data folder", async () => {
+  test("servers that survive their watchdog: the next start on their data folder stops them", async () => {
     const dataDir = shared.path;
     const first = start(dataDir);
     await store(await addresses(first));
@@ -136,7 +142,7 @@ describe("the embedded servers", () => {
     expect(pids.map(isRunning)).toEqual([false, false]);
   });
 
-  test("a server that is killed comes back by itself, where it was and with its data", async () => {
+  test("a server that is killed: it comes back by itself, at its address and with its data", async () => {
     const dataDir = shared.path;
     const program = start(dataDir);
     const where = await addresses(program);
@@ -150,7 +156,7 @@ describe("the embedded servers", () => {
     await stop(program);
   });
 
-  test("a server that can never come back takes everything down in order, with one sentence and exit code 1", async () => {
+  test("a server that can never come back: everything stops in order, with one sentence and exit code 1", async () => {
     const dataDir = shared.path;
     const program = start(dataDir);
     await addresses(program);
@@ -169,7 +175,7 @@ describe("the embedded servers", () => {
     expect(pids.map(isRunning)).toEqual([false, false]);
   });
 
-  test("a process that happens to have the id of a server long gone is left alone", async () => {
+  test("another process with the id of an earlier server: it is left alone", async () => {
     const dataDir = shared.path;
     const first = start(dataDir);
     await addresses(first);
@@ -185,17 +191,17 @@ describe("the embedded servers", () => {
     await bystander.ended;
   });
 
-  test("a data folder of another PostgreSQL version: one sentence, exit code 1", async () => {
+  test("a data folder of another PostgreSQL version: the start ends with one sentence and exit code 1", async () => {
     const dataDir = folder();
     mkdirSync(join(dataDir, "postgres"));
     writeFileSync(join(dataDir, "postgres", "PG_VERSION"), "99\n");
     const program = start(dataDir);
     expect(await program.ended).toBe(1);
-    const said = program.output().trim().split("\n").at(-1);
-    expect(said).toMatch(/^The data folder \S+postgres belongs to PostgreSQL 99, and this is PostgreSQL 18; .*\.$/);
+    const lastLine = program.output().trim().split("\n").at(-1);
+    expect(lastLine).toMatch(/^The data folder \S+postgres belongs to PostgreSQL 99, and this is PostgreSQL 18; .*\.$/);
   });
 
-  test("NATS_URL and DATABASE_URL skip the embedded servers, and one that does not answer is named", async () => {
+  test("NATS_URL and DATABASE_URL: no embedded server starts, and a sentence names a server that does not answer", async () => {
     const where = await addresses(start(shared.path));
     const dataDir = folder();
     const second = start(dataDir, { environment: { NATS_URL: where.nats, DATABASE_URL: where.database } });
@@ -210,7 +216,7 @@ describe("the embedded servers", () => {
   });
 
   test.runIf(onlyWhere(isRoot, "starting as root"))(
-    "as root, below a folder that no other account may enter",
+    "a start as root, below a folder that no other account may enter: the servers start and keep their data",
     async () => {
       const dataDir = join("/root", `device-payments-${process.pid}`);
       folders.push(() => rmSync(dataDir, { recursive: true, force: true }));
@@ -223,13 +229,135 @@ describe("the embedded servers", () => {
     },
   );
 
-  test("as an ordinary user without a home", async () => {
+  test("a start as an ordinary user without a home: the servers start", async () => {
     const dataDir = folder();
-    // Whoever runs the tests as an ordinary user is one already.
+    // Without root the tests run as an ordinary user already.
     if (isRoot) chownSync(dataDir, 65_534, 65_534);
     const account = isRoot ? { uid: 65_534, gid: 65_534 } : {};
     const program = start(dataDir, { ...account, environment: { HOME: "/nonexistent" } });
     await store(await addresses(program));
     await stop(program);
+  });
+});
+
+describe("an embedded nats-server on a small disk", () => {
+  const KILOBYTE = 1_024;
+  const disk = mountSmallDisk("nats-health", 16);
+  const token = randomBytes(12).toString("hex");
+  const servers: NatsServer[] = [];
+  let nc: NatsConnection | undefined;
+
+  afterEach(async () => {
+    await nc?.close();
+    for (const server of servers.splice(0)) await server.child.stop();
+  });
+  afterAll(disk.remove);
+
+  async function startOnDisk(): Promise<NatsServer> {
+    const files = { folder: join(disk.path, "nats"), logFile: join(disk.path, "nats-server.log") };
+    const server = await startNats({ binary: inject("natsBinary"), ...files, token });
+    servers.push(server);
+    nc = await connect({ servers: `127.0.0.1:${server.port}`, token });
+    return server;
+  }
+
+  /** Publishes messages of 64 kilobytes until one is not acknowledged; returns the sequences of the others. */
+  async function publishUntilRefused(connection: NatsConnection, atMost: number): Promise<number[]> {
+    const sequences: number[] = [];
+    const js = jetstream(connection, { timeout: 5_000 });
+    try {
+      while (sequences.length < atMost) {
+        sequences.push((await js.publish("kept", new Uint8Array(64 * KILOBYTE))).seq);
+      }
+    } catch {
+      // The disk is full.
+    }
+    return sequences;
+  }
+
+  test("a stream that cannot be written: its health shows it, and a new start has everything that was acknowledged", async () => {
+    const server = await startOnDisk();
+    const connection = nc as NatsConnection;
+    await (await jetstreamManager(connection)).streams.add({ name: "KEPT", subjects: ["kept"] });
+    const over = new AbortController();
+    const unhealthy = untilUnhealthy(server.healthUrl, over.signal);
+    const sequences = await publishUntilRefused(connection, 10_000);
+    expect(await unhealthy).toMatch(/no space left on device/);
+    disk.grow(64);
+    // It does not recover by itself, however much space there is.
+    expect((await fetch(server.healthUrl)).status).toBe(503);
+    over.abort();
+    await connection.close();
+    await server.child.stop();
+
+    await startOnDisk();
+    const manager = await jetstreamManager(nc as NatsConnection);
+    const { state } = await manager.streams.info("KEPT");
+    expect([state.first_seq, state.last_seq, state.messages]).toEqual([1, sequences.at(-1), sequences.length]);
+    expect(await publishUntilRefused(nc as NatsConnection, 10)).toHaveLength(10);
+  });
+
+  test("a start with little space: it accepts messages as long as there is any, and many more once there is space", async () => {
+    // What is left is less than what is stored already: its own limit would be less than that, too.
+    disk.fill(2 * KILOBYTE * KILOBYTE);
+    const server = await startOnDisk();
+    expect(await publishUntilRefused(nc as NatsConnection, 20)).toHaveLength(20);
+    disk.empty();
+    expect(await publishUntilRefused(nc as NatsConnection, 100)).toHaveLength(100);
+    const root = new URL("/varz", server.healthUrl);
+    // The monitoring port answers below its secret path only.
+    expect((await fetch(root)).status).toBe(404);
+  });
+});
+
+describe("the servers that tests get", () => {
+  test("a killed nats-server: it comes back at the same address with what it had acknowledged", async () => {
+    const server = await startTestNats();
+    const before = await natsConnection(server.url);
+    const manager = await jetstreamManager(before);
+    await manager.streams.add({ name: "KEPT", subjects: ["kept"] });
+    await jetstream(before).publish("kept", "message");
+    await server.kill9();
+    await before.close();
+    await server.restart();
+    const after = await natsConnection(server.url);
+    const message = await (await jetstreamManager(after)).streams.getMessage("KEPT", { last_by_subj: "kept" });
+    expect(message?.string()).toBe("message");
+    await after.close();
+    await server.stop();
+  });
+
+  test("a client without the token: the nats-server refuses it", async () => {
+    const server = await startTestNats();
+    await expect(connect({ servers: new URL(server.url).host })).rejects.toThrow(/authorization/i);
+    await server.stop();
+  });
+
+  test("a killed PostgreSQL: it comes back at the same address with what it had committed", async () => {
+    const server = await startTestPostgres();
+    const before = postgres(server.url, { max: 1 });
+    await before`create table kept (word text)`;
+    await before`insert into kept values ('row')`;
+    await server.kill9();
+    await before.end({ timeout: 0 });
+    await server.restart();
+    const after = postgres(server.url, { max: 1 });
+    expect((await after`select word from kept`)[0]?.word).toBe("row");
+    await after.end();
+    await server.stop();
+  });
+
+  test("the databases of two tests: both are migrated, and neither has the other's tables", async () => {
+    const [one, other] = [await cloneDatabase(), await cloneDatabase()];
+    const sqlOne = postgres(one.url, { max: 1 });
+    const sqlOther = postgres(other.url, { max: 1 });
+    await sqlOne`create table only_here (word text)`;
+    expect((await sqlOther`select to_regclass('only_here') is null as absent`)[0]?.absent).toBe(true);
+    expect((await sqlOther`select count(*)::int as count from schema_migrations`)[0]?.count).toBeGreaterThan(0);
+    // A connection that is still open must not keep a test's database alive.
+    await one.drop();
+    await sqlOther.end();
+    await other.drop();
+    await sqlOne.end({ timeout: 0 });
   });
 });

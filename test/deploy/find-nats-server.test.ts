@@ -1,18 +1,34 @@
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
-import { findNatsServer, type NatsBinary } from "../../deploy/embedded/find-nats-server.ts";
-import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+/**
+ * Which nats-server is used, and how it is fetched: from Debian's real archive, and from an archive of this test that is
+ * tampered with on its way.
+ */
 
-const folders: TemporaryFolder[] = [];
+import { execFile } from "node:child_process";
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { basename, delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, describe, expect, test } from "vitest";
+import { debianKeyring, debianMirrors } from "../../deploy/embedded/apt.ts";
+import {
+  cachedNatsServer,
+  fetchNatsServer,
+  findNatsServer,
+  type NatsBinary,
+} from "../../deploy/embedded/find-nats-server.ts";
+import { onlyWhere } from "../support/only-where.ts";
+import { runProgram } from "../support/running-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const undo: (() => void)[] = [];
 
 afterEach(() => {
-  for (const made of folders.splice(0)) made.remove();
+  for (const step of undo.splice(0).toReversed()) step();
 });
 
 function folder(): string {
-  const made = temporaryFolder("find");
-  folders.push(made);
+  const made = temporaryFolder("nats-server");
+  undo.push(made.remove);
   return made.path;
 }
 
@@ -51,7 +67,7 @@ async function find(machine: Machine): Promise<NatsBinary | string> {
 const pathOf = (found: NatsBinary | string) => (typeof found === "string" ? found : found.path);
 
 describe("the nats-server that is used", () => {
-  test("NATS_SERVER_BIN, then PATH, then the system's folders, then the cache", async () => {
+  test("the search: NATS_SERVER_BIN, then PATH, then the system's folders, then the cache", async () => {
     const [named, onPath, inSystem, cache] = [folder(), folder(), folder(), folder()];
     const chosen = natsServer(join(named, "my-nats"), "2.12.0");
     const first = natsServer(join(onPath, "nats-server"), "2.12.7");
@@ -68,7 +84,7 @@ describe("the nats-server that is used", () => {
     expect(pathOf(await find({ cache }))).toBe(third);
   });
 
-  test("one below 2.12 on PATH, or a folder of that name: passed over", async () => {
+  test("a server below 2.12 on PATH, or a folder of that name: the search passes over it", async () => {
     const [old, confusing, good] = [folder(), folder(), folder()];
     natsServer(join(old, "nats-server"), "2.11.9");
     mkdirSync(join(confusing, "nats-server"));
@@ -76,7 +92,7 @@ describe("the nats-server that is used", () => {
     expect(pathOf(await find({ path: [old, confusing, good].join(delimiter) }))).toBe(path);
   });
 
-  test("a named one that is too old or no nats-server at all: refused with one sentence", async () => {
+  test("a named program that is too old or no nats-server: it is refused with one sentence", async () => {
     const old = natsServer(join(folder(), "nats-server"), "2.9.10");
     expect(await find({ named: old })).toBe(
       `nats-server 2.12.0 or newer is needed, and NATS_SERVER_BIN names ${old}, which is 2.9.10: name a newer one, or unset it.`,
@@ -87,7 +103,7 @@ describe("the nats-server that is used", () => {
     expect(await find({ named: "/nowhere/nats" })).toMatch(/is not a nats-server that runs here/);
   });
 
-  test("none, and nothing to fetch it with: one sentence with the three ways", async () => {
+  test("no server, and nothing to fetch it with: one sentence has the three ways", async () => {
     const sentence = await find({});
     expect(sentence).toMatch(
       /^No nats-server 2\.12\.0 or newer was found \(this system has no apt-get to fetch it with\): /,
@@ -97,8 +113,181 @@ describe("the nats-server that is used", () => {
     }
   });
 
-  test("only one that is too old, and nothing to fetch another with: the sentence names it", async () => {
+  test("only a server that is too old, and nothing to fetch another with: the sentence names it", async () => {
     const old = natsServer(join(folder(), "nats-server"), "2.9.10");
     expect(await find({ path: join(old, "..") })).toContain(`to fetch it with, and ${old} is 2.9.10): put a release`);
+  });
+});
+
+const FILES = join(import.meta.dirname, "archive");
+
+/** One of the archive's files where its path has no blanks, as apt wants a keyring's, whatever the checkout is called. */
+function copyOf(name: string): string {
+  const copy = join(folder(), name);
+  cpSync(join(FILES, name), copy);
+  return copy;
+}
+
+type Tamper = (path: string, content: Buffer) => Buffer | undefined;
+
+/** A mirror on loopback that serves the archive beside this file, each file as `tamper` leaves it. */
+async function mirror(tamper: Tamper = (_path, content) => content): Promise<string> {
+  const server = createServer((request, response) => {
+    const path = request.url ?? "";
+    const file = join(FILES, basename(path));
+    const content = existsSync(file) ? tamper(path, readFileSync(file)) : undefined;
+    response.writeHead(content === undefined ? 404 : 200);
+    response.end(content);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  undo.push(() => server.close());
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("The mirror listens on no port.");
+  return `http://127.0.0.1:${address.port}/debian`;
+}
+
+const ENVIRONMENT = { PATH: "/usr/bin:/bin" };
+
+interface Fetched {
+  reason: string | undefined;
+  /** What is in the cache afterwards. */
+  program: string | undefined;
+}
+
+async function fetchFrom(
+  mirrors: string[],
+  keyring = copyOf("keyring.asc"),
+  env: NodeJS.ProcessEnv = ENVIRONMENT,
+): Promise<Fetched> {
+  const cacheDir = folder();
+  const keyrings = [keyring];
+  const failure = await fetchNatsServer({ cacheDir, environment: env, print: () => undefined, mirrors, keyrings });
+  const program = cachedNatsServer(cacheDir);
+  return { reason: failure?.reason, program: existsSync(program) ? readFileSync(program, "utf8") : undefined };
+}
+
+const flipped = (content: Buffer): Buffer => {
+  const copy = Buffer.from(content);
+  const place = Math.floor(copy.length / 2);
+  copy.writeUInt8(copy.readUInt8(place) ^ 1, place);
+  return copy;
+};
+
+const REFUSED = { program: undefined };
+
+const hasApt = ["/usr/bin/apt-get", "/usr/bin/dpkg-deb"].every(existsSync);
+
+describe.runIf(onlyWhere(hasApt, "fetching the nats-server package with apt-get"))("fetching nats-server", () => {
+  test("an archive that the keyring's key has signed: the program is in the cache", async () => {
+    expect(await fetchFrom([await mirror()])).toEqual({
+      reason: undefined,
+      program: expect.stringContaining("nats-server: v2.15.1"),
+    });
+  });
+
+  test("a keyring without the archive's key: the package is refused", async () => {
+    const fetched = await fetchFrom([await mirror()], copyOf("other-keyring.asc"));
+    expect(fetched).toMatchObject(REFUSED);
+    expect(fetched.reason).toMatch(/^Debian's package could not be fetched: .*forky InRelease.*[^.]$/);
+  });
+
+  test("no keyring: the sentence names the package that holds it", async () => {
+    const fetched = await fetchFrom([await mirror()], "/nowhere/keyring.gpg");
+    expect(fetched).toMatchObject(REFUSED);
+    expect(fetched.reason).toMatch(/no keys of Debian's archive .* debian-archive-keyring/);
+  });
+
+  test.each([
+    [
+      "a signed list with one changed character",
+      "InRelease",
+      (content: Buffer) => Buffer.from(content.toString().replace("Codename: forky", "Codename: forkz")),
+    ],
+    [
+      "a list without its signature",
+      "InRelease",
+      (content: Buffer) => Buffer.from(/^Origin[^]*?(?=-----BEGIN PGP SIG)/m.exec(content.toString())?.[0] ?? ""),
+    ],
+    ["a package list with one changed bit", "Packages", flipped],
+    ["a package with one changed bit", "nats-server.deb", flipped],
+  ])("%s: the package is refused", async (_what, file, change) => {
+    const tampered = await mirror((path, content) => (basename(path) === file ? change(content) : content));
+    const fetched = await fetchFrom([tampered]);
+    expect(fetched).toMatchObject(REFUSED);
+    expect(fetched.reason).toMatch(/^Debian's package could not be fetched: \S/);
+  });
+
+  test("a mirror without the suite: the next one is tried", async () => {
+    const without = await mirror(() => undefined);
+    expect(await fetchFrom([without, await mirror()])).toMatchObject({ reason: undefined });
+  });
+
+  test("settings of the machine's apt that allow anything: a changed list is still refused", async () => {
+    const settings = join(folder(), "apt.conf");
+    writeFileSync(settings, 'Acquire::AllowInsecureRepositories "true";\nAPT::Get::AllowUnauthenticated "true";\n');
+    const tampered = await mirror((path, content) => (basename(path) === "InRelease" ? flipped(content) : content));
+    const fetched = await fetchFrom([tampered], undefined, { ...ENVIRONMENT, APT_CONFIG: settings });
+    expect(fetched).toMatchObject(REFUSED);
+    expect(fetched.reason).toMatch(/could not be fetched/);
+  });
+
+  test("the mirrors: those with Debian's lists or paths come first, and the public one last", async () => {
+    const described = (await mirror()).replace(/debian$/, "described");
+    const sources = join(folder(), "sources.list");
+    const lists = folder();
+    mkdirSync(join(lists, "partial"));
+    writeFileSync(
+      sources,
+      [
+        `deb [signed-by=${copyOf("keyring.asc")}] ${described} forky main`,
+        "deb http://mirror.example/debian bookworm main",
+        "deb http://mirror.example/debian-security bookworm-security main",
+        "deb http://archive.example/ubuntu noble universe",
+      ].join("\n"),
+    );
+    const settings = join(folder(), "apt.conf");
+    const ours = `Dir::Etc::SourceList "${sources}";\nDir::Etc::SourceParts "/dev/null";\nDir::State::Lists "${lists}";\n`;
+    writeFileSync(settings, ours);
+    const env = { ...ENVIRONMENT, APT_CONFIG: settings };
+    const byPath = ["http://mirror.example/debian", "http://deb.debian.org/debian"];
+    expect(await debianMirrors(env)).toEqual(byPath);
+    // The lists of the first one name it; the others are on no network.
+    const update = ["-o", "APT::Sandbox::User=", "-o", "Acquire::Retries=0", "update"];
+    await promisify(execFile)("apt-get", update, { env }).catch(() => undefined);
+    expect(await debianMirrors(env)).toEqual([described, ...byPath]);
+  });
+
+  test("a cache folder that cannot be made: one sentence names its setting, before anything is fetched", async () => {
+    const search = join(import.meta.dirname, "programs", "find-nats-server.ts");
+    const temporary = folder();
+    const env = { ...ENVIRONMENT, TMPDIR: temporary, DEVICE_PAYMENTS_CACHE_DIR: "/proc/cache" };
+    const program = runProgram(process.execPath, [search], { env, cwd: "/" });
+    undo.push(() => program.process.kill("SIGKILL"));
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toMatch(
+      /^No nats-server \S+ or newer was found \(Debian's package cannot be kept in \/proc\/cache\/nats-server: there is no such file or folder \(ENOENT\)\): .*, or set DEVICE_PAYMENTS_CACHE_DIR to a folder that can be written\.\n$/,
+    );
+    expect(readdirSync(temporary)).toEqual([]);
+  });
+
+  test("Debian's archive, without root and without the machine's lists: the program is in the cache, fetched once", {
+    timeout: 120_000,
+  }, async () => {
+    const search = join(import.meta.dirname, "programs", "find-nats-server.ts");
+    const cache = folder();
+    const isRoot = process.getuid?.() === 0;
+    const account = isRoot ? { uid: 65_534, gid: 65_534 } : {};
+    if (isRoot) chownSync(cache, 65_534, 65_534);
+    expect(debianKeyring()).toBeDefined();
+    // Debian keeps nats-server in /usr/sbin, so with this PATH an installed one is out of sight.
+    const env = { ...ENVIRONMENT, HOME: "/nonexistent", DEVICE_PAYMENTS_CACHE_DIR: cache };
+    const first = runProgram(process.execPath, [search], { env, cwd: "/", ...account });
+    await first.ended;
+    expect(first.output()).toMatch(/^Fetching nats-server .*\nfound \S+nats-server 2\.\d+\.\d+\n$/);
+    expect(first.output()).toContain(cache);
+
+    const second = runProgram(process.execPath, [search], { env, cwd: "/", ...account });
+    await second.ended;
+    expect(second.output()).toBe(first.output().split("\n").slice(1).join("\n"));
   });
 });

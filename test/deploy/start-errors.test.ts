@@ -1,11 +1,19 @@
-import { chmodSync, existsSync, mkdirSync } from "node:fs";
+/** A start that cannot succeed ends with one sentence and exit code 1. */
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { keptPort } from "../../deploy/ports.ts";
+import { connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { claimBus } from "../../services/bus/installation.ts";
+import { newInstallation, type TestInstallation } from "../support/installations.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const START = join(import.meta.dirname, "..", "..", "deploy", "start.ts");
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const START = join(CHECKOUT, "deploy", "start.ts");
 const SERVERS = join(import.meta.dirname, "programs", "servers.ts");
 const cleanUps: (() => unknown)[] = [];
 
@@ -28,41 +36,47 @@ function run(
   return runProgram(process.execPath, [program], { env, cwd: "/", ...account });
 }
 
-async function listener(): Promise<number> {
+async function listener(wanted = 0): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => {
-    server.listen(0, "127.0.0.1", resolve);
+    server.listen(wanted, "127.0.0.1", resolve);
   });
   cleanUps.push(() => server.close());
   const address = server.address();
   return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-describe("npm start refuses with one sentence and exit code 1", () => {
-  test("when the port is taken, before it starts anything", async () => {
+/** What a start prints that ends with exit code 1. */
+async function refusal(environment: NodeJS.ProcessEnv, account?: { uid?: number; gid?: number }): Promise<string> {
+  const program = run(START, environment, account);
+  expect(await program.ended).toBe(1);
+  return program.output();
+}
+
+describe("npm start: one sentence and exit code 1", () => {
+  test.each([
+    ["the port", "PORT"],
+    ["a metrics port", "METRICS_PORT"],
+  ])("another program has %s: nothing is started", async (_what, variable) => {
     const port = await listener();
     const dataDir = folder();
-    const program = run(START, { PORT: String(port), DATA_DIR: dataDir });
-    expect(await program.ended).toBe(1);
-    expect(program.output()).toBe(`Port ${port} on 127.0.0.1 is taken by another program; set PORT to a free one.\n`);
+    expect(await refusal({ [variable]: String(port), DATA_DIR: dataDir })).toBe(
+      `Port ${port} on 127.0.0.1 is taken by another program; set ${variable} to a free one.\n`,
+    );
     expect(existsSync(join(dataDir, "nats"))).toBe(false);
   });
 
-  test("when the address is not one of this machine", async () => {
-    const program = run(START, { HOST: "192.0.2.1", DATA_DIR: folder() });
-    expect(await program.ended).toBe(1);
-    expect(program.output()).toBe(
+  test("the address is not one of this machine: the sentence names HOST", async () => {
+    expect(await refusal({ HOST: "192.0.2.1", DATA_DIR: folder() })).toBe(
       "It is not possible to listen on 192.0.2.1: this machine does not have that address (EADDRNOTAVAIL); set HOST to an address of this machine.\n",
     );
   });
 
-  test("when another start uses the data folder, and not any more when that one was killed", async () => {
+  test("another start uses the data folder: it is refused until that one is gone, also when it was killed", async () => {
     const dataDir = folder();
     const first = run(SERVERS, { DATA_DIR: dataDir });
     await first.waitFor(/database=/);
-    const second = run(START, { DATA_DIR: dataDir });
-    expect(await second.ended).toBe(1);
-    expect(second.output()).toBe(
+    expect(await refusal({ DATA_DIR: dataDir })).toBe(
       `The data folder ${dataDir} is in use by another start (process ${first.pid}); stop that one first, or choose another folder with DATA_DIR.\n`,
     );
     first.process.kill("SIGKILL");
@@ -73,70 +87,99 @@ describe("npm start refuses with one sentence and exit code 1", () => {
     expect(await third.ended).toBe(0);
   });
 
-  test("when the data folder cannot be written", async () => {
-    const program = run(START, { DATA_DIR: "/proc/data" });
-    expect(await program.ended).toBe(1);
-    expect(program.output()).toBe(
+  test("the data folder cannot be made: the sentence has the reason", async () => {
+    expect(await refusal({ DATA_DIR: "/proc/data" })).toBe(
       "The data folder /proc/data (DATA_DIR) cannot be used: there is no such file or folder (ENOENT); correct the path.\n",
     );
   });
 
-  test("when this user may not write the data folder", async () => {
+  test("this user may not write the data folder: the sentence has the reason", async () => {
     const dataDir = join(folder(), "data");
     mkdirSync(dataDir);
     chmodSync(dataDir, 0o555);
     // Root may write everywhere, so for root another account has to try.
     const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
     chmodSync(join(dataDir, ".."), 0o755);
-    const program = run(START, { DATA_DIR: dataDir }, account);
-    expect(await program.ended).toBe(1);
-    expect(program.output()).toMatch(
+    expect(await refusal({ DATA_DIR: dataDir }, account)).toMatch(
       /^The data folder \S+ \(DATA_DIR\) cannot be used: this user has no permission \(EACCES\); give .*\.\n$/,
     );
   });
 
-  test("when a setting is unusable, and says what is allowed", async () => {
-    const program = run(START, { PORT: "abc" });
-    expect(await program.ended).toBe(1);
-    expect(program.output()).toBe(
-      "The setting PORT is not usable: it must be a whole number from 0 to 65535, where 0 takes any free port.\n",
-    );
-  });
-
-  test("when a metrics port is taken, before it starts anything", async () => {
-    const taken = await listener();
-    const dataDir = folder();
-    const program = run(START, { METRICS_PORT: String(taken), DATA_DIR: dataDir });
-    expect(await program.ended).toBe(1);
-    expect(program.output()).toBe(
-      `Port ${taken} on 127.0.0.1 is taken by another program; set METRICS_PORT to a free one.\n`,
-    );
-    expect(existsSync(join(dataDir, "nats"))).toBe(false);
-  });
-
   test.each([
+    ["PORT", "abc", "it must be a whole number from 0 to 65535, where 0 takes any free port"],
     ["NATS_URL", "hello", "it must be an address like nats://token@127.0.0.1:4222, several between commas"],
     ["DATABASE_URL", "hello", "it must be an address like postgres://user:password@host:5432/database"],
-  ])("when %s is %s: an example of a good address", async (name, value, rule) => {
-    const program = run(START, { [name]: value });
-    expect(await program.ended).toBe(1);
-    expect(program.output()).toBe(`The setting ${name} is not usable: ${rule}.\n`);
-  });
-
-  test("when only a part reads the unusable setting, before it starts anything", async () => {
+    // Only a part reads this one.
+    ["STATION_LEASE_MS", "99999999", "it must be a whole number from 1000 to 3600000"],
+  ])("%s is %s: the sentence names what is allowed, and nothing is started", async (name, value, rule) => {
     const dataDir = join(folder(), "data");
-    const program = run(START, { STATION_LEASE_MS: "99999999", DATA_DIR: dataDir });
-    expect(await program.ended).toBe(1);
-    expect(program.output()).toBe(
-      "The setting STATION_LEASE_MS is not usable: it must be a whole number from 1000 to 3600000.\n",
-    );
+    expect(await refusal({ DATA_DIR: dataDir, [name]: value })).toBe(`The setting ${name} is not usable: ${rule}.\n`);
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  test("when a setting is unusable, without printing its value", async () => {
-    const program = run(START, { DATABASE_URL: "mysql://user:hidden@host/db" });
+  test("an unusable address with a password: the sentence does not have its value", async () => {
+    const sentence = await refusal({ DATABASE_URL: "mysql://user:hidden@host/db" });
+    expect(sentence).toMatch(/^The setting DATABASE_URL is not usable: .*\.\n$/);
+    expect(sentence).not.toContain("hidden");
+  });
+});
+
+const OWNER = "3f0f7f0e-0000-4000-8000-000000000001";
+
+describe("a bus of another installation", () => {
+  let nats: TestServer;
+  let second: TestInstallation;
+  beforeAll(async () => {
+    [nats, second] = await Promise.all([startNats(), newInstallation()]);
+    const log = { info: () => undefined, warn: () => undefined };
+    const bus = await connectBus({ url: nats.url, name: "test", log });
+    await claimBus({ bus, installation: { id: OWNER, database: "elsewhere" } }, { replicas: 1, logs: 1 });
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
+    await bus.close();
+  });
+  afterAll(async () => {
+    await Promise.all([nats.stop(), second.drop()]);
+  });
+
+  test.each([
+    ["npm start", "deploy/start.ts", []],
+    ["a process of services", "services/main.ts", ["relay"]],
+  ])("%s: one sentence names both installations, exit code 1", async (_what, script, args) => {
+    const own = { NATS_URL: nats.url, DATABASE_URL: second.url, PORT: "0", DATA_DIR: folder(), LOG_LEVEL: "silent" };
+    const program = runProgram(process.execPath, [join(CHECKOUT, script), ...args], {
+      env: { ...process.env, ...own },
+    });
     expect(await program.ended).toBe(1);
-    expect(program.output()).toMatch(/^The setting DATABASE_URL is not usable: .*\.\n$/);
-    expect(program.output()).not.toContain("hidden");
+    expect(program.output()).toContain(
+      `Two installations meet: the NATS at 127.0.0.1:${nats.port} belongs to ${OWNER}, and the database at ${second.name} belongs to ${second.id};`,
+    );
+    expect(program.output().trim().split("\n").at(-1)).toMatch(/^Two installations meet: .* gone for good\.$/);
+  });
+});
+
+describe("a port that the next start takes again", () => {
+  test("a second start on one data folder: it gets the same port, and each name has a different one", async () => {
+    const dataDir = folder();
+    const first = await keptPort(dataDir, "sandboxProvider");
+    const other = await keptPort(dataDir, "other");
+    expect(other).not.toBe(first);
+    expect(await keptPort(dataDir, "sandboxProvider")).toBe(first);
+    expect(await keptPort(dataDir, "other")).toBe(other);
+  });
+
+  test("another program listens on it by now: another one is chosen and stored", async () => {
+    const dataDir = folder();
+    const first = await keptPort(dataDir, "taken");
+    await listener(first);
+    const second = await keptPort(dataDir, "taken");
+    expect(second).not.toBe(first);
+    expect(await keptPort(dataDir, "taken")).toBe(second);
+  });
+
+  test("a damaged file: another port is chosen and stored", async () => {
+    const dataDir = folder();
+    writeFileSync(join(dataDir, "ports.json"), "{");
+    const port = await keptPort(dataDir, "sandboxProvider");
+    expect(await keptPort(dataDir, "sandboxProvider")).toBe(port);
   });
 });

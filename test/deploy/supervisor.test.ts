@@ -1,6 +1,8 @@
+/** Steps start in order, stop in the reverse one, and none is left over. */
 import { once } from "node:events";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { type Step, type StepControl, together } from "../../deploy/supervisor.ts";
 import { runProgram } from "../support/running-program.ts";
 
 /** With both outputs in one pipe: what comes through two may be read in another order than it was written. */
@@ -15,7 +17,7 @@ const run = (...args: string[]) =>
 const lines = (output: string) => output.trim().split("\n");
 
 describe("the supervisor", () => {
-  test("starts in order and stops in reverse order at a signal", async () => {
+  test("a signal: the steps stop in the reverse order of their start", async () => {
     const program = run();
     await program.waitFor(/all up/);
     program.process.kill("SIGTERM");
@@ -33,19 +35,19 @@ describe("the supervisor", () => {
     ]);
   });
 
-  test("a step that cannot start: its sentence, what was started is stopped, its exit code", async () => {
+  test("a step that cannot start: what was started is stopped, and its sentence and exit code are the system's", async () => {
     const program = run("broken=second");
     expect(await program.ended).toBe(3);
     expect(lines(program.output())).toEqual(["start first", "start second", "second cannot start.", "stop first"]);
   });
 
-  test("something that ends by itself: one sentence, everything is stopped, its exit code", async () => {
+  test("a part that ends by itself: one sentence, everything is stopped, and its exit code is the system's", async () => {
     const program = run("dies=second");
     expect(await program.ended).toBe(4);
     expect(lines(program.output()).slice(4)).toEqual(["second died.", "stop third", "stop second", "stop first"]);
   });
 
-  test("a second signal ends the draining", async () => {
+  test("a second signal: it ends the draining", async () => {
     const program = run("slow=second");
     await program.waitFor(/all up/);
     program.process.kill("SIGINT");
@@ -62,7 +64,7 @@ describe("the supervisor", () => {
     ]);
   });
 
-  test("a step that does not stop in time is named, and the others are stopped all the same", async () => {
+  test("a step that does not stop in time: a sentence names it, and the others are stopped all the same", async () => {
     const program = run("stuck=third");
     await program.waitFor(/all up/);
     program.process.kill("SIGTERM");
@@ -75,7 +77,7 @@ describe("the supervisor", () => {
     ]);
   });
 
-  test("the end of the parent process stops everything", async () => {
+  test("the parent process ends: everything is stopped", async () => {
     const program = runProgram(process.execPath, [join(import.meta.dirname, "programs", "steps.ts")], {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
     });
@@ -85,5 +87,37 @@ describe("the supervisor", () => {
     program.process.disconnect();
     expect(await exit).toEqual([0, null]);
     await program.waitFor(/stop first\nStopped\./);
+  });
+});
+
+describe("steps that start together", () => {
+  const control: StepControl = { fail: () => undefined, stopping: new AbortController().signal };
+
+  function step(name: string, happened: string[], error?: Error): Step {
+    return {
+      name,
+      start: async () => {
+        happened.push(`${name} starts`);
+        await Promise.resolve();
+        if (error !== undefined) throw error;
+        return async () => {
+          happened.push(`${name} stops`);
+        };
+      },
+    };
+  }
+
+  test("all can start: they start side by side and stop in reverse", async () => {
+    const happened: string[] = [];
+    const stop = await together("all", [step("a", happened), step("b", happened)]).start(control);
+    await stop?.(new AbortController().signal);
+    expect(happened).toEqual(["a starts", "b starts", "b stops", "a stops"]);
+  });
+
+  test("one cannot start: the others are stopped, and its error is the step's", async () => {
+    const happened: string[] = [];
+    const steps = [step("a", happened), step("b", happened, new Error("taken")), step("c", happened)];
+    await expect(together("all", steps).start(control)).rejects.toThrow("taken");
+    expect(happened).toEqual(["a starts", "b starts", "c starts", "c stops", "a stops"]);
   });
 });

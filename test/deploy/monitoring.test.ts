@@ -1,0 +1,96 @@
+/** The alert rules, by the distribution's promtool, and the dashboards. `test/gateway/metrics.test.ts` has live metrics. */
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { type DebianProgram, debianPrograms } from "../support/debian-programs.ts";
+import { metricNamesIn, publishedExpressions } from "../support/promql.ts";
+
+const FOLDER = join(import.meta.dirname, "..", "..", "deploy", "production", "prometheus");
+/** The package may have to be fetched first. */
+const FETCH_MS = 200_000;
+
+interface Rule {
+  readonly alert: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly action: string };
+}
+const { groups } = parse(readFileSync(join(FOLDER, "alerts.yaml"), "utf8")) as {
+  readonly groups: readonly { readonly rules: readonly Rule[] }[];
+};
+const rules = groups.flatMap((group) => group.rules);
+
+describe("alert rules", () => {
+  let program: DebianProgram;
+  beforeAll(async () => {
+    program = (await debianPrograms("promtool")).promtool;
+  }, FETCH_MS);
+  const promtool = (...args: string[]): string =>
+    execFileSync(program.path, args, {
+      cwd: FOLDER,
+      encoding: "utf8",
+      env: { ...process.env, LD_LIBRARY_PATH: program.libraries },
+    });
+
+  it("promtool: it accepts them, and the sample of Prometheus' configuration", () => {
+    expect(promtool("check", "rules", "alerts.yaml")).toContain(`SUCCESS: ${rules.length} rules found`);
+    expect(promtool("check", "config", "prometheus.yml")).toContain("SUCCESS");
+  });
+
+  it("promtool's unit tests: a well installation raises none, each fault raises its own", () => {
+    expect(promtool("test", "rules", "alerts.test.yaml")).toContain("SUCCESS");
+    const tests = readFileSync(join(FOLDER, "alerts.test.yaml"), "utf8");
+    for (const { alert } of rules) expect(tests).toContain(`- name: ${alert}\n`);
+  });
+
+  it("each rule: it has a severity, names the fault, and what to do", () => {
+    expect(rules.length).toBeGreaterThan(15);
+    for (const { alert, labels, annotations } of rules) {
+      expect(["page", "ticket"], alert).toContain(labels.severity);
+      expect(annotations.summary, alert).toMatch(/\S/);
+      expect(annotations.action, alert).toMatch(/\S/);
+    }
+  });
+});
+
+const GRAFANA = join(import.meta.dirname, "..", "..", "deploy", "production", "grafana");
+
+describe("dashboards", () => {
+  it("each expression of dashboards and alert rules: it parses, and names a metric of this product or `up`", () => {
+    const expressions = publishedExpressions();
+    expect(expressions.length).toBeGreaterThan(60);
+    for (const { where, expression } of expressions) {
+      const names = metricNamesIn(expression);
+      expect(names.length, where).toBeGreaterThan(0);
+      for (const name of names) expect(name, where).toMatch(/^(device_payments_\w+|up)$/);
+    }
+    expect(() => metricNamesIn("sum(rate(x[1m])")).toThrow("cannot be parsed");
+  });
+
+  it.each(readdirSync(GRAFANA))(
+    "%s: ids are unique, panels do not overlap, and the data source is a variable",
+    (file) => {
+      const dashboard = JSON.parse(readFileSync(join(GRAFANA, file), "utf8")) as {
+        readonly uid: string;
+        readonly templating: { readonly list: readonly { readonly name: string }[] };
+        readonly panels: readonly {
+          readonly id: number;
+          readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+          readonly datasource?: { readonly uid: string };
+        }[];
+      };
+      const { panels } = dashboard;
+      expect(dashboard.uid).toMatch(/^device-payments-/);
+      expect(dashboard.templating.list.map(({ name }) => name)).toEqual(["datasource"]);
+      expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+      const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+        Array.from({ length: w * h }, (_, index) => `${x + (index % w)} ${y + Math.floor(index / w)}`),
+      );
+      expect(new Set(cells).size).toBe(cells.length);
+      for (const { datasource } of panels.filter((panel) => panel.datasource !== undefined)) {
+        expect(datasource?.uid).toBe(`\${datasource}`);
+      }
+    },
+  );
+});

