@@ -51,25 +51,16 @@ function owner(refused: LockRefused): string {
 /** Enough for a password or a token. */
 const SECRET_BYTES = 24;
 
-/** Generated secrets of one data folder, kept in `secrets.json`, so that a restart finds the same ones. */
-export interface Secrets {
-  /** The secret of that name, so many random bytes as base64url (24 by default); made and stored at its first use. */
-  value: (name: string, bytes?: number) => string;
-}
-
-/** Opens the secrets of a data folder. Throws UserError `secrets_unreadable` when the file is damaged. */
-export function openSecrets(dataDir: string): Secrets {
+/**
+ * A secret of the data folder, so many random bytes as base64url: made at its first use, and stored in `secrets.json`, so that
+ * a restart finds the same one. Throws UserError `secrets_unreadable` when the file is damaged.
+ */
+export function secretOf(dataDir: string, name: string, bytes = SECRET_BYTES): string {
   const path = join(dataDir, "secrets.json");
   const secrets = readSecrets(path);
-  const value = (name: string, bytes: number = SECRET_BYTES): string => {
-    const known = secrets[name];
-    if (known !== undefined) return known;
-    const made = randomBytes(bytes).toString("base64url");
-    secrets[name] = made;
-    writePrivateJson(path, secrets);
-    return made;
-  };
-  return { value };
+  const made = secrets[name] ?? randomBytes(bytes).toString("base64url");
+  if (secrets[name] === undefined) writePrivateJson(path, { ...secrets, [name]: made });
+  return made;
 }
 
 function readSecrets(path: string): Record<string, string> {

@@ -7,7 +7,7 @@ import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { UserError } from "../services/runtime/user-error.ts";
 import { type ApplicationContext, logFor } from "./application-context.ts";
 import type { Child } from "./child.ts";
-import { openDataFolder, openSecrets } from "./data-folder.ts";
+import { openDataFolder, secretOf } from "./data-folder.ts";
 import { DiskRoom, existingFolder, isAboutSpace } from "./disk-room.ts";
 import { findNatsServer } from "./embedded/find-nats-server.ts";
 import { type NatsServer, startNats, untilUnhealthy } from "./embedded/nats.ts";
@@ -106,14 +106,13 @@ export function natsStep(context: ApplicationContext): Step {
       const { environment, checkout, print } = context;
       const binary = await findNatsServer({ environment, checkout, print, signal: control.stopping });
       const log = logFor(context, "nats-server");
-      const token = openSecrets(dataDir).value("nats_token");
+      const token = secretOf(dataDir, "nats_token");
       let url = "";
-      // Chosen once: a server that is started again comes back where its clients redial.
+      // Chosen once: a server that is started again comes back where its clients reconnect.
       let port: number | undefined;
       const { room } = context;
       const launch = async (stopping: AbortSignal): Promise<Running> => {
-        const folder = join(dataDir, "nats");
-        const server = await startNats({ binary, folder, ...log, token, port, stopping });
+        const server = await startNats({ binary, folder: join(dataDir, "nats"), ...log, token, port, stopping });
         ({ url, port } = server);
         if (context.installation !== undefined) void prepareAgain(context, url, context.installation, stopping);
         return { child: server.child, ended: endOfNats(server, room, print) };
@@ -133,21 +132,17 @@ export function postgresStep(context: ApplicationContext): Step {
     start: async (control) => {
       const { databaseUrl, dataDir } = context.settings;
       if (databaseUrl !== undefined) {
-        await reachDatabase({
-          url: databaseUrl,
-          withinMs: deployLimits.externalServerMs,
-          signal: control.stopping,
-        });
+        const withinMs = deployLimits.externalServerMs;
+        await reachDatabase({ url: databaseUrl, withinMs, signal: control.stopping });
         context.addresses.set("database", databaseUrl);
         return undefined;
       }
       const log = logFor(context, "postgres");
-      const password = openSecrets(dataDir).value("postgres_password");
+      const password = secretOf(dataDir, "postgres_password");
       let url = "";
       let port: number | undefined;
       const launch = async (stopping: AbortSignal) => {
-        const folder = join(dataDir, "postgres");
-        const server = await startPostgres({ folder, ...log, password, port, stopping });
+        const server = await startPostgres({ folder: join(dataDir, "postgres"), ...log, password, port, stopping });
         ({ port } = server);
         url = server.url(DATABASE_NAME);
         await ensureDatabase(server.url("postgres"), DATABASE_NAME).catch(async (error: unknown) => {

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { migrateInstallation } from "../services/db/migrate-installation.ts";
 import { type ApplicationContext, logFor } from "./application-context.ts";
-import { openSecrets } from "./data-folder.ts";
+import { secretOf } from "./data-folder.ts";
 import { keepRunning } from "./keep-running.ts";
 import type { LogPart } from "./log-files.ts";
 import { startServiceProcess } from "./service-process.ts";
@@ -87,7 +87,7 @@ const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = {
 };
 /** AES-256 and HMAC-SHA256 keys. */
 const KEY_BYTES = 32;
-/** What not every process may know. */
+/** What not every process may have. */
 const SECRET_SETTINGS = [
   "DATABASE_URL",
   "ENROLLMENT_CODE_KEY",
@@ -119,7 +119,7 @@ function baseEnvironment(context: ApplicationContext, name: string): NodeJS.Proc
 
 /** A key that the operator has set, or the one of this data folder. Several starts on one database need the operator's. */
 function setOrMade({ environment, settings }: ApplicationContext, variable: string): string {
-  return environment[variable] || openSecrets(settings.dataDir).value(variable.toLowerCase(), KEY_BYTES);
+  return environment[variable] || secretOf(settings.dataDir, variable.toLowerCase(), KEY_BYTES);
 }
 
 /** What only a process with the database needs. */
@@ -150,7 +150,7 @@ function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
  */
 function enrollmentCodeKey({ environment, settings }: ApplicationContext): string | undefined {
   if (environment.ENROLLMENT_CODE_KEY) return environment.ENROLLMENT_CODE_KEY;
-  return settings.databaseUrl === undefined ? openSecrets(settings.dataDir).value("enrollment_code_key") : undefined;
+  return settings.databaseUrl === undefined ? secretOf(settings.dataDir, "enrollment_code_key") : undefined;
 }
 
 function metricsEnvironment(metricsPort: number | undefined, name: string): NodeJS.ProcessEnv {

@@ -3,7 +3,6 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { type GatewaySettings, readGatewaySettings } from "../gateway/settings.ts";
 import { auditSettingsSchema } from "../services/audit/settings.ts";
-import type { ServerAccess } from "../services/bus/nats-server.ts";
 import { providersSettingsSchema } from "../services/providers/settings.ts";
 import { registrySettingsSchema } from "../services/registry/settings.ts";
 import { roboticsSettingsSchema } from "../services/robotics/settings.ts";
@@ -63,29 +62,14 @@ const settingsSchema = z.object({
   LOG_LEVEL: z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
 });
 
-/** The settings of `npm start`, each with its default above. `dataDir` is absolute. */
-export interface Settings {
-  port: number;
-  host: string;
-  dataDir: string;
-  natsUrl: string | undefined;
-  /** For the NATS of `natsUrl`. */
-  natsAccess: ServerAccess;
-  databaseUrl: string | undefined;
-  logLevel: string;
-  logMaxBytes: number;
-  diskReserveMb: number;
-  metricsPort: number | undefined;
-  metricsHost: string;
-  /** The files with which the gateway speaks TLS. */
-  tls: { keyFile: string; certFile: string } | undefined;
-}
+/** The settings of `npm start`. `dataDir` is absolute, `natsAccess` is for the NATS of `natsUrl`, `tls` has the gateway's files. */
+export type Settings = ReturnType<typeof readSettings>;
 
 /**
  * Reads the settings from environment variables, and checks what only a part reads. Throws UserError `invalid_setting` naming
  * the variable; never its value, which may hold a password.
  */
-export function readSettings(environment: NodeJS.ProcessEnv): Settings {
+export function readSettings(environment: NodeJS.ProcessEnv) {
   const values = parseSettings(settingsSchema, environment);
   refuseSharedPort(values.PORT, values.METRICS_PORT);
   const { tls } = checkPartSettings(environment);

@@ -44,10 +44,6 @@ export function fieldOf(answer: string, name: string): string {
   return new RegExp(`"${name}":"?([^",}]*)`).exec(answer)?.[1] ?? "";
 }
 
-const devices = "/api/payments/v1/devices";
-const backoffice = "/api/backoffice/v1";
-const issues = "/api/reconciliation/v1/issues/";
-
 export const DEMOS = ["collection", "qr", "issue", "robot"] as const;
 
 export function demoOf(name: (typeof DEMOS)[number], sandbox: Sandbox, displayCredential: string): Demo {
@@ -58,12 +54,10 @@ export function demoOf(name: (typeof DEMOS)[number], sandbox: Sandbox, displayCr
       const given = { SCREEN: displayCredential };
       return { title: "A collection by QR, with the guest's page", given, steps: qrSteps(sandbox) };
     }
-    case "issue":
-      return {
-        title: "Two payments that do not fit, and what an operator does",
-        given: {},
-        steps: issueSteps(sandbox),
-      };
+    case "issue": {
+      const title = "Two payments that do not fit, and what an operator does";
+      return { title, given: {}, steps: issueSteps(sandbox) };
+    }
     case "robot": {
       const given = { ROBOTS: sandbox.robotics.credential };
       return { title: "A serving task for a fleet of robots", given, steps: robotSteps(sandbox) };
@@ -71,130 +65,107 @@ export function demoOf(name: (typeof DEMOS)[number], sandbox: Sandbox, displayCr
   }
 }
 
+const devices = "/api/payments/v1/devices";
+const backoffice = "/api/backoffice/v1";
+const issues = "/api/reconciliation/v1/issues/";
+
+const get = (as: Actor, path: string, more?: Partial<Step>): Step => ({ method: "GET", path, as, ...more });
+const post = (as: Actor, path: string, more?: Partial<Step>): Step => ({ method: "POST", path, as, ...more });
+
+const display = (more?: Partial<Step>): Step => get("SCREEN", `${devices}/display/`, more);
+const timeline = (more?: Partial<Step>): Step => get("OWNER", `${backoffice}/intents/$INTENT/timeline/`, more);
+
 /** At the station whose devices this demo plays itself. */
 function collectionSteps(sandbox: Sandbox): Step[] {
-  const { station } = sandbox;
-  const path = cashierPath(station);
+  const cashier = cashierAt(sandbox.station);
   return [
     signIn("OWNER", sandbox),
     signIn("CASHIER", sandbox),
-    ...station.devices.flatMap(({ deviceId, kind }) =>
+    ...sandbox.station.devices.flatMap(({ deviceId, kind }) =>
       enroll(kind === "smart_pos_companion" ? "COMPANION" : "SCREEN", deviceId),
     ),
-    ...openOrder(path, { name: "Soup of the day", quantity: 2, unit_amount: "6.25" }),
-    { note: "The display shows the order's total.", method: "GET", path: `${devices}/display/`, as: "SCREEN" },
-    {
+    ...cashier.openOrder({ name: "Soup of the day", quantity: 2, unit_amount: "6.25" }),
+    display({ note: "The display shows the order's total." }),
+    post("COMPANION", `${devices}/heartbeat/`, {
       note: "The companion is live for 25 seconds after a heartbeat, so the route smart_pos is offered.",
-      method: "POST",
-      path: `${devices}/heartbeat/`,
-      as: "COMPANION",
-    },
-    { method: "GET", path: `${path}/routes/`, as: "CASHIER", until: '"smart_pos","offered":true' },
-    { ...createIntent(path, "smart_pos"), note: "The cashier picks it: the collection begins." },
-    {
-      note: "The companion fetches the assignment and reports what its payment application said.",
-      method: "GET",
-      path: `${devices}/assignment/`,
-      as: "COMPANION",
-    },
-    {
-      method: "POST",
-      path: `${devices}/assignment/report/`,
-      as: "COMPANION",
+    }),
+    get("CASHIER", `${cashier.path}/routes/`, { until: '"smart_pos","offered":true' }),
+    cashier.createIntent("smart_pos", { note: "The cashier picks it: the collection begins." }),
+    get("COMPANION", `${devices}/assignment/`, {
+      note: "The companion fetches the assignment and reports the result of its payment application.",
+    }),
+    post("COMPANION", `${devices}/assignment/report/`, {
       body: {
         intent_id: "$INTENT",
         outcome: "reported_success",
         provider_reference: "SLIP-$INTENT",
         client_idempotency_key: "first-try",
       },
-    },
-    { ...attest(path, "$INTENT"), note: "Reported is not paid: the cashier attests." },
-    {
-      note: "The display shows paid, and idle eight seconds later.",
-      method: "GET",
-      path: `${devices}/display/`,
-      as: "SCREEN",
-    },
-    { ...timeline(), note: "The owner reads the payment's timeline." },
+    }),
+    cashier.attest("$INTENT", { note: "Reported is not paid: the cashier attests." }),
+    display({ note: "The display shows paid, and idle eight seconds later." }),
+    timeline({ note: "The owner reads the payment's timeline." }),
   ];
 }
 
 /** The guest decides on the page behind the QR. */
 function qrSteps(sandbox: Sandbox): Step[] {
-  const path = cashierPath(sandbox.demoStation);
-  const display: Step = { method: "GET", path: `${devices}/display/`, as: "SCREEN" };
+  const cashier = cashierAt(sandbox.demoStation);
   return [
     signIn("CASHIER", sandbox),
-    ...openOrder(path, { name: "Tea and a biscuit", quantity: 1, unit_amount: "12.03" }),
-    { ...createIntent(path, "dynamic_qr"), note: "An amount that ends in 03 waits for the guest's page." },
-    {
-      ...display,
+    ...cashier.openOrder({ name: "Tea and a biscuit", quantity: 1, unit_amount: "12.03" }),
+    cashier.createIntent("dynamic_qr", { note: "An amount that ends in 03 waits for the guest's page." }),
+    display({
       note: "The provider is asked, and the display shows its QR: the address of the guest's page.",
       until: '"state":"qr"',
       keep: { QR: "qr_payload" },
-    },
+    }),
     { note: "The guest opens the page and approves.", method: "GET", path: "$QR" },
     { method: "POST", path: "$QR", form: "decision=approve" },
-    {
-      ...readIntent(path),
+    cashier.readIntent({
       note: "The provider's callback settles the payment. No cashier attests.",
       until: '"status":"succeeded"',
-    },
-    { ...display, note: "The display shows paid for eight seconds." },
+    }),
+    display({ note: "The display shows paid for eight seconds." }),
   ];
 }
 
 function issueSteps(sandbox: Sandbox): Step[] {
-  const path = cashierPath(sandbox.demoStation);
-  const newestIssue: Step = {
-    method: "GET",
-    path: `${issues}?status=open&limit=1`,
-    as: "OPERATOR",
-    keep: { ISSUE: "issue_id" },
-  };
-  const differing = (amount: string): Step[] => [
-    ...openOrder(path, { name: "Lunch", quantity: 1, unit_amount: amount }),
-    createIntent(path, "dynamic_qr"),
-    {
-      ...readIntent(path),
+  const cashier = cashierAt(sandbox.demoStation);
+  const newestIssue = (note: string): Step =>
+    get("OPERATOR", `${issues}?status=open&limit=1`, { note, keep: { ISSUE: "issue_id" } });
+  const differing = (note: string, amount: string): Step[] => [
+    ...cashier.openOrder({ name: "Lunch", quantity: 1, unit_amount: amount }, note),
+    cashier.createIntent("dynamic_qr"),
+    cashier.readIntent({
       note: "The cashier sees at once that the provider reports something else, and ends the collection.",
       until: '"money_may_have_moved":"money_differs"',
-    },
-    { method: "POST", path: `${path}/intents/$INTENT/cancel/`, as: "CASHIER" },
+    }),
+    post("CASHIER", `${cashier.path}/intents/$INTENT/cancel/`),
   ];
   return [
     signIn("CASHIER", sandbox),
     signIn("OWNER", sandbox),
     signIn("OPERATOR", sandbox),
-    ...noted(
-      "An amount that ends in 09: the provider reports a payment under an unknown reference.",
-      differing("12.09"),
-    ),
-    { ...newestIssue, note: "The operator finds the issue and attributes the payment to the order, which it pays." },
-    {
-      method: "POST",
-      path: `${issues}$ISSUE/attribute/`,
-      as: "OPERATOR",
+    ...differing("An amount that ends in 09: the provider reports a payment under an unknown reference.", "12.09"),
+    newestIssue("The operator finds the issue and attributes the payment to the order, which it pays."),
+    post("OPERATOR", `${issues}$ISSUE/attribute/`, {
       body: { order_id: "$ORDER", reason: "The guest showed the receipt." },
-    },
-    { method: "GET", path: "/api/cashier/v1/orders/$ORDER/", as: "CASHIER" },
+    }),
+    get("CASHIER", "/api/cashier/v1/orders/$ORDER/"),
     timeline(),
-    ...noted("An amount that ends in 07: the provider took one whole unit too much.", differing("12.07")),
-    { ...newestIssue, note: "It is paid back, and the operator closes the issue." },
-    { method: "POST", path: `${issues}$ISSUE/close/`, as: "OPERATOR", body: { reason: "Paid back at the counter." } },
-    {
-      ...createIntent(path, "dynamic_qr"),
+    ...differing("An amount that ends in 07: the provider took one whole unit too much.", "12.07"),
+    newestIssue("It is paid back, and the operator closes the issue."),
+    post("OPERATOR", `${issues}$ISSUE/close/`, { body: { reason: "Paid back at the counter." } }),
+    cashier.createIntent("dynamic_qr", {
       note: "The order is still open. To collect it again, the cashier confirms that money may have moved.",
       refusedWith: "money_may_have_moved",
-    },
-    {
-      method: "POST",
-      path: `${path}/intents/`,
-      as: "CASHIER",
+    }),
+    post("CASHIER", `${cashier.path}/intents/`, {
       body: { order_id: "$ORDER", route: "cash", confirms_money_may_have_moved: true },
       keep: { CASH: "intent_id" },
-    },
-    attest(path, "$CASH"),
+    }),
+    cashier.attest("$CASH"),
   ];
 }
 
@@ -203,11 +174,8 @@ function robotSteps(sandbox: Sandbox): Step[] {
   const tasks = "/api/robotics/v1/serving-tasks/";
   return [
     signIn("OWNER", sandbox),
-    {
+    post("OWNER", `${backoffice}/serving-tasks/`, {
       note: "The owner offers a task; the fleet has two minutes to accept it.",
-      method: "POST",
-      path: `${backoffice}/serving-tasks/`,
-      as: "OWNER",
       body: {
         consumer_id: sandbox.robotics.consumerId,
         leg: "kitchen_to_table",
@@ -215,70 +183,54 @@ function robotSteps(sandbox: Sandbox): Step[] {
         destination: { name: "Table 12" },
       },
       keep: { TASK: "task_id" },
-    },
-    { note: "The fleet lists it, accepts it and completes it.", method: "GET", path: tasks, as: "ROBOTS" },
-    { method: "POST", path: `${tasks}$TASK/accept/`, as: "ROBOTS" },
-    { method: "POST", path: `${tasks}$TASK/complete/`, as: "ROBOTS" },
+    }),
+    get("ROBOTS", tasks, { note: "The fleet lists it, accepts it and completes it." }),
+    post("ROBOTS", `${tasks}$TASK/accept/`),
+    post("ROBOTS", `${tasks}$TASK/complete/`),
   ];
 }
 
 function signIn(actor: "OWNER" | "CASHIER" | "OPERATOR", sandbox: Sandbox): Step {
-  const [api, person] = {
+  const [api, body] = {
     OWNER: ["backoffice", sandbox.owner] as const,
     CASHIER: ["cashier", sandbox.cashier] as const,
     OPERATOR: ["reconciliation", sandbox.operator] as const,
   }[actor];
   const note = `The ${actor.toLowerCase()} signs in.`;
-  return { note, method: "POST", path: `/api/${api}/v1/session/`, body: person, keep: { [actor]: "token" } };
+  return { note, method: "POST", path: `/api/${api}/v1/session/`, body, keep: { [actor]: "token" } };
 }
 
 /** A device that has enrolled before loses the credential that it has. */
 function enroll(actor: Actor, deviceId: number): Step[] {
   const device = `${backoffice}/devices/${deviceId}`;
   return [
-    {
+    post("OWNER", `${device}/reset/`, {
       note: `The owner resets device ${deviceId}, so that a credential in use elsewhere ends, and issues a one-time code; the device claims it.`,
-      method: "POST",
-      path: `${device}/reset/`,
-      as: "OWNER",
-    },
-    { method: "POST", path: `${device}/enrollment-codes/`, as: "OWNER", keep: { CODE: "code" } },
+    }),
+    post("OWNER", `${device}/enrollment-codes/`, { keep: { CODE: "code" } }),
     { method: "POST", path: `${devices}/enroll/`, body: { code: "${CODE}" }, keep: { [actor]: "credential" } },
   ];
 }
 
-/** The cashier takes the lease and ends what an earlier demo may have left, which would block the next collection. */
-function openOrder(path: string, line: object): Step[] {
-  return [
-    {
-      note: "The cashier takes the station and opens an order.",
-      method: "POST",
-      path: `${path}/lease/`,
-      as: "CASHIER",
-    },
-    { method: "GET", path: `${path}/intents/`, as: "CASHIER", keep: { EARLIER: "intent_id" } },
-    { method: "POST", path: `${path}/intents/$EARLIER/cancel/`, as: "CASHIER", onlyWith: "EARLIER" },
-    { method: "POST", path: `${path}/orders/`, as: "CASHIER", body: { lines: [line] }, keep: { ORDER: "order_id" } },
-  ];
+/** What the cashier does at a station. */
+function cashierAt({ stationId }: Sandbox["station"]) {
+  const path = `/api/cashier/v1/stations/${stationId}`;
+  return {
+    path,
+    /** The cashier takes the lease and ends what an earlier demo may have left, which would block the next collection. */
+    openOrder: (line: object, note = "The cashier takes the station and opens an order."): Step[] => [
+      post("CASHIER", `${path}/lease/`, { note }),
+      get("CASHIER", `${path}/intents/`, { keep: { EARLIER: "intent_id" } }),
+      post("CASHIER", `${path}/intents/$EARLIER/cancel/`, { onlyWith: "EARLIER" }),
+      post("CASHIER", `${path}/orders/`, { body: { lines: [line] }, keep: { ORDER: "order_id" } }),
+    ],
+    createIntent: (route: "smart_pos" | "dynamic_qr", more?: Partial<Step>): Step =>
+      post("CASHIER", `${path}/intents/`, {
+        body: { order_id: "$ORDER", route },
+        keep: { INTENT: "intent_id" },
+        ...more,
+      }),
+    readIntent: (more: Partial<Step>): Step => get("CASHIER", `${path}/intents/$INTENT/`, more),
+    attest: (intent: string, more?: Partial<Step>): Step => post("CASHIER", `${path}/intents/${intent}/attest/`, more),
+  };
 }
-
-function createIntent(path: string, route: "smart_pos" | "dynamic_qr"): Step {
-  const body = { order_id: "$ORDER", route };
-  return { method: "POST", path: `${path}/intents/`, as: "CASHIER", body, keep: { INTENT: "intent_id" } };
-}
-
-const readIntent = (path: string): Step => ({ method: "GET", path: `${path}/intents/$INTENT/`, as: "CASHIER" });
-
-const attest = (path: string, intent: string): Step => ({
-  method: "POST",
-  path: `${path}/intents/${intent}/attest/`,
-  as: "CASHIER",
-});
-
-const timeline = (): Step => ({ method: "GET", path: `${backoffice}/intents/$INTENT/timeline/`, as: "OWNER" });
-
-function noted(note: string, [first, ...rest]: readonly Step[]): Step[] {
-  return first === undefined ? [] : [{ ...first, note }, ...rest];
-}
-
-const cashierPath = ({ stationId }: Sandbox["station"]): string => `/api/cashier/v1/stations/${stationId}`;

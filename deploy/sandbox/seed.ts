@@ -12,7 +12,7 @@ import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call } from "../../services/bus/operation.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
 import type { ApplicationContext } from "../application-context.ts";
-import { openSecrets } from "../data-folder.ts";
+import { secretOf } from "../data-folder.ts";
 import { deployLimits } from "../limits.ts";
 import type { MagicBehaviourFacts, SandboxFacts } from "./facts.ts";
 
@@ -24,11 +24,10 @@ export async function seed(context: ApplicationContext, signal: AbortSignal): Pr
   const { addresses, settings, checkout } = context;
   const baseUrl = addresses.get("gateway");
   const sandboxProviderUrl = addresses.get("sandboxProvider");
-  const secrets = openSecrets(settings.dataDir);
   const passwords = {
-    ownerPassword: secrets.value("sandboxOwner"),
-    cashierPassword: secrets.value("sandboxCashier"),
-    operatorPassword: secrets.value("sandboxOperator"),
+    ownerPassword: secretOf(settings.dataDir, "sandboxOwner"),
+    cashierPassword: secretOf(settings.dataDir, "sandboxCashier"),
+    operatorPassword: secretOf(settings.dataDir, "sandboxOperator"),
   };
   const log = { info: () => undefined, warn: () => undefined };
   const bus = await connectBus({ url: addresses.get("nats"), access: settings.natsAccess, name: "start", log, signal });
@@ -36,7 +35,7 @@ export async function seed(context: ApplicationContext, signal: AbortSignal): Pr
     const seeded = await call(bus.nc, seedSandbox, passwords, deployLimits.seedMs);
     const { organizationId, filialId } = seeded;
     await call(bus.nc, seedSandboxProvider, { organizationId, filialId }, deployLimits.seedMs);
-    const credential = `rc_${secrets.value("sandboxRobotics", ROBOTICS_CREDENTIAL_BYTES)}`;
+    const credential = `rc_${secretOf(settings.dataDir, "sandboxRobotics", ROBOTICS_CREDENTIAL_BYTES)}`;
     const credentialHash = createHash("sha256").update(credential).digest("hex");
     const robots = { organizationId, filialId, credentialHash };
     const { consumerId } = await call(bus.nc, seedSandboxConsumer, robots, deployLimits.seedMs);

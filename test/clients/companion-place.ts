@@ -52,7 +52,7 @@ export async function openPlace(deps: PlaceDeps, name: string): Promise<Place> {
   const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body: device });
   const { code } = await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`);
   const path = `stations/${stationId}`;
-  // The station's actor hears of its device a moment after the registry has answered.
+  // The station's actor learns of its device a moment after the registry has answered.
   await vi.waitFor(() => cashier.good("POST", `${path}/lease/`), { timeout: 60_000, interval: 250 });
   const start = async (enrollmentCode: string | undefined): Promise<Place> => {
     const companion = await startCompanion(deps, deviceId, enrollmentCode);

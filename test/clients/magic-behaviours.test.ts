@@ -153,7 +153,7 @@ async function collectAgain({ place, orderId, intentId: earlier }: Collection, r
   await cashier.good("POST", `${path}${intentId}/cancel/`);
 }
 
-/** A report that says that no money moved: one cashier believes it, another one has seen the slip. */
+/** A report that no money has moved: one cashier believes it, another one has seen the slip. */
 async function unpaid(collection: Collection, outcome: string, code: string): Promise<void> {
   await reported(collection, outcome, code);
   if (collection.by === "amount") return attest(collection);
@@ -217,7 +217,7 @@ async function late(collection: Collection, reason: string | null): Promise<void
   }, PATIENCE);
 }
 
-/** What the table says of each. */
+/** The documented end of each behaviour. */
 const ENDS: Record<Exclude<Behaviour, "stay_offline">, (collection: Collection) => Promise<void>> = {
   approve: async (collection) => {
     await reported(collection, "reported_success", "00");
@@ -254,7 +254,7 @@ const ENDS: Record<Exclude<Behaviour, "stay_offline">, (collection: Collection) 
     };
     expect(await routesOf(place)).toMatchObject(shown);
     await expires(collection, "created");
-    expect(await routesOf(place), "heard all the time").toMatchObject(shown);
+    expect(await routesOf(place), "online all the time").toMatchObject(shown);
     expect(place.companion.to("devices/assignment/")).toEqual([]);
   },
 };

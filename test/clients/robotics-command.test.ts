@@ -81,7 +81,7 @@ interface Taken {
   readonly type: string | undefined;
 }
 
-/** A consumer's program: answers what `answer` says to the how-manieth request. */
+/** A consumer's program: `answer` gives the status for the number of the request. */
 async function localTarget(answer: (count: number) => number = () => 204) {
   const taken: Taken[] = [];
   const server: Server = createServer((request, response) => {
@@ -188,15 +188,22 @@ describe("listen", () => {
     TEST_MS,
   );
 
-  it("a service that does not answer: listen waits for it", async () => {
-    const target = await localTarget();
-    const listening = command(["listen", "--forward-to", target.url], {
-      BASE_URL: "http://127.0.0.1:9",
-      ROBOTICS_CREDENTIAL: credential,
-    });
-    await listening.waitFor(/does not answer\. Waiting for it\./);
-    await target.stop();
-  });
+  it(
+    "a gateway that is killed and comes back: listen waits for it, and forwards what happens then",
+    async () => {
+      const target = await localTarget();
+      const listening = command(["listen", "--forward-to", target.url]);
+      await listening.waitFor(/Forwarding what comes behind delivery \d+ to /);
+      await system.processes.gateway.kill9();
+      await listening.waitFor(/does not answer\. Waiting for it\./);
+      await system.processes.gateway.restart();
+      expect((await lastWords(["trigger", "robotics.resumed"])).exit).toBe(0);
+      const events = ["robotics.paused", "robotics.resumed"];
+      await vi.waitFor(() => expect(envelopes(target.taken).map((one) => one.event_type)).toEqual(events), PATIENCE);
+      await target.stop();
+    },
+    TEST_MS,
+  );
 
   it.each([
     "http://192.0.2.1/hook",

@@ -22,7 +22,7 @@ const folder = temporaryFolder("bootstrap");
 const project = join(folder.path, "project");
 const stamp = join(project, "node_modules", ".device-payments-lock");
 
-/** PATH without this checkout's own node, as on a machine that has only its system's. */
+/** PATH without this checkout's node, as on a machine that has only its system's. */
 const systemPath = (process.env.PATH ?? "")
   .split(":")
   .filter((entry) => !entry.includes("node_modules"))
@@ -39,7 +39,7 @@ async function npm(args: string[], cwd: string): Promise<void> {
   if ((await program.ended) !== 0) throw new Error(program.output());
 }
 
-/** Packs a package of our own, so that npm has something to install without a network. */
+/** Packs a package, so that npm has something to install without a network. */
 async function pack(
   name: string,
   version: string,
@@ -115,7 +115,7 @@ fs.chmodSync("bin/node", 0o755);
 afterAll(folder.remove);
 
 describe("the bootstrap", () => {
-  test("installs on the first start, then runs the target on the pinned Node with its arguments and exit code", {
+  test("the first start: it installs, then runs the target on the pinned Node with its arguments and exit code", {
     timeout: NPM_MS,
   }, async () => {
     const program = start(["0", "7"]);
@@ -125,7 +125,7 @@ describe("the bootstrap", () => {
     );
   });
 
-  test("reaches the target within milliseconds when nothing changed, and says nothing", async () => {
+  test("nothing changed: it reaches the target within milliseconds, and prints nothing", async () => {
     const bootstrapMs: number[] = [];
     const plainMs: number[] = [];
     for (let round = 0; round < 5; round += 1) {
@@ -142,7 +142,7 @@ describe("the bootstrap", () => {
     expect(Math.min(...bootstrapMs)).toBeLessThan(5 * Math.min(...plainMs));
   });
 
-  test("installs again when the lock file changed", { timeout: NPM_MS }, async () => {
+  test("a changed lock file: it installs again", { timeout: NPM_MS }, async () => {
     await lock({ node: "file:node-22.0.1.tgz", first: "file:first-1.0.0.tgz", second: "file:second-1.0.0.tgz" });
     const program = start();
     expect(await program.ended).toBe(0);
@@ -150,7 +150,7 @@ describe("the bootstrap", () => {
     expect(existsSync(join(project, "node_modules", "second"))).toBe(true);
   });
 
-  test("accepts what someone installed by hand from the same lock file", async () => {
+  test("packages that a person installed from the same lock file: it accepts them", async () => {
     rmSync(stamp);
     const program = start();
     expect(await program.ended).toBe(0);
@@ -158,7 +158,7 @@ describe("the bootstrap", () => {
     expect(existsSync(stamp)).toBe(true);
   });
 
-  test("refuses in one sentence when the lock file does not fit package.json", { timeout: NPM_MS }, async () => {
+  test("a lock file that does not fit package.json: it ends with one sentence", { timeout: NPM_MS }, async () => {
     const before = readFileSync(join(project, "package-lock.json"), "utf8");
     await pack("third", "1.0.0", { "index.js": "" });
     const dependencies = {
@@ -177,7 +177,7 @@ describe("the bootstrap", () => {
     writeFileSync(join(project, "package-lock.json"), fitting);
   });
 
-  test("two starts at once install once and both run", { timeout: NPM_MS }, async () => {
+  test("two starts at once: one installs, and both run", { timeout: NPM_MS }, async () => {
     rmSync(join(project, "node_modules"), { recursive: true, force: true });
     const both = [start(), start()];
     expect(await Promise.all(both.map((program) => program.ended))).toEqual([0, 0]);
@@ -186,7 +186,9 @@ describe("the bootstrap", () => {
     expect(output).toContain("Another start is installing the dependencies; waiting for it.");
   });
 
-  test("an installation that was killed ends at once and is done again", { timeout: NPM_MS }, async () => {
+  test("an installation that was killed: npm ends at once, and the next start installs again", {
+    timeout: NPM_MS,
+  }, async () => {
     rmSync(join(project, "node_modules"), { recursive: true, force: true });
     const killed = start([], { INSTALL_SCRIPT_MS: "15000" });
     await killed.waitFor(/Installing/);
@@ -199,14 +201,14 @@ describe("the bootstrap", () => {
     expect(await program.ended, program.output()).toBe(0);
   });
 
-  test("fetches the pinned Node by name where install scripts are switched off", { timeout: NPM_MS }, async () => {
+  test("install scripts are switched off: it fetches the pinned Node by name", { timeout: NPM_MS }, async () => {
     rmSync(join(project, "node_modules"), { recursive: true, force: true });
     const program = start([], { npm_config_ignore_scripts: "true" });
     expect(await program.ended, program.output()).toBe(0);
     expect(program.output()).toContain("Fetching the pinned Node: done");
   });
 
-  test("applies the patches where scripts are switched off, and again to new packages when they change", {
+  test("scripts are switched off: it applies the patches, and again to new packages when they change", {
     timeout: NPM_MS,
   }, async () => {
     const manifest = join(project, "package.json");
@@ -233,13 +235,13 @@ fs.writeFileSync(file, wanted);
     expect(await start().ended).toBe(0);
   });
 
-  test("works for a person without a home", { timeout: NPM_MS }, async () => {
+  test("a person without a home: the target runs", { timeout: NPM_MS }, async () => {
     rmSync(join(project, "node_modules"), { recursive: true, force: true });
     const program = start([], { HOME: "" });
     expect(await program.ended, program.output()).toBe(0);
   });
 
-  test("says in one sentence what is wrong when npm fails, and where the rest is", { timeout: NPM_MS }, async () => {
+  test("npm fails: one sentence has the reason, and where the rest is", { timeout: NPM_MS }, async () => {
     const intact = readFileSync(join(project, "package-lock.json"));
     writeFileSync(
       join(project, "package-lock.json"),
@@ -254,7 +256,7 @@ fs.writeFileSync(file, wanted);
   });
 
   test(
-    "says in one sentence that npm is missing",
+    "npm is missing: it ends with one sentence",
     async () => {
       const tools = join(folder.path, "tools");
       mkdirSync(tools);
@@ -272,7 +274,7 @@ fs.writeFileSync(file, wanted);
     NPM_MS,
   );
 
-  test("passes a signal on exactly once, although npm and the terminal both send it", async () => {
+  test("npm and the terminal both send a signal: the target gets it exactly once", async () => {
     const program = start(["1500"]);
     await program.waitFor(/args/);
     program.process.kill("SIGINT");
@@ -282,7 +284,7 @@ fs.writeFileSync(file, wanted);
     expect(program.output().match(/SIGINT/g)).toHaveLength(1);
   });
 
-  test("the target learns that the bootstrap was killed", async () => {
+  test("the bootstrap is killed: the target ends", async () => {
     const program = start(["20000"]);
     await program.waitFor(/args/);
     const startedMs = performance.now();

@@ -25,7 +25,7 @@ const WAIT = { timeout: 120_000, interval: 100 };
 /** A gateway that hangs answers nothing at all; one on a busy machine takes its time. */
 const ANSWER_MS = 5_000;
 
-/** What a request may be answered with meanwhile: that it was not done, or that its outcome is not known. */
+/** The codes that a request may get meanwhile: it was not done, or its outcome is unknown. */
 const TRUE_CODES = ["storage_low", "unavailable", "replica_stale", "busy"];
 
 let program: RunningProgram;
@@ -47,7 +47,7 @@ afterAll(async () => {
   disk.remove();
 });
 
-/** What the disk's readiness says. */
+/** The disk in the answer of /readyz. */
 async function diskDetail(): Promise<unknown> {
   const { body } = await send<{ dependencies: { disk: { detail: string | null } } }>(
     sandboxFacts(dataDir).baseUrl,
@@ -102,7 +102,7 @@ interface Acknowledged {
  * same key until it is done. Stopped, it completes the collection under way. Returns the orders that were acknowledged as
  * opened and as paid, and the codes that it was answered with in between.
  */
-function collectCash(): { stop: () => Promise<Acknowledged> } {
+function collectCash(): { hasPaid: () => boolean; stop: () => Promise<Acknowledged> } {
   const orders: number[] = [];
   const paid: number[] = [];
   const codes = new Set<string>();
@@ -136,6 +136,7 @@ function collectCash(): { stop: () => Promise<Acknowledged> } {
   };
   const running = run();
   return {
+    hasPaid: () => paid.length > 0,
     async stop() {
       stopped.abort();
       await running;
@@ -145,7 +146,7 @@ function collectCash(): { stop: () => Promise<Acknowledged> } {
 }
 
 describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
-  test("below the reserve: what can wait is refused with its own code, and collections go on", async () => {
+  test("below the reserve: what can wait is refused with storage_low, and collections continue", async () => {
     disk.fill((RESERVE_MB - 40) * MEGABYTE);
     await vi.waitFor(async () => expect(await diskDetail()).toBe("disk_below_reserve"), WAIT);
     const facts = sandboxFacts(dataDir);
@@ -162,11 +163,11 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     expect(program.output()).toMatch(/less than DISK_RESERVE_MB: registrations, offers and webhooks wait/);
   });
 
-  test("full to the last byte: answers with true errors, and collects again by itself when there is space", async () => {
+  test("full to the last byte: its errors are true, and it collects again by itself when there is space", async () => {
     const facts = sandboxFacts(dataDir);
     const before = await collectAt(facts);
     const collecting = collectCash();
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await vi.waitFor(() => expect(collecting.hasPaid()).toBe(true), WAIT);
     disk.fill(0);
     await needSpace();
     await program.waitFor(/PostgreSQL .*\. The disk of \S+ has \d+ MB left, and 64 MB are needed to start it again/);
@@ -205,7 +206,7 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     expect(codes.filter((code) => !TRUE_CODES.includes(code))).toEqual([]);
   });
 
-  test("started on a full disk: waits for space, and is up when there is some", async () => {
+  test("a start on a full disk: it waits for space, and is up when there is some", async () => {
     program.process.kill("SIGTERM");
     expect(await program.ended).toBe(0);
     disk.fill(0);

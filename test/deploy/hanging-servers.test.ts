@@ -1,4 +1,4 @@
-/** Servers that accept connections and do nothing useful with them: what a start says, and how soon Ctrl-C ends it. */
+/** Servers that accept connections and do nothing useful with them: what a start prints, and how soon Ctrl-C ends it. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, type TestContext, test } from "vitest";
 import { deployLimits } from "../../deploy/limits.ts";
@@ -59,7 +59,7 @@ async function endedAfter(program: RunningProgram, signal: NodeJS.Signals): Prom
 }
 
 describe.concurrent("npm start", () => {
-  test("with a PostgreSQL that is ready and then silent: ends with one sentence", async (context) => {
+  test("a PostgreSQL that is ready and then silent: it ends with one sentence", async (context) => {
     const faulty = await servers(context, { bus: "none", store: "ready then silent" });
     const program = run(context, faulty, "deploy/start.ts");
     await dialled(context, faulty.store);
@@ -71,7 +71,7 @@ describe.concurrent("npm start", () => {
     context.expect(program.output()).toContain(sentence);
   });
 
-  test("with a NATS that closes connections: ends with one sentence", async (context) => {
+  test("a NATS that closes connections: it ends with one sentence", async (context) => {
     const faulty = await servers(context, { bus: "close", store: "none" });
     const program = run(context, faulty, "deploy/start.ts");
     context.expect(await program.ended).toBe(1);
@@ -110,7 +110,7 @@ describe("a process that waits for a server", () => {
 });
 
 describe("a system that runs", () => {
-  test("while both servers fall silent: the first Ctrl-C ends it", { timeout: 120_000 }, async (context) => {
+  test("both servers fall silent: the first Ctrl-C ends it", { timeout: 120_000 }, async (context) => {
     const faulty = await servers(context, { bus: "none", store: "none" });
     const program = run(context, faulty, "deploy/start.ts");
     await program.waitFor(/Ctrl-C drains and stops/);

@@ -37,16 +37,16 @@ function leftOut(packages: Packages): string[] {
 describe("package-lock.json", () => {
   const { packages } = json("package-lock.json") as { packages: Packages };
 
-  test("names every package that a package asks for, on every platform", () => {
+  test("package-lock.json: it names every package that a package asks for, on every platform", () => {
     expect(leftOut(packages)).toEqual([]);
   });
 
-  test("would be refused without one platform's package", () => {
+  test("a lock file without one platform's package: the check finds it", () => {
     const { "node_modules/@biomejs/cli-darwin-arm64": _left, ...others } = packages;
     expect(leftOut(others)).toEqual(["node_modules/@biomejs/biome asks for @biomejs/cli-darwin-arm64"]);
   });
 
-  test("has the versions of package.json, and an integrity for everything that is not one platform's tool", () => {
+  test("package-lock.json: it has the versions of package.json, and an integrity for all but one platform's tools", () => {
     type Wanted = Record<"dependencies" | "devDependencies", Record<string, string>>;
     const { dependencies, devDependencies } = json("package.json") as Wanted;
     for (const [name, wanted] of Object.entries({ ...dependencies, ...devDependencies })) {

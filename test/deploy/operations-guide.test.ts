@@ -21,7 +21,7 @@ const LANGUAGES: Readonly<Record<string, string>> = {
 };
 
 describe("the operators' guide", () => {
-  it("each proxy's configuration: is the file in deploy/proxies/, byte by byte", () => {
+  it("each proxy's configuration: it is the file in deploy/proxies/, byte by byte", () => {
     expect(readdirSync(PROXIES).toSorted()).toEqual(Object.keys(LANGUAGES).toSorted());
     for (const [file, language] of Object.entries(LANGUAGES)) {
       expect(operationsGuide).toContain(`\`deploy/proxies/${file}\``);
@@ -29,13 +29,13 @@ describe("the operators' guide", () => {
     }
   });
 
-  it("what a proxy must allow: follows the gateway's limits", () => {
+  it("what a proxy must allow: it follows the gateway's limits", () => {
     expect(operationsGuide).toContain(`answers within ${LIMITS.requestTimeoutMs / 1_000} seconds`);
     expect(operationsGuide).toContain(`a ping within each ${LIVE_LIMITS.idleSeconds} seconds`);
     expect(operationsGuide).toContain(`The largest body is ${LIMITS.offerBodyBytes / 1_024} KiB`);
   });
 
-  it("the limits of log-ins: are those of the registry", () => {
+  it("the limits of log-ins: they are those of the registry", () => {
     const rows = [
       ["an address, over all accounts", LOGIN_LIMITS.perAddress],
       ["an account from one address", LOGIN_LIMITS.perAccountAndAddress],

@@ -1,6 +1,6 @@
 /**
  * The published configurations of nginx, HAProxy and Caddy, run by the distribution's programs in front of a real gateway:
- * what clients see through each, whom the gateway takes them for, and that no request meets a connection that ends.
+ * what clients see through each, which address the gateway counts them by, and that no request meets a connection that ends.
  */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
@@ -110,7 +110,7 @@ interface Guest {
   send<T = Record<string, unknown>>(method: string, path: string, sending?: Sending): Promise<Answer<T>>;
 }
 
-/** A client with an address of its own, who trusts the test's authority alone. */
+/** A client with its address, who trusts the test's authority alone. */
 function guestAt(address: string, { baseUrl }: ReverseProxy): Guest {
   const agent = new Agent({
     localAddress: address,
@@ -194,7 +194,7 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       );
     });
 
-    it("a live view: opens for pages of this origin and shows what happens at the station", async () => {
+    it("a live view: it opens for pages of this origin and shows what happens at the station", async () => {
       const cookie = await cookieOfLogIn();
       await expect(
         openLive(origin, stationId, { cookie, origin: "https://evil.example" }, guest.agent),
@@ -209,7 +209,7 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       await live.close();
     });
 
-    it("a device's poll: 200 with an ETag, then 304 without a body, and errors in the gateway's words", async () => {
+    it("a device's polls: 200 with an ETag, then 304 without a body, and errors in the gateway's words", async () => {
       const path = "/api/payments/v1/devices/display/";
       const { credential: token } = device;
       const first = await guest.send("GET", path, { token });
@@ -225,7 +225,7 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       expect(tooLarge).toMatchObject({ status: 413, body: { code: "body_too_large" } });
     });
 
-    it("a header line without a name, behind which the gateway sees none: is not passed on", async () => {
+    it("a header line without a name, which hides the lines behind it from the gateway: the proxy does not pass it on", async () => {
       const smuggled = "GET /healthz HTTP/1.1\r\nHost: smuggled\r\n\r\n";
       const lines = [`Host: ${SITE}`, ": x", `Content-Length: ${smuggled.length}`, "Connection: close", "", ""];
       const socket = connectTls({ port: proxy.port, host: "127.0.0.1", servername: SITE, ca: authority.cert });
@@ -235,7 +235,7 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       expect(text.split("HTTP/1.1 ")).toHaveLength(2);
     });
 
-    it("what operators read and change: refused by the proxy from everywhere but their network", async () => {
+    it("what operators read and change: the proxy refuses it from everywhere but their network", async () => {
       const operator = guestAt("127.0.0.1", proxy);
       for (const path of OPERATOR_PATHS) {
         expect(await get(guest, proxy, path), path).toEqual({ status: 403, isOfGateway: false });
@@ -244,7 +244,7 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       expect((await guest.send("GET", "/healthz")).status).toBe(200);
     });
 
-    it("a throttle by address: counts each guest by the address that the proxy saw, whatever the guest has written", async () => {
+    it("a throttle by address: it counts each guest by the address that the proxy has seen, whatever the guest has written", async () => {
       expect(await claimAsMany(guest)).toEqual([...Array<string>(10).fill("enrollment_code_invalid"), "throttled"]);
       expect((await claim(guest, "127.0.0.1")).body.code).toBe("throttled");
       const neighbour = guestAt(`${network}.2`, proxy);
@@ -253,8 +253,8 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
   },
 );
 
-describe("a proxy that appends a line of its own to X-Forwarded-For", () => {
-  it("a guest who has written one before: is counted by the address that the proxy saw", async () => {
+describe("a proxy that appends a line to X-Forwarded-For", () => {
+  it("a guest who has written one before: the throttle counts the address that the proxy has seen", async () => {
     const replace = [["http-request set-header X-Forwarded-For %[src]", "option forwardfor"]] as const;
     const appending = await startProxy("haproxy", { ...optionsFor("haproxy", gatewayPort), replace });
     others.push(appending);
@@ -265,7 +265,7 @@ describe("a proxy that appends a line of its own to X-Forwarded-For", () => {
 });
 
 describe("the operators' guide", () => {
-  it("its check of a proxy: shows what it says", async () => {
+  it("its check of a proxy: it prints what the guide shows", async () => {
     if (!isInstalled("curl", "--version")) throw new Error("This test needs curl.");
     const { baseUrl, port } = proxies.get("nginx") as ReverseProxy;
     const certificate = join(folder.path, "authority.pem");
@@ -279,7 +279,7 @@ describe("the operators' guide", () => {
 });
 
 describe.each(["haproxy", "caddy"] as const)("%s by HTTP/2", (name) => {
-  it("a page: passes the origin's check, and a live view comes over the same connection where the proxy offers it", async () => {
+  it("a page: it passes the check of the origin, and a live view comes over the same connection where the proxy offers it", async () => {
     const { baseUrl: origin } = proxies.get(name) as ReverseProxy;
     const session = connectHttp2(origin, { ca: authority.cert, lookup: lookUp });
     try {
@@ -345,8 +345,8 @@ describe("a connection from a proxy to the gateway", () => {
     return response.statusCode;
   };
 
-  it("that is idle: is ended by each proxy before the gateway may end it, so that no request is lost", async () => {
-    // A device of its own, so that its throttle has counted none of the requests above.
+  it("an idle connection: each proxy ends it before the gateway may end it, so that no request is lost", async () => {
+    // A new device, so that its throttle has counted none of the requests above.
     const { credential } = await enrollDevice(system.baseUrl, await newCode());
     const beats = (of: readonly ReverseProxy[]): Promise<number[]> =>
       Promise.all(of.map((proxy) => beat(proxy, credential)));
@@ -371,12 +371,12 @@ describe("a connection from a proxy to the gateway", () => {
         expect(idleMs).toBeLessThan(RACE_AFTER_IDLE_MS);
       }
     }
-    // The last one shows that the relay does force the race.
+    // The last one proves that the spy forces the race.
     expect(await beats([...published, careless])).toEqual([200, 200, 200, 502]);
     expect(spy.connections.map(({ endedBy }) => endedBy)).toContain("race");
   });
 
-  it("of HTTP/1.0, which nginx speaks by default: is answered 505 and closed", async () => {
+  it("HTTP/1.0, which nginx speaks by default: the gateway answers 505 and closes the connection", async () => {
     const replace = [["proxy_http_version 1.1;", ""]] as const;
     const older = await startProxy("nginx", { ...optionsFor("nginx", gatewayPort), replace });
     others.push(older);
@@ -391,14 +391,14 @@ describe("a connection from a proxy to the gateway", () => {
     expect(raw).toMatchObject({ status: 505, isClosed: true });
   });
 
-  it("with more than 4 KiB of headers: is answered 431 and closed", async () => {
+  it("more than 4 KiB of headers: the gateway answers 431 and closes the connection", async () => {
     const request = (bytes: number): string =>
       `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${"x".repeat(bytes)}\r\n\r\n`;
     expect(await sendRaw(gatewayPort, [request(4_000)])).toMatchObject({ status: 200, isClosed: false });
     expect(await sendRaw(gatewayPort, [request(4_096)])).toMatchObject({ status: 431, isClosed: true });
   });
 
-  it("that no proxy ends: the gateway ends it after 8 to 12 seconds", async () => {
+  it("an idle connection that no proxy ends: the gateway ends it after 8 to 12 seconds", async () => {
     // Its timer has steps of four seconds. The race above must be forced before this.
     expect(await gatewayIdleMs).toBeGreaterThan(RACE_AFTER_IDLE_MS);
     expect(await gatewayIdleMs).toBeLessThan(13_000);

@@ -8,7 +8,7 @@ import { isRunning, type RunningProgram, runProgram } from "../support/running-p
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const START = join(import.meta.dirname, "..", "..", "deploy", "start.ts");
-/** The parts by the name that they are told of with, and by what their command line holds. */
+/** The parts by the name in their lines, and by what their command line holds. */
 const PARTS = {
   "virtual-companion": "clients/virtual-companion.ts",
   "virtual-display": "clients/virtual-display.ts",
@@ -37,7 +37,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** The process ids of the start's own children whose command line holds the words. */
+/** The process ids of the start's children whose command line holds the words. */
 function childrenWith(words: string): number[] {
   const rows = execFileSync("ps", ["-A", "-o", "pid=,ppid=,args="], { encoding: "utf8" }).trim().split("\n");
   return rows.flatMap((row) => {
@@ -52,7 +52,7 @@ function pidOf(part: keyof typeof PARTS): number {
   return pid;
 }
 
-/** Kills a part and waits until it is told that it is back. */
+/** Kills a part and waits for the line that it is back. */
 async function killAndAwait(part: keyof typeof PARTS): Promise<void> {
   const before = program.output().length;
   process.kill(pidOf(part), "SIGKILL");
@@ -63,7 +63,7 @@ async function killAndAwait(part: keyof typeof PARTS): Promise<void> {
 }
 
 describe("npm start", { timeout: TEST_MS }, () => {
-  test("brings back every part that is killed, each with one line, and collects a payment afterwards", async () => {
+  test("every part is killed: it brings each back with one line, and collects a payment afterwards", async () => {
     const before = new Map(PART_NAMES.map((part) => [part, pidOf(part)]));
     for (const part of PART_NAMES) await killAndAwait(part);
     for (const part of PART_NAMES) {
@@ -74,7 +74,7 @@ describe("npm start", { timeout: TEST_MS }, () => {
     await collectAt(sandboxFacts(folder.path));
   });
 
-  test("keeps a key for enrollment codes, and gives it to the process that hashes them alone", () => {
+  test("the key for enrollment codes: it is private, and only the process that hashes them gets it", () => {
     const file = join(folder.path, "secrets.json");
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const key = (JSON.parse(readFileSync(file, "utf8")) as Record<string, string>)["enrollment_code_key"];
@@ -84,7 +84,7 @@ describe("npm start", { timeout: TEST_MS }, () => {
     expect(PART_NAMES.filter(holds)).toEqual(["services"]);
   });
 
-  test("stopped while a part waits to be started again, ends in good order and leaves nothing running", async () => {
+  test("stopped while a part waits to be started again: it ends in good order and leaves nothing running", async () => {
     // Each end doubles the pause, until there is time to stop within one.
     for (let round = 0; round < 2; round += 1) await killAndAwait("gateway");
     const pids = PART_NAMES.map(pidOf);

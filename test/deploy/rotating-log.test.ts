@@ -58,7 +58,7 @@ function printer(lines: number, logFile: string, logFileBytes: number) {
 }
 
 describe("the log of a part", () => {
-  test("more than its bound: is moved aside while it grows, whole lines at a time, and the oldest are removed", async () => {
+  test("more than its bound: files are moved aside while it grows, whole lines at a time, and the oldest are removed", async () => {
     const logFile = join(folder.path, "busy.log");
     const fileBytes = 100 * KILOBYTE;
     // Less than `logWaitingBytes`: however slow the disk is, no line is dropped.
@@ -76,7 +76,7 @@ describe("the log of a part", () => {
     expect(child.output.tail().trim().split("\n").at(-1)).toBe(lines.at(-1));
   });
 
-  test("on a full disk: takes lines without waiting, and says how many are missing when there is space", async () => {
+  test("a full disk: it accepts lines without waiting, and reports how many are missing when there is space", async () => {
     disk.fill(0);
     const logFile = join(disk.path, "full.log");
     const log = open(logFile, 400 * KILOBYTE);
@@ -95,7 +95,7 @@ describe("the log of a part", () => {
     expect((report as { lines: number }).lines).toBeGreaterThanOrEqual(100);
   });
 
-  test("on a disk that takes nothing in time: keeps a bounded number of bytes, and counts the lines that it drops", async () => {
+  test("a disk that is too slow: it keeps a bounded number of bytes, and counts the lines that it drops", async () => {
     const log = open(join(folder.path, "slow.log"), 64 * 1_024 * KILOBYTE);
     const line = Buffer.from(`${"x".repeat(KILOBYTE - 1)}\n`);
     // All within one turn of the event loop: no write can have ended.
@@ -107,7 +107,7 @@ describe("the log of a part", () => {
     }, WAIT);
   });
 
-  test("closed while lines are missing: says how many", async () => {
+  test("closed while lines are missing: it reports how many", async () => {
     const log = open(join(folder.path, "closed.log"), 64 * 1_024 * KILOBYTE);
     const line = Buffer.from(`${"x".repeat(KILOBYTE - 1)}\n`);
     const lines = deployLimits.logWaitingBytes / KILOBYTE + 50;
@@ -116,7 +116,7 @@ describe("the log of a part", () => {
     expect(readFileSync(join(folder.path, "closed.log"), "utf8")).toContain('"reason":"slow_disk","lines":50,');
   });
 
-  test("smaller than before: the oldest files go at the next start", () => {
+  test("a smaller bound than before: the next start removes the oldest files", () => {
     const log = { logFile: join(folder.path, "old.log"), logFileBytes: 10 * KILOBYTE };
     for (const [index, name] of ["old.log.1", "old.log.2", "old.log.20261122"].entries()) {
       const file = join(folder.path, name);
@@ -134,7 +134,7 @@ describe("the log of a part", () => {
 });
 
 describe("all logs", () => {
-  test("of any total: the files of all parts together cannot be larger", () => {
+  test("any total: the files of all parts together cannot be larger", () => {
     for (const logMaxBytes of [20, 200, 1_000_000].map((megabytes) => megabytes * 1_024 ** 2)) {
       const most = LOG_PARTS.map((part) => logOf(part, { dataDir: "/data", logMaxBytes }).logFileBytes ?? 0);
       const bytes = most.map((fileBytes) => (fileBytes + deployLimits.logWriteBytes) * deployLimits.logFiles);
@@ -143,7 +143,7 @@ describe("all logs", () => {
     }
   });
 
-  test("nats-server's own: rotates and removes older files within the same bound", async () => {
+  test("nats-server's log: it rotates and removes older files within the same bound", async () => {
     const logFile = join(folder.path, "nats-server.log");
     const logFileBytes = 2 * KILOBYTE;
     const token = randomBytes(12).toString("hex");

@@ -2,13 +2,13 @@
 import { execFile } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, afterEach, expect, test, vi } from "vitest";
 import { MAGIC_BEHAVIOURS } from "../../clients/magic-behaviours.ts";
 import { deployLimits } from "../../deploy/limits.ts";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { MAGIC_AMOUNTS } from "../../services/sandbox-provider/magic-amounts.ts";
+import { collectAt, sandboxFacts } from "../support/demo-station.ts";
 import { logIn } from "../support/people.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -19,7 +19,7 @@ const LINES_MS = 120_000;
 const TEST_MS = 600_000;
 /** The goal is five seconds on a machine with nothing else to do; on a busy one the first start is the measure. */
 const SECOND_START_MS = 15_000;
-/** Processes that were told to end, or that a killed supervisor leaves to its watchdog, are gone by then. */
+/** Processes that got a stop signal, or that a killed supervisor leaves to its watchdog, are gone by then. */
 const GONE_MS = deployLimits.orphanGraceMs + 5_000;
 const folder = temporaryFolder("sandbox");
 const started: RunningProgram[] = [];
@@ -56,9 +56,7 @@ async function paste(...args: readonly string[]): Promise<string> {
   return stdout;
 }
 
-function facts(): SandboxFacts {
-  return JSON.parse(readFileSync(join(folder.path, "sandbox.json"), "utf8")) as SandboxFacts;
-}
+const facts = (): SandboxFacts => sandboxFacts(folder.path);
 
 /** Every process that names the data folder on its command line or is a child of the supervisor. */
 async function processesOf(program: RunningProgram): Promise<number[]> {
@@ -122,7 +120,7 @@ function expectWholeQr(output: string): void {
   expect(output).toContain('"state":"paid"');
 }
 
-/** One issue attributed with a timeline that says so, the other closed, and its order collected again with the confirmation. */
+/** One issue attributed, as its timeline shows, the other closed, and its order collected again with the confirmation. */
 function expectIssuesResolved(output: string): void {
   for (const kind of ["reference_mismatch", "amount_mismatch"]) expect(output).toContain(`"kind":"${kind}"`);
   for (const status of ["attributed", "closed", "paid"]) expect(output).toContain(`"status":"${status}"`);
@@ -136,7 +134,7 @@ function expectWholeTask(output: string): void {
   for (const status of ["offered", "accepted", "completed"]) expect(output).toContain(`"status":"${status}"`);
 }
 
-test("every demo ends well, run and pasted; a restart keeps what they did, and nothing is left running", {
+test("every demo, run and pasted: it ends well, a restart keeps what they did, and nothing is left running", {
   timeout: TEST_MS,
 }, async () => {
   const firstAtMs = performance.now();
@@ -192,45 +190,20 @@ test("every demo ends well, run and pasted; a restart keeps what they did, and n
   );
 });
 
-const send = async (method: string, url: string, token: string, body?: object): Promise<Record<string, unknown>> => {
-  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  const response = await fetch(url, {
-    method,
-    headers,
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const answer = (await response.json()) as Record<string, unknown>;
-  expect(response.ok, JSON.stringify(answer)).toBe(true);
-  return answer;
-};
-
 test("a collection at the demo station needs only an intent: the virtual devices do the rest", {
   timeout: TEST_MS,
 }, async () => {
   const program = await start();
-  const { baseUrl, cashier, demoStation } = facts();
-  const api = `${baseUrl}/api/cashier/v1`;
-  const { token } = (await send("POST", `${api}/session/`, "", cashier)) as { token: string };
-  const station = `${api}/stations/${demoStation.stationId}`;
-  await send("POST", `${station}/lease/`, token);
-  const order = await send("POST", `${station}/orders/`, token, {
-    lines: [{ name: "Tea", quantity: 1, unit_amount: "3.10" }],
-  });
-  const created = await send("POST", `${station}/intents/`, token, { order_id: order["order_id"], route: "smart_pos" });
-  const intent = `${station}/intents/${Number(created["intent_id"])}/`;
-  const deadlineAtMs = performance.now() + 120_000;
-  let status = "";
-  while (status !== "processing" && performance.now() < deadlineAtMs) {
-    await delay(250);
-    status = String((await send("GET", intent, token))["status"]);
-  }
-  expect(status).toBe("processing");
-  expect((await send("POST", `${intent}attest/`, token))["status"]).toBe("succeeded");
+  const { baseUrl, cashier: person, demoStation } = facts();
+  const cashier = await logIn(baseUrl, "cashier", person);
+  const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `stations/${demoStation.stationId}/routes/`);
+  expect(routes, "offered at once").toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
+  await collectAt(facts());
   program.process.kill("SIGTERM");
   expect(await program.ended).toBe(0);
 });
 
-test("a virtual device whose credential file is damaged attaches again at the next start", {
+test("a virtual device with a damaged credential file: it attaches again at the next start", {
   timeout: TEST_MS,
 }, async () => {
   const file = join(folder.path, "virtual-companion.json");
@@ -243,7 +216,7 @@ test("a virtual device whose credential file is damaged attaches again at the ne
   expect(await program.ended).toBe(0);
 });
 
-test("a demo without a sandbox, an unknown one and a refused one: one sentence and the exit code of each", async () => {
+test("a demo without a sandbox, an unknown one and one without a service: one sentence and an exit code each", async () => {
   const ended = async (args: readonly string[], dataDir: string) => {
     const program = runProgram(process.execPath, [DEMO, ...args], { env: programEnvironment({ DATA_DIR: dataDir }) });
     return { code: await program.ended, output: program.output() };

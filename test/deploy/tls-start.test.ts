@@ -1,13 +1,13 @@
 /** `npm start` with TLS at the gateway itself, by a certificate that no authority has signed and that names another host. */
 import { execFile } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { selfSigned } from "../support/certificates.ts";
+import { sandboxFacts } from "../support/demo-station.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -25,7 +25,6 @@ const paste = async (lines: string): Promise<string> => {
   const { stdout, stderr } = await run("bash", ["-c", lines], { timeout: LINES_MS });
   return stdout + stderr;
 };
-const facts = (): SandboxFacts => JSON.parse(readFileSync(join(folder.path, "sandbox.json"), "utf8")) as SandboxFacts;
 /** One client of `clients/`, with nothing but the data folder. */
 const client = (name: string, ...args: readonly string[]): Promise<string> =>
   run(process.execPath, [join(CHECKOUT, "clients", `${name}.ts`), ...args], {
@@ -49,18 +48,18 @@ afterAll(async () => {
   folder.remove();
 });
 
-test("start with TLS: the virtual devices attach, and every printed address of the gateway is https", () => {
+test("a start with TLS: the virtual devices attach, and every printed address of the gateway is https", () => {
   const output = program.output();
   expect(output).toContain("virtual-companion: up.");
   expect(output).toContain("virtual-display: up.");
-  const { baseUrl, links } = facts();
+  const { baseUrl, links } = sandboxFacts(folder.path);
   expect(baseUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
   expect(Object.values(links).filter((link) => link.startsWith(baseUrl))).toHaveLength(4);
   expect(output).toContain(`Device payments is running at ${baseUrl}`);
   expect(output).not.toContain(baseUrl.replace("https:", "http:"));
 });
 
-test("start with TLS: the demo by QR, run and as curl lines; the callback comes over TLS too", {
+test("the demo by QR with TLS: it ends well, run and as curl lines, and the callback comes over TLS too", {
   timeout: TEST_MS,
 }, async () => {
   for (const output of [await client("demo", "qr"), await paste(await client("demo", "qr", "--curl"))]) {
@@ -70,7 +69,7 @@ test("start with TLS: the demo by QR, run and as curl lines; the callback comes 
   }
 });
 
-test("start with TLS: the curl lines send nothing to a server with another certificate", async () => {
+test("a server with another certificate: the curl lines send nothing to it", async () => {
   const other = selfSigned({ names: ["127.0.0.1"] });
   let requests = 0;
   const server = createServer(other, (_request, response) => {
@@ -90,7 +89,7 @@ test("start with TLS: the curl lines send nothing to a server with another certi
   });
 });
 
-test("start with TLS: the commands find the service and trust its certificate", { timeout: TEST_MS }, async () => {
+test("the commands with TLS: they find the service and trust its certificate", { timeout: TEST_MS }, async () => {
   expect(await client("organization", "list")).toMatch(/^\d+\tSandbox/m);
   expect(await client("robotics", "trigger", "serving_task.offered")).not.toBe("");
 });

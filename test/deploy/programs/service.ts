@@ -1,4 +1,4 @@
-// A service process: its argument says what becomes of it.
+// A service process: its argument decides how it ends.
 const what = process.argv[2];
 const keepAlive = setInterval(() => undefined, 1_000);
 process.on("SIGTERM", () => {
