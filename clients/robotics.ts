@@ -16,7 +16,7 @@ const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function run(command: Command, signal: AbortSignal): Promise<void> {
   if (command.name === "help") return void process.stdout.write(HELP);
-  const { baseUrl, certificateFile, credential, owner: details, ...sandbox } = readAccess(command.access, process.env);
+  const { baseUrl, certificateFile, credential, owner: details, ...sandbox } = readAccess(command.options, process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
   const nothingThere = `${sandbox.searched} has none for ${baseUrl}`;
   const pace = createPace(clientLimits.roboticsGapMs);

@@ -43,37 +43,32 @@ export async function runDevice(kind: DeviceKind, run: DeviceRun): Promise<void>
 }
 
 /** How a device reports that it is there, and learns from the answer what its owner calls it now. */
-export interface CheckIn {
-  /** The newest name that the service has reported. */
-  name(): string;
-  /** One heartbeat. When the name asks for silence: one read of the device's snapshot, which makes no device live. */
-  once(signal: AbortSignal): Promise<DeviceSnapshot>;
-  /** From now on the device plays offline for that long: no heartbeat is due. */
-  beQuiet(forMs: number): void;
-  /** How long it still does. */
-  quietMs(): number;
-}
+export type CheckIn = ReturnType<typeof createCheckIn>;
 
 function createCheckIn(deps: {
   readonly client: DeviceClient;
   readonly firstName: string;
   readonly isSilent: DeviceKind["isSilent"];
-}): CheckIn {
+}) {
   const { client, isSilent } = deps;
   const startedAtMs = performance.now();
   let name = deps.firstName;
   let quietUntilMs = 0;
   return {
+    /** The newest name that the service has reported. */
     name: () => name,
-    async once(signal) {
+    /** One heartbeat. When the name asks for silence: one read of the device's snapshot, which makes no device live. */
+    async once(signal: AbortSignal): Promise<DeviceSnapshot> {
       const uptime = Math.round((performance.now() - startedAtMs) / 1_000);
       const snapshot = isSilent(name) ? await client.me(signal) : await client.heartbeat({ uptime_s: uptime }, signal);
       name = snapshot.name;
       return snapshot;
     },
-    beQuiet(forMs) {
+    /** From now on the device plays offline for that long: no heartbeat is due. */
+    beQuiet(forMs: number): void {
       quietUntilMs = performance.now() + forMs;
     },
+    /** How long it still does. */
     quietMs: () => Math.max(0, quietUntilMs - performance.now()),
   };
 }

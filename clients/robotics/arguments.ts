@@ -46,48 +46,23 @@ const OPTIONS = {
   "owner-password": { type: "string" },
 } as const;
 
-/** Where the service is and which credentials are used, as far as the command line names them. */
-interface AccessOptions {
-  readonly baseUrl: string | undefined;
-  readonly credential: string | undefined;
-  readonly ownerEmail: string | undefined;
-  readonly ownerPassword: string | undefined;
-}
-export type Command =
-  | { readonly name: "help" }
-  | {
-      readonly name: "listen";
-      readonly forwardTo: string;
-      readonly secret: string | undefined;
-      /** Undefined: only what comes from now on. */
-      readonly sinceId: number | undefined;
-      readonly access: AccessOptions;
-    }
-  | {
-      readonly name: "trigger";
-      readonly event: Trigger;
-      readonly consumerId: number | undefined;
-      readonly access: AccessOptions;
-    };
+type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
+export type Command = ReturnType<typeof parseCommand>;
 
 /** Throws `CommandError` for what it does not understand. */
-export function parseCommand(args: readonly string[]): Command {
+export function parseCommand(args: readonly string[]) {
   const { values, positionals } = parseCommandLine(args, OPTIONS);
   const [name, event, ...rest] = positionals;
-  if (values.help === true) return { name: "help" };
-  const access = {
-    baseUrl: values["base-url"],
-    credential: values.credential,
-    ownerEmail: values["owner-email"],
-    ownerPassword: values["owner-password"],
-  };
+  if (values.help === true) return { name: "help" } as const;
   if (name === "listen") {
     const forwardTo = values["forward-to"];
     if (event !== undefined) throw new CommandError(`listen takes no "${event}"; --help shows what it takes.`);
     if (forwardTo === undefined)
       throw new CommandError("Say where to with --forward-to, for example http://127.0.0.1:4000/hook.");
     if (values.secret === "") throw new CommandError("The secret is empty; leave --secret out and one is made.");
-    return { name, forwardTo, secret: values.secret, sinceId: numberOf("since-id", values["since-id"], 0), access };
+    // Without --since-id only what comes from now on is forwarded.
+    const sinceId = numberOf("since-id", values["since-id"], 0);
+    return { name, forwardTo, secret: values.secret, sinceId, options: values } as const;
   }
   if (name === "trigger") {
     const known = TRIGGERS.find((trigger) => trigger === event);
@@ -95,7 +70,8 @@ export function parseCommand(args: readonly string[]): Command {
       throw new CommandError(`There is no event "${event}" to trigger; there are ${TRIGGERS.join(", ")}.`);
     if (known === undefined || rest.length > 0)
       throw new CommandError(`Say which event to trigger: ${TRIGGERS.join(", ")}.`);
-    return { name, event: known, consumerId: numberOf("consumer-id", values["consumer-id"], 1), access };
+    const consumerId = numberOf("consumer-id", values["consumer-id"], 1);
+    return { name, event: known, consumerId, options: values } as const;
   }
   throw new CommandError("Say what to do, listen or trigger; --help shows how.");
 }
@@ -107,22 +83,14 @@ function numberOf(option: string, text: string | undefined, min: number): number
   return value;
 }
 
-export interface Access {
-  readonly baseUrl: string;
-  readonly certificateFile: string | undefined;
-  readonly credential: string | undefined;
-  readonly owner: { readonly email: string; readonly password: string } | undefined;
-  /** The sandbox's consumer. */
-  readonly consumerId: number | undefined;
-  /** Where the sandbox's facts were searched, for the sentence of an error. */
-  readonly searched: string;
-}
-
-/** An option comes before the environment, which comes before the file of `npm start`. */
-export function readAccess(options: AccessOptions, env: NodeJS.ProcessEnv): Access {
-  const { baseUrl, certificateFile, sandbox } = findService(options.baseUrl, env);
-  const email = options.ownerEmail ?? (env["OWNER_EMAIL"] || undefined);
-  const password = options.ownerPassword ?? (env["OWNER_PASSWORD"] || undefined);
+/**
+ * Where the service is and which credentials are used. An option comes before the environment, which comes before the file
+ * of `npm start`.
+ */
+export function readAccess(options: Options, env: NodeJS.ProcessEnv) {
+  const { baseUrl, certificateFile, sandbox } = findService(options["base-url"], env);
+  const email = options["owner-email"] ?? (env["OWNER_EMAIL"] || undefined);
+  const password = options["owner-password"] ?? (env["OWNER_PASSWORD"] || undefined);
   if ((email === undefined) !== (password === undefined))
     throw new CommandError("Give both the owner's e-mail address and password, or neither.");
   return {
@@ -130,7 +98,9 @@ export function readAccess(options: AccessOptions, env: NodeJS.ProcessEnv): Acce
     certificateFile,
     credential: options.credential ?? (env["ROBOTICS_CREDENTIAL"] || sandbox?.robotics.credential),
     owner: email === undefined || password === undefined ? sandbox?.owner : { email, password },
+    /** The sandbox's consumer. */
     consumerId: sandbox?.robotics.consumerId,
+    /** Where the sandbox's facts were searched, for the sentence of an error. */
     searched: dataFile(env, "sandbox.json"),
   };
 }
