@@ -33,6 +33,13 @@ function start(args: string[] = [], environment: NodeJS.ProcessEnv = {}) {
   return runProgram("node", ["deploy/bootstrap.mjs", "target.ts", ...args], { cwd: project, env });
 }
 
+/** What the program prints that ends with this exit code. */
+async function outputOf(exitCode: number, args?: string[], environment?: NodeJS.ProcessEnv): Promise<string> {
+  const program = start(args, environment);
+  expect(await program.ended, program.output()).toBe(exitCode);
+  return program.output();
+}
+
 async function npm(args: string[], cwd: string): Promise<void> {
   const env = { ...process.env, PATH: systemPath, npm_config_offline: "true" };
   const program = runProgram("npm", args, { cwd, env });
@@ -118,9 +125,7 @@ describe("the bootstrap", () => {
   test("the first start: it installs, then runs the target on the pinned Node with its arguments and exit code", {
     timeout: NPM_MS,
   }, async () => {
-    const program = start(["0", "7"]);
-    expect(await program.ended).toBe(7);
-    expect(program.output()).toMatch(
+    expect(await outputOf(7, ["0", "7"])).toMatch(
       /^The first start installs about 700 MB .+\nInstalling the dependencies …\nInstalling the dependencies: done after \d+ s\.\n\{"node":"yes","args":\["0","7"\]\}\n$/,
     );
   });
@@ -130,10 +135,8 @@ describe("the bootstrap", () => {
     const plainMs: number[] = [];
     for (let round = 0; round < 5; round += 1) {
       const startedMs = performance.now();
-      const program = start();
-      expect(await program.ended).toBe(0);
       bootstrapMs.push(performance.now() - startedMs);
-      expect(program.output()).toBe('{"node":"yes","args":[]}\n');
+      expect(await outputOf(0)).toBe('{"node":"yes","args":[]}\n');
       const plainStartMs = performance.now();
       await runProgram(process.execPath, ["target.ts"], { cwd: project }).ended;
       plainMs.push(performance.now() - plainStartMs);
@@ -144,17 +147,13 @@ describe("the bootstrap", () => {
 
   test("a changed lock file: it installs again", { timeout: NPM_MS }, async () => {
     await lock({ node: "file:node-22.0.1.tgz", first: "file:first-1.0.0.tgz", second: "file:second-1.0.0.tgz" });
-    const program = start();
-    expect(await program.ended).toBe(0);
-    expect(program.output()).toMatch(/^Updating the dependencies …\n/);
+    expect(await outputOf(0)).toMatch(/^Updating the dependencies …\n/);
     expect(existsSync(join(project, "node_modules", "second"))).toBe(true);
   });
 
   test("packages that a person installed from the same lock file: it accepts them", async () => {
     rmSync(stamp);
-    const program = start();
-    expect(await program.ended).toBe(0);
-    expect(program.output()).toBe('{"node":"yes","args":[]}\n');
+    expect(await outputOf(0)).toBe('{"node":"yes","args":[]}\n');
     expect(existsSync(stamp)).toBe(true);
   });
 
@@ -170,9 +169,8 @@ describe("the bootstrap", () => {
     const fitting = readFileSync(join(project, "package-lock.json"), "utf8");
     writeFileSync(join(project, "package-lock.json"), before);
     rmSync(join(project, "node_modules"), { recursive: true, force: true });
-    const program = start();
-    expect(await program.ended).toBe(1);
-    expect(program.output()).toMatch(/\nnpm ci failed: .+ in sync\. .+; the full output is in \.cache\/npm\.log\.\n$/);
+    const output = await outputOf(1);
+    expect(output).toMatch(/\nnpm ci failed: .+ in sync\. .+; the full output is in \.cache\/npm\.log\.\n$/);
     expect(readFileSync(join(project, "package-lock.json"), "utf8")).toBe(before);
     writeFileSync(join(project, "package-lock.json"), fitting);
   });
@@ -197,15 +195,12 @@ describe("the bootstrap", () => {
     killed.process.kill("SIGKILL");
     await killed.ended;
     await vi.waitFor(() => expect(isRunning(npmPid)).toBe(false), { timeout: 2_000, interval: 20 });
-    const program = start();
-    expect(await program.ended, program.output()).toBe(0);
+    await outputOf(0);
   });
 
   test("install scripts are switched off: it fetches the pinned Node by name", { timeout: NPM_MS }, async () => {
     rmSync(join(project, "node_modules"), { recursive: true, force: true });
-    const program = start([], { npm_config_ignore_scripts: "true" });
-    expect(await program.ended, program.output()).toBe(0);
-    expect(program.output()).toContain("Fetching the pinned Node: done");
+    expect(await outputOf(0, [], { npm_config_ignore_scripts: "true" })).toContain("Fetching the pinned Node: done");
   });
 
   test("scripts are switched off: it applies the patches, and again to new packages when they change", {
@@ -226,19 +221,17 @@ fs.writeFileSync(file, wanted);
     mkdirSync(join(project, "patches"));
     for (const patch of ["1", "2"]) {
       writeFileSync(join(project, "patches", "some.patch"), patch);
-      const program = start([], { npm_config_ignore_scripts: "true" });
-      expect(await program.ended, program.output()).toBe(0);
+      await outputOf(0, [], { npm_config_ignore_scripts: "true" });
       expect(readFileSync(join(project, "node_modules", "patched"), "utf8")).toBe(patch);
     }
     rmSync(join(project, "patches"), { recursive: true });
     writeFileSync(manifest, original);
-    expect(await start().ended).toBe(0);
+    await outputOf(0);
   });
 
   test("a person without a home: the target runs", { timeout: NPM_MS }, async () => {
     rmSync(join(project, "node_modules"), { recursive: true, force: true });
-    const program = start([], { HOME: "" });
-    expect(await program.ended, program.output()).toBe(0);
+    await outputOf(0, [], { HOME: "" });
   });
 
   test("npm fails: one sentence has the reason, and where the rest is", { timeout: NPM_MS }, async () => {
@@ -247,12 +240,11 @@ fs.writeFileSync(file, wanted);
       join(project, "package-lock.json"),
       intact.toString().replaceAll(/"integrity": "sha512-..../g, '"integrity": "sha512-AAAA'),
     );
-    const program = start();
-    expect(await program.ended).toBe(1);
-    expect(program.output()).toMatch(/\nnpm ci failed: .+; the full output is in \.cache\/npm\.log\.\n$/);
+    const output = await outputOf(1);
+    expect(output).toMatch(/\nnpm ci failed: .+; the full output is in \.cache\/npm\.log\.\n$/);
     expect(existsSync(join(project, ".cache", "npm.log"))).toBe(true);
     writeFileSync(join(project, "package-lock.json"), intact);
-    expect(await start().ended).toBe(0);
+    await outputOf(0);
   });
 
   test(
@@ -264,12 +256,10 @@ fs.writeFileSync(file, wanted);
       chmodSync(join(tools, "node"), 0o755);
       rmSync(stamp);
       rmSync(join(project, "node_modules", ".package-lock.json"));
-      const program = start([], { PATH: tools });
-      expect(await program.ended).toBe(1);
-      expect(program.output().trim().split("\n").at(-1)).toBe(
+      expect((await outputOf(1, [], { PATH: tools })).trim().split("\n").at(-1)).toBe(
         "npm is needed to install the dependencies, and there is none on PATH.",
       );
-      expect(await start().ended).toBe(0);
+      await outputOf(0);
     },
     NPM_MS,
   );
