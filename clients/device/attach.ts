@@ -1,4 +1,5 @@
 /** From a stored credential or a one-time code to a working client. The credential is in one file, which only its owner can read. */
+import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
@@ -132,7 +133,7 @@ export async function loadCredential(path: string, onDamaged?: () => void): Prom
 export async function saveCredential(path: string, stored: StoredCredential): Promise<void> {
   const temporary = `${path}.${process.pid}.new`;
   try {
-    await makeFolderOf(path);
+    await makeFolder(dirname(path));
     await writeFile(temporary, `${JSON.stringify(stored)}\n`, { mode: 0o600, flush: true });
     await rename(temporary, path);
   } catch (error) {
@@ -140,11 +141,14 @@ export async function saveCredential(path: string, stored: StoredCredential): Pr
   }
 }
 
-/** Makes the folder of a file. Not those above it: `mkdir` with `recursive` never returns below /proc or /sys on Node 22. */
-async function makeFolderOf(path: string): Promise<void> {
+/** Makes a folder and those above it that are missing. Not by `recursive`, which on Node 22 never returns below /proc or /sys. */
+async function makeFolder(path: string): Promise<void> {
+  if (existsSync(path)) return;
+  await makeFolder(dirname(path));
   try {
-    await mkdir(dirname(path), { mode: 0o700 });
+    await mkdir(path, { mode: 0o700 });
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    // Another device may make it at the same time.
+    if (!existsSync(path)) throw error;
   }
 }

@@ -66,9 +66,8 @@ describe("the credential file", () => {
 
   it("a file that cannot be written: the device stops with one sentence", async () => {
     writeFileSync(join(folder.path, "taken"), "");
-    await expect(saveCredential(join(folder.path, "taken", "companion.json"), stored)).rejects.toThrow(
-      /^The credential file .* cannot be written\.$/,
-    );
+    for (const file of [join(folder.path, "taken", "companion.json"), "/proc/devices-of-a-test/companion.json"])
+      await expect(saveCredential(file, stored)).rejects.toThrow(/^The credential file .* cannot be written\.$/);
   });
 });
 

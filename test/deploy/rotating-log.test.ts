@@ -103,7 +103,9 @@ describe("the log of a part", () => {
     for (let count = 0; count < lines; count += 1) log.write(line);
     await vi.waitFor(() => {
       log.write(Buffer.from("again\n"));
-      expect(readFileSync(join(folder.path, "slow.log"), "utf8")).toContain('"reason":"slow_disk","lines":5');
+      const report = /"reason":"slow_disk","lines":(\d+)/.exec(readFileSync(join(folder.path, "slow.log"), "utf8"));
+      // Further lines of this loop may be dropped, too.
+      expect(Number(report?.[1])).toBeGreaterThanOrEqual(50);
     }, WAIT);
   });
 
