@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { cannotBeUsed } from "../services/runtime/fault.ts";
 import { errorCode, UserError } from "../services/runtime/user-error.ts";
-import { LOCK_LIMITS, type LockRefused, waitForLock } from "./bootstrap/folder-lock.mjs";
-import { makeFolder } from "./bootstrap/make-folder.mjs";
+import { LOCK_LIMITS, type LockRefused, makeFolder, waitForLock } from "./bootstrap/folders.mjs";
 
 /** A refused lock of another machine may be left over from a container killed a moment ago; it is stale after this. */
 const FOREIGN_WAIT_MS = LOCK_LIMITS.foreignStaleMs + 1_000;

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { accessSync, constants, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { waitForLock } from "./folder-lock.mjs";
+import { waitForLock } from "./folders.mjs";
 import { installScriptSentence, progress, runNpm } from "./npm.mjs";
 
 /** An error whose message is one sentence for the person who ran the command. */

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { accessSync, constants, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { makeFolder } from "./make-folder.mjs";
+import { makeFolder } from "./folders.mjs";
 
 /** Where the full output of the last npm run is kept, relative to the checkout. */
 const NPM_LOG = join(".cache", "npm.log");

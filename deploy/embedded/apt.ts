@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { makeFolder } from "../bootstrap/make-folder.mjs";
+import { makeFolder } from "../bootstrap/folders.mjs";
 import { deployLimits } from "../limits.ts";
 
 const execFileAsync = promisify(execFile);

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { isNatsServerNewEnough, OLDEST_NATS_SERVER } from "../../services/bus/nats-server.ts";
 import { reasonOf } from "../../services/runtime/fault.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
-import { makeFolder } from "../bootstrap/make-folder.mjs";
+import { makeFolder } from "../bootstrap/folders.mjs";
 import { deployLimits } from "../limits.ts";
 import { AptError, debianKeyring, debianMirrors, hasApt, withApt } from "./apt.ts";
 

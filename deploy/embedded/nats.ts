@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { UserError } from "../../services/runtime/user-error.ts";
-import { makeFolder } from "../bootstrap/make-folder.mjs";
+import { makeFolder } from "../bootstrap/folders.mjs";
 import { type Child, describeExit, startChild, stopLeftover, untilReady } from "../child.ts";
 import { deployLimits } from "../limits.ts";
 import { appendToLog, fileBytesOf, type LogSpec, logSize, logTail, trimLog } from "../log-files.ts";

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { z } from "zod";
 import { reasonOf } from "../../services/runtime/fault.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
-import { makeFolder } from "../bootstrap/make-folder.mjs";
+import { makeFolder } from "../bootstrap/folders.mjs";
 import { deployLimits } from "../limits.ts";
 
 const execFileAsync = promisify(execFile);

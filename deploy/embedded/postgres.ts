@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { reasonOf } from "../../services/runtime/fault.ts";
 import { errorCode, UserError } from "../../services/runtime/user-error.ts";
-import { makeFolder } from "../bootstrap/make-folder.mjs";
+import { makeFolder } from "../bootstrap/folders.mjs";
 import { type Child, describeExit, startChild, stopLeftover, untilReady } from "../child.ts";
 import { deployLimits } from "../limits.ts";
 import type { LogSpec } from "../log-files.ts";

@@ -3,7 +3,10 @@ import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { keptPort } from "../../deploy/ports.ts";
+import { createContext } from "../../deploy/application-context.ts";
+import { freePort, keptPort } from "../../deploy/ports.ts";
+import { portStep } from "../../deploy/server-steps.ts";
+import { readSettings } from "../../deploy/settings.ts";
 import { connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { claimBus } from "../../services/bus/installation.ts";
@@ -181,5 +184,42 @@ describe("a port that the next start takes again", () => {
     writeFileSync(join(dataDir, "ports.json"), "{");
     const port = await keptPort(dataDir, "sandboxProvider");
     expect(await keptPort(dataDir, "sandboxProvider")).toBe(port);
+  });
+});
+
+describe("the port of the sandbox provider", () => {
+  async function sandboxAddress(dataDir: string, settings: NodeJS.ProcessEnv): Promise<string> {
+    const environment = { PORT: "0", DATA_DIR: dataDir, ...settings };
+    const context = createContext({
+      settings: readSettings(environment),
+      checkout: CHECKOUT,
+      environment,
+      print: () => undefined,
+    });
+    await portStep(context).start({ stopping: new AbortController().signal, fail: () => undefined });
+    return context.addresses.get("sandboxProvider");
+  }
+
+  test("SANDBOX_PROVIDER_PORT: the sandbox provider listens on it", async () => {
+    const port = String(await freePort());
+    expect(await sandboxAddress(folder(), { SANDBOX_PROVIDER_PORT: port })).toBe(`http://127.0.0.1:${port}`);
+  });
+
+  test("SANDBOX_PROVIDER_URL: it is the address, whatever the port behind it", async () => {
+    const address = "https://sandbox.example.com";
+    const settings = { SANDBOX_PROVIDER_URL: address, SANDBOX_PROVIDER_PORT: String(await freePort()) };
+    expect(await sandboxAddress(folder(), settings)).toBe(address);
+  });
+
+  test.each(["", "0"])("SANDBOX_PROVIDER_PORT='%s': it is the port that the data folder keeps", async (port) => {
+    const dataDir = folder();
+    expect(await sandboxAddress(dataDir, { SANDBOX_PROVIDER_PORT: port })).toBe(await sandboxAddress(dataDir, {}));
+  });
+
+  test("another program has it: the start is refused and names the setting", async () => {
+    const port = await listener();
+    await expect(sandboxAddress(folder(), { SANDBOX_PROVIDER_PORT: String(port) })).rejects.toThrow(
+      `Port ${port} on 127.0.0.1 is taken by another program; set SANDBOX_PROVIDER_PORT to a free one.`,
+    );
   });
 });

@@ -1,8 +1,10 @@
-// A lock file that survives neither its owner nor its owner's machine: it is taken over when the process that wrote it is
-// gone. Plain JavaScript, because the first start uses it before TypeScript can run.
+// Folders: making them, and a lock file that survives neither its owner nor its owner's machine: it is taken over when the
+// process that wrote it is gone. Plain JavaScript, because the first start uses it before TypeScript can run.
 import {
   closeSync,
+  existsSync,
   linkSync,
+  mkdirSync,
   openSync,
   readFileSync,
   readlinkSync,
@@ -14,7 +16,18 @@ import {
 } from "node:fs";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
-import { makeFolder } from "./make-folder.mjs";
+
+/** @type {import("./folders.d.mts").makeFolder} */
+export function makeFolder(path, mode = 0o777) {
+  if (existsSync(path)) return;
+  makeFolder(dirname(path), mode);
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    // Another process may have made it in between.
+    if (error.code !== "EEXIST") throw error;
+  }
+}
 
 export const LOCK_LIMITS = {
   /** How often the owner touches its lock file. */
@@ -90,7 +103,7 @@ function tryCreate(path, text) {
   }
 }
 
-/** @type {import("./folder-lock.d.mts").tryLock} */
+/** @type {import("./folders.d.mts").tryLock} */
 export function tryLock(path) {
   makeFolder(dirname(path));
   const text = JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid), space: processSpace() });
@@ -114,7 +127,7 @@ export function tryLock(path) {
   return { held: false, ownerPid: undefined, ownerVisible: false };
 }
 
-/** @type {import("./folder-lock.d.mts").waitForLock} */
+/** @type {import("./folders.d.mts").waitForLock} */
 export async function waitForLock(path, { timeoutMs, isFinal, onWait }) {
   const deadline = Date.now() + timeoutMs;
   for (let waited = false; ; waited = true) {

@@ -1,3 +1,9 @@
+/**
+ * Makes a folder and those above it that are missing. Not `mkdir` with `recursive`, which on Node 22 never returns below
+ * /proc or /sys. Throws system errors such as EACCES.
+ */
+export declare function makeFolder(path: string, mode?: number): void;
+
 /** Named waits of the lock, in milliseconds. */
 export declare const LOCK_LIMITS: { refreshMs: number; foreignStaleMs: number; pollMs: number };
 
