@@ -98,8 +98,8 @@ describe("the example for Node", () => {
   });
 
   it("a body that is too long: it reads no more of it than it must", async () => {
-    const start = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n${"x".repeat(20_000)}`;
-    const socket = await connected(start);
+    const request = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n${"x".repeat(20_000)}`;
+    const socket = await connected(request);
     if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
     expect(await post(BODY, signed(BODY))).toBe(204);
   });

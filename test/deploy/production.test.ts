@@ -42,8 +42,8 @@ const compose = parse(text, { merge: true }) as {
   readonly services: Readonly<Record<string, ComposeService>>;
   readonly configs: Readonly<Record<string, { readonly file: string }>>;
 };
-const services = Object.entries(compose.services);
-const processes = services.filter(
+const composeServices = Object.entries(compose.services);
+const composeProcesses = composeServices.filter(
   ([name, { image, command }]) => image === "device-payments:local" && command !== undefined && name !== "organization",
 );
 
@@ -76,13 +76,13 @@ describe("compose.yaml", () => {
 
   it("each process: it has the settings that it needs, and no others", async () => {
     const names = ["migrate", "stations", "services", "webhook-signer", "gateway-1", "gateway-2"];
-    expect(processes.map(([name]) => name)).toEqual(names);
-    for (const [, { command = [], environment = {} }] of processes)
+    expect(composeProcesses.map(([name]) => name)).toEqual(names);
+    for (const [, { command = [], environment = {} }] of composeProcesses)
       await expectSettings(command, Object.keys(environment));
   });
 
   it("each process: two copies run on a read-only root without capabilities, after the preparation", () => {
-    const started = processes.filter(([name]) => name !== "migrate");
+    const started = composeProcesses.filter(([name]) => name !== "migrate");
     const copies = started.map(([name, { deploy }]) => [name, deploy?.replicas ?? 1]);
     expect(Object.fromEntries(copies)).toEqual({
       stations: 2,
@@ -99,9 +99,9 @@ describe("compose.yaml", () => {
   });
 
   it("the NATS servers: there are three with different names, and ports are open on this machine alone", () => {
-    const servers = services.filter(([, { image }]) => image.startsWith("nats:"));
+    const servers = composeServices.filter(([, { image }]) => image.startsWith("nats:"));
     expect(servers.map(([, { environment }]) => environment?.["SERVER_NAME"])).toEqual(["nats-1", "nats-2", "nats-3"]);
-    for (const [name, { ports = [] }] of services)
+    for (const [name, { ports = [] }] of composeServices)
       for (const port of ports) expect(port, name).toMatch(/^127\.0\.0\.1:/);
     for (const { file } of Object.values(compose.configs)) expect(existsSync(join(FOLDER, file)), file).toBe(true);
   });
@@ -121,14 +121,14 @@ interface Manifest {
   readonly kind: keyof typeof KINDS;
   readonly metadata: { readonly name: string };
 }
-const read = (file: string): readonly Manifest[] =>
+const readManifests = (file: string): readonly Manifest[] =>
   parseAllDocuments(readFileSync(join(KUBERNETES, file), "utf8")).map((document) => document.toJS() as Manifest);
 const kustomization = parse(readFileSync(join(KUBERNETES, "kustomization.yaml"), "utf8")) as {
   readonly resources: readonly string[];
   readonly images: readonly { readonly name: string }[];
 };
-const manifests = kustomization.resources.flatMap(read);
-const secrets = read("secrets.example.yaml") as readonly (Manifest & { readonly stringData: object })[];
+const manifests = kustomization.resources.flatMap(readManifests);
+const secrets = readManifests("secrets.example.yaml") as readonly (Manifest & { readonly stringData: object })[];
 
 const deployments = manifests
   .filter(({ kind }) => kind === "Deployment")
