@@ -18,6 +18,9 @@ create table audit_position (
   sequence bigint default 0 not null,
   holder text default ''::text not null,
   held_until timestamp with time zone default '-infinity'::timestamp with time zone not null,
+  read_through bigint default 0 not null,
+  lost_through bigint,
+  lost_at timestamp with time zone,
   constraint audit_position_pkey PRIMARY KEY (stream)
 );
 
@@ -36,6 +39,7 @@ create table bus_marks (
   sequence bigint not null,
   stored text not null,
   marked_at timestamp with time zone default clock_timestamp() not null,
+  uncopied boolean default false not null,
   constraint bus_marks_pkey PRIMARY KEY (stream),
   constraint bus_marks_sequence_check CHECK (sequence >= 0)
 );

@@ -206,7 +206,7 @@ class LogCopier {
   }
 
   async #holdPosition(): Promise<number | undefined> {
-    const position = await holdPosition(this.#deps.database, this.#hold);
+    const position = await holdPosition(this.#deps.database, this.#hold, this.#readTo);
     this.#heldAtMs = performance.now();
     return position;
   }

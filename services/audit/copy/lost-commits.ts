@@ -16,6 +16,7 @@ import {
   isCommitCopied,
   moveHeadsBack,
   movePosition,
+  movePositionBack,
   selectCopiedBehind,
   selectStationsBehind,
   upsertIntents,
@@ -40,7 +41,7 @@ export async function startingPosition(deps: AuditDeps, start: Start, signal: Ab
   const facts = { stream: hold.stream, position, sharedPosition: shared };
   deps.log.error(facts, "the station log has lost commits that its audit copy has");
   for (const lost of await recordLosses(deps, start, shared)) deps.log.error(lost, "a station has lost commits");
-  await deps.database.begin((sql) => movePosition(sql, hold, { from: position, to: shared }));
+  await deps.database.begin((sql) => movePositionBack(sql, hold, { from: position, to: shared }));
   return shared;
 }
 

@@ -26,13 +26,18 @@ const heldUntil = (sql: Transaction | Database) =>
   sql`clock_timestamp() + make_interval(secs => ${AUDIT_LIMITS.holdMs / 1000})`;
 
 /**
- * Takes or renews the hold and returns the sequence up to which everything is copied; undefined while another copier has
+ * Takes or renews the hold, writes how far the log is read, and returns the sequence up to which everything is copied; undefined while another copier has
  * the hold. The database's clock decides.
  */
-export async function holdPosition(database: Database, { stream, holder }: Hold): Promise<number | undefined> {
+export async function holdPosition(
+  database: Database,
+  { stream, holder }: Hold,
+  readThrough: number,
+): Promise<number | undefined> {
   const [row] = await database<{ sequence: number }[]>`
     insert into audit_position as known (stream, holder, held_until) values (${stream}, ${holder}, ${heldUntil(database)})
-    on conflict (stream) do update set holder = excluded.holder, held_until = excluded.held_until
+    on conflict (stream) do update set holder = excluded.holder, held_until = excluded.held_until,
+      read_through = greatest(known.read_through, ${readThrough})
     where known.holder = excluded.holder or known.held_until < clock_timestamp()
     returning sequence`;
   return row?.sequence;
@@ -56,6 +61,19 @@ export async function movePosition(
     update audit_position set sequence = ${to}, held_until = ${heldUntil(sql)}
     where stream = ${stream} and holder = ${holder} and sequence = ${from}`;
   if (moved.count !== 1) throw new HoldLostError();
+}
+
+/** Moves the position back to what the log still has, and writes how far the log was read before. Else as above. */
+export async function movePositionBack(
+  sql: Transaction,
+  hold: Hold,
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<void> {
+  await sql`
+    update audit_position
+    set lost_through = greatest(sequence, read_through), lost_at = clock_timestamp(), read_through = ${to}
+    where stream = ${hold.stream}`;
+  await movePosition(sql, hold, { from, to });
 }
 
 /** The sequence up to which everything is copied. */

@@ -14,7 +14,7 @@ import { insertOutbox, stationKey } from "../../db/outbox.ts";
 import { deleteEntry, hasEntry, putFirst, setSwitch } from "../buckets.ts";
 import type { RelayDeps } from "../deps.ts";
 import { RELAY_LIMITS } from "../limits.ts";
-import type { AnnouncedPart } from "../sql/bus-state.ts";
+import { type AnnouncedPart, selectUncopiedLogs } from "../sql/bus-state.ts";
 
 export interface AnnounceDeps extends Omit<RelayDeps, "metrics"> {
   /** Throws when another relay may deliver by now: what was read before a stall must not be written after it. */
@@ -110,11 +110,13 @@ async function announceStations(deps: AnnounceDeps, sinceId: number): Promise<An
   const open = page.stations.map(({ stationId }) => openWork(stationId, newest.get(stationId) ?? null));
   const { stations } = await call(nc, messages.announceOrders, { stations: open });
   const orders = new Map(stations.map((known) => [known.stationId, known]));
+  const uncopied = await selectUncopiedLogs(deps.sql);
   let restored = 0;
   await forEachAtOnce(page.stations, async (announced) => {
     deps.requireLease();
     const { stationId } = announced;
-    const known = orders.get(stationId) ?? { stationId, orders: [], sales: [], lost: null };
+    const all = orders.get(stationId) ?? { stationId, orders: [], sales: [], lost: null };
+    const known = uncopied.has(deps.logs.of(stationId).name) ? askingForOpenOrders(all) : all;
     const missing = missingCommands(newest.get(stationId)?.state ?? null, announced, known);
     restored += missing.length;
     await commandStation(deps, stationId, missing);
@@ -148,6 +150,14 @@ function openWork(stationId: number, newest: NewestCommit | null): OpenWork {
     orderIds: [...new Set([...open, ...shown, ...collected])],
     intentIds: intent === null ? [] : [intent.intentId],
   };
+}
+
+/** The log has lost what no one else knows: every order that is open now asks for a confirmation. */
+function askingForOpenOrders(known: KnownOrders): KnownOrders {
+  const newest = Math.max(0, ...known.orders.filter(({ status }) => status === "open").map(({ orderId }) => orderId));
+  if (newest === 0) return known;
+  const lost = known.lost ?? { unclear: [], reasons: [], unclearThrough: 0, nextIntentNumber: 1 };
+  return { ...known, lost: { ...lost, unclearThrough: Math.max(lost.unclearThrough, newest) } };
 }
 
 /** The commands that bring the station to what PostgreSQL knows, in their order; none for a station that knows everything. */

@@ -22,6 +22,7 @@ import {
   ANNOUNCED_PARTS,
   type AnnouncedPart,
   type Mark,
+  type MovedMark,
   noteAnnounced,
   noteMarks,
   type PendingAnnouncement,
@@ -109,7 +110,7 @@ class Recovery {
     try {
       if (isRequested) await this.#startCheck();
       const noted = isRequested ? await selectNotedSequences(sql) : undefined;
-      const moved: Mark[] = [];
+      const moved: MovedMark[] = [];
       const lost: AnnouncedPart[] = [];
       for (const { name, part } of watchedStreams(logs)) {
         const found = await streamInfo(bus.jsm, name);
@@ -127,12 +128,15 @@ class Recovery {
           else log.error(facts, "the bus has lost data");
         }
         const isSame = mark?.created === now.created && mark.sequence === now.sequence;
-        if (isLost || !isSame) moved.push(now);
+        const lostThrough = Math.max(mark?.sequence ?? 0, known?.notedSequence ?? 0);
+        if (isLost || !isSame) moved.push(isLost && part === "stations" ? { ...now, lostThrough } : now);
       }
       // The bus was away meanwhile: what was read may be of two runs of the server, and no mark may come of it.
       if (this.#needsCheck) return this.#wake.resolve();
       if (moved.length === 0 && lost.length === 0) return;
-      await noteMarks(sql, epoch, { moved, lost });
+      const uncopied = await noteMarks(sql, epoch, { moved, lost });
+      if (lost.length > 0)
+        for (const stream of uncopied) log.error({ stream }, "commits were lost before they were copied");
       this.#marks = new Map([...this.#marks, ...moved.map((mark) => [mark.stream, mark] as const)]);
     } catch (error) {
       this.#needsCheck ||= isRequested;

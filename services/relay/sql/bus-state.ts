@@ -18,31 +18,47 @@ export async function selectMarks(sql: Database): Promise<Map<string, Mark>> {
   return new Map(rows.map((row) => [row.stream, row]));
 }
 
+/** A mark to write; of a log that has lost something, how far it is known to have gone. */
+export interface MovedMark extends Mark {
+  readonly lostThrough?: number | undefined;
+}
+
 /**
  * Writes the new marks, and asks for the lost parts to be announced from their beginning, also where that is under way: what
- * was lost now may be announced already. One statement, so that a relay that stalls holds no lock. Throws `LeaseLostError`.
+ * was lost now may be announced already. A log that has lost what the audit copy did not have is `uncopied`, and is returned; the
+ * copier may have recorded the loss before. One statement, so that a relay that stalls holds no lock. Throws `LeaseLostError`.
  */
 export async function noteMarks(
   sql: Database,
   epoch: number,
-  found: { readonly moved: readonly Mark[]; readonly lost: readonly AnnouncedPart[] },
-): Promise<void> {
-  const [held] = await sql`
+  found: { readonly moved: readonly MovedMark[]; readonly lost: readonly AnnouncedPart[] },
+): Promise<readonly string[]> {
+  const [held] = await sql<{ uncopied: string[] }[]>`
     ${fence(sql, epoch)},
     requested as (
       insert into bus_announcements (part) select part from fence, unnest(${[...found.lost]}::text[]) as part
       on conflict (part) do update
       set told_through = 0, requested_at = clock_timestamp(), finished_at = null),
     noted as (
-      insert into bus_marks (stream, created, sequence, stored)
-      select stream, created, sequence, stored
+      insert into bus_marks (stream, created, sequence, stored, uncopied)
+      select r.stream, r.created, r.sequence, r.stored, coalesce(r."lostThrough" > case
+          when p.lost_at > m.marked_at then p.lost_through else greatest(p.sequence, p.read_through, 0) end, false)
       from fence, jsonb_to_recordset(${JSON.stringify(found.moved)}::text::jsonb)
-        as r (stream text, created text, sequence bigint, stored text)
+        as r (stream text, created text, sequence bigint, stored text, "lostThrough" bigint)
+        left join bus_marks m using (stream) left join audit_position p using (stream)
       on conflict (stream) do update
       set created = excluded.created, sequence = excluded.sequence, stored = excluded.stored,
-          marked_at = clock_timestamp())
-    select epoch from fence`;
+          uncopied = bus_marks.uncopied or excluded.uncopied, marked_at = clock_timestamp()
+      returning stream, uncopied)
+    select array(select stream from noted where uncopied) as uncopied from fence`;
   if (held === undefined) throw new LeaseLostError(epoch);
+  return held.uncopied;
+}
+
+/** The logs that have lost what the audit copy did not have, until their stations are announced. */
+export async function selectUncopiedLogs(sql: Database): Promise<ReadonlySet<string>> {
+  const rows = await sql<{ stream: string }[]>`select stream from bus_marks where uncopied`;
+  return new Set(rows.map(({ stream }) => stream));
 }
 
 /**
@@ -90,7 +106,9 @@ export async function noteAnnounced(
     noted as (
       update bus_announcements
       set told_through = ${through}, finished_at = case when ${isFinished} then clock_timestamp() end
-      from fence where part = ${part})
+      from fence where part = ${part}),
+    announced as (
+      update bus_marks set uncopied = false from fence where uncopied and ${isFinished && part === "stations"})
     select epoch from fence`;
   if (held === undefined) throw new LeaseLostError(epoch);
 }

@@ -1,0 +1,87 @@
+/** A station's log is lost before the audit copy had it: whoever may have paid is unknown, so every open order asks. */
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
+import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import type { Refused } from "../../support/http.ts";
+import { STATION_LOG } from "../../support/one-log.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+const PATIENT = { timeout: 60_000, interval: 200 };
+
+let system: TestSystem;
+let database: Database;
+let cashier: Person;
+let companion: TestDevice;
+let station: string;
+
+beforeAll(async () => {
+  // The audit service is away: it copies nothing.
+  system = await startSystem({ services: ["registry", "settlement", "providers", "relay"] });
+  database = openDatabase({ url: system.database.url, maxConnections: 1 });
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const [first] = system.sandbox.stations;
+  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "none";
+  companion = await enrollDevice(system.baseUrl, code);
+  station = `stations/${first?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+  await companion.good("POST", "heartbeat/", { body: {} });
+});
+afterAll(async () => {
+  await closeDatabase(database);
+  await system.stop();
+});
+
+const create = (order_id: number, route: string, confirms_money_may_have_moved?: boolean) =>
+  cashier.call<Refused & { intent_id: number }>("POST", `${station}/intents/`, {
+    body: { order_id, route, confirms_money_may_have_moved },
+  });
+
+async function openOrder(): Promise<number> {
+  const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.00" }];
+  return (await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } })).order_id;
+}
+
+async function payCash(orderId: number, confirms?: boolean): Promise<void> {
+  const { status, body } = await create(orderId, "cash", confirms);
+  expect(status).toBe(201);
+  await cashier.good("POST", `${station}/intents/${body.intent_id}/attest/`, {});
+}
+
+it("orders that were open ask for a confirmation, without a reason; one that is opened afterwards does not", async () => {
+  const orderId = await openOrder();
+  const { intent_id } = await vi.waitUntil(async () => {
+    const answer = await create(orderId, "smart_pos");
+    return answer.status === 201 && answer.body;
+  }, PATIENT);
+  await vi.waitUntil(async () => (await companion.call("GET", "assignment/")).text.includes(`:${intent_id},`), PATIENT);
+  await cashier.good("POST", `${station}/intents/${intent_id}/cancel/`, {});
+  const untouched = await openOrder();
+  const end = (await system.bus.jsm.streams.info(STATION_LOG.name)).state.last_seq;
+  await vi.waitUntil(async () => {
+    const rows = await database`select from bus_marks where stream = ${STATION_LOG.name} and sequence >= ${end}`;
+    return rows.length > 0;
+  }, PATIENT);
+
+  await system.processes.services.stop();
+  await system.processes.stations.stop();
+  await system.bus.jsm.streams.delete(STATION_LOG.name);
+  await system.prepareBus();
+  await system.processes.services.restart();
+  await system.processes.stations.restart();
+  await vi.waitUntil(async () => (await cashier.call("POST", `${station}/lease/`)).status === 200, PATIENT);
+  for (const open of [orderId, untouched]) {
+    const { status, body } = await vi.waitUntil(async () => {
+      const answer = await create(open, "cash");
+      return answer.status < 500 && answer;
+    }, PATIENT);
+    expect([status, body.code]).toEqual([409, "money_may_have_moved"]);
+    await payCash(open, true);
+  }
+  await vi.waitUntil(async () => {
+    const rows = await database`select from bus_announcements where part = 'stations' and finished_at is not null`;
+    return rows.length > 0;
+  }, PATIENT);
+  await payCash(await openOrder());
+  expect(await database`select from bus_marks where uncopied`).toHaveLength(0);
+});
