@@ -20,6 +20,7 @@ const TIMED = [
   "test/gateway/device-access.test.ts",
   "test/gateway/live-promptness.test.ts",
   "test/gateway/missing-stations.test.ts",
+  "test/gateway/people/sign-in-flood.test.ts",
   "test/relay/take-over.test.ts",
   "test/deploy/hanging-servers.test.ts",
 ];

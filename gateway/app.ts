@@ -22,6 +22,7 @@ import { openFileLimit } from "./http/connection-counts.ts";
 import { connectionBounds } from "./http/connections.ts";
 import { RequestMetrics } from "./http/exchange.ts";
 import { type GatewayBus, type HandlerDeps, Refusal } from "./http/handler-context.ts";
+import { LogInGate } from "./http/log-in-gate.ts";
 import { Server } from "./http/server.ts";
 import { LIMITS } from "./limits.ts";
 import { LiveSockets } from "./live/live-sockets.ts";
@@ -75,10 +76,21 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const deviceCheck = new DeviceCheck({ gate, views, nowMs: replicas.nowMs });
   const pollCounts = new PollCounts();
   const enrollThrottle = new AddressThrottle(ENROLL_RATE);
+  const logInGate = new LogInGate(replicas.nowMs);
   const gatewayBus = createGatewayBus({ bus, replicas, failures: addBusFailures(metrics) });
   const missing = new MissingStations(gatewayBus);
   const liveSockets = new LiveSockets({ replicas, missing, log });
-  const handlerDeps = createHandlerDeps({ bus, disk, gatewayBus, replicas, missing, deviceCheck, enrollThrottle, log });
+  const handlerDeps = createHandlerDeps({
+    bus,
+    disk,
+    gatewayBus,
+    replicas,
+    missing,
+    deviceCheck,
+    enrollThrottle,
+    logInGate,
+    log,
+  });
   const consumerCheck = new ConsumerCheck(handlerDeps.bus);
   const server = new Server(
     {
@@ -129,6 +141,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
       credential: gate.throttledCount,
       address: enrollThrottle.throttledCount,
       consumer: consumerCheck.throttledCount,
+      log_in: logInGate.throttledCount,
     }),
   });
   try {
@@ -190,9 +203,10 @@ function createHandlerDeps(parts: {
   readonly missing: MissingStations;
   readonly deviceCheck: DeviceCheck;
   readonly enrollThrottle: AddressThrottle;
+  readonly logInGate: LogInGate;
   readonly log: Log;
 }): HandlerDeps {
-  const { bus, disk, gatewayBus, log, replicas, missing, deviceCheck, enrollThrottle } = parts;
+  const { bus, disk, gatewayBus, log, replicas, missing, deviceCheck, enrollThrottle, logInGate } = parts;
   const health = new ServicesHealth(bus.nc);
   return {
     bus: gatewayBus,
@@ -215,6 +229,8 @@ function createHandlerDeps(parts: {
     requireFresh: () => requireFresh(replicas.isFreshForDevices(replicas.nowMs())),
     readiness: async () => readiness({ bus, replicas, heard: await health.look(), disk }),
     enrollThrottle,
+    enrollSlots: new FairSlots(LIMITS.enrollments),
+    logInGate,
     callbackThrottle: new AddressThrottle(CALLBACK_RATE),
     callbackSlots: new FairSlots({
       total: LIMITS.callbacksInFlight,

@@ -51,6 +51,21 @@ export const LIMITS = {
    */
   callbacksInFlight: 512,
   callbacksInFlightPerConfig: 128,
+  /**
+   * Log-ins that the registry works on for this gateway, in all and of one place or address; those that may wait for that,
+   * and how long. The first ones of addresses are more than the registry has places for unknown passwords (8), where they
+   * may wait for a second: the rest are look-ups of a millisecond or two, so that a known place that this gateway has
+   * forgotten is found. A flood waits, or gets `busy`.
+   */
+  logIns: {
+    known: { total: 32, perKey: 4, waiting: 256, waitingPerKey: 8 },
+    first: { total: 24, perKey: 4, waiting: 1_024, waitingPerKey: 32 },
+    others: { total: 16, perKey: 4, waiting: 1_024, waitingPerKey: 32 },
+    maxWaitMs: 2_000,
+  },
+  /** The same for enrollments, by address. */
+  enrollments: { total: 16, perKey: 2, waiting: 1_024, waitingPerKey: 32 },
+  enrollmentMaxWaitMs: 2_000,
   /** An idempotency key is a UUID or a few words; the services check the same bound. */
   idempotencyKeyCharacters: BOUNDS.idempotencyKeyCharacters,
   /** A reference that a cashier types off a slip; a slip has some twenty characters. */

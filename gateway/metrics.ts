@@ -15,7 +15,7 @@ export interface GatewayFacts {
   readonly pollCounts: PollCounts;
   readonly liveSockets: Pick<LiveSockets, "size">;
   /** Requests that were throttled so far, by what was counted. */
-  readonly throttled: () => Readonly<Record<"credential" | "address" | "consumer", number>>;
+  readonly throttled: () => Readonly<Record<"credential" | "address" | "consumer" | "log_in", number>>;
 }
 
 export function addGatewayMetrics(metrics: Registry | undefined, facts: GatewayFacts): void {
@@ -53,7 +53,7 @@ export function addGatewayMetrics(metrics: Registry | undefined, facts: GatewayF
     metrics,
     {
       name: "gateway_throttled_total",
-      help: "Requests that were throttled, by what was counted: a device's credential, an address that enrolls, or a robotics consumer.",
+      help: "Requests that were throttled, by what was counted: a device's credential, an address that enrolls, a robotics consumer, or the place of a log-in.",
       labels: ["throttle"],
     },
     () => Object.entries(throttled()).map(([throttle, count]) => [{ throttle }, count] as const),

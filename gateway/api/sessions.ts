@@ -82,7 +82,9 @@ const logIn =
     const { body, deps, address, secure } = context;
     const earlier = browserTokens(context.header("cookie"));
     const request = { ...body, address, permission, browserTokens: [...earlier] };
-    const { token, browserToken, expiresAtMs, user, organizationId } = await deps.bus.call(messages.logIn, request);
+    const { token, browserToken, expiresAtMs, user, organizationId } = await deps.logInGate.run(request, () =>
+      deps.bus.call(messages.logIn, request),
+    );
     const reply: z.infer<typeof newSessionSchema> = {
       token,
       expires_at: toTimestamp(expiresAtMs),

@@ -17,6 +17,7 @@ import type { Log } from "../../services/runtime/log.ts";
 import type { PollName, Rendered } from "../read-model/rendered.ts";
 import type { AddressThrottle } from "../read-model/throttles.ts";
 import type { ErrorCode } from "./errors.ts";
+import type { LogInGate } from "./log-in-gate.ts";
 
 /** What every handler may use. */
 export interface HandlerDeps {
@@ -39,6 +40,9 @@ export interface HandlerDeps {
   readiness(): Promise<{ readonly ready: boolean }>;
   /** Attempts to enroll, by client address. */
   readonly enrollThrottle: AddressThrottle;
+  /** Enrollments under way, by client address (IPv6: its /64). */
+  readonly enrollSlots: FairSlots<string>;
+  readonly logInGate: LogInGate;
   /** Providers' callbacks, by client address. */
   readonly callbackThrottle: AddressThrottle;
   /** Callbacks under way, by provider config. */

@@ -39,6 +39,15 @@ export const CREDENTIAL_RATE: BucketRate = { intervalMs: 1_000, burst: 10 };
 /** Of one client address at enroll: ten a minute. */
 export const ENROLL_RATE: BucketRate = { intervalMs: 6_000, burst: 10 };
 /**
+ * Log-ins of one client address whose places the gateway does not know, and of one known place: as many as the registry
+ * counts over all gateways. A log-in that succeeds from an address is not counted.
+ */
+export const LOG_IN_RATE: BucketRate = { intervalMs: 2_000, burst: 30 };
+/** So many attempts of an address come before those of addresses that have had more: a person who mistypes once. */
+export const FIRST_LOG_INS = 2;
+/** Known places of log-ins remembered at once; the one used longest ago is forgotten first. About 10 MB. */
+export const MAX_PLACES = 50_000;
+/**
  * Of one client address at the providers' callbacks. It protects the bus and nothing else: the signature is looked at
  * behind it, so a sender of more than this from a provider's address keeps its good callbacks waiting as well, and a
  * provider repeats what got 429. So it is a multiple of what a provider at its busiest sends for all its merchants here.
@@ -100,6 +109,11 @@ export class AddressThrottle extends Throttle {
 
   override take(address: string, nowMs: number): number {
     return super.take(addressBlock(address), nowMs);
+  }
+
+  /** Whether no more than `most` tokens are missing. */
+  isFull(address: string, nowMs: number, most: number): boolean {
+    return (this.fullAtMs.get(addressBlock(address)) ?? 0) - nowMs <= most * this.rate.intervalMs;
   }
 
   /** Gives back a token that was taken for something that is not counted after all. */

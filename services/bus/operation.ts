@@ -30,6 +30,11 @@ export type Repetition = (typeof REPETITIONS)[number];
 /** Resolves to whether this process may carry out the request; of all processes that ask under one id, one may. */
 export type ClaimRequest = (requestId: string) => Promise<boolean>;
 
+/** Claims the request that a handler works on. Rejects when another process has claimed it: the handler must not go on. */
+export type ClaimNow = () => Promise<void>;
+
+class ClaimedElsewhereError extends Error {}
+
 export function needsClaim(repetition: Repetition, request: unknown): boolean {
   if (repetition !== "repeatable_with_key") return repetition === "once";
   return (request as { readonly idempotencyKey?: unknown }).idempotencyKey === undefined;
@@ -67,6 +72,11 @@ export interface ServeDeps {
   readonly requestsInFlight?: number;
   /** Keeps a request from being carried out by two processes; operations that may run once only need it. */
   readonly claim?: ClaimRequest;
+  /**
+   * The handler claims by itself, before its first change. So what it refuses costs no claim: for operations that anyone may
+   * call.
+   */
+  readonly handlerClaims?: boolean;
 }
 
 /** One operation that this process answers. */
@@ -84,9 +94,9 @@ export interface Serving {
 export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   deps: ServeDeps,
   operation: Operation<TRequest, TReply>,
-  handler: (request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
+  handler: (request: z.infer<TRequest>, claimNow: ClaimNow) => Promise<z.infer<TReply>>,
 ): Serving {
-  const { nc, log, queue, claim, requestsInFlight = BUS_LIMITS.requestsInFlight } = deps;
+  const { nc, log, queue, claim, handlerClaims = false, requestsInFlight = BUS_LIMITS.requestsInFlight } = deps;
   const { subject, repetition } = operation;
   if (repetition !== "repeatable" && claim === undefined) {
     throw new Error(`${subject} may be carried out once only: its service must claim its requests.`);
@@ -98,10 +108,17 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
       const parsed = operation.request.safeParse(message.json(), { error: issueSentence });
       if (!parsed.success) return { refusal: invalidRequest(parsed.error) };
       const { reply: id } = message;
-      const mustClaim = claim !== undefined && id !== undefined && needsClaim(repetition, parsed.data);
-      if (mustClaim && !(await claim(id))) return { claimed: true };
-      return { reply: await handler(parsed.data) };
+      let mustClaim = id !== undefined && needsClaim(repetition, parsed.data);
+      const claimNow = async (): Promise<void> => {
+        if (mustClaim && !(await claim?.(id as string))) throw new ClaimedElsewhereError();
+        mustClaim = false;
+      };
+      if (!handlerClaims) await claimNow();
+      const reply = await handler(parsed.data, claimNow);
+      if (mustClaim) throw new Error("The handler has not claimed its request.");
+      return { reply };
     } catch (error) {
+      if (error instanceof ClaimedElsewhereError) return { claimed: true };
       if (error instanceof RefusedError) return { refusal: refusalOf(error) };
       log.error({ err: error, subject }, "a request failed");
       return { refusal: { code: "unavailable", retryAfterMs: 1_000 } };

@@ -4,9 +4,10 @@ import type { NatsConnection } from "nats";
 import type { z } from "zod";
 import { flushKeys } from "../bus/flush-outbox.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
-import type { FailureLog, Operation, ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { ClaimNow, FailureLog, Operation, ReplyOf, RequestOf } from "../bus/operation.ts";
 import type { OutboxKey } from "../db/outbox.ts";
 import type { Database } from "../db/pool.ts";
+import type { DatabaseShares } from "./database-shares.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
 import type { RegistryMetrics } from "./metrics.ts";
@@ -23,6 +24,8 @@ export interface RegistryDeps {
   readonly nc: NatsConnection;
   readonly jsm: JetStreamManager;
   readonly sql: Database;
+  /** What log-ins and enrollments take of its connections. */
+  readonly shares: DatabaseShares;
   readonly log: RegistryLog;
   readonly settings: RegistrySettings;
   readonly passwords: Passwords;
@@ -34,6 +37,13 @@ export interface RegistryDeps {
 export type RegistryHandler<TOperation extends Operation<z.ZodType, z.ZodType>> = (
   deps: RegistryDeps,
   request: RequestOf<TOperation>,
+) => Promise<ReplyOf<TOperation>>;
+
+/** The same for an operation that anyone may call. It claims the request before its first change. */
+export type ClaimingHandler<TOperation extends Operation<z.ZodType, z.ZodType>> = (
+  deps: RegistryDeps,
+  request: RequestOf<TOperation>,
+  claimNow: ClaimNow,
 ) => Promise<ReplyOf<TOperation>>;
 
 /** Asks the relay to deliver these keys now. Resolves to how far the replicas must come to show it. */

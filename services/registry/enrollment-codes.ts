@@ -16,10 +16,11 @@ import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { credentialKey, insertOutboxRows, type OutboxRow, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import { flush, type RegistryHandler } from "./deps.ts";
+import { type ClaimingHandler, flush, type RegistryHandler } from "./deps.ts";
 import { credentialDeletes, deviceAfter, deviceMessage, devicePut } from "./devices.ts";
 import { OPERATOR, ownerEvent, userActor } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
+import { organizationParty } from "./passwords.ts";
 import { hashSecret } from "./secrets.ts";
 import * as devices from "./sql/devices.ts";
 import * as sql from "./sql/enrollment-codes.ts";
@@ -168,9 +169,16 @@ export const revokeEnrollmentCode: RegistryHandler<typeof codes.revokeEnrollment
  * be claimed, for whatever reason, costs one hash and one index probe that finds nothing, and is refused as
  * `enrollment_code_invalid` (I10).
  */
-export const enrollDevice: RegistryHandler<typeof codes.enrollDevice> = async (deps, request) => {
+export const enrollDevice: ClaimingHandler<typeof codes.enrollDevice> = async (deps, request, claimNow) => {
   const hash = hashEnrollmentCode(request.code, deps.settings.ENROLLMENT_CODE_KEY);
-  const claim = await deps.sql.begin((tx) => claimCode(tx, hash));
+  const organizationId = await deps.shares.lookUp(request.address, () =>
+    sql.organizationOfClaimableCode(deps.sql, hash),
+  );
+  if (organizationId === undefined) throw new RefusedError({ code: "enrollment_code_invalid" });
+  const claim = await deps.shares.run(organizationParty(organizationId), async () => {
+    await claimNow();
+    return await deps.sql.begin((tx) => claimCode(tx, hash));
+  });
   if (claim === undefined) throw new RefusedError({ code: "enrollment_code_invalid" });
   const { replaced, ...granted } = claim;
   const { deviceId, stationId } = granted.device;

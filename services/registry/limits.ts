@@ -26,11 +26,24 @@ export const REGISTRY_LIMITS = {
   users: 20_000,
   /**
    * Password checks that run at once in one process: each takes 19 MiB and some 30 ms of one core. One of Node's four
-   * worker threads stays free for DNS and files. Each lane has places for as many checks as are done within a second.
+   * worker threads stays free for DNS and files. Of others one at once: wrong passwords from many addresses leave a core
+   * of two to everything else. Each lane has places for no more checks than are done within a second.
    */
-  passwordTurns: { checksAtOnce: 3, checksOfOneLane: 2, places: { known: 48, others: 16 } },
+  passwordTurns: { checksAtOnce: 3, checksOfLane: { known: 2, others: 1 }, places: { known: 48, others: 8 } },
   /** When a person who got no place may try again: the earlier checks are done by then. */
   passwordRetryMs: 1_000,
+  /**
+   * Log-ins and enrollments: the share of the connections that each lane has, one at least; how much may wait for it, in all
+   * and of one address or organization; and how long. A look-up takes a millisecond or two, and the caller waits for 5 s.
+   */
+  databaseShares: {
+    of: { known: 0.3, lookUps: 0.2, others: 0.1 },
+    waiting: 1_024,
+    waitingPerParty: 64,
+    maxWaitMs: 3_000,
+  },
+  /** Log-ins, and enrollments, that one process works on at once: most of them wait for their turns, which bound them. */
+  anonymousRequestsInFlight: 2_048,
   /** Known addresses of one person: restaurants, a home and phones. A further one replaces the one used longest ago. */
   knownAddressesPerUser: 20,
   /** An address is no longer known when the person has not logged in from it for this long. */

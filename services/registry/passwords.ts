@@ -11,6 +11,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { hash, verify } from "@node-rs/argon2";
+import { addressBlock } from "../bus/address-block.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 
@@ -24,27 +25,29 @@ export interface Party {
 }
 
 export interface TurnLimits {
-  /** Checks that run at once, in all and of one lane. */
+  /** Checks that run at once, in all and of each lane. */
   readonly checksAtOnce: number;
-  readonly checksOfOneLane: number;
+  readonly checksOfLane: Readonly<Record<LaneName, number>>;
   /** Places of each lane: for checks that wait or run, and for attempts that the throttle has yet to count. */
   readonly places: Readonly<Record<LaneName, number>>;
 }
 
 class Lane {
   readonly places: number;
+  readonly #checksAtOnce: number;
   atWork = 0;
   #taken = 0;
   readonly #held = new Map<string, number>();
   /** Parties that wait, by their turn; each with its checks in their order. */
   readonly #waiting = new Map<string, (() => void)[]>();
 
-  constructor(places: number) {
+  constructor(places: number, checksAtOnce: number) {
     this.places = places;
+    this.#checksAtOnce = checksAtOnce;
   }
 
-  get isWaiting(): boolean {
-    return this.#waiting.size > 0;
+  get isReady(): boolean {
+    return this.#waiting.size > 0 && this.atWork < this.#checksAtOnce;
   }
 
   /** False when there is no place for this party. */
@@ -82,12 +85,16 @@ class Lane {
 }
 
 export class PasswordTurns {
-  readonly #limits: TurnLimits;
+  readonly #checksAtOnce: number;
   readonly #lanes: Readonly<Record<LaneName, Lane>>;
 
   constructor(limits: TurnLimits = REGISTRY_LIMITS.passwordTurns) {
-    this.#limits = limits;
-    this.#lanes = { known: new Lane(limits.places.known), others: new Lane(limits.places.others) };
+    const { places, checksOfLane, checksAtOnce } = limits;
+    this.#checksAtOnce = checksAtOnce;
+    this.#lanes = {
+      known: new Lane(places.known, checksOfLane.known),
+      others: new Lane(places.others, checksOfLane.others),
+    };
   }
 
   /**
@@ -119,10 +126,9 @@ export class PasswordTurns {
 
   /** Starts what may start: of the lane that has fewer checks at work first. */
   #start(): void {
-    const { checksAtOnce, checksOfOneLane } = this.#limits;
     const { known, others } = this.#lanes;
-    while (known.atWork + others.atWork < checksAtOnce) {
-      const ready = [known, others].filter((lane) => lane.isWaiting && lane.atWork < checksOfOneLane);
+    while (known.atWork + others.atWork < this.#checksAtOnce) {
+      const ready = [known, others].filter((lane) => lane.isReady);
       const lane = ready.toSorted((a, b) => a.atWork - b.atWork)[0];
       if (lane === undefined) return;
       lane.atWork += 1;
@@ -161,6 +167,11 @@ export async function createPasswords(): Promise<Passwords> {
         }),
       ),
   };
+}
+
+/** A caller that has shown nothing yet. */
+export function addressParty(address: string): Party {
+  return { lane: "others", key: addressBlock(address) };
 }
 
 /** The operator of the installation. */

@@ -12,19 +12,21 @@ import * as sandboxMessages from "../bus/messages/sandbox.ts";
 import * as sessionMessages from "../bus/messages/sessions.ts";
 import * as stationMessages from "../bus/messages/stations.ts";
 import * as userMessages from "../bus/messages/users.ts";
-import { type Operation, type Serving, serve } from "../bus/operation.ts";
+import { type ClaimNow, type Operation, type Serving, serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { createDatabaseShares } from "./database-shares.ts";
 import type { RegistryDeps } from "./deps.ts";
 import * as devices from "./devices.ts";
 import * as codes from "./enrollment-codes.ts";
 import { listEvents } from "./events.ts";
 import * as filials from "./filials.ts";
 import * as switches from "./kill-switches.ts";
+import { REGISTRY_LIMITS } from "./limits.ts";
 import { createLoginThrottle } from "./login-throttle.ts";
 import { addRegistryMetrics, counted } from "./metrics.ts";
 import * as organizations from "./organizations.ts";
@@ -56,6 +58,7 @@ export async function startRegistryService({
     nc: bus.nc,
     jsm: bus.jsm,
     sql,
+    shares: createDatabaseShares(connections),
     log,
     settings: parseSettings(registrySettingsSchema, environment),
     passwords: await createPasswords(),
@@ -80,10 +83,20 @@ function serveAll(deps: RegistryDeps): readonly Serving[] {
     operation: Operation<TRequest, TReply>,
     handle: (deps: RegistryDeps, request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
   ): Serving => serve(responder, operation, (request) => handle(deps, request));
+  const { anonymousRequestsInFlight: requestsInFlight } = REGISTRY_LIMITS;
+  const onAnonymous = <TRequest extends z.ZodType, TReply extends z.ZodType>(
+    operation: Operation<TRequest, TReply>,
+    handle: (deps: RegistryDeps, request: z.infer<TRequest>, claimNow: ClaimNow) => Promise<z.infer<TReply>>,
+  ): Serving =>
+    serve({ ...responder, handlerClaims: true, requestsInFlight }, operation, (request, claimNow) =>
+      handle(deps, request, claimNow),
+    );
 
   return [
     serve(responder, registryHealth, databaseHealth(nc, sql)),
-    on(sessionMessages.logIn, (using, request) => counted(using.metrics.logins, sessions.logIn(using, request))),
+    onAnonymous(sessionMessages.logIn, (using, request, claimNow) =>
+      counted(using.metrics.logins, sessions.logIn(using, request, claimNow)),
+    ),
     on(sessionMessages.logOut, sessions.logOut),
     on(sessionMessages.changePassword, sessions.changePassword),
     on(sessionMessages.bindStation, sessions.bindStation),
@@ -112,8 +125,8 @@ function serveAll(deps: RegistryDeps): readonly Serving[] {
     on(codeMessages.issueEnrollmentCode, codes.issueEnrollmentCode),
     on(codeMessages.listEnrollmentCodes, codes.listEnrollmentCodes),
     on(codeMessages.revokeEnrollmentCode, codes.revokeEnrollmentCode),
-    on(codeMessages.enrollDevice, (using, request) =>
-      counted(using.metrics.enrollments, codes.enrollDevice(using, request)),
+    onAnonymous(codeMessages.enrollDevice, (using, request, claimNow) =>
+      counted(using.metrics.enrollments, codes.enrollDevice(using, request, claimNow)),
     ),
     on(switchMessages.setKillSwitch, switches.setKillSwitch),
     on(switchMessages.setPlatformKillSwitch, switches.setPlatformKillSwitch),

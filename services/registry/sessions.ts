@@ -1,6 +1,5 @@
 /** Sessions of people: log in and out, the own password, and the stations whose lease a session takes. */
 
-import { addressBlock } from "../bus/address-block.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import type { announceSessions as AnnounceSessions } from "../bus/messages/announce.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
@@ -9,10 +8,10 @@ import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { type OutboxKey, type OutboxRow, sessionKey } from "../db/outbox.ts";
-import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
+import { type ClaimingHandler, flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { ownerEvent } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
-import { organizationParty, type Party } from "./passwords.ts";
+import { addressParty, organizationParty, type Party } from "./passwords.ts";
 import { hashKnownAddress, hashSecret, mintBrowserToken, mintSessionToken } from "./secrets.ts";
 import { recordEvent } from "./sql/events.ts";
 import * as sql from "./sql/sessions.ts";
@@ -39,19 +38,21 @@ interface Browser {
 /**
  * Opens a session. An unknown e-mail address and a wrong password are refused alike, after the same work. A refused attempt
  * is a log line and no entry of the audit log: only a known account could have one, and the time of its insert would
- * reveal the account.
+ * reveal the account. It costs no claim either: whatever comes before the session may be done twice.
  */
-export const logIn: RegistryHandler<typeof sessions.logIn> = async (deps, request) => {
+export const logIn: ClaimingHandler<typeof sessions.logIn> = async (deps, request, claimNow) => {
   const { email, address, permission } = request;
   const addressHash = hashKnownAddress({ email, address }, deps.settings.ENROLLMENT_CODE_KEY);
   const sentBrowsers = (request.browserTokens ?? []).map(browserOf);
-  const found = await getUserAtPlace(deps.sql, {
-    email,
-    addressHash,
-    knownDays: REGISTRY_LIMITS.knownAddressDays,
-    browserHashes: sentBrowsers.map(({ hash }) => hash),
-    browserDays: BOUNDS.knownBrowserDays,
-  });
+  const found = await deps.shares.lookUp(address, () =>
+    getUserAtPlace(deps.sql, {
+      email,
+      addressHash,
+      knownDays: REGISTRY_LIMITS.knownAddressDays,
+      browserHashes: sentBrowsers.map(({ hash }) => hash),
+      browserDays: BOUNDS.knownBrowserDays,
+    }),
+  );
   const knownBrowser = sentBrowsers.find(({ hash }) => found?.known_browser?.equals(hash));
   const user = await checkPassword(deps, request, found, knownBrowser);
   // Only after the password: an attempt without it must not learn what the person may do, or that they are suspended.
@@ -65,7 +66,10 @@ export const logIn: RegistryHandler<typeof sessions.logIn> = async (deps, reques
     throw new RefusedError({ code: "permission_denied" });
   }
   const browser = knownBrowser ?? browserOf(mintBrowserToken());
-  const { keys, ...session } = await openSession(deps, user, { addressHash, browser });
+  const { keys, ...session } = await deps.shares.run(organizationParty(user.organization_id), async () => {
+    await claimNow();
+    return await openSession(deps, user, { addressHash, browser });
+  });
   return { ...session, barrier: await flush(deps, ...keys) };
 };
 
@@ -85,13 +89,14 @@ async function checkPassword(
   browser: Browser | undefined,
 ): Promise<UserAtPlace> {
   const attempt = { email, address, isKnownAddress: user?.is_known_address ?? false, browserHash: browser?.hash };
+  const party = partyOf(address, user);
   // The place comes before the budgets: an attempt that finds no place uses up nothing.
-  const { matches, attemptsLeft } = await deps.passwords.hold(partyOf(address, user), async (checks) => ({
-    attemptsLeft: await deps.loginThrottle.consume(attempt),
+  const { matches, attemptsLeft } = await deps.passwords.hold(party, async (checks) => ({
+    attemptsLeft: await deps.shares.run(party, () => deps.loginThrottle.consume(attempt)),
     matches: await checks.verify(user?.password_hash, password),
   }));
   if (user !== undefined && matches) {
-    await deps.loginThrottle.succeeded(attempt);
+    await deps.shares.run(organizationParty(user.organization_id), () => deps.loginThrottle.succeeded(attempt));
     return user;
   }
   if (user && browser && attemptsLeft === 0) await sql.forgetBrowser(deps.sql, user.user_id, browser.hash);
@@ -103,7 +108,7 @@ async function checkPassword(
 /** The party at the password checks: the organization where the account is known, else the address. */
 function partyOf(address: string, user: UserAtPlace | undefined): Party {
   if (user?.is_known_address === true || user?.known_browser) return organizationParty(user.organization_id);
-  return { lane: "others", key: addressBlock(address) };
+  return addressParty(address);
 }
 
 async function openSession(

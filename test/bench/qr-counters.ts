@@ -72,7 +72,7 @@ async function makeCounter(ground: Ground, caller: Caller, filialId: number): Pr
   const display = { caller, stationId, name: "Display", kind: "customer_display" } as const;
   const { device } = await call(nc, registerDevice, display, PATIENCE_MS);
   const { code } = await call(nc, issueEnrollmentCode, { caller, deviceId: device.deviceId }, PATIENCE_MS);
-  const { credential } = await call(nc, enrollDevice, { code }, PATIENCE_MS);
+  const { credential } = await call(nc, enrollDevice, { address: "127.0.0.1", code }, PATIENCE_MS);
   await ask(ground, caller, stationId, { type: "lease_acquire", lifetimeMs: 3_600_000 });
   return { stationId, credential };
 }

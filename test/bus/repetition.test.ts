@@ -10,6 +10,7 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { addRepeatedCount, probeSubject } from "../../services/bus/exchange.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import {
+  type ClaimNow,
   call,
   defineOperation,
   needsClaim,
@@ -18,7 +19,7 @@ import {
   type Serving,
   serve,
 } from "../../services/bus/operation.ts";
-import { UnavailableError } from "../../services/bus/refusals.ts";
+import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { requestClaims } from "../../services/db/request-claims.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
@@ -200,6 +201,36 @@ describe("a request that may be carried out once", () => {
     expect(performance.now() - startedAtMs).toBeLessThan(2_000);
     expect(runs).toBe(0);
     end();
+  });
+
+  it("its handler claims by itself: what it refuses leaves no claim, and one of two processes carries out the rest", async () => {
+    let runs = 0;
+    let isRefused = true;
+    const handler = async (_: object, claimNow: ClaimNow): Promise<{ by: string }> => {
+      if (isRefused) throw new RefusedError({ code: "not_found" });
+      await claimNow();
+      runs += 1;
+      return { by: "it" };
+    };
+    const served = { log: QUIET, claim: requestClaims(sql), handlerClaims: true };
+    serving.push(serve({ ...served, nc: first.nc, queue: "test" }, create, handler));
+    serving.push(serve({ ...served, nc: second.nc, queue: "another" }, create, handler));
+    await Promise.all([first.nc.flush(), second.nc.flush()]);
+    const claims = async (): Promise<number> => (await sql`select from request_claims`).length;
+    const before = await claims();
+    await expect(call(caller.nc, create, {})).rejects.toMatchObject({ refusal: { code: "not_found" } });
+    expect(await claims()).toBe(before);
+    isRefused = false;
+    expect(await call(caller.nc, create, {})).toEqual({ by: "it" });
+    expect(await claims()).toBe(before + 1);
+    expect(runs).toBe(1);
+  });
+
+  it("its handler has not claimed it: the caller gets unavailable", async () => {
+    const deps = { nc: first.nc, log: QUIET, queue: "test", claim: requestClaims(sql), handlerClaims: true };
+    serving.push(serve(deps, create, async () => ({ by: "it" })));
+    await first.nc.flush();
+    await expect(call(caller.nc, create, {})).rejects.toMatchObject({ refusal: { code: "unavailable" } });
   });
 
   it("a service does not claim requests: such an operation is refused at its start", () => {

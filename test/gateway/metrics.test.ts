@@ -289,7 +289,7 @@ describe("labels", () => {
       answer: ["200", "304", ...ERROR_CODES],
       failure: ["no_answer", "busy", "unavailable"],
       replica: ["stations", "credentials", "sessions", "switches"],
-      throttle: ["credential", "address", "consumer"],
+      throttle: ["credential", "address", "consumer", "log_in"],
       bound: ["address", "all", "bytes"],
       reason: ["stalled", "connection_full", "all_full"],
       type: [...STATION_COMMAND_TYPES, "liveness"],

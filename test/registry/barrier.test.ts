@@ -53,7 +53,7 @@ test("a device's whole life reaches the station's log and the gateways' credenti
   const { deviceId } = await newDevice(fixture, stationId);
   expect((await station(stationId)).state.devices).toMatchObject([{ deviceId, status: "pending" }]);
 
-  const enrolled = await fixture.ask(enrollDevice, { code: await newCode(fixture, deviceId) });
+  const enrolled = await fixture.ask(enrollDevice, { address: "127.0.0.1", code: await newCode(fixture, deviceId) });
   const put = await entry(CREDENTIALS, enrolled.credential);
   expect(JSON.parse(put.text)).toEqual({ deviceId, stationId, scopes: enrolled.scopes });
   const active = await station(stationId);
@@ -72,7 +72,7 @@ test("a device's whole life reaches the station's log and the gateways' credenti
   expect(reset.barrier.positions["KV_CREDENTIALS"]).toBe(deleted.sequence);
   expect((await station(stationId)).state.devices).toMatchObject([{ deviceId, status: "pending" }]);
 
-  const again = await fixture.ask(enrollDevice, { code: await newCode(fixture, deviceId) });
+  const again = await fixture.ask(enrollDevice, { address: "127.0.0.1", code: await newCode(fixture, deviceId) });
   await fixture.ask(moveDevice, { caller, deviceId, move: "REVOKE" });
   expect((await entry(CREDENTIALS, again.credential)).operation).toBe("DEL");
   expect((await station(stationId)).state.devices).toEqual([]);
@@ -100,7 +100,10 @@ test("a revoked credential goes at once also when nobody hosts its station", asy
   const caller = fixture.owner;
   const { stationId } = await newStation(fixture);
   const { deviceId } = await newDevice(fixture, stationId);
-  const { credential } = await fixture.ask(enrollDevice, { code: await newCode(fixture, deviceId) });
+  const { credential } = await fixture.ask(enrollDevice, {
+    address: "127.0.0.1",
+    code: await newCode(fixture, deviceId),
+  });
   await stations.stop();
   try {
     const startedAtMs = Date.now();

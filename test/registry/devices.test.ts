@@ -178,7 +178,7 @@ describe("a change, its audit trail and its outbox row", () => {
     await fixture.sql`alter table outbox add constraint takes_nothing check (false) not valid`;
     const tried = [
       () => register(stationId),
-      () => fixture.ask(enrollDevice, { code }),
+      () => fixture.ask(enrollDevice, { address: "127.0.0.1", code }),
       () => fixture.ask(changeDevice, { caller, deviceId, name: "New" }),
       () => fixture.ask(moveDevice, { caller, deviceId, move: "REVOKE" }),
       () => fixture.ask(renameStation, { caller, stationId, name: "New" }),
@@ -188,7 +188,7 @@ describe("a change, its audit trail and its outbox row", () => {
     for (const attempt of tried) expect((await refusalOf(attempt())).code).toBe("unavailable");
     await fixture.sql`alter table outbox drop constraint takes_nothing`;
     expect(await everything()).toBe(before);
-    expect((await fixture.ask(enrollDevice, { code })).device.deviceId).toBe(deviceId);
+    expect((await fixture.ask(enrollDevice, { address: "127.0.0.1", code })).device.deviceId).toBe(deviceId);
   });
 
   test("tell the owner who did what to which thing", async () => {

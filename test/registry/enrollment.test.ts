@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 
-const claim = (code: string) => fixture.ask(enrollDevice, { code });
+const claim = (code: string) => fixture.ask(enrollDevice, { address: "127.0.0.1", code });
 const freshDevice = async (): Promise<number> => {
   ({ stationId } = await newStation(fixture));
   return (await newDevice(fixture, stationId)).deviceId;
@@ -238,7 +238,7 @@ describe("the key of the codes' hash", () => {
       const canonical = code.replace("-", "");
       expect(row?.hash).toBe(createHmac("sha256", key).update(canonical).digest("hex"));
       expect(row?.hash).not.toBe(createHash("sha256").update(canonical).digest("hex"));
-      expect((await keyed.ask(enrollDevice, { code })).device.deviceId).toBe(device.deviceId);
+      expect((await keyed.ask(enrollDevice, { address: "127.0.0.1", code })).device.deviceId).toBe(device.deviceId);
     } finally {
       await keyed.stop();
     }

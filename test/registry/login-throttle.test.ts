@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
+import { createDatabaseShares } from "../../services/registry/database-shares.ts";
 import type { RegistryDeps } from "../../services/registry/deps.ts";
 import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { createLoginThrottle, type LoginAttempt, type LoginThrottle } from "../../services/registry/login-throttle.ts";
@@ -380,6 +381,7 @@ describe("a flood of wrong passwords", () => {
     const { log } = fixture.serviceDeps;
     const deps = {
       sql: fixture.sql,
+      shares: createDatabaseShares(),
       log,
       settings: {},
       passwords: full,
@@ -388,7 +390,9 @@ describe("a flood of wrong passwords", () => {
     const request = { email, password: "wrong", permission: "payments.collect" } as const;
     const countRows = async (): Promise<number> => (await fixture.sql`select from login_attempts`).length;
     const before = await countRows();
-    expect(await codeOfTry(handlers.logIn(deps, { ...request, address: newAddress() }))).toBe("busy");
+    expect(await codeOfTry(handlers.logIn(deps, { ...request, address: newAddress() }, async () => undefined))).toBe(
+      "busy",
+    );
     expect(await countRows()).toBe(before);
   });
 });

@@ -10,7 +10,7 @@ function startTurns(limits: { readonly atOnce?: number; readonly ofOneLane?: num
   const { atOnce = 3, ofOneLane = 2, places = 8 } = limits;
   const turns = new PasswordTurns({
     checksAtOnce: atOnce,
-    checksOfOneLane: ofOneLane,
+    checksOfLane: { known: ofOneLane, others: ofOneLane },
     places: { known: places, others: places },
   });
   const started: { readonly key: string; readonly end: () => void }[] = [];
@@ -68,7 +68,11 @@ describe("the lanes of the password checks", () => {
   });
 
   test("a check that fails: ends its turn and gives its place back", async () => {
-    const turns = new PasswordTurns({ checksAtOnce: 1, checksOfOneLane: 1, places: { known: 1, others: 1 } });
+    const turns = new PasswordTurns({
+      checksAtOnce: 1,
+      checksOfLane: { known: 1, others: 1 },
+      places: { known: 1, others: 1 },
+    });
     const fail = () => turns.hold(known("ana"), (turn) => turn(() => Promise.reject(new Error("no memory"))));
     await expect(fail()).rejects.toThrow("no memory");
     await expect(fail()).rejects.toThrow("no memory");

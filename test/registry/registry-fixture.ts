@@ -139,6 +139,6 @@ export async function newActiveDevice(
 ): Promise<{ readonly deviceId: number; readonly credential: string; readonly code: string }> {
   const { deviceId } = await newDevice(fixture, stationId);
   const code = await newCode(fixture, deviceId);
-  const { credential } = await fixture.ask(enrollDevice, { code });
+  const { credential } = await fixture.ask(enrollDevice, { address: "127.0.0.1", code });
   return { deviceId, credential, code };
 }

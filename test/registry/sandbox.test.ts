@@ -63,10 +63,10 @@ describe("the sandbox", () => {
     const first = fixture.sandbox.stations[0]?.devices[0];
     const second = again.stations[0]?.devices[0];
     expect(second?.enrollmentCode).not.toBe(first?.enrollmentCode);
-    const stale = fixture.ask(enrollDevice, { code: first?.enrollmentCode ?? "" });
+    const stale = fixture.ask(enrollDevice, { address: "127.0.0.1", code: first?.enrollmentCode ?? "" });
     expect(await refusalOf(stale)).toEqual({ code: "enrollment_code_invalid" });
 
-    await fixture.ask(enrollDevice, { code: second?.enrollmentCode ?? "" });
+    await fixture.ask(enrollDevice, { address: "127.0.0.1", code: second?.enrollmentCode ?? "" });
     const third = await seed();
     expect(third.stations[0]?.devices.map((device) => typeof device.enrollmentCode)).toEqual(["object", "string"]);
   });

@@ -125,16 +125,16 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   await ask(bus.nc, users.createUser, user);
   await refusalOf(ask(bus.nc, users.createUser, user));
 
-  const first = await ask(bus.nc, enrollDevice, { code: codes[0] ?? "" });
-  const other = await ask(bus.nc, enrollDevice, { code: codes[1] ?? "" });
-  await refusalOf(ask(bus.nc, enrollDevice, { code: codes[0] ?? "" }));
+  const first = await ask(bus.nc, enrollDevice, { address: "127.0.0.1", code: codes[0] ?? "" });
+  const other = await ask(bus.nc, enrollDevice, { address: "127.0.0.1", code: codes[1] ?? "" });
+  await refusalOf(ask(bus.nc, enrollDevice, { address: "127.0.0.1", code: codes[0] ?? "" }));
   const unknownCode = "7K3PQ-9XW2M";
-  await refusalOf(ask(bus.nc, enrollDevice, { code: unknownCode }));
+  await refusalOf(ask(bus.nc, enrollDevice, { address: "127.0.0.1", code: unknownCode }));
   await ask(bus.nc, moveDevice, { caller, deviceId: first.device.deviceId, move: "RESET" });
   const issued = await ask(bus.nc, issueEnrollmentCode, { caller, deviceId: first.device.deviceId });
   // A request that fails on the way, so that an error with everything in it would be logged.
   await sql`alter table outbox add constraint takes_nothing check (false) not valid`;
-  await refusalOf(ask(bus.nc, enrollDevice, { code: issued.code }));
+  await refusalOf(ask(bus.nc, enrollDevice, { address: "127.0.0.1", code: issued.code }));
   await refusalOf(
     ask(bus.nc, sessions.logIn, {
       email,

@@ -77,7 +77,10 @@ describe("a device's standing", () => {
     const valid =
       await fixture.sql`select 1 from device_credentials where device_id = ${deviceId} and revoked_at is null`;
     expect(valid).toHaveLength(0);
-    const { device: again } = await fixture.ask(enrollDevice, { code: await newCode(fixture, deviceId) });
+    const { device: again } = await fixture.ask(enrollDevice, {
+      address: "127.0.0.1",
+      code: await newCode(fixture, deviceId),
+    });
     expect(again.deviceId).toBe(deviceId);
     expect((await stored(deviceId)).status).toBe("active");
   });
@@ -97,7 +100,9 @@ describe("a device's standing", () => {
     const { deviceId } = await newDevice(fixture, stationId);
     const code = await newCode(fixture, deviceId);
     await moved(deviceId, move);
-    expect(await refusalOf(fixture.ask(enrollDevice, { code }))).toEqual({ code: "enrollment_code_invalid" });
+    expect(await refusalOf(fixture.ask(enrollDevice, { address: "127.0.0.1", code }))).toEqual({
+      code: "enrollment_code_invalid",
+    });
   });
 
   test("two suspensions at once: one changes the device, the other finds it changed, and the log has one event", async () => {
@@ -143,7 +148,9 @@ describe("a station's standing", () => {
     const { deviceId } = await newDevice(fixture, stationId);
     const code = await newCode(fixture, deviceId);
     await movedStation(stationId, "CLOSE");
-    expect(await refusalOf(fixture.ask(enrollDevice, { code }))).toEqual({ code: "enrollment_code_invalid" });
+    expect(await refusalOf(fixture.ask(enrollDevice, { address: "127.0.0.1", code }))).toEqual({
+      code: "enrollment_code_invalid",
+    });
     expect((await refusalOf(newCode(fixture, deviceId))).code).toBe("conflict");
     expect((await refusalOf(newDevice(fixture, stationId))).code).toBe("conflict");
   });

@@ -2,10 +2,12 @@
 import { z } from "zod";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
 import type { DeviceSnapshotView } from "../../../machines/views/device-snapshot.ts";
+import { addressBlock } from "../../../services/bus/address-block.ts";
 import * as codes from "../../../services/bus/messages/enrollment-codes.ts";
 import type { ReplyOf } from "../../../services/bus/operation.ts";
 import { type Handler, Refusal } from "../../http/handler-context.ts";
 import { anyone, DEVICE_SCOPES, type Route, route } from "../../http/route.ts";
+import { LIMITS } from "../../limits.ts";
 import { serverTime } from "../../read-model/polls.ts";
 import { ENROLL_RATE, throttleHeaders } from "../../read-model/throttles.ts";
 import { deviceSnapshotSchema, SNAPSHOT_EXAMPLE } from "./self.ts";
@@ -38,15 +40,19 @@ const enrollmentSchema = z
   });
 
 const enrollDevice: Handler<z.infer<typeof enrollBodySchema>> = async (context) => {
-  const { deps, body } = context;
-  const retryAfterMs = deps.enrollThrottle.take(context.address, deps.nowMs());
+  const { deps, body, address } = context;
+  const retryAfterMs = deps.enrollThrottle.take(address, deps.nowMs());
   if (retryAfterMs > 0) {
     throw new Refusal("throttled", { headers: throttleHeaders("enroll", ENROLL_RATE, retryAfterMs) });
   }
   // A gateway that could not show the device must not spend its code.
   deps.requireFresh();
   const switches = deps.switches();
-  const { credential, scopes, ...claimed } = await deps.bus.call(codes.enrollDevice, { code: body.code });
+  const release = await deps.enrollSlots.acquire(addressBlock(address), LIMITS.enrollmentMaxWaitMs);
+  if (release === undefined) throw new Refusal("busy");
+  const { credential, scopes, ...claimed } = await deps.bus
+    .call(codes.enrollDevice, { code: body.code, address })
+    .finally(release);
   const device = { ...snapshotOf(claimed, switches), server_time: serverTime(deps.nowMs()) };
   return { status: 201, body: { credential, scopes, device }, headers: { "Cache-Control": "no-store" } };
 };

@@ -51,7 +51,7 @@ export const revokeEnrollmentCode = defineOperation(
 export const enrollDevice = defineOperation(
   "registry.enrollDevice",
   "once",
-  z.object({ code: z.string() }),
+  z.object({ code: z.string(), address: z.string() }),
   z.object({
     credential: z.string(),
     scopes: z.array(z.string()),

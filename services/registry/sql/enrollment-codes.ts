@@ -58,6 +58,16 @@ export async function getEnrollmentCode(
   return row;
 }
 
+/** The organization of a code that can still be claimed. Finds nothing, as below, for any other code. */
+export async function organizationOfClaimableCode(sql: Queryable, hash: Buffer): Promise<number | undefined> {
+  const [row] = await sql<{ organization_id: number }[]>`
+    select organization_id
+    from enrollment_codes codes join devices using (organization_id, device_id)
+    where codes.code_hash = ${hash} and codes.spent_at is null and codes.revoked_at is null
+      and codes.expires_at > now() and devices.status = 'pending'`;
+  return row?.organization_id;
+}
+
 /**
  * The pending device of a code that can still be claimed, locked until the transaction ends. Unknown, spent, revoked and
  * expired codes find nothing alike. Nothing is locked or written for them: a lock costs a write, whose time would show

@@ -1,0 +1,180 @@
+/**
+ * A flood of wrong sign-ins or made-up enrollment codes from elsewhere: a person at a known address, a kill switch, cash and
+ * a device with its code are served, at the pace of the same machine without the flood.
+ */
+import { Agent, request } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+const CONNECTIONS = 300;
+/** More than one connection each, so that the flood also presses against the bounds of an address. */
+const ADDRESSES = 200;
+/** Enrollments of one address that its throttle lets pass at once; then the flood goes on from another address. */
+const ENROLLMENTS = 10;
+const HOME = "127.0.0.5";
+/** How long the flood lasts before the first request of the others. */
+const AHEAD_MS = 1_000;
+/** What a request may take longer than the same request took without the flood: the two cores are shared with the flood. */
+const LONGER = { times: 5, ms: 2_500 };
+/** Claims of requests that those of the others write; the flood must write none. */
+const CLAIMS = 20;
+
+let system: TestSystem;
+let owner: Person;
+let cashier: Person;
+let quiet: readonly Done[];
+let sql: Database;
+
+interface Done {
+  readonly what: string;
+  readonly statuses: string;
+  readonly ms: number;
+}
+
+beforeAll(async () => {
+  system = await startSystem();
+  sql = openDatabase({ url: system.database.url, maxConnections: 1 });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  await cashier.good("POST", `stations/${stationId(1)}/lease/`);
+  await useAll();
+  quiet = await useAll();
+});
+afterAll(async () => {
+  await closeDatabase(sql);
+  await system.stop();
+});
+
+const claims = async (): Promise<number> => (await sql`select from request_claims`).length;
+
+const stationId = (nth: number): number => system.sandbox.stations[nth]?.stationId as number;
+
+interface Sent {
+  readonly path: string;
+  readonly body: object;
+  readonly from: string;
+  readonly cookie?: string;
+}
+
+const LOG_IN = "/api/cashier/v1/session/";
+const ENROLL = "/api/payments/v1/devices/enroll/";
+
+/** Resolves to the status, or to "no answer". */
+function post(agent: Agent, { path, body, from, cookie }: Sent): Promise<string> {
+  return new Promise((resolve) => {
+    const text = JSON.stringify(body);
+    const headers = {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(text),
+      ...(cookie === undefined ? {} : { cookie }),
+    };
+    const asked = request(new URL(path, system.baseUrl), { method: "POST", agent, localAddress: from, headers });
+    asked.on("response", (response) => response.resume().on("end", () => resolve(String(response.statusCode))));
+    asked.on("error", () => resolve("no answer"));
+    asked.end(text);
+  });
+}
+
+/** What people and devices do; one after the other. */
+async function useAll(code?: string): Promise<Done[]> {
+  const done: Done[] = [];
+  const note = async (what: string, work: () => Promise<string>): Promise<void> => {
+    const startedAtMs = performance.now();
+    const statuses = await work();
+    done.push({ what, statuses, ms: Math.round(performance.now() - startedAtMs) });
+  };
+  await note("sign-in", () => post(new Agent(), { path: LOG_IN, body: system.cashier, from: HOME }));
+  await note("kill switch", () => freeze(true));
+  await note("cash", sellForCash);
+  await note("sign-in", () => post(new Agent(), { path: LOG_IN, body: system.cashier, from: HOME }));
+  await note("kill switch", () => freeze(false));
+  await note("cash", sellForCash);
+  if (code !== undefined) {
+    await note("enrollment", () => post(new Agent(), { path: ENROLL, body: { code }, from: HOME }));
+  }
+  return done;
+}
+
+async function freeze(isOn: boolean): Promise<string> {
+  const path = `stations/${stationId(0)}/${isOn ? "freeze" : "unfreeze"}/`;
+  const { status } = await owner.call("POST", path, { body: { reason: "a test" } });
+  return String(status);
+}
+
+/** Opens an order, collects and attests. */
+async function sellForCash(): Promise<string> {
+  const station = `stations/${stationId(1)}`;
+  const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.00" }];
+  const order = await cashier.call<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const body = { order_id: order.body.order_id, route: "cash" };
+  const intent = await cashier.call<{ intent_id: number }>("POST", `${station}/intents/`, { body });
+  const paid = await cashier.call("POST", `${station}/intents/${intent.body.intent_id}/attest/`);
+  return `${order.status} ${intent.status} ${paid.status}`;
+}
+
+/** Sends from many connections, each again when it is answered, until `during` ends. */
+async function flood<T>(attack: (sender: number, nth: number) => Sent, during: () => Promise<T>): Promise<T> {
+  const over = new AbortController();
+  const claimsBefore = await claims();
+  const senders = Array.from({ length: CONNECTIONS }, async (_, sender) => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (let nth = 0; !over.signal.aborted; nth += 1) await post(agent, attack(sender, nth));
+    agent.destroy();
+  });
+  try {
+    await delay(AHEAD_MS);
+    return await during();
+  } finally {
+    over.abort();
+    await Promise.all(senders);
+    expect((await claims()) - claimsBefore).toBeLessThan(CLAIMS);
+  }
+}
+
+function expectServed(done: readonly Done[]): void {
+  const expected: Record<string, string> = {
+    "sign-in": "200",
+    "kill switch": "200",
+    cash: "201 201 200",
+    enrollment: "201",
+  };
+  const quietMs = Math.max(...quiet.map(({ ms }) => ms));
+  for (const { what, statuses, ms } of done) {
+    expect(`${what} ${statuses}`).toBe(`${what} ${expected[what]}`);
+    expect(ms, what).toBeLessThan(quietMs * LONGER.times + LONGER.ms);
+  }
+}
+
+const wrong = (sender: number, nth: number) => ({
+  path: LOG_IN,
+  from: `127.0.1.${1 + (sender % ADDRESSES)}`,
+  body: { email: `nobody-${sender}-${nth}@example.com`, password: "wrong password" },
+});
+
+it("wrong sign-ins: the others are served", async () => {
+  expectServed(await flood(wrong, () => useAll()));
+});
+
+it("wrong sign-ins with made-up browser tokens at a gateway that has just started: the others are served", async () => {
+  await system.processes.gateway.kill9();
+  await system.processes.gateway.restart();
+  const token = (text: string): string => text.padEnd(22, "x").slice(0, 22);
+  const attack = (sender: number, nth: number) => ({
+    ...wrong(sender, nth),
+    cookie: `dp_browser=${token(`${sender}-${nth}`)}`,
+  });
+  expectServed(await flood(attack, () => useAll()));
+});
+
+it("made-up enrollment codes: the others and a device with its code are served", async () => {
+  const code = system.sandbox.stations[1]?.devices[0]?.enrollmentCode as string;
+  const attack = (sender: number, nth: number) => ({
+    path: ENROLL,
+    from: `127.${1 + Math.floor(nth / ENROLLMENTS)}.${1 + Math.floor(sender / ADDRESSES)}.${1 + (sender % ADDRESSES)}`,
+    body: { code: "00000-00000" },
+  });
+  expectServed(await flood(attack, () => useAll(code)));
+});
