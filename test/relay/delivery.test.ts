@@ -1,30 +1,43 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CREDENTIALS } from "../../services/bus/streams.ts";
+/** How outbox rows reach stations, buckets and the stream of robotics events. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import {
+  type PublishedRoboticsEvent,
+  publishedRoboticsEventSchema,
+} from "../../services/bus/messages/robotics-events.ts";
+import { CREDENTIALS, ROBOTICS_EVENTS } from "../../services/bus/streams.ts";
+import { roboticsEventSubject } from "../../services/bus/subjects.ts";
 import { credentialKey, type OutboxRow, sessionKey, stationKey } from "../../services/db/outbox.ts";
 import { deleteEntry, putOnce } from "../../services/relay/buckets.ts";
+import { publishRoboticsEvent } from "../../services/relay/delivery.ts";
 import { RELAY_LIMITS } from "../../services/relay/limits.ts";
-import { type RelayFixture, sessionHash, sessionPut, startRelayFixture, stationRow } from "./relay-fixture.ts";
-
-let fixture: RelayFixture;
-beforeAll(async () => {
-  fixture = await startRelayFixture();
-  await fixture.startStations();
-  await fixture.startRelay();
-});
-afterAll(() => fixture.stop());
+import {
+  type RelayFixture,
+  roboticsRow,
+  sessionHash,
+  sessionPut,
+  startRelayFixture,
+  stationRow,
+} from "./relay-fixture.ts";
 
 const credentialEntry = { deviceId: 1, stationId: 1, scopes: ["device:read"] };
 const hash = (letter: string): string => letter.repeat(64);
 
-async function newestOf(stream: string, subject: string) {
-  const message = await fixture.bus.jsm.streams.getMessage(stream, { last_by_subj: subject });
-  if (message === null) throw new Error(`${subject} has no message.`);
-  return { sequence: message.seq, operation: message.header.get("KV-Operation"), text: message.string() };
-}
-const credential = (key: string) => newestOf(`KV_${CREDENTIALS.name}`, `$KV.${CREDENTIALS.name}.${key}`);
-
 describe("the relay", () => {
-  test("delivers the rows of each key in their order, many keys side by side", async () => {
+  let fixture: RelayFixture;
+  beforeAll(async () => {
+    fixture = await startRelayFixture();
+    await fixture.startStations();
+    await fixture.startRelay();
+  });
+  afterAll(() => fixture.stop());
+
+  async function credential(key: string) {
+    const message = await fixture.newestOf(CREDENTIALS, key);
+    if (message === null) throw new Error(`${key} has no message.`);
+    return { sequence: message.seq, operation: message.header.get("KV-Operation"), text: message.string() };
+  }
+
+  test("it delivers the rows of each key in their order, many keys side by side", async () => {
     const stations = Array.from({ length: 20 }, (_, index) => 100 + index);
     const revisions = Array.from({ length: 15 }, (_, index) => index + 1);
     for (const revision of revisions) {
@@ -39,7 +52,7 @@ describe("the relay", () => {
     }
   });
 
-  test("delivers a row that nobody asked to flush within a poll or two", async () => {
+  test("a row whose writer asks for no flush is delivered within a poll or two", async () => {
     await fixture.write(sessionPut(1, 1));
     await fixture.delivered();
     const [row] = await fixture.sql<{ took_ms: number }[]>`
@@ -48,7 +61,7 @@ describe("the relay", () => {
     expect(await fixture.session(sessionHash(1))).toBe("put");
   });
 
-  test("says with a flush how far the replicas must come, also for rows that were delivered before", async () => {
+  test("a flush returns how far the replicas must come, also for rows that were delivered before", async () => {
     await fixture.write(stationRow(200, 1), {
       key: stationKey(200),
       kind: "credential_put",
@@ -64,7 +77,7 @@ describe("the relay", () => {
     expect(await fixture.flush(stationKey(999))).toEqual({ positions: {} });
   });
 
-  test("answers many flushes of one key at once, each after its own row", async () => {
+  test("many flushes of one key at once are answered, each after its own row", async () => {
     const numbers = Array.from({ length: 40 }, (_, index) => 1_000 + index);
     await Promise.all(
       numbers.map(async (number) => {
@@ -75,7 +88,7 @@ describe("the relay", () => {
     );
   });
 
-  test("records a row that its station refuses for good and goes on behind it", async () => {
+  test("a row that its station refuses for good is recorded, and the rows behind it are delivered", async () => {
     const stationId = 300;
     const description = { kind: "customer_display", capabilities: [], handoffTarget: "" } as const;
     const devicePut = (name: string): OutboxRow => ({
@@ -103,7 +116,7 @@ describe("the relay", () => {
     expect(await fixture.commits(stationId)).toHaveLength(1);
   });
 
-  test("takes out a credential whose deletion overtakes its entry", async () => {
+  test("a credential whose deletion overtakes its entry is deleted in the end", async () => {
     // The deletion has a key of its own, so that it never waits for a station's actor.
     await fixture.write({ key: credentialKey(9), kind: "credential_delete", hash: hash("b") });
     const { positions } = await fixture.flush(credentialKey(9));
@@ -111,15 +124,76 @@ describe("the relay", () => {
     await fixture.flush(stationKey(400));
     expect(await credential(hash("b"))).toMatchObject({ operation: "DEL", sequence: positions["KV_CREDENTIALS"] });
   });
-});
 
-describe("an entry of a bucket", () => {
-  test("is put once: repeated it stands where it stood, and deleted it never comes back", async () => {
+  test("an entry of a bucket is put once: a repetition changes nothing, and after its deletion it never comes back", async () => {
     const deps = fixture.bus;
     const first = await putOnce(deps, CREDENTIALS, hash("c"), credentialEntry);
     expect(await putOnce(deps, CREDENTIALS, hash("c"), credentialEntry)).toBe(first);
     const deleted = await deleteEntry(deps, CREDENTIALS, hash("c"));
     expect(await putOnce(deps, CREDENTIALS, hash("c"), credentialEntry)).toBe(deleted);
     expect((await credential(hash("c"))).operation).toBe("DEL");
+  });
+});
+
+describe("robotics events", () => {
+  let fixture: RelayFixture;
+  beforeEach(async () => {
+    fixture = await startRelayFixture();
+  });
+  afterEach(() => fixture.stop());
+
+  async function stored(): Promise<(PublishedRoboticsEvent & { readonly subject: string })[]> {
+    const { state } = await fixture.bus.jsm.streams.info(ROBOTICS_EVENTS.name);
+    const found = [];
+    for (let seq = Math.max(1, state.first_seq); seq <= state.last_seq; seq += 1) {
+      const message = await fixture.bus.jsm.streams.getMessage(ROBOTICS_EVENTS.name, { seq });
+      if (message === null) throw new Error(`The stream has no message ${seq}.`);
+      found.push({ ...publishedRoboticsEventSchema.parse(message.json()), subject: message.subject });
+    }
+    return found;
+  }
+
+  test("each is published to its filial's subject under its row's id, and those of a filial in their order", async () => {
+    const rows = [true, false, true, false].flatMap((isPaused) => [roboticsRow(7, isPaused), roboticsRow(8, isPaused)]);
+    await fixture.write(...rows);
+    await fixture.startRelay();
+    await fixture.delivered();
+    const events = await stored();
+    expect(events).toHaveLength(8);
+    for (const filialId of [7, 8]) {
+      const own = events.filter(({ event }) => event.filialId === filialId);
+      expect(own.map(({ event }) => event.eventType)).toEqual([
+        "robotics.paused",
+        "robotics.resumed",
+        "robotics.paused",
+        "robotics.resumed",
+      ]);
+      expect(own.map(({ eventId }) => eventId)).toEqual(own.map(({ eventId }) => eventId).toSorted((a, b) => a - b));
+      expect(new Set(own.map(({ subject }) => subject))).toEqual(new Set([roboticsEventSubject(filialId)]));
+    }
+    const ids = await fixture.sql<{ outbox_id: number }[]>`
+      select outbox_id from outbox where kind = 'robotics_event' order by outbox_id`;
+    const published = events.map(({ eventId }) => eventId).toSorted((a, b) => a - b);
+    expect(published).toEqual(ids.map((row) => row.outbox_id));
+  });
+
+  test("an event that is published again after a lost answer is stored once", async () => {
+    const row = { ...roboticsRow(7, true), outboxId: 41 };
+    const first = await publishRoboticsEvent(fixture.bus, row);
+    expect(await publishRoboticsEvent(fixture.bus, row)).toBe(first);
+    expect(await publishRoboticsEvent(fixture.bus, { ...row, outboxId: 42 })).toBe(first + 1);
+    expect((await stored()).map(({ eventId }) => eventId)).toEqual([41, 42]);
+  });
+
+  test("they wait in the outbox while no relay leads, and are published once one does", async () => {
+    await fixture.write(roboticsRow(7, true));
+    expect(await stored()).toEqual([]);
+    const relay = await fixture.startRelayProcess();
+    await fixture.delivered();
+    await relay.kill9();
+    await fixture.write(roboticsRow(7, false));
+    await fixture.startRelay();
+    await fixture.delivered();
+    expect((await stored()).map(({ event }) => event.eventType)).toEqual(["robotics.paused", "robotics.resumed"]);
   });
 });

@@ -1,11 +1,25 @@
-/** What becomes of rows when a relay, the bus, the database or the actor hosts fail in between. */
-import { setTimeout as delay } from "node:timers/promises";
+/** What happens to outbox rows when a relay, the bus, the database or the actor hosts fail, and when a relay is stalled. */
+import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { sessionKey, stationKey } from "../../services/db/outbox.ts";
+import { switchKeyOf } from "../../services/bus/messages/kill-switches.ts";
+import { type BucketDefinition, CREDENTIALS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
+import { roboticsEventSubject, stationCommandSubject } from "../../services/bus/subjects.ts";
+import { credentialKey, type OutboxRow, sessionKey, stationKey, switchKey } from "../../services/db/outbox.ts";
+import { noteComplete, readNoticeSequences } from "../../services/relay/buckets.ts";
+import { RELAY_LIMITS } from "../../services/relay/limits.ts";
+import {
+  type Mark,
+  noteAnnounced,
+  noteMarks,
+  selectMarks,
+  selectPendingAnnouncements,
+} from "../../services/relay/sql/bus-state.ts";
+import { LeaseLostError, releaseLease, renewLease, takeLease } from "../../services/relay/sql/leader-lease.ts";
 import { refusalOf } from "../registry/registry-fixture.ts";
+import { startFaultProxy } from "../stations/fault-proxy.ts";
 import {
   type RelayFixture,
-  type RelayProcess,
+  roboticsRow,
   sessionDelete,
   sessionHash,
   sessionPut,
@@ -33,6 +47,10 @@ async function writeRound(round: number): Promise<void> {
   }
 }
 
+async function writeRounds(first: number, last: number): Promise<void> {
+  for (let round = first; round <= last; round += 1) await writeRound(round);
+}
+
 /** Everything arrived, in order, and had its effect once. */
 async function expectAllDelivered(): Promise<void> {
   for (const stationId of STATIONS) {
@@ -52,37 +70,30 @@ async function expectAllDelivered(): Promise<void> {
 }
 
 describe("a relay that is killed again and again", () => {
-  test("loses nothing, repeats nothing and keeps the order", async () => {
+  test("every row is delivered once and in order", async () => {
     await fixture.startStations();
-    let relay: RelayProcess = await fixture.startRelayProcess();
-    const written = new AbortController();
-    const writing = (async () => {
-      for (let round = 1; round <= ROUNDS; round += 1) {
-        await writeRound(round);
-        await delay(100);
-      }
-      written.abort();
-    })();
+    const handled = async (): Promise<number> =>
+      (await fixture.sql`select from outbox where delivered_at is not null`).length;
     const outstanding: number[] = [];
-    while (!written.signal.aborted) {
-      await delay(50 + Math.random() * 300);
+    for (let round = 1; round <= ROUNDS; round += 10) {
+      const relay = await fixture.startRelayProcess();
+      const before = await handled();
+      const writing = writeRounds(round, round + 9);
+      await expect.poll(handled, { interval: 5 }).toBeGreaterThan(before + round);
       await relay.kill9();
-      const [row] = await fixture.sql<[{ count: number }]>`
-        select count(*) as count from outbox where delivered_at is null`;
-      outstanding.push(row.count);
-      relay = await fixture.startRelayProcess();
+      outstanding.push(await fixture.outstanding());
+      await writing;
     }
-    await writing;
+    await fixture.startRelayProcess();
     // Otherwise nothing was interrupted, and the test would prove nothing.
     expect(Math.max(...outstanding)).toBeGreaterThan(0);
-    expect(outstanding.length).toBeGreaterThan(1);
     await fixture.delivered();
     await expectAllDelivered();
   });
 });
 
-describe("of two relays", () => {
-  test("one delivers and the other stands by; when the one is killed the other takes over", async () => {
+describe("two relays", () => {
+  test("one delivers and the other stands by, and takes over when the first is killed", async () => {
     const first = await fixture.startRelayProcess();
     // Ready means that it has taken the lease, so the second finds it taken.
     const second = await fixture.startRelay();
@@ -100,7 +111,7 @@ describe("of two relays", () => {
     expect(await leases()).toEqual([
       { epoch: (before?.epoch ?? 0) + 1, holder: expect.stringMatching(`:${process.pid}$`) },
     ]);
-    // It answers flushes now, and an orderly end leaves the lease to the next at once.
+    // It answers flushes now, and releases the lease when it ends in order.
     expect(await fixture.flush(sessionKey(1))).toMatchObject({ positions: { KV_SESSIONS: expect.any(Number) } });
     await second.stop();
     expect(await leases()).toEqual([]);
@@ -108,7 +119,7 @@ describe("of two relays", () => {
 });
 
 describe("a relay whose connection to PostgreSQL is cut", () => {
-  test("is elected anew and goes on", async () => {
+  test("it is elected again and goes on", async () => {
     await fixture.startRelay();
     await fixture.write(sessionPut(1, 1));
     await fixture.delivered();
@@ -122,39 +133,39 @@ describe("a relay whose connection to PostgreSQL is cut", () => {
 });
 
 describe("a bus that is killed", () => {
-  test("is waited for, and everything is delivered in order once it is back", async () => {
+  test("everything is delivered in order after its restart", async () => {
     await fixture.startStations();
     await fixture.startRelay();
-    for (let round = 1; round <= ROUNDS; round += 1) {
-      await writeRound(round);
-      if (round === 10 || round === 20) {
-        await fixture.nats.kill9();
-        await fixture.write(sessionPut(9, round));
-        await fixture.nats.restart();
-      }
+    for (const round of [1, 11, 21]) {
+      await writeRounds(round, round + 9);
+      if (round === 21) break;
+      await fixture.nats.kill9();
+      await fixture.write(sessionPut(9, round));
+      await fixture.nats.restart();
     }
     await fixture.delivered(30_000);
     await expectAllDelivered();
   });
 });
 
-describe("stations that nobody hosts", () => {
-  test("keep their rows waiting, and nobody else's", async () => {
-    await fixture.startRelay();
-    // More stations than the relay speaks to at once, and of some of them several changes.
+describe("stations without a host", () => {
+  test("only their own rows wait", async () => {
+    let failures = 0;
+    const log = pino({ level: "warn" }, { write: () => void (failures += 1) });
+    await fixture.startRelay({ log });
+    // More stations than the relay sends commands to at once, and several changes of some of them.
     for (let stationId = 1; stationId <= 100; stationId += 1) await fixture.write(stationRow(stationId, 1));
     const revisions = [1, 2, 3, 4, 5, 6];
     for (const revision of revisions.slice(1)) {
       for (const stationId of STATIONS) await fixture.write(stationRow(stationId, revision));
     }
-    await delay(500);
+    await expect.poll(() => failures).toBeGreaterThanOrEqual(RELAY_LIMITS.stationKeysAtOnce);
     await fixture.write(sessionPut(1, 1));
     const startedAtMs = Date.now();
     expect(await fixture.flush(sessionKey(1))).toMatchObject({ positions: { KV_SESSIONS: expect.any(Number) } });
     expect(Date.now() - startedAtMs).toBeLessThan(1_000);
     expect((await refusalOf(fixture.flush(stationKey(1)))).code).toBe("unavailable");
-    const [waiting] = await fixture.sql`select count(*) as count from outbox where delivered_at is null`;
-    expect(waiting).toEqual({ count: 100 + 5 * STATIONS.length });
+    expect(await fixture.outstanding()).toBe(100 + 5 * STATIONS.length);
 
     await fixture.startStations();
     await fixture.delivered(30_000);
@@ -163,5 +174,134 @@ describe("stations that nobody hosts", () => {
       const commits = await fixture.commits(stationId);
       expect(commits.map((commit) => commit.state.revision)).toEqual(revisions);
     }
+  });
+});
+
+const STATION_ID = 7;
+const CREDENTIAL = sessionHash(99);
+const switchRow = (isOn: boolean, revision: number): OutboxRow => ({
+  key: switchKey(1),
+  kind: "switch_set",
+  entry: { key: switchKeyOf({ kind: "station", id: STATION_ID }), isOn, revision },
+});
+const credentialPut: OutboxRow = {
+  key: stationKey(STATION_ID),
+  kind: "credential_put",
+  hash: CREDENTIAL,
+  entry: { deviceId: 1, stationId: STATION_ID, scopes: [] },
+};
+const credentialDelete: OutboxRow = { key: credentialKey(1), kind: "credential_delete", hash: CREDENTIAL };
+/** The newest message of each subject of the buckets, and all of the events and of the station's log. */
+async function everything() {
+  const newest = async (bucket: BucketDefinition, key: string): Promise<string | undefined> => {
+    const message = await fixture.newestOf(bucket, key);
+    return message?.header.get("KV-Operation") || message?.string();
+  };
+  const { messages } = (await fixture.bus.jsm.streams.info(ROBOTICS_EVENTS.name)).state;
+  const commits = await fixture.commits(STATION_ID);
+  return {
+    session: await newest(SESSIONS, sessionHash(1)),
+    credential: await newest(CREDENTIALS, CREDENTIAL),
+    switch: await newest(SWITCHES, switchKeyOf({ kind: "station", id: STATION_ID })),
+    robotics: messages,
+    revisions: commits.map(({ state }) => state.revision),
+  };
+}
+
+describe("a relay that was stalled while it delivered", () => {
+  test("its writes arrive late: no bucket goes back, and nothing is done twice", async () => {
+    await fixture.startStations();
+    const proxy = await startFaultProxy(fixture.nats.url);
+    const { url: databaseUrl } = fixture.database;
+    const stalled = await fixture.startRelay({ by: { natsUrl: proxy.url, databaseUrl } });
+    const resume = proxy.holdToServer();
+    await fixture.write(
+      sessionPut(1, 1),
+      stationRow(STATION_ID, 1),
+      credentialPut,
+      switchRow(true, 1),
+      roboticsRow(1, true),
+    );
+    // It has sent what it could; nothing of it has arrived.
+    const subjects = [
+      `$KV.${SESSIONS.name}.${sessionHash(1)}`,
+      roboticsEventSubject(1),
+      stationCommandSubject(STATION_ID),
+    ];
+    const sent = () => subjects.filter((subject) => proxy.held().includes(subject));
+    await expect.poll(sent).toEqual(subjects);
+    expect(await everything()).toMatchObject({ session: undefined, robotics: 0, revisions: [] });
+
+    const successor = await fixture.startRelay();
+    await fixture.delivered();
+    await fixture.write(sessionDelete(1, 1), credentialDelete, stationRow(STATION_ID, 2), switchRow(false, 2));
+    await fixture.write(roboticsRow(1, false));
+    await fixture.delivered();
+    const before = await everything();
+    expect(before).toEqual({ session: "DEL", credential: "DEL", switch: "DEL", robotics: 2, revisions: [1, 2] });
+
+    const late = new Set<string>();
+    const overheard = subjects.map((subject) =>
+      fixture.bus.nc.subscribe(subject, { callback: (_error, message) => void late.add(message.subject) }),
+    );
+    await fixture.bus.nc.flush();
+    resume();
+    await expect.poll(() => late).toEqual(new Set(subjects));
+    for (const subscription of overheard) subscription.unsubscribe();
+    // Behind the late command, so that the host has carried that out.
+    await fixture.write(stationRow(STATION_ID, 3));
+    await fixture.delivered();
+    expect(await everything()).toEqual({ ...before, revisions: [1, 2, 3] });
+    await stalled.stop();
+    await successor.stop();
+    await proxy.stop();
+  });
+});
+
+describe("what only the relay with the lease may write", () => {
+  const mark = (sequence: number): Mark => ({ stream: "KV_SESSIONS", created: "then", sequence, stored: "later" });
+  const lapse = () => fixture.sql`update relay_lease set lapses_at = clock_timestamp() - interval '1 ms'`;
+
+  test("marks and announcements: an older epoch writes nothing over a newer one", async () => {
+    const { sql } = fixture;
+    const older = (await takeLease(sql, "older")) ?? 0;
+    await noteMarks(sql, older, { moved: [mark(5)], lost: ["sessions"] });
+    await lapse();
+    const newer = (await takeLease(sql, "newer")) ?? 0;
+    expect(newer).toBe(older + 1);
+    await noteMarks(sql, newer, { moved: [mark(9)], lost: [] });
+    const finished = { part: "sessions", through: 100, isFinished: true } as const;
+    await expect(noteMarks(sql, older, { moved: [mark(6)], lost: [] })).rejects.toBeInstanceOf(LeaseLostError);
+    await expect(noteAnnounced(sql, older, finished)).rejects.toBeInstanceOf(LeaseLostError);
+    expect((await selectMarks(sql)).get("KV_SESSIONS")?.sequence).toBe(9);
+    expect(await selectPendingAnnouncements(sql)).toEqual([{ part: "sessions", through: 0 }]);
+    expect(await renewLease(sql, older)).toBe(false);
+    await noteAnnounced(sql, newer, finished);
+    expect(await selectPendingAnnouncements(sql)).toEqual([]);
+  });
+
+  test("the completeness notice: one that comes after another relay's is not stored", async () => {
+    const seen = await readNoticeSequences(fixture.bus, SESSIONS);
+    const other = await noteComplete(fixture.bus, SESSIONS, { serverId: "newer" });
+    expect(await noteComplete(fixture.bus, SESSIONS, { serverId: "older" }, seen)).toBeUndefined();
+    expect(await readNoticeSequences(fixture.bus, SESSIONS)).toEqual(other);
+  });
+
+  test("the lease: it is taken when it has lapsed or the clock was set back, and never waited for", async () => {
+    const { sql } = fixture;
+    const first = (await takeLease(sql, "first")) ?? 0;
+    expect(await takeLease(sql, "second")).toBeUndefined();
+    await releaseLease(sql, first);
+    expect(await takeLease(sql, "second")).toBe(first + 1);
+    await sql`update relay_lease set lapses_at = clock_timestamp() + interval '1 hour'`;
+    expect(await takeLease(sql, "third")).toBe(first + 2);
+    await lapse();
+    await sql.begin(async (tx) => {
+      await tx`select from relay_lease for share`;
+      const startedAtMs = performance.now();
+      expect(await takeLease(sql, "fourth")).toBeUndefined();
+      expect(performance.now() - startedAtMs).toBeLessThan(500);
+    });
+    expect(await takeLease(sql, "fourth")).toBe(first + 3);
   });
 });

@@ -1,85 +1,56 @@
-/** What the relay does about a bus that has lost its newest data: how it finds out, and how it makes it good. */
-
+/** What the relay does about a bus that has lost its newest data: how it finds out, and how it restores the data. */
+import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
 import { sessionKey, stationKey } from "../../services/db/outbox.ts";
-import { startRegistryService } from "../../services/registry/service.ts";
 import { deleteEntry, noteComplete, putOnce, removeMarker } from "../../services/relay/buckets.ts";
-import { hasLost, markOf, streamInfo } from "../../services/relay/recovery/check-streams.ts";
-import { startRelayService } from "../../services/relay/service.ts";
+import { checkStream, hasLost, markOf, streamInfo } from "../../services/relay/recovery/check-streams.ts";
 import type { Mark } from "../../services/relay/sql/bus-state.ts";
-import { createLog } from "../../services/runtime/log.ts";
-import type { Service } from "../../services/runtime/service.ts";
-import { startSettlementService } from "../../services/settlement/service.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
-import { ONE_LOG, STATION_LOG, stationConfirmSubject } from "../support/one-log.ts";
+import { STATION_LOG, stationConfirmSubject } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { type RelayFixture, sessionHash, sessionPut, startRelayFixture } from "./relay-fixture.ts";
 
 const STREAM = `KV_${SESSIONS.name}`;
 let fixture: RelayFixture;
-const services: Service[] = [];
 beforeEach(async () => {
   fixture = await startRelayFixture();
 });
-afterEach(async () => {
-  for (const service of services.splice(0)) await service.stop();
-  await fixture.stop();
-});
-
-/** Those who know what is to be told. */
-async function startKnowing(): Promise<void> {
-  const settings = {
-    natsUrl: fixture.nats.url,
-
-    databaseUrl: fixture.database.url,
-    logLevel: "silent",
-  };
-  const log = createLog({ service: "test", level: "silent" });
-  const deps = { bus: fixture.bus, logs: ONE_LOG, log, settings: settings as never, environment: {} };
-  services.push(await startRegistryService(deps), await startSettlementService(deps));
-}
-
-async function isBack(): Promise<void> {
-  await expect.poll(() => fixture.bus.isUp(), { timeout: 15_000 }).toBe(true);
-}
+afterEach(() => fixture.stop());
 
 const put = (number: number) => putOnce(fixture.bus, SESSIONS, sessionHash(number), { number });
 
-async function look(mark: Mark | undefined, notedSequence = 0): Promise<boolean> {
-  const info = await streamInfo(fixture.bus.jsm, STREAM);
-  if (info === undefined) throw new Error("There is no stream.");
-  return await hasLost(fixture.bus.jsm, info, { mark, notedSequence });
+async function isLost(mark: Mark | undefined, notedSequence = 0): Promise<boolean> {
+  return await hasLost(fixture.bus.jsm, await infoNow(), { mark, notedSequence });
 }
 
-async function markNow(): Promise<Mark> {
+async function infoNow(): Promise<StreamInfo> {
   const info = await streamInfo(fixture.bus.jsm, STREAM);
   if (info === undefined) throw new Error("There is no stream.");
-  return markOf(info);
+  return info;
 }
 
-describe("a stream", () => {
-  test("that still has its newest message has lost nothing, whoever was killed and whatever was added", async () => {
+const markNow = async (): Promise<Mark> => markOf(await infoNow());
+
+describe("a stream whose mark is compared", () => {
+  test("its newest message is still there: it has lost nothing, also after a kill of the server and new messages", async () => {
     for (const number of [1, 2, 3]) await put(number);
     const mark = await markNow();
-    expect(await look(mark)).toBe(false);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(await isLost(mark)).toBe(false);
     await fixture.nats.kill9();
     await fixture.nats.restart();
-    await isBack();
-    expect(await look(mark)).toBe(false);
+    await fixture.isBack();
+    expect(await isLost(mark)).toBe(false);
     await put(4);
-    expect(await look(mark)).toBe(false);
+    expect(await isLost(mark)).toBe(false);
   });
 
-  test("of stations, in which hosts only confirm what is the newest: nothing is lost", async () => {
+  test("hosts only confirm the newest commits of a station log: it has lost nothing", async () => {
     const { js, jsm } = fixture.bus;
-    const lost = async (mark: Mark): Promise<boolean | undefined> => {
-      const info = await streamInfo(jsm, STATION_LOG.name);
-      return info && (await hasLost(jsm, info, { mark, notedSequence: 0 }));
-    };
+    const lost = async (mark: Mark): Promise<boolean> =>
+      await hasLost(jsm, await jsm.streams.info(STATION_LOG.name), { mark, notedSequence: 0 });
     const marks: Mark[] = [];
     for (let count = 0; count < 2 * STATION_LOG.maxMessagesPerSubject; count += 1) {
       await js.publish(stationConfirmSubject(), "");
@@ -88,67 +59,67 @@ describe("a stream", () => {
     for (const mark of marks) expect(await lost(mark)).toBe(false);
   });
 
-  test("that has lost its end is found out, also when it is as long as before again, or longer", async () => {
+  test("its end is lost: the check finds it, also when the stream is as long as before again, or longer", async () => {
     await put(1);
     const copy = copyData(fixture.nats);
     for (const number of [2, 3]) await put(number);
     const mark = await markNow();
     await comeBackWith(fixture.nats, copy);
-    await isBack();
-    expect(await look(mark)).toBe(true);
+    await fixture.isBack();
+    expect(await isLost(mark)).toBe(true);
     for (const number of [4, 5]) await put(number);
     expect((await markNow()).sequence).toBe(mark.sequence);
-    expect(await look(mark)).toBe(true);
+    expect(await isLost(mark)).toBe(true);
     await put(6);
-    expect(await look(mark)).toBe(true);
+    expect(await isLost(mark)).toBe(true);
   });
 
-  test("that was made anew, or that lacks what somebody else has noted, has lost something; a first look finds nothing", async () => {
+  test("it was created again, or lacks a message that PostgreSQL names: it has lost something; a first check finds no loss", async () => {
     await put(1);
-    expect(await look(undefined)).toBe(false);
-    expect(await look(await markNow(), 2)).toBe(true);
+    expect(await isLost(undefined)).toBe(false);
+    expect(await isLost(await markNow(), 2)).toBe(true);
     const mark = await markNow();
     await fixture.bus.jsm.streams.delete(STREAM);
     await ensureStreams(fixture.bus, { replicas: 1, logs: 1 });
     await put(1);
-    expect(await look(mark)).toBe(true);
+    expect(await isLost(mark)).toBe(true);
   });
 
-  test("whose newest message is the relay's own word has lost nothing when that is given anew", async () => {
+  test("its newest message is a completeness notice: it has lost nothing when the relay repeats the notice", async () => {
     await put(1);
     await noteComplete(fixture.bus, SESSIONS, { serverId: "one run of the server" });
     const mark = await markNow();
     await noteComplete(fixture.bus, SESSIONS, { serverId: "another run of the server" });
     expect((await markNow()).sequence).toBeGreaterThan(mark.sequence);
-    expect(await look(mark)).toBe(false);
+    expect(await isLost(mark)).toBe(false);
   });
 
-  test("whose marked message was replaced or removed: it has lost nothing, also after a restart of the server", async () => {
+  test("its marked message was replaced or removed: it has lost nothing, also after a restart of the server", async () => {
     for (const number of [1, 2, 3]) await put(number);
     const mark = await markNow();
     await deleteEntry(fixture.bus, SESSIONS, sessionHash(3));
-    expect(await look(mark)).toBe(false);
+    expect(await isLost(mark)).toBe(false);
     await removeMarker(fixture.bus, SESSIONS, sessionHash(3));
-    expect(await look(mark)).toBe(false);
+    expect(await isLost(mark)).toBe(false);
     await fixture.nats.kill9();
     await fixture.nats.restart();
-    await isBack();
-    expect(await look(mark)).toBe(false);
+    await fixture.isBack();
+    expect(await isLost(mark)).toBe(false);
     await fixture.bus.jsm.streams.purge(STREAM);
-    expect(await look(mark)).toBe(false);
+    expect(await isLost(mark)).toBe(false);
   });
 
-  test("that has lost its end and gave the numbers out again, of which the marked one is empty: it has lost something", async () => {
+  test("it lost its end and used the numbers again, and the marked number is empty: it has lost something", async () => {
     await put(1);
     const copy = copyData(fixture.nats);
     for (const number of [2, 3, 4]) await put(number);
     const mark = await markNow();
     await comeBackWith(fixture.nats, copy);
-    await isBack();
+    await fixture.isBack();
     for (const number of [5, 6, 7]) await put(number);
     expect((await markNow()).sequence).toBe(mark.sequence);
     await deleteEntry(fixture.bus, SESSIONS, sessionHash(7));
-    expect(await look(mark)).toBe(true);
+    expect(await isLost(mark)).toBe(true);
   });
 });
 
@@ -180,9 +151,7 @@ const announcements = async (): Promise<unknown> =>
 async function relayLines(work: () => Promise<void>): Promise<readonly string[]> {
   const lines: string[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
-  const { nats, database, bus } = fixture;
-  const settings = { natsUrl: nats.url, databaseUrl: database.url, logLevel: "info" } as const;
-  const relay = await startRelayService({ bus, logs: ONE_LOG, log, settings, environment: {} });
+  const relay = await fixture.startRelay({ log });
   try {
     await work();
   } finally {
@@ -191,15 +160,15 @@ async function relayLines(work: () => Promise<void>): Promise<readonly string[]>
   return lines;
 }
 
-const isBucketComplete = async (part: string): Promise<boolean> =>
+const isAnnounced = async (part: string): Promise<boolean> =>
   (await fixture.sql`select from bus_announcements where part = ${part} and finished_at is not null`).length === 1;
 
 describe("a relay", () => {
-  test("tells a bus that is new what is known, and nothing that was ended; what was ended and has come back goes", async () => {
+  test("a new bus: it announces what is known and not what was ended, and removes what was ended and has come back", async () => {
     await writeSessions(7);
-    await startKnowing();
+    await fixture.startAnnouncers();
     await fixture.startRelay();
-    await expect.poll(() => isBucketComplete("sessions"), { timeout: 15_000 }).toBe(true);
+    await expect.poll(() => isAnnounced("sessions")).toBe(true);
     const found = () => Promise.all([1, 2, 3, 4, 5, 6, 7].map((number) => fixture.session(sessionHash(number))));
     expect(await found()).toEqual(["put", "put", "none", "put", "put", "none", "put"]);
 
@@ -209,19 +178,19 @@ describe("a relay", () => {
     await fixture.delivered();
     expect((await found())[0]).toBe("deleted");
     await comeBackWith(fixture.nats, copy);
-    await isBack();
-    await expect.poll(found, { timeout: 15_000 }).toEqual(["deleted", "put", "none", "put", "put", "none", "put"]);
+    await fixture.isBack();
+    await expect.poll(found).toEqual(["deleted", "put", "none", "put", "put", "none", "put"]);
   });
 
-  test("restarts with the bus after its marked messages were replaced: it reports no loss and publishes nothing again", async () => {
+  test("it restarts with the bus after its marked messages were replaced: it reports no loss and announces nothing", async () => {
     await writeSessions(7);
-    await startKnowing();
+    await fixture.startAnnouncers();
     const first = await fixture.startRelay();
-    await expect.poll(() => isBucketComplete("sessions"), { timeout: 15_000 }).toBe(true);
+    await expect.poll(() => isAnnounced("sessions")).toBe(true);
     const marked = (): Promise<unknown> => fixture.sql`select sequence from bus_marks where stream = ${STREAM}`;
     await fixture.write({ key: "session.1", kind: "session_delete", hash: sessionHash(1) });
     await fixture.delivered();
-    await expect.poll(marked, { timeout: 15_000 }).toEqual([{ sequence: (await markNow()).sequence }]);
+    await expect.poll(marked).toEqual([{ sequence: (await markNow()).sequence }]);
     await first.stop();
     const before = await announcements();
 
@@ -230,18 +199,18 @@ describe("a relay", () => {
     for (const number of [21, 22]) await put(number);
     await fixture.nats.kill9();
     await fixture.nats.restart();
-    await isBack();
+    await fixture.isBack();
     const lines = await relayLines(async () => {
       const { sequence } = await markNow();
-      // The relay's own word for this run of the server, which it gives once it has compared.
-      await expect.poll(async () => (await markNow()).sequence, { timeout: 15_000 }).toBeGreaterThan(sequence);
+      // The completeness notice for this run of the server, which the relay writes after its check.
+      await expect.poll(async () => (await markNow()).sequence).toBeGreaterThan(sequence);
     });
     expect(lines.filter((line) => /lost|restored/.test(line))).toEqual([]);
     expect(await announcements()).toEqual(before);
   });
 
-  test("a flush some seconds after a stream was lost: names no position that the stream had before", async () => {
-    await startKnowing();
+  test("a flush some seconds after a stream was lost names no position that the stream had before", async () => {
+    await fixture.startAnnouncers();
     await fixture.startRelay();
     for (const number of [1, 2, 3, 4, 5]) await fixture.write(sessionPut(1, number));
     await fixture.flush(sessionKey(1));
@@ -250,28 +219,27 @@ describe("a relay", () => {
     await fixture.sql`update outbox set delivered_at = delivered_at - interval '10 seconds'`;
     await fixture.write(sessionPut(1, 6));
     const { positions } = await fixture.flush(sessionKey(1));
-    const subject = `$KV.${SESSIONS.name}.${sessionHash(6)}`;
-    const entry = await fixture.bus.jsm.streams.getMessage(STREAM, { last_by_subj: subject });
+    const entry = await fixture.newestOf(SESSIONS, sessionHash(6));
     expect(positions).toEqual({ [STREAM]: entry?.seq });
     expect(entry?.seq).toBeLessThan(5);
   });
 
-  test("goes on where one that died had come to", async () => {
+  test("it goes on where a relay that died had come to", async () => {
     await writeSessions(1_200);
-    await startKnowing();
-    // Noted by a relay that died after its first page.
+    await fixture.startAnnouncers();
+    // Written by a relay that died after its first page.
     await fixture.sql`
       insert into bus_marks (stream, created, sequence, stored)
       select ${STREAM}, ${(await markNow()).created}, 0, ''`;
     await fixture.sql`insert into bus_announcements (part, told_through) values ('sessions', 500)`;
     await fixture.startRelay();
-    await expect.poll(() => isBucketComplete("sessions"), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => isAnnounced("sessions")).toBe(true);
     expect(await fixture.session(sessionHash(500))).toBe("none");
     expect(await fixture.session(sessionHash(502))).toBe("put");
     expect(await fixture.session(sessionHash(1_199))).toBe("put");
   });
 
-  test("leaves to the outbox what a station without a host cannot be told, and tells everybody else", async () => {
+  test("a station without a host: it leaves its announcement to the outbox, and announces the rest", async () => {
     const { organizationId, filialId } = await newOrganization();
     const [station] = await fixture.sql<[{ station_id: number }]>`
       insert into stations (organization_id, filial_id, name, currency, revision)
@@ -284,12 +252,10 @@ describe("a relay", () => {
     await fixture.sql`
       insert into device_credentials (organization_id, device_id, credential_hash, scopes)
       values (${organizationId}, ${device.device_id}, decode(${sessionHash(77)}, 'hex'), '{device:read}')`;
-    await startKnowing();
+    await fixture.startAnnouncers();
     await fixture.startRelay();
-    await expect.poll(() => isBucketComplete("credentials"), { timeout: 10_000 }).toBe(true);
-    const entry = await fixture.bus.jsm.streams.getMessage(`KV_${CREDENTIALS.name}`, {
-      last_by_subj: `$KV.${CREDENTIALS.name}.${sessionHash(77)}`,
-    });
+    await expect.poll(() => isAnnounced("credentials")).toBe(true);
+    const entry = await fixture.newestOf(CREDENTIALS, sessionHash(77));
     expect(entry?.json()).toEqual({ deviceId: device.device_id, stationId, scopes: ["device:read"] });
     const left = await fixture.sql`
       select payload #>> '{command,type}' as type from outbox
@@ -299,5 +265,44 @@ describe("a relay", () => {
     await fixture.delivered();
     const commits = await fixture.commits(stationId);
     expect(commits.at(-1)?.state).toMatchObject({ revision: 4, devices: [{ name: "Display", revision: 3 }] });
+  });
+});
+
+describe("a leader reports a stream that ends before what was known", () => {
+  const CREATED = "2026-11-22T10:00:00Z";
+  const known = {
+    mark: { stream: "LOG", created: CREATED, sequence: 9, stored: "2026-11-22T11:00:00Z" },
+    notedSequence: 9,
+  };
+  const infoAt = (sequence: number) =>
+    ({
+      config: { name: "LOG" },
+      created: CREATED,
+      state: { last_seq: sequence, last_ts: sequence === 9 ? "2026-11-22T11:00:00Z" : "2026-11-22T10:30:00Z" },
+    }) as unknown as StreamInfo;
+
+  /** A leader whose state is at these sequences, one after the other; the last one stays. */
+  function leaderAt(...sequences: number[]): { jsm: JetStreamManager; asked: () => number } {
+    let asked = 0;
+    const info = async () => infoAt(sequences[Math.min(asked++, sequences.length - 1)] ?? 0);
+    return { jsm: { streams: { info } } as unknown as JetStreamManager, asked: () => asked };
+  }
+
+  test("it has applied the rest a moment later: nothing is lost, and the newest state counts", async () => {
+    const { jsm } = leaderAt(9);
+    const { info, isLost } = await checkStream(jsm, infoAt(7), known);
+    expect({ isLost, sequence: info.state.last_seq }).toEqual({ isLost: false, sequence: 9 });
+  });
+
+  test("it reports it three times: the end is lost", async () => {
+    const { jsm, asked } = leaderAt(7);
+    expect((await checkStream(jsm, infoAt(7), known)).isLost).toBe(true);
+    expect(asked()).toBe(2);
+  });
+
+  test("the stream is empty and nothing was known of it: it is new, and the relay asks once", async () => {
+    const { jsm, asked } = leaderAt(0);
+    expect((await checkStream(jsm, infoAt(0), { mark: undefined, notedSequence: 0 })).isLost).toBe(true);
+    expect(asked()).toBe(0);
   });
 });

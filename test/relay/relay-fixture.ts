@@ -1,18 +1,22 @@
 /** A relay between a database and a NATS of the test's own, with real actor hosts where a test asks for them. */
-
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { StoredMsg } from "@nats-io/jetstream";
+import { expect } from "vitest";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Commit, decodeCommit } from "../../machines/station/commit.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
 import { flushOutbox } from "../../services/bus/messages/outbox.ts";
 import { call } from "../../services/bus/operation.ts";
-import { SESSIONS } from "../../services/bus/streams.ts";
-import { insertOutbox, type OutboxRow, sessionKey, stationKey } from "../../services/db/outbox.ts";
+import { type BucketDefinition, SESSIONS } from "../../services/bus/streams.ts";
+import { filialKey, insertOutbox, type OutboxRow, sessionKey, stationKey } from "../../services/db/outbox.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { startRegistryService } from "../../services/registry/service.ts";
 import { startRelayService } from "../../services/relay/service.ts";
-import { createLog } from "../../services/runtime/log.ts";
+import { createLog, type Log } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { startSettlementService } from "../../services/settlement/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
@@ -24,6 +28,8 @@ const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
 
 export interface RelayProcess {
   readonly pid: number;
+  /** What it has logged from level warn on. */
+  logged(): string;
   /** SIGKILL: nothing is finished. */
   kill9(): Promise<void>;
   stop(): Promise<void>;
@@ -40,19 +46,27 @@ export interface RelayFixture {
   readonly bus: Bus;
   readonly sql: Database;
   /** A relay in this process; it reaches its servers by other addresses where a test gives them. */
-  startRelay(by?: Addresses): Promise<Service>;
+  startRelay(options?: { readonly by?: Addresses; readonly log?: Log }): Promise<Service>;
   /** A relay as a process of its own, which a test may kill. */
   startRelayProcess(by?: Addresses): Promise<RelayProcess>;
   /** Actor hosts; without them no station takes a command. */
   startStations(): Promise<Service>;
+  /** The services that know what the relay announces again. */
+  startAnnouncers(): Promise<void>;
   /** Writes rows, each in a transaction of its own, as services do. */
   write(...rows: OutboxRow[]): Promise<void>;
   flush(key: string): Promise<Barrier>;
   /** Resolves when no row is outstanding; rejects after the time. */
   delivered(timeoutMs?: number): Promise<void>;
+  /** How many rows are outstanding. */
+  outstanding(): Promise<number>;
+  /** Resolves when the connection to NATS works again. */
+  isBack(): Promise<void>;
   /** The commits of a station, oldest first. */
   commits(stationId: number): Promise<(Commit & { sequence: number })[]>;
-  /** The newest entry of a session's key: its value, a deletion, or nothing. */
+  /** The newest message of a bucket's key. */
+  newestOf(bucket: BucketDefinition, key: string): Promise<StoredMsg | null>;
+  /** The newest message of a session's key: its value, a deletion, or nothing. */
   session(hash: string): Promise<"put" | "deleted" | "none">;
   stop(): Promise<void>;
 }
@@ -68,15 +82,19 @@ export async function startRelayFixture(): Promise<RelayFixture> {
   const deps: ServiceDeps = { bus, logs: ONE_LOG, log, settings, environment: {} };
   const started: { stop(): Promise<void> }[] = [];
   let processes = 0;
-  const elsewhere = async ({ natsUrl }: Addresses) => ({ bus: await connectBus({ url: natsUrl, name: "relay", log }) });
+  const outstanding = async (): Promise<number> => {
+    const [row] = await sql<[{ count: number }]>`select count(*) as count from outbox where delivered_at is null`;
+    return row.count;
+  };
 
-  return {
+  const fixture: RelayFixture = {
     nats,
     database,
     bus,
     sql,
-    async startRelay(by) {
-      const own = by === undefined ? deps : { ...deps, ...(await elsewhere(by)), settings: { ...settings, ...by } };
+    async startRelay({ by, log: relayLog = log } = {}) {
+      const relayBus = by === undefined ? bus : await connectBus({ url: by.natsUrl, name: "relay", log });
+      const own: ServiceDeps = { ...deps, bus: relayBus, log: relayLog, settings: { ...settings, ...by } };
       const service = await startRelayService(own);
       const relay = stoppable({
         stop: async () => {
@@ -90,12 +108,13 @@ export async function startRelayFixture(): Promise<RelayFixture> {
     async startRelayProcess({ natsUrl, databaseUrl } = { natsUrl: nats.url, databaseUrl: database.url }) {
       processes += 1;
       const environment = { ...process.env, NATS_URL: natsUrl, DATABASE_URL: databaseUrl, LOG_LEVEL: "warn" };
+      const logFile = join(folder.path, `relay-${processes}.log`);
       const { child } = await startServiceProcess({
         name: "relay",
         script: MAIN,
         args: ["relay"],
         environment,
-        logFile: join(folder.path, `relay-${processes}.log`),
+        logFile,
       });
       const relay = stoppable({
         stop: async () => {
@@ -104,26 +123,26 @@ export async function startRelayFixture(): Promise<RelayFixture> {
         },
       });
       started.push(relay);
-      return { ...relay, pid: child.pid, kill9: async () => void (await child.kill()) };
+      const logged = () => readFileSync(logFile, "utf8");
+      return { ...relay, pid: child.pid, logged, kill9: async () => void (await child.kill()) };
     },
     async startStations() {
       const stations = stoppable(await startStationsService(deps));
       started.push(stations);
       return stations;
     },
+    async startAnnouncers() {
+      for (const start of [startRegistryService, startSettlementService]) started.push(stoppable(await start(deps)));
+    },
     async write(...rows) {
       for (const row of rows) await sql.begin((tx) => insertOutbox(tx, row));
     },
     flush: (key) => call(bus.nc, flushOutbox, { key }),
     async delivered(timeoutMs = 20_000) {
-      const deadlineMs = Date.now() + timeoutMs;
-      for (;;) {
-        const [row] = await sql<[{ count: number }]>`select count(*) as count from outbox where delivered_at is null`;
-        if (row.count === 0) return;
-        if (Date.now() > deadlineMs) throw new Error(`${row.count} outbox rows are still outstanding.`);
-        await new Promise((resolve) => setTimeout(resolve, 25));
-      }
+      await expect.poll(outstanding, { timeout: timeoutMs, interval: 25 }).toBe(0);
     },
+    outstanding,
+    isBack: async () => await expect.poll(() => bus.isUp()).toBe(true),
     async commits(stationId) {
       const commits: (Commit & { sequence: number })[] = [];
       for (let sequence = 1; ; ) {
@@ -134,9 +153,10 @@ export async function startRelayFixture(): Promise<RelayFixture> {
         sequence = message.seq + 1;
       }
     },
+    newestOf: (bucket, key) =>
+      bus.jsm.streams.getMessage(`KV_${bucket.name}`, { last_by_subj: `$KV.${bucket.name}.${key}` }),
     async session(hash) {
-      const subject = `$KV.${SESSIONS.name}.${hash}`;
-      const message = await bus.jsm.streams.getMessage(`KV_${SESSIONS.name}`, { last_by_subj: subject });
+      const message = await fixture.newestOf(SESSIONS, hash);
       if (message === null) return "none";
       return message.header.get("KV-Operation") === "DEL" ? "deleted" : "put";
     },
@@ -148,6 +168,7 @@ export async function startRelayFixture(): Promise<RelayFixture> {
       folder.remove();
     },
   };
+  return fixture;
 }
 
 /** A second stop does nothing, so that a test may stop what the fixture would stop at the end. */
@@ -201,3 +222,18 @@ export function sessionPut(userId: number, number: number): OutboxRow {
 export function sessionDelete(userId: number, number: number): OutboxRow {
   return { key: sessionKey(userId), kind: "session_delete", hash: sessionHash(number) };
 }
+
+export type RoboticsRow = Extract<OutboxRow, { readonly kind: "robotics_event" }>;
+
+export const roboticsRow = (filialId: number, isPaused: boolean): RoboticsRow => ({
+  key: filialKey(filialId),
+  kind: "robotics_event",
+  event: {
+    organizationId: 1,
+    filialId,
+    consumerId: null,
+    createdAt: "2026-11-20T12:00:00.000Z",
+    eventType: isPaused ? "robotics.paused" : "robotics.resumed",
+    payload: { filial_id: filialId },
+  },
+});

@@ -1,3 +1,4 @@
+/** How long outbox rows are kept. No relay runs here, so that rows stay as a test puts them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CREDENTIALS } from "../../services/bus/streams.ts";
 import { credentialKey } from "../../services/db/outbox.ts";
@@ -8,7 +9,6 @@ import { createLog } from "../../services/runtime/log.ts";
 import { removeExpired } from "../../services/runtime/retention.ts";
 import { type RelayFixture, sessionDelete, sessionPut, startRelayFixture } from "./relay-fixture.ts";
 
-/** No relay runs here, so that rows stay as a test puts them. */
 let fixture: RelayFixture;
 beforeAll(async () => {
   fixture = await startRelayFixture();
@@ -23,14 +23,14 @@ const deliveredHoursAgo = (hours: number) => fixture.sql`
   update outbox set delivered_at = now() - ${hours}::float8 * interval '1 hour'`;
 
 describe("an outbox row", () => {
-  test("is kept while it is outstanding, however old", async () => {
+  test("outstanding, however old: it is kept", async () => {
     await fixture.write(sessionPut(1, 1), { key: credentialKey(1), kind: "credential_delete", hash: HASH });
     await fixture.sql`update outbox set created_at = now() - interval '1 year'`;
     await remove();
     expect(await kinds()).toEqual(["session_put", "credential_delete"]);
   });
 
-  test("goes a day after its delivery", async () => {
+  test("delivered: it is deleted a day later", async () => {
     await fixture.write(sessionPut(1, 1));
     await deliveredHoursAgo(RELAY_LIMITS.deliveredRetentionHours - 1);
     await remove();
@@ -40,11 +40,10 @@ describe("an outbox row", () => {
     expect(await kinds()).toEqual([]);
   });
 
-  test("that failed, or that took a credential out, stays thirty days; then the bucket's marker goes with it", async () => {
+  test("failed, or a deletion of a credential: it is kept for thirty days, and then deleted with the bucket's marker", async () => {
     await fixture.write(sessionDelete(1, 1), { key: credentialKey(1), kind: "credential_delete", hash: HASH });
     await deleteEntry(fixture.bus, CREDENTIALS, HASH);
-    const query = { last_by_subj: `$KV.${CREDENTIALS.name}.${HASH}` };
-    const marker = () => fixture.bus.jsm.streams.getMessage(`KV_${CREDENTIALS.name}`, query);
+    const marker = () => fixture.newestOf(CREDENTIALS, HASH);
     await deliveredHoursAgo(RELAY_LIMITS.markedRetentionHours - 1);
     await fixture.sql`update outbox set failed_reason = 'station_unknown' where kind = 'session_delete'`;
     await remove();
@@ -56,7 +55,7 @@ describe("an outbox row", () => {
     expect(await marker()).toBeNull();
   });
 
-  test("is removed in more than one statement when there are many", async () => {
+  test("one of very many: they are deleted in more than one statement", async () => {
     await fixture.sql`
       insert into outbox (key, kind, payload, delivered_at)
       select 'session.1', 'session_put', '{}', now() - interval '2 days'

@@ -16,6 +16,8 @@ export interface FaultProxy {
   cutAtNext(text: string): () => void;
   /** What is sent to the server stays here until the returned function is called; what the server sends passes. */
   holdToServer(): () => void;
+  /** What stays here now. */
+  held(): string;
   stop(): Promise<void>;
 }
 
@@ -25,6 +27,7 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
   const pairs = new Map<Socket, Socket>();
   let loss: { readonly text: string; readonly lost: () => void } | undefined;
   let isCut = false;
+  let kept: [upstream: Socket, chunk: Buffer][] = [];
   const isLost = (frame: Buffer): boolean => {
     if (loss === undefined || !frame.includes(loss.text)) return false;
     const { lost } = loss;
@@ -82,12 +85,19 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
       };
     },
     holdToServer() {
-      const held = [...pairs];
-      for (const [client, upstream] of held) client.unpipe(upstream);
+      const held = [...pairs].map(([client, upstream]) => {
+        const keep = (chunk: Buffer): void => void kept.push([upstream, chunk]);
+        client.unpipe(upstream);
+        client.on("data", keep).resume();
+        return { client, upstream, keep };
+      });
       return () => {
-        for (const [client, upstream] of held) client.pipe(upstream);
+        for (const [upstream, chunk] of kept) upstream.write(chunk);
+        kept = [];
+        for (const { client, upstream, keep } of held) client.off("data", keep).pipe(upstream);
       };
     },
+    held: () => kept.map(([, chunk]) => chunk.toString()).join(""),
     async stop() {
       for (const socket of sockets) socket.destroy();
       server.close();
