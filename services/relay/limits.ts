@@ -90,7 +90,7 @@ export const RELAY_LIMITS = {
   noticeIntervalMs: 24 * 3_600_000,
   /** How far back the newest entry of a bucket is searched for: twice as far as its reader needs, so that no clock matters. */
   deliveredWithinMs: 2 * BUS_LIMITS.deliveredCountsMs,
-  /** How often the leaders of the streams are looked at; one that has to move moves at the second look. */
+  /** How often the relay checks the leaders of the streams; one that has to move moves at the second check. */
   spreadMs: 5_000,
   /** One request to a leader to step down. */
   stepDownMs: 2_000,

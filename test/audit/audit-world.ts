@@ -5,7 +5,7 @@ import type { z } from "zod";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import { getIntentTimeline, type Timeline } from "../../services/bus/messages/timelines.ts";
+import { getIntentTimeline } from "../../services/bus/messages/timelines.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
 import type { StationLogs } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -14,33 +14,14 @@ import type { Service } from "../../services/runtime/service.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
-import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
+import { cloneDatabase, startNats } from "../support/servers.ts";
 import { ScriptedStation } from "./scripted-station.ts";
 
 const UNTIL_COPIED = { timeout: 20_000, interval: 10 } as const;
 
-export interface AuditWorld {
-  readonly nats: TestServer;
-  readonly databaseUrl: string;
-  readonly bus: Bus;
-  readonly database: Database;
-  /** Starts one more audit service on a connection of its own. Its `stop` may be called twice. */
-  startAudit(options?: { log?: Log; databaseUrl?: string }): Promise<Service>;
-  /** A station in a fresh organization, with a companion; nothing is committed yet. */
-  newStation(): Promise<ScriptedStation>;
-  ownerOf(station: ScriptedStation): Caller;
-  ask<TOperation extends Operation<z.ZodType, z.ZodType>>(
-    operation: TOperation,
-    request: RequestOf<TOperation>,
-  ): Promise<ReplyOf<TOperation>>;
-  /** As the owner of the station reads it. */
-  timelineOf(station: ScriptedStation, intentId: number): Promise<Timeline>;
-  /** Resolves when everything that the logs have now is copied. */
-  untilCopied(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type AuditWorld = Awaited<ReturnType<typeof startAuditWorld>>;
 
-export async function startAuditWorld(logs: StationLogs = ONE_LOG): Promise<AuditWorld> {
+export async function startAuditWorld(logs: StationLogs = ONE_LOG) {
   const nats = await startNats();
   const testDatabase = await cloneDatabase();
   const silent = createLog({ service: "audit", level: "silent" });
@@ -48,32 +29,40 @@ export async function startAuditWorld(logs: StationLogs = ONE_LOG): Promise<Audi
   await prepareBus(nats.url, testDatabase.url, { logs: logs.count });
   const database = openDatabase({ ...HOLDS_LOCKS, url: testDatabase.url });
   const services: Service[] = [];
-  const world: AuditWorld = {
+  const ownerOf = ({ facts }: ScriptedStation): Caller => ({
+    userId: 99,
+    name: "Olga",
+    organizationId: facts.organizationId,
+    role: "owner",
+    permissions: ["organization.manage"],
+  });
+  return {
     nats,
     databaseUrl: testDatabase.url,
     bus,
     database,
-    async startAudit({ log = silent, databaseUrl = testDatabase.url } = {}) {
+    ownerOf,
+    /** Starts one more audit service on a connection of its own. Its `stop` may be called twice. */
+    async startAudit({ log = silent, databaseUrl = testDatabase.url }: { log?: Log; databaseUrl?: string } = {}) {
       const own = await connectBus({ url: nats.url, name: "audit", log: silent });
       const settings = { natsUrl: nats.url, databaseUrl, logLevel: "silent" as const };
       const started = await startAuditService({ bus: own, logs, log, settings, environment: {} });
       let stopped: Promise<void> | undefined;
-      const service = {
+      const service: Service = {
         stop: () => (stopped ??= started.stop().then(() => own.close())),
       };
       services.push(service);
       return service;
     },
+    /** A station in a fresh organization, with a companion; nothing is committed yet. */
     newStation: () => newStation(bus, database, logs),
-    ownerOf: ({ facts }) => ({
-      userId: 99,
-      name: "Olga",
-      organizationId: facts.organizationId,
-      role: "owner",
-      permissions: ["organization.manage"],
-    }),
-    timelineOf: (station, intentId) => world.ask(getIntentTimeline, { caller: world.ownerOf(station), intentId }),
-    ask: (operation, request) => call(bus.nc, operation, request) as Promise<ReplyOf<typeof operation>>,
+    openStation: async () => await (await newStation(bus, database, logs)).open(),
+    /** As the owner of the station reads it. */
+    timelineOf: (station: ScriptedStation, intentId: number) =>
+      call(bus.nc, getIntentTimeline, { caller: ownerOf(station), intentId }),
+    ask: <TOperation extends Operation<z.ZodType, z.ZodType>>(operation: TOperation, request: RequestOf<TOperation>) =>
+      call(bus.nc, operation, request) as Promise<ReplyOf<TOperation>>,
+    /** Resolves when everything that the logs have now is copied. */
     async untilCopied() {
       for (const { name, commits } of logs.all) {
         const newest = await bus.jsm.streams.getMessage(name, { last_by_subj: commits });
@@ -92,7 +81,6 @@ export async function startAuditWorld(logs: StationLogs = ONE_LOG): Promise<Audi
       await testDatabase.drop();
     },
   };
-  return world;
 }
 
 export async function newStation(bus: Bus, sql: Database, logs: StationLogs = ONE_LOG): Promise<ScriptedStation> {

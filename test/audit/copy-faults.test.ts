@@ -17,8 +17,6 @@ beforeEach(async () => {
 });
 afterEach(() => world.stop());
 
-const openStation = async () => await (await world.newStation()).open();
-
 async function untilCopied(database: Database, station: ScriptedStation): Promise<void> {
   const copied = (): Promise<unknown> => copiedEvents(database, station.facts.stationId).catch(String);
   await expect.poll(copied).toEqual(committedEvents(station));
@@ -49,7 +47,7 @@ describe("a copier that is killed again and again", () => {
 
   test("every commit is copied exactly once, and the copier that ends in order releases its hold", async () => {
     const stations: ScriptedStation[] = [];
-    for (let index = 0; index < 8; index += 1) stations.push(await openStation());
+    for (let index = 0; index < 8; index += 1) stations.push(await world.openStation());
     const [first] = stations as [ScriptedStation, ...ScriptedStation[]];
     const committed = (): number => stations.reduce((sum, { commits }) => sum + commits.length, 0);
     let extra = 0;
@@ -96,7 +94,7 @@ describe("a copier that is killed again and again", () => {
 describe("NATS is killed", () => {
   test("the copy goes on after its restart", async () => {
     await world.startAudit();
-    const station = await openStation();
+    const station = await world.openStation();
     await station.collectCash(6_001);
     await world.untilCopied();
     await world.nats.kill9();
@@ -134,7 +132,7 @@ describe("PostgreSQL fails", () => {
 
   test("killed: the copy goes on after its restart", async () => {
     const audit = await startAudit();
-    const station = await openStation();
+    const station = await world.openStation();
     await untilCopied(database, station);
     await postgres.kill9();
     await station.collectCash(6_101);
@@ -146,7 +144,7 @@ describe("PostgreSQL fails", () => {
 
   test("stopped for longer than a transaction may be idle, at any step: the copy goes on after it", async () => {
     const audit = await startAudit();
-    const station = await openStation();
+    const station = await world.openStation();
     await untilCopied(database, station);
     for (let round = 0; round < 6; round += 1) {
       const over = new AbortController();
@@ -168,7 +166,7 @@ describe("PostgreSQL fails", () => {
 
   test("stopped while the copier writes: the service ends all the same", async () => {
     const audit = await startAudit();
-    const station = await openStation();
+    const station = await world.openStation();
     await untilCopied(database, station);
     postgres.signalAll("SIGSTOP");
     const batchRead = Promise.withResolvers<void>();

@@ -24,7 +24,7 @@ function recordingLog() {
 describe("the audit copy", () => {
   test("it has every event of every commit once, with who did it, when, and its place in the stream", async () => {
     const audit = await world.startAudit();
-    const station = await (await world.newStation()).open();
+    const station = await world.openStation();
     await station.collect(1001, orderSnapshot(1));
     await station.report(1001, { outcome: "reported_declined", providerReference: "", providerCode: "51" });
     await world.untilCopied();
@@ -52,7 +52,7 @@ describe("the audit copy", () => {
   test("the log has confirmations between the commits: they are not copied, and the copy is complete", async () => {
     const { log, lines } = recordingLog();
     const audit = await world.startAudit({ log });
-    const station = await (await world.newStation()).open();
+    const station = await world.openStation();
     await world.bus.js.publish(stationConfirmSubject(), "");
     await station.collect(1002, orderSnapshot(1));
     await world.bus.js.publish(stationConfirmSubject(), "");
@@ -68,7 +68,7 @@ describe("the audit copy", () => {
   });
 
   test("the copier restarts: it continues where it stopped, and a copy from the start adds nothing twice", async () => {
-    const station = await (await world.newStation()).open();
+    const station = await world.openStation();
     const first = await world.startAudit();
     await station.collectCash(1101);
     await world.untilCopied();
@@ -90,7 +90,7 @@ describe("the audit copy", () => {
   });
 
   test("there are several copiers: one copies, and another takes over when it stops", async () => {
-    const station = await (await world.newStation()).open();
+    const station = await world.openStation();
     const audits = await Promise.all([world.startAudit(), world.startAudit(), world.startAudit()]);
     for (const [index, audit] of audits.entries()) {
       await station.collectCash(1200 + index);
@@ -124,7 +124,7 @@ describe("the audit copy", () => {
 
 describe("a gap in the audit copy", () => {
   test("the log no longer has the missed commits: the copy names them, and keeps what the newest state still has", async () => {
-    const station = await (await world.newStation()).open();
+    const station = await world.openStation();
     const first = await world.startAudit();
     await world.untilCopied();
     await first.stop();
@@ -162,7 +162,7 @@ describe("a gap in the audit copy", () => {
   test("a message in the log is no commit: the copier logs it and goes on", async () => {
     const { log, lines } = recordingLog();
     const audit = await world.startAudit({ log });
-    const station = await (await world.newStation()).open();
+    const station = await world.openStation();
     const { stationId } = station.facts;
     const other = stationLogSubject(stationId + 500_000);
     for (const text of [
@@ -184,7 +184,7 @@ describe("a gap in the audit copy", () => {
 });
 
 test("the newest message of the log is no commit: another copier goes on behind it and reports no loss", async () => {
-  const station = await (await world.newStation()).open();
+  const station = await world.openStation();
   const first = await world.startAudit();
   await world.bus.js.publish(stationLogSubject(station.facts.stationId + 500_000), "no commit");
   await world.untilCopied();
@@ -200,7 +200,7 @@ test("the newest message of the log is no commit: another copier goes on behind 
 });
 
 test("the log ends before the copy: the copier reports the loss and copies from what they have in common", async () => {
-  const station = await (await world.newStation()).open();
+  const station = await world.openStation();
   const { log, lines } = recordingLog();
   await world.database`update audit_position set sequence = 1000000`;
   const audit = await world.startAudit({ log });

@@ -34,7 +34,7 @@ const lostEvents = (station: ScriptedStation) => world.database`
 
 describe("a log that has lost its end", () => {
   test("the copy keeps the events of before and after the loss, one behind the other, and names what was lost", async () => {
-    const [station, untouched] = [await (await world.newStation()).open(), await (await world.newStation()).open()];
+    const [station, untouched] = [await world.openStation(), await world.openStation()];
     await station.collectCash(101);
     await untouched.collectCash(102);
     await world.untilCopied();
@@ -66,7 +66,7 @@ describe("a log that has lost its end", () => {
   });
 
   test("the log loses its end again, and everything after that: the copy keeps all of it", async () => {
-    const station = await (await world.newStation()).open();
+    const station = await world.openStation();
     await station.collectCash(201);
     await world.untilCopied();
     const copy = copyData(world.nats);
@@ -103,7 +103,7 @@ describe("a log that has lost its end", () => {
   });
 
   test("a log that only made room for newer commits, and whose server was killed, has lost nothing", async () => {
-    const station = await (await world.newStation()).open();
+    const station = await world.openStation();
     await station.collectCash(301);
     await world.untilCopied();
     const audit = await world.startAudit();
@@ -119,7 +119,7 @@ describe("a log that has lost its end", () => {
 
 describe("an intent that only the lost commits had", () => {
   test("it is succeeded when it was paid and expired when it was not, and its timeline says what happened", async () => {
-    const station = await (await world.newStation()).open();
+    const station = await world.openStation();
     await world.untilCopied();
     const copy = copyData(world.nats);
     const kept = station.remember();

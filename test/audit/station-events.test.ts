@@ -18,7 +18,7 @@ afterAll(() => world.stop());
 const label = (event: AuditEvent) => `${event.version}.${event.ordinal} ${event.type}`;
 
 test.each([1, 2, 3, 500])("the pages of %i events of a station have every event once", async (limit) => {
-  const station = await (await world.newStation()).open();
+  const station = await world.openStation();
   await station.collectCash(10_000 + limit);
   // A commit of two events: the deadline, then the command's own.
   await station.collect(20_000 + limit, orderSnapshot(1));
@@ -38,7 +38,7 @@ test.each([1, 2, 3, 500])("the pages of %i events of a station have every event 
 });
 
 test("a deadline passes within a person's command: the system is the actor of what it ends", async () => {
-  const station = await (await world.newStation()).open();
+  const station = await world.openStation();
   await station.do({ type: "lease_release" }, station.cashier);
   await station.do({ type: "lease_acquire", lifetimeMs: 60_000 }, station.cashier);
   await station.collect(51_001, orderSnapshot(1));
@@ -64,7 +64,7 @@ test("a deadline passes within a person's command: the system is the actor of wh
 });
 
 test("another organization's station is not found, and a cashier is refused", async () => {
-  const station = await (await world.newStation()).open();
+  const station = await world.openStation();
   const foreign = await world.newStation();
   const { stationId } = station.facts;
   const ask = (more: object) =>
@@ -114,7 +114,7 @@ describe("events with the longest texts that a device can report", () => {
   let station: ScriptedStation;
   let before: number;
   beforeAll(async () => {
-    station = await (await world.newStation()).open();
+    station = await world.openStation();
     await station.collect(INTENT, orderSnapshot(1));
     await world.untilCopied();
     before = station.commits.length;

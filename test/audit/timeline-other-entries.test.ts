@@ -10,8 +10,6 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const openStation = async () => await (await world.newStation()).open();
-
 async function sentencesOf(station: ScriptedStation, intentId: number): Promise<string[]> {
   const { entries } = await world.timelineOf(station, intentId);
   return entries.map(({ moneyMoved, sentence }) => `${moneyMoved}: ${sentence}`);
@@ -35,7 +33,7 @@ async function record(
 
 describe("a freeze in a timeline", () => {
   test("it held or began while the payment was under way: it is in its place, and no other freeze is there", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     const { stationId, organizationId, companionId } = station.facts;
     const here = ["station", stationId] as const;
     // Over before it began; about another station.
@@ -73,7 +71,7 @@ describe("a freeze in a timeline", () => {
   });
 
   test("of the device, the provider or the platform: the sentence names it and who froze it", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     const { companionId } = station.facts;
     await station.collect(1_201, orderSnapshot(1_201));
     await record(station, "device_frozen", ["device", companionId]);
@@ -84,7 +82,7 @@ describe("a freeze in a timeline", () => {
     ]);
     await record(station, "platform_unfrozen", ["platform", 0]);
 
-    const counter = await openStation();
+    const counter = await world.openStation();
     const provider = { kind: "provider", id: 81 } as const;
     await counter.do({ type: "provider_put", provider: { configId: 81, revision: 1 } }, { kind: "registry", id: 0 });
     const order = orderSnapshot(1_202);
@@ -103,7 +101,7 @@ describe("a device in a timeline", () => {
   const renamed = (from: string, to: string) => ({ data: { from: { name: from }, to: { name: to } } });
 
   test("renamed since: it has the name that it had when the payment began", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     const device = ["device", station.facts.companionId] as const;
     await record(station, "device_changed", device, renamed("First name", "Second name"));
     station.nowMs += 1_000;
@@ -118,7 +116,7 @@ describe("a device in a timeline", () => {
   });
 
   test("unknown to the registry: it is named by its id", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     const { companionId } = station.facts;
     await station.collect(1_401, orderSnapshot(1_401));
     await world.database`delete from devices where device_id = ${companionId}`;
@@ -127,7 +125,7 @@ describe("a device in a timeline", () => {
 });
 
 test("a timeline says whether the provider payment had another reference, or none", async () => {
-  const station = await openStation();
+  const station = await world.openStation();
   const { organizationId } = world.ownerOf(station);
   const provider = { kind: "provider", id: 81 } as const;
   const intentId = 901;

@@ -14,8 +14,6 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const openStation = async () => await (await world.newStation()).open();
-
 const timelineOf = (station: ScriptedStation, intentId: number) => world.timelineOf(station, intentId);
 
 /** A timeline as a person reads it: whether money moved, then the sentence. */
@@ -36,7 +34,7 @@ async function settle(station: ScriptedStation, intentId: number, reference: str
 
 describe("a timeline", () => {
   test("a whole smart POS collection: it has each step as soon as the collection ends", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     await station.collect(101, orderSnapshot(1));
     await station.do({ type: "intent_present", intentId: 101 }, station.companion);
     await station.report(101);
@@ -73,7 +71,7 @@ describe("a timeline", () => {
   });
 
   test("a report after the end: it has the evidence, and money may have moved", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     await station.collect(201, orderSnapshot(1));
     await station.do({ type: "intent_cancel", intentId: 201 }, station.cashier);
     expect(await timelineOf(station, 201)).toMatchObject({
@@ -96,7 +94,7 @@ describe("a timeline", () => {
   });
 
   test("a companion fetched and reported nothing: money may have moved, until the companion reports a decline", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     await station.collect(211, orderSnapshot(1));
     await station.do({ type: "intent_present", intentId: 211 }, station.companion);
     await station.do({ type: "intent_cancel", intentId: 211 }, station.cashier);
@@ -122,7 +120,7 @@ describe("a timeline", () => {
   });
 
   test("a refused settlement: it has the refusal, and the change of the order that caused it", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     await station.collect(301, orderSnapshot(1));
     await station.report(301, { providerReference: "", providerCode: "" });
     const owner = { kind: "owner", id: 98 } as const;
@@ -150,7 +148,7 @@ describe("a timeline", () => {
   });
 
   test("an expiry after a decline: the system ended it, and no money moved", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     await station.collect(401, orderSnapshot(1));
     await station.report(401, { outcome: "reported_declined", providerReference: "", providerCode: "51" });
     station.nowMs += 3_600_000;
@@ -171,7 +169,7 @@ describe("a timeline", () => {
   ] as const)(
     "an attestation by %s was refused: it names the record that shows whether money moved",
     async (route, intentId, record) => {
-      const station = await openStation();
+      const station = await world.openStation();
       const { cashier } = station;
       await station.do({ type: "intent_create", route, intentId, order: orderSnapshot(1) }, cashier);
       await station.do({ type: "intent_attest", intentId, reference: "SLIP-1" }, cashier);
@@ -185,7 +183,7 @@ describe("a timeline", () => {
   );
 
   test("a settlement that the station has not recorded yet: it has the transaction", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     await station.collect(501, orderSnapshot(1));
     await station.report(501);
     await station.do({ type: "intent_attest", intentId: 501 }, station.cashier);
@@ -199,7 +197,7 @@ describe("a timeline", () => {
   });
 
   test("a second approval after a settlement: it warns that money may have moved twice", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     await station.collect(601, orderSnapshot(1));
     await station.report(601);
     await station.do({ type: "intent_attest", intentId: 601 }, station.cashier);
@@ -211,7 +209,7 @@ describe("a timeline", () => {
   });
 
   test("a collection with more than 500 steps: it has the creation and the newest steps", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     const order = orderSnapshot(1);
     const create = { type: "intent_create", route: "smart_pos", intentId: 701, order, lifetimeMs: 1_800_000 } as const;
     await station.do(create, station.cashier);
@@ -228,7 +226,7 @@ describe("a timeline", () => {
   });
 
   test("the copier is held up: the timeline waits for the newest commit and is complete", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     await station.collect(801, orderSnapshot(1));
     await world.untilCopied();
     const { asked } = await world.database.begin(async (sql) => {
@@ -245,7 +243,7 @@ describe("a timeline", () => {
   });
 
   test("the copier is held up for too long: the timeline says that the newest steps are missing", async () => {
-    const station = await openStation();
+    const station = await world.openStation();
     await station.collect(851, orderSnapshot(1));
     await world.untilCopied();
     // Longer than the service's own transactions may be idle.
@@ -263,8 +261,8 @@ describe("a timeline", () => {
   });
 
   test("an intent of another organization, or of none, is not found, and a caller without permission is refused", async () => {
-    const station = await openStation();
-    const foreign = await openStation();
+    const station = await world.openStation();
+    const foreign = await world.openStation();
     await station.collect(901, orderSnapshot(1));
     const notFound = new RefusedError({ code: "not_found" });
     await expect(timelineOf(foreign, 901)).rejects.toThrow(notFound);
@@ -280,7 +278,7 @@ const REGISTRY: Actor = { kind: "registry", id: 0 };
 const SETTLEMENT: Actor = { kind: "settlement", id: 0 };
 
 async function openQrStation(): Promise<ScriptedStation> {
-  const station = await openStation();
+  const station = await world.openStation();
   await station.do({ type: "provider_put", provider: { configId: PROVIDER.id, revision: 1 } }, REGISTRY);
   return station;
 }
@@ -349,7 +347,7 @@ describe("a timeline of a QR collection", () => {
     });
     await confirm(station, 2301);
     expect((await read(station, 2301)).summary).toBe(
-      "EUR 12.50 for order 7 is being settled after the provider's confirmation; the outcome is not recorded yet. The provider says that the guest paid; nothing is settled yet.",
+      "EUR 12.50 for order 7 is being settled after the provider's confirmation; the outcome is not recorded yet. The provider reports that the guest paid; nothing is settled yet.",
     );
     await station.do({ type: "settlement_succeeded", intentId: 2301, transactionId: 9_001 }, SETTLEMENT);
     expect(await read(station, 2301)).toEqual({
@@ -399,13 +397,13 @@ describe("a timeline of a QR collection", () => {
     const cleared = await read(station, 2501);
     expect([cleared.moneyMoved, cleared.sentences.at(-1)]).toEqual([
       "no",
-      "no: The payment provider said for certain that no money moved for this collection.",
+      "no: The payment provider reported for certain that no money moved for this collection.",
     ]);
     await confirm(station, 2501);
     expect(await read(station, 2501)).toMatchObject({
       moneyMoved: "yes",
       summary:
-        "EUR 12.50 for order 7 was not collected by QR code: Ada cancelled. The provider says that the guest paid, and nothing is settled: an issue names it.",
+        "EUR 12.50 for order 7 was not collected by QR code: Ada cancelled. The provider reports that the guest paid, and nothing is settled: an issue names it.",
     });
   });
 

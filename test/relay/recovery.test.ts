@@ -22,7 +22,7 @@ afterEach(() => fixture.stop());
 
 const put = (number: number) => putOnce(fixture.bus, SESSIONS, sessionHash(number), { number });
 
-async function isLost(mark: Mark | undefined, notedSequence = 0): Promise<boolean> {
+async function hasLostData(mark: Mark | undefined, notedSequence = 0): Promise<boolean> {
   return await hasLost(fixture.bus.jsm, await infoNow(), { mark, notedSequence });
 }
 
@@ -38,13 +38,13 @@ describe("a stream whose mark is compared", () => {
   test("its newest message is still there: it has lost nothing, also after a kill of the server and new messages", async () => {
     for (const number of [1, 2, 3]) await put(number);
     const mark = await markNow();
-    expect(await isLost(mark)).toBe(false);
+    expect(await hasLostData(mark)).toBe(false);
     await fixture.nats.kill9();
     await fixture.nats.restart();
     await fixture.isBack();
-    expect(await isLost(mark)).toBe(false);
+    expect(await hasLostData(mark)).toBe(false);
     await put(4);
-    expect(await isLost(mark)).toBe(false);
+    expect(await hasLostData(mark)).toBe(false);
   });
 
   test("hosts only confirm the newest commits of a station log: it has lost nothing", async () => {
@@ -66,23 +66,23 @@ describe("a stream whose mark is compared", () => {
     const mark = await markNow();
     await comeBackWith(fixture.nats, copy);
     await fixture.isBack();
-    expect(await isLost(mark)).toBe(true);
+    expect(await hasLostData(mark)).toBe(true);
     for (const number of [4, 5]) await put(number);
     expect((await markNow()).sequence).toBe(mark.sequence);
-    expect(await isLost(mark)).toBe(true);
+    expect(await hasLostData(mark)).toBe(true);
     await put(6);
-    expect(await isLost(mark)).toBe(true);
+    expect(await hasLostData(mark)).toBe(true);
   });
 
   test("it was created again, or lacks a message that PostgreSQL names: it has lost something; a first check finds no loss", async () => {
     await put(1);
-    expect(await isLost(undefined)).toBe(false);
-    expect(await isLost(await markNow(), 2)).toBe(true);
+    expect(await hasLostData(undefined)).toBe(false);
+    expect(await hasLostData(await markNow(), 2)).toBe(true);
     const mark = await markNow();
     await fixture.bus.jsm.streams.delete(STREAM);
     await ensureStreams(fixture.bus, { replicas: 1, logs: 1 });
     await put(1);
-    expect(await isLost(mark)).toBe(true);
+    expect(await hasLostData(mark)).toBe(true);
   });
 
   test("its newest message is a completeness notice: it has lost nothing when the relay repeats the notice", async () => {
@@ -91,22 +91,22 @@ describe("a stream whose mark is compared", () => {
     const mark = await markNow();
     await noteComplete(fixture.bus, SESSIONS, { serverId: "another run of the server" });
     expect((await markNow()).sequence).toBeGreaterThan(mark.sequence);
-    expect(await isLost(mark)).toBe(false);
+    expect(await hasLostData(mark)).toBe(false);
   });
 
   test("its marked message was replaced or removed: it has lost nothing, also after a restart of the server", async () => {
     for (const number of [1, 2, 3]) await put(number);
     const mark = await markNow();
     await deleteEntry(fixture.bus, SESSIONS, sessionHash(3));
-    expect(await isLost(mark)).toBe(false);
+    expect(await hasLostData(mark)).toBe(false);
     await removeMarker(fixture.bus, SESSIONS, sessionHash(3));
-    expect(await isLost(mark)).toBe(false);
+    expect(await hasLostData(mark)).toBe(false);
     await fixture.nats.kill9();
     await fixture.nats.restart();
     await fixture.isBack();
-    expect(await isLost(mark)).toBe(false);
+    expect(await hasLostData(mark)).toBe(false);
     await fixture.bus.jsm.streams.purge(STREAM);
-    expect(await isLost(mark)).toBe(false);
+    expect(await hasLostData(mark)).toBe(false);
   });
 
   test("it lost its end and used the numbers again, and the marked number is empty: it has lost something", async () => {
@@ -119,7 +119,7 @@ describe("a stream whose mark is compared", () => {
     for (const number of [5, 6, 7]) await put(number);
     expect((await markNow()).sequence).toBe(mark.sequence);
     await deleteEntry(fixture.bus, SESSIONS, sessionHash(7));
-    expect(await isLost(mark)).toBe(true);
+    expect(await hasLostData(mark)).toBe(true);
   });
 });
 

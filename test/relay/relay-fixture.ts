@@ -5,73 +5,35 @@ import type { StoredMsg } from "@nats-io/jetstream";
 import { expect } from "vitest";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Commit, decodeCommit } from "../../machines/station/commit.ts";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import type { Barrier } from "../../services/bus/messages/caller.ts";
+import { connectBus } from "../../services/bus/connection.ts";
 import { flushOutbox } from "../../services/bus/messages/outbox.ts";
 import { call } from "../../services/bus/operation.ts";
 import { type BucketDefinition, SESSIONS } from "../../services/bus/streams.ts";
 import { filialKey, insertOutbox, type OutboxRow, sessionKey, stationKey } from "../../services/db/outbox.ts";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
 import { startRelayService } from "../../services/relay/service.ts";
 import { createLog, type Log } from "../../services/runtime/log.ts";
-import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import type { ServiceDeps } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
-import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
+import { cloneDatabase, startNats } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
-
-export interface RelayProcess {
-  readonly pid: number;
-  /** What it has logged from level warn on. */
-  logged(): string;
-  /** SIGKILL: nothing is finished. */
-  kill9(): Promise<void>;
-  stop(): Promise<void>;
-}
 
 export interface Addresses {
   readonly natsUrl: string;
   readonly databaseUrl: string;
 }
 
-export interface RelayFixture {
-  readonly nats: TestServer;
-  readonly database: TestDatabase;
-  readonly bus: Bus;
-  readonly sql: Database;
-  /** A relay in this process; it reaches its servers by other addresses where a test gives them. */
-  startRelay(options?: { readonly by?: Addresses; readonly log?: Log }): Promise<Service>;
-  /** A relay as a process of its own, which a test may kill. */
-  startRelayProcess(by?: Addresses): Promise<RelayProcess>;
-  /** Actor hosts; without them no station takes a command. */
-  startStations(): Promise<Service>;
-  /** The services that know what the relay announces again. */
-  startAnnouncers(): Promise<void>;
-  /** Writes rows, each in a transaction of its own, as services do. */
-  write(...rows: OutboxRow[]): Promise<void>;
-  flush(key: string): Promise<Barrier>;
-  /** Resolves when no row is outstanding; rejects after the time. */
-  delivered(timeoutMs?: number): Promise<void>;
-  /** How many rows are outstanding. */
-  outstanding(): Promise<number>;
-  /** Resolves when the connection to NATS works again. */
-  isBack(): Promise<void>;
-  /** The commits of a station, oldest first. */
-  commits(stationId: number): Promise<(Commit & { sequence: number })[]>;
-  /** The newest message of a bucket's key. */
-  newestOf(bucket: BucketDefinition, key: string): Promise<StoredMsg | null>;
-  /** The newest message of a session's key: its value, a deletion, or nothing. */
-  session(hash: string): Promise<"put" | "deleted" | "none">;
-  stop(): Promise<void>;
-}
+export type RelayFixture = Awaited<ReturnType<typeof startRelayFixture>>;
+export type RelayProcess = Awaited<ReturnType<RelayFixture["startRelayProcess"]>>;
 
-export async function startRelayFixture(): Promise<RelayFixture> {
+export async function startRelayFixture() {
   const [nats, database] = await Promise.all([startNats(), cloneDatabase()]);
   const folder = temporaryFolder("relay");
   const log = createLog({ service: "test", level: "silent" });
@@ -82,17 +44,23 @@ export async function startRelayFixture(): Promise<RelayFixture> {
   const deps: ServiceDeps = { bus, logs: ONE_LOG, log, settings, environment: {} };
   const started: { stop(): Promise<void> }[] = [];
   let processes = 0;
+  /** How many rows are outstanding. */
   const outstanding = async (): Promise<number> => {
     const [row] = await sql<[{ count: number }]>`select count(*) as count from outbox where delivered_at is null`;
     return row.count;
   };
 
-  const fixture: RelayFixture = {
+  /** The newest message of a bucket's key. */
+  const newestOf = (bucket: BucketDefinition, key: string): Promise<StoredMsg | null> =>
+    bus.jsm.streams.getMessage(`KV_${bucket.name}`, { last_by_subj: `$KV.${bucket.name}.${key}` });
+
+  return {
     nats,
     database,
     bus,
     sql,
-    async startRelay({ by, log: relayLog = log } = {}) {
+    /** A relay in this process; it reaches its servers by other addresses where a test gives them. */
+    async startRelay({ by, log: relayLog = log }: { by?: Addresses; log?: Log } = {}) {
       const relayBus = by === undefined ? bus : await connectBus({ url: by.natsUrl, name: "relay", log });
       const own: ServiceDeps = { ...deps, bus: relayBus, log: relayLog, settings: { ...settings, ...by } };
       const service = await startRelayService(own);
@@ -105,7 +73,8 @@ export async function startRelayFixture(): Promise<RelayFixture> {
       started.push(relay);
       return relay;
     },
-    async startRelayProcess({ natsUrl, databaseUrl } = { natsUrl: nats.url, databaseUrl: database.url }) {
+    /** A relay as a process of its own, which a test may kill. */
+    async startRelayProcess({ natsUrl, databaseUrl }: Addresses = { natsUrl: nats.url, databaseUrl: database.url }) {
       processes += 1;
       const environment = { ...process.env, NATS_URL: natsUrl, DATABASE_URL: databaseUrl, LOG_LEVEL: "warn" };
       const logFile = join(folder.path, `relay-${processes}.log`);
@@ -123,27 +92,39 @@ export async function startRelayFixture(): Promise<RelayFixture> {
         },
       });
       started.push(relay);
-      const logged = () => readFileSync(logFile, "utf8");
-      return { ...relay, pid: child.pid, logged, kill9: async () => void (await child.kill()) };
+      return {
+        ...relay,
+        pid: child.pid,
+        /** What it has logged from level warn on. */
+        logged: () => readFileSync(logFile, "utf8"),
+        /** SIGKILL: nothing is finished. */
+        kill9: async () => void (await child.kill()),
+      };
     },
+    /** Actor hosts; without them no station takes a command. */
     async startStations() {
       const stations = stoppable(await startStationsService(deps));
       started.push(stations);
       return stations;
     },
+    /** The services that know what the relay announces again. */
     async startAnnouncers() {
       for (const start of [startRegistryService, startSettlementService]) started.push(stoppable(await start(deps)));
     },
-    async write(...rows) {
+    /** Writes rows, each in a transaction of its own, as services do. */
+    async write(...rows: OutboxRow[]) {
       for (const row of rows) await sql.begin((tx) => insertOutbox(tx, row));
     },
-    flush: (key) => call(bus.nc, flushOutbox, { key }),
+    flush: (key: string) => call(bus.nc, flushOutbox, { key }),
+    /** Resolves when no row is outstanding. */
     async delivered(timeoutMs = 20_000) {
       await expect.poll(outstanding, { timeout: timeoutMs, interval: 25 }).toBe(0);
     },
     outstanding,
+    /** Resolves when the connection to NATS works again. */
     isBack: async () => await expect.poll(() => bus.isUp()).toBe(true),
-    async commits(stationId) {
+    /** The commits of a station, oldest first. */
+    async commits(stationId: number) {
       const commits: (Commit & { sequence: number })[] = [];
       for (let sequence = 1; ; ) {
         const query = { seq: sequence, next_by_subj: stationLogSubject(stationId) };
@@ -153,10 +134,10 @@ export async function startRelayFixture(): Promise<RelayFixture> {
         sequence = message.seq + 1;
       }
     },
-    newestOf: (bucket, key) =>
-      bus.jsm.streams.getMessage(`KV_${bucket.name}`, { last_by_subj: `$KV.${bucket.name}.${key}` }),
-    async session(hash) {
-      const message = await fixture.newestOf(SESSIONS, hash);
+    newestOf,
+    /** The newest message of a session's key: its value, a deletion, or nothing. */
+    async session(hash: string) {
+      const message = await newestOf(SESSIONS, hash);
       if (message === null) return "none";
       return message.header.get("KV-Operation") === "DEL" ? "deleted" : "put";
     },
@@ -168,7 +149,6 @@ export async function startRelayFixture(): Promise<RelayFixture> {
       folder.remove();
     },
   };
-  return fixture;
 }
 
 /** A second stop does nothing, so that a test may stop what the fixture would stop at the end. */

@@ -18,31 +18,6 @@ export interface StreamedCommit {
   readonly streamSequence: number;
 }
 
-export interface EventRow {
-  readonly station_id: number;
-  readonly version: number;
-  readonly ordinal: number;
-  readonly organization_id: number;
-  readonly intent_id: number | null;
-  readonly at_ms: number;
-  readonly type: string;
-  readonly actor_kind: string;
-  readonly actor_id: number;
-  readonly actor_name: string;
-  readonly data: Readonly<Record<string, unknown>>;
-  readonly machine_version: number;
-  readonly stream_sequence: number;
-}
-
-export interface IntentRow {
-  readonly intent_id: number;
-  readonly station_id: number;
-  readonly organization_id: number;
-  readonly version: number;
-  readonly at_ms: number;
-  readonly intent: string;
-}
-
 /** Commits that are missing in the copy. */
 export interface Gap {
   readonly stationId: number;
@@ -70,10 +45,18 @@ interface HeadRow {
   readonly isRestored: boolean;
 }
 
+interface EventFacts {
+  readonly version: number;
+  readonly ordinal: number;
+  readonly intent_id: number | null;
+  readonly type: string;
+  readonly data: object;
+}
+
 export interface BatchRows {
-  readonly events: readonly EventRow[];
+  readonly events: readonly ReturnType<typeof eventRow>[];
   /** One row an intent: the newest. */
-  readonly intents: readonly IntentRow[];
+  readonly intents: readonly ReturnType<typeof intentRow>[];
   readonly heads: readonly HeadRow[];
   readonly gaps: readonly Gap[];
 }
@@ -104,8 +87,8 @@ export function readCommit(message: { readonly subject: string; string(): string
 /** The rows of commits that are in the order of the stream. `before` has the heads as they were, by station. */
 export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMap<number, CopyHead>): BatchRows {
   const heads = new Map<number, HeadRow>();
-  const events: EventRow[] = [];
-  const intents = new Map<number, IntentRow>();
+  const events: BatchRows["events"][number][] = [];
+  const intents = new Map<number, BatchRows["intents"][number]>();
   const gaps: Gap[] = [];
   const headOf = (stationId: number): CopyHead => {
     const row = heads.get(stationId);
@@ -122,11 +105,17 @@ export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMa
     const version = commit.version + offset;
     const isGap = version > head.version + 1;
     if (isGap) {
-      const gap: Gap = { stationId, fromVersion: head.version + 1, toVersion: version - 1 };
-      gaps.push(gap);
-      events.push(gapRow(streamed, gap));
+      const missing = { fromVersion: head.version + 1, toVersion: version - 1 };
+      gaps.push({ stationId, ...missing });
+      // The event in place of the missing commits has the version of the first of them.
+      const facts = { version: missing.fromVersion, ordinal: 0, intent_id: null, type: "audit_gap", data: missing };
+      events.push(eventRow(streamed, SYSTEM, facts));
     }
-    events.push(...commit.events.map((event, ordinal) => eventRow(streamed, version, event, ordinal)));
+    for (const [ordinal, event] of commit.events.entries()) {
+      const { type, ...data } = event;
+      const facts = { version, ordinal, intent_id: intentOf(event, commit), type, data };
+      events.push(eventRow(streamed, actorOf(event, commit), facts));
+    }
     const place = { stationId, organizationId, version, atMs: commit.atMs };
     // Behind a gap the state still has the newest of the intents that are missing, so all of its intents are taken.
     for (const intent of isGap ? intentsOf(commit.state) : intentsMovedBy(commit)) {
@@ -138,33 +127,16 @@ export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMa
       version_offset: offset,
       stream_sequence: streamSequence,
       collections: collectionsOf(commit.state),
-      isRestored: heads.get(stationId)?.isRestored === true || commit.events.some(isRestoration),
+      isRestored:
+        heads.get(stationId)?.isRestored === true || commit.events.some(({ type }) => type === "collections_restored"),
     });
   }
   return { events, intents: [...intents.values()], heads: [...heads.values()], gaps };
 }
 
-function isRestoration({ type }: StationEvent): boolean {
-  return type === "collections_restored";
-}
-
-function eventRow(streamed: StreamedCommit, version: number, event: StationEvent, ordinal: number): EventRow {
-  const { commit } = streamed;
-  const { type, ...data } = event;
-  const facts = { version, ordinal, intent_id: intentOf(event, commit), type, data };
-  return { ...facts, ...commitColumns(streamed, actorOf(event, commit)) };
-}
-
-/** The event in place of missing commits; it has the version of the first of them. */
-function gapRow(streamed: StreamedCommit, { fromVersion, toVersion }: Gap): EventRow {
-  const data = { fromVersion, toVersion };
-  const facts = { version: fromVersion, ordinal: 0, intent_id: null, type: "audit_gap", data };
-  return { ...facts, ...commitColumns(streamed, SYSTEM) };
-}
-
-/** What all events of a commit by one actor have in common. */
-function commitColumns({ commit, streamSequence }: StreamedCommit, actor: Actor) {
+function eventRow({ commit, streamSequence }: StreamedCommit, actor: Actor, event: EventFacts) {
   return {
+    ...event,
     station_id: commit.state.stationId,
     organization_id: commit.state.organizationId,
     at_ms: commit.atMs,
@@ -218,7 +190,7 @@ export function intentRow(
     readonly atMs: number;
   },
   intent: PaymentIntent,
-): IntentRow {
+) {
   return {
     intent_id: intent.intentId,
     station_id: commit.stationId,

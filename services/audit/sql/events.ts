@@ -1,47 +1,22 @@
 /** Reads the copied events; each query is confined to an organization. */
-import type { ActorKind } from "../../bus/messages/caller.ts";
 import type { AuditEvent } from "../../bus/messages/events.ts";
 import type { Database } from "../../db/pool.ts";
 import { readStoredJson } from "../../db/stored-text.ts";
 
-interface EventRow {
-  readonly station_id: number;
-  readonly version: number;
-  readonly ordinal: number;
-  readonly at_ms: number;
-  readonly type: string;
-  readonly actor_kind: ActorKind;
-  readonly actor_id: number;
-  readonly actor_name: string;
-  readonly intent_id: number | null;
-  readonly data: Record<string, unknown>;
-}
-
 /** A name that the commit did not carry is the one that the registry has now. */
 const eventColumns = (database: Database) => database`
-  e.station_id, e.version, e.ordinal, floor(extract(epoch from e.at) * 1000)::bigint as at_ms, e.type,
-  e.actor_kind, e.actor_id, e.intent_id, e.data,
-  coalesce(
+  e.station_id as "stationId", e.version, e.ordinal, floor(extract(epoch from e.at) * 1000)::bigint as "atMs", e.type,
+  e.intent_id as "intentId", e.data,
+  jsonb_build_object('kind', e.actor_kind, 'id', e.actor_id, 'name', coalesce(
     nullif(e.actor_name, ''),
     case e.actor_kind
       when 'device' then (select d.name from devices d where d.organization_id = e.organization_id and d.device_id = e.actor_id)
       when 'owner' then (select u.name from users u where u.organization_id = e.organization_id and u.user_id = e.actor_id)
       when 'cashier' then (select u.name from users u where u.organization_id = e.organization_id and u.user_id = e.actor_id)
     end,
-    '') as actor_name`;
+    '')) as actor`;
 
-function toEvent(row: EventRow): AuditEvent {
-  return {
-    stationId: row.station_id,
-    version: row.version,
-    ordinal: row.ordinal,
-    atMs: row.at_ms,
-    type: row.type,
-    actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name },
-    intentId: row.intent_id,
-    data: readStoredJson(row.data),
-  };
-}
+const readStored = (row: AuditEvent): AuditEvent => ({ ...row, data: readStoredJson(row.data) });
 
 export async function stationExists(
   database: Database,
@@ -66,7 +41,7 @@ export async function selectStationEvents(
   },
 ): Promise<AuditEvent[]> {
   const { organizationId, stationId, sinceVersion, limit } = page;
-  const rows = await database<EventRow[]>`
+  const rows = await database<AuditEvent[]>`
     select ${eventColumns(database)} from station_events e
     where e.organization_id = ${organizationId} and e.station_id = ${stationId} and e.version > ${sinceVersion}
       and e.version <= (
@@ -75,7 +50,7 @@ export async function selectStationEvents(
           where station_id = ${stationId} and version > ${sinceVersion}
           order by version, ordinal limit ${limit}) as first_events)
     order by e.version, e.ordinal`;
-  return rows.map(toEvent);
+  return rows.map(readStored);
 }
 
 /** Whether the station has an event after this version. */
@@ -103,7 +78,7 @@ export async function selectIntentEvents(
   },
 ): Promise<AuditEvent[]> {
   const { organizationId, stationId, intentId, orderId, limit } = key;
-  const rows = await database<EventRow[]>`
+  const rows = await database<AuditEvent[]>`
     with own as (
       select station_id, version, ordinal, type,
              row_number() over (order by version, ordinal) as place, count(*) over () as events
@@ -131,5 +106,5 @@ export async function selectIntentEvents(
     select ${eventColumns(database)} from chosen join station_events e using (station_id, version, ordinal)
     where e.organization_id = ${organizationId}
     order by e.version, e.ordinal`;
-  return rows.map(toEvent);
+  return rows.map(readStored);
 }

@@ -49,7 +49,7 @@ const OUTCOMES: Readonly<Record<ReportedOutcome, string>> = {
   reported_unknown: "that the outcome is unknown",
 };
 
-/** What a report says about money: an approval may be true, and an unknown outcome may hide one. */
+/** What a report means for the money: an approval may be true, and an unknown outcome may hide one. */
 const MONEY_BY_OUTCOME: Readonly<Record<ReportedOutcome, MoneyMoved>> = {
   reported_success: "maybe",
   reported_declined: "no",
@@ -136,10 +136,9 @@ export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescr
       return { sentence, moneyMoved };
     }
     case "settlement_started":
-      return {
-        sentence: `${who} attested that the payment was received${withReference(step.reference)}${confirmation(step)}.`,
-        moneyMoved: "maybe",
-      };
+      return maybe(
+        `${who} attested that the payment was received${withReference(step.reference)}${confirmation(step)}.`,
+      );
     case "settlement_refused":
       return no(
         `The settlement was refused, because ${REFUSAL_REASONS[step.code]}${earlierOrder(step.earlier)}; nothing was recorded.`,
@@ -147,14 +146,14 @@ export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescr
     case "intent_succeeded": {
       const amount = money(intent.amountMinor, intent.currency);
       const reference = withReference(facts.settlement?.reference ?? intent.attestation?.reference ?? "");
-      const sentence = `Order ${intent.orderDisplayNumber} was settled with ${amount} as transaction ${step.transactionId}${reference}.`;
-      return { sentence, moneyMoved: "yes" };
+      return yes(
+        `Order ${intent.orderDisplayNumber} was settled with ${amount} as transaction ${step.transactionId}${reference}.`,
+      );
     }
     case "settlement_conflict":
-      return {
-        sentence: `The order was settled as transaction ${step.transactionId} although the collection had ended as ${step.status}; a person must check it.`,
-        moneyMoved: "yes",
-      };
+      return yes(
+        `The order was settled as transaction ${step.transactionId} although the collection had ended as ${step.status}; a person must check it.`,
+      );
     case "lease_taken_over":
       return no(`${who} took the station over from ${step.fromCashierName}.`);
     case "lease_broken":
@@ -162,31 +161,21 @@ export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescr
     case "intent_cancelled":
       return ended(`${who} cancelled the collection`, facts);
     case "qr_presented":
-      return {
-        sentence: `The QR code was shown for the guest to scan${withReference(step.providerReference)}.`,
-        moneyMoved: "maybe",
-      };
+      return maybe(`The QR code was shown for the guest to scan${withReference(step.providerReference)}.`);
     case "provider_failed":
       return no(`The collection ended, because ${END_REASONS[step.reason]}.`);
     case "provider_confirmed":
-      return {
-        sentence: `${who} confirmed that the guest paid${withReference(step.providerReference)}.`,
-        moneyMoved: "yes",
-      };
+      return yes(`${who} confirmed that the guest paid${withReference(step.providerReference)}.`);
     case "late_money_kept":
-      return {
-        sentence: `${who} asserted money that this collection, ${step.status} already, cannot take${withReference(step.providerReference)}; it settled nothing and a person must check it.`,
-        moneyMoved: "yes",
-      };
+      return yes(
+        `${who} asserted money that this collection, ${step.status} already, cannot take${withReference(step.providerReference)}; it settled nothing and a person must check it.`,
+      );
     case "money_differs": {
       const how =
         step.issue === "reference_mismatch"
           ? REFERENCE_DIFFERENCES[facts.ownReferences]
           : (DIFFERENCES[step.issue] ?? `that does not fit (${step.issue})`);
-      return {
-        sentence: `${who} asserted money for this collection ${how}; it settled nothing, and an issue names it.`,
-        moneyMoved: "maybe",
-      };
+      return maybe(`${who} asserted money for this collection ${how}; it settled nothing, and an issue names it.`);
     }
     case "intent_overtaken": {
       const twice = step.reason === "order_already_paid" ? " twice" : "";
@@ -204,7 +193,7 @@ export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescr
       return no(
         event.actor.kind === "device"
           ? "After this report there is no sign left that money moved for this collection."
-          : `${who} said for certain that no money moved for this collection.`,
+          : `${who} reported for certain that no money moved for this collection.`,
       );
     case "second_collection_confirmed":
       return no(
@@ -234,15 +223,12 @@ export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescr
 /** The end of a collection by its cashier or its deadline; a companion that fetched it and is silent leaves it open. */
 function ended(what: string, { intent }: TimelineFacts): StepDescription {
   if (reasonAtEnd(intent, "") !== "handoff_presented") return no(`${what}.`);
-  return {
-    sentence: `${what}. Its device had fetched it and no outcome was recorded, so money may have moved.`,
-    moneyMoved: "maybe",
-  };
+  return maybe(`${what}. Its device had fetched it and no outcome was recorded, so money may have moved.`);
 }
 
-function no(sentence: string): StepDescription {
-  return { sentence, moneyMoved: "no" };
-}
+const no = (sentence: string): StepDescription => ({ sentence, moneyMoved: "no" });
+const yes = (sentence: string): StepDescription => ({ sentence, moneyMoved: "yes" });
+const maybe = (sentence: string): StepDescription => ({ sentence, moneyMoved: "maybe" });
 
 function confirmation({ confirmsReferenceAlreadyUsed }: { readonly confirmsReferenceAlreadyUsed?: true }): string {
   return confirmsReferenceAlreadyUsed === true ? ", and confirmed that it may have settled another order before" : "";

@@ -22,7 +22,7 @@ export function overallMoneyMoved(facts: TimelineFacts, steps: readonly StepDesc
 
 /**
  * The answer when nothing is certain. When the provider reports that nothing moved, or declines, earlier steps count no
- * more, unless it has asserted a payment that differs: that payment was there, and neither report says what became of it.
+ * more, unless it has asserted a payment that differs: that payment existed, and neither report has what became of it.
  */
 function uncertainMoneyMoved(events: TimelineFacts["events"], steps: readonly StepDescription[]): MoneyMoved {
   let moved: MoneyMoved = "no";
@@ -109,8 +109,8 @@ function evidence(facts: TimelineFacts, moneyMoved: MoneyMoved): string {
   const isUnsettled = settlement === undefined && intent.status !== "succeeded";
   if (isUnsettled && (lateMoney || events.some((event) => event.type === "provider_confirmed"))) {
     return isEnded(intent.status)
-      ? `The provider says that the guest paid, and nothing is settled: ${issueStatus(issues)}.`
-      : "The provider says that the guest paid; nothing is settled yet.";
+      ? `The provider reports that the guest paid, and nothing is settled: ${issueStatus(issues)}.`
+      : "The provider reports that the guest paid; nothing is settled yet.";
   }
   if (moneyMoved !== "no" && events.some((event) => event.type === "money_differs")) {
     return `The provider asserts money that does not fit this collection; it settled nothing, and ${issueStatus(issues)}.`;

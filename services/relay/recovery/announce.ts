@@ -34,33 +34,21 @@ export const ANNOUNCE: Readonly<
   Record<AnnouncedPart, (deps: AnnounceDeps, sinceId: number) => Promise<AnnouncedPage>>
 > = {
   switches: announceSwitches,
-  sessions: async (deps, sinceId) =>
-    await announceEntries(
-      deps,
-      SESSIONS,
-      sinceId,
-      await call(deps.bus.nc, messages.announceSessions, pageAfter(sinceId)),
-    ),
+  sessions: (deps, sinceId) =>
+    announceEntries(deps, SESSIONS, sinceId, (page) => call(deps.bus.nc, messages.announceSessions, page)),
   stations: announceStations,
-  credentials: async (deps, sinceId) =>
-    await announceEntries(
-      deps,
-      CREDENTIALS,
-      sinceId,
-      await call(deps.bus.nc, messages.announceCredentials, pageAfter(sinceId)),
-    ),
+  credentials: (deps, sinceId) =>
+    announceEntries(deps, CREDENTIALS, sinceId, (page) => call(deps.bus.nc, messages.announceCredentials, page)),
 };
 
-const pageAfter = (sinceId: number) => ({ sinceId, limit: RELAY_LIMITS.announcedEntries });
-
 async function announceSwitches(deps: AnnounceDeps, sinceId: number): Promise<AnnouncedPage> {
-  const page = await call(deps.bus.nc, messages.announceSwitches, pageAfter(sinceId));
-  let restored = 0;
-  await forEachAtOnce(page.entries, async ({ entry }) => {
+  const limit = RELAY_LIMITS.announcedEntries;
+  const { entries, hasMore } = await call(deps.bus.nc, messages.announceSwitches, { sinceId, limit });
+  const restored = await sumAtOnce(entries, async ({ entry }) => {
     deps.requireLease();
-    if ((await setSwitch(deps.bus, entry)).isNew) restored += 1;
+    return (await setSwitch(deps.bus, entry)).isNew ? 1 : 0;
   });
-  return { through: page.entries.at(-1)?.id ?? sinceId, hasMore: page.hasMore, restored };
+  return { through: entries.at(-1)?.id ?? sinceId, hasMore, restored };
 }
 
 interface EntryPage {
@@ -72,14 +60,14 @@ async function announceEntries(
   deps: AnnounceDeps,
   bucket: BucketDefinition,
   sinceId: number,
-  page: EntryPage,
+  read: (page: { sinceId: number; limit: number }) => Promise<EntryPage>,
 ): Promise<AnnouncedPage> {
-  let restored = 0;
-  await forEachAtOnce(page.entries, async ({ hash, entry }) => {
+  const { entries, hasMore } = await read({ sinceId, limit: RELAY_LIMITS.announcedEntries });
+  const restored = await sumAtOnce(entries, async ({ hash, entry }) => {
     deps.requireLease();
-    if (await restoreEntry(deps, bucket, hash, entry)) restored += 1;
+    return (await restoreEntry(deps, bucket, hash, entry)) ? 1 : 0;
   });
-  return { through: page.entries.at(-1)?.id ?? sinceId, hasMore: page.hasMore, restored };
+  return { through: entries.at(-1)?.id ?? sinceId, hasMore, restored };
 }
 
 /** Whether anything changed. A deletion stays, also one that came after the page was read. */
@@ -104,22 +92,22 @@ async function announceStations(deps: AnnounceDeps, sinceId: number): Promise<An
   const { nc } = deps.bus;
   const page = await call(nc, messages.announceStations, { sinceId, limit: RELAY_LIMITS.announcedStations });
   const newest = new Map<number, NewestCommit | null>();
-  await forEachAtOnce(page.stations, async ({ stationId }) => {
+  await sumAtOnce(page.stations, async ({ stationId }) => {
     newest.set(stationId, await newestCommit(deps, stationId));
+    return 0;
   });
   const open = page.stations.map(({ stationId }) => openWork(stationId, newest.get(stationId) ?? null));
   const { stations } = await call(nc, messages.announceOrders, { stations: open });
   const orders = new Map(stations.map((known) => [known.stationId, known]));
   const uncopied = await selectUncopiedLogs(deps.sql);
-  let restored = 0;
-  await forEachAtOnce(page.stations, async (announced) => {
+  const restored = await sumAtOnce(page.stations, async (announced) => {
     deps.requireLease();
     const { stationId } = announced;
     const all = orders.get(stationId) ?? { stationId, orders: [], sales: [], lost: null };
     const known = uncopied.has(deps.logs.of(stationId).name) ? askingForOpenOrders(all) : all;
     const missing = missingCommands(newest.get(stationId)?.state ?? null, announced, known);
-    restored += missing.length;
     await commandStation(deps, stationId, missing);
+    return missing.length;
   });
   return { through: page.stations.at(-1)?.stationId ?? sinceId, hasMore: page.hasMore, restored };
 }
@@ -223,12 +211,17 @@ async function commandStation(
   }
 }
 
-/** Works on some things at once, in their order. Rejects with the first error, once all work has ended. */
-async function forEachAtOnce<T>(things: readonly T[], work: (thing: T) => Promise<void>): Promise<void> {
+/** Works on some things at once, in their order; returns the sum. Rejects with the first error, once all work has ended. */
+async function sumAtOnce<T>(things: readonly T[], work: (thing: T) => Promise<number>): Promise<number> {
   const left = things.values();
+  let sum = 0;
   const workOff = async (): Promise<void> => {
-    for (const thing of left) await work(thing);
+    for (const thing of left) {
+      const part = await work(thing);
+      sum += part;
+    }
   };
   const workers = Array.from({ length: Math.min(RELAY_LIMITS.announcedAtOnce, things.length) }, workOff);
   for (const end of await Promise.allSettled(workers)) if (end.status === "rejected") throw end.reason;
+  return sum;
 }

@@ -11,21 +11,27 @@ import {
   type StoredMsg,
   type StreamInfo,
 } from "@nats-io/jetstream";
-import { CREDENTIALS, SESSIONS, type StationLogs, SWITCHES } from "../../bus/streams.ts";
+import { type BucketDefinition, CREDENTIALS, SESSIONS, type StationLogs, SWITCHES } from "../../bus/streams.ts";
 import { RELAY_LIMITS } from "../limits.ts";
-import type { AnnouncedPart, Mark } from "../sql/bus-state.ts";
+import { ANNOUNCED_PARTS, type AnnouncedPart, type Mark } from "../sql/bus-state.ts";
+
+/** Where each part is stored; null for the station logs. */
+export const BUCKETS: Readonly<Record<AnnouncedPart, BucketDefinition | null>> = {
+  stations: null,
+  credentials: CREDENTIALS,
+  sessions: SESSIONS,
+  switches: SWITCHES,
+};
 
 /**
  * The streams whose content PostgreSQL knows, each with the part that is announced again when the stream has lost something.
  * Heartbeats come again by themselves, and leases are void after seconds.
  */
 export function watchedStreams(logs: StationLogs): readonly { readonly name: string; readonly part: AnnouncedPart }[] {
-  return [
-    ...logs.all.map(({ name }) => ({ name, part: "stations" }) as const),
-    { name: `KV_${CREDENTIALS.name}`, part: "credentials" },
-    { name: `KV_${SESSIONS.name}`, part: "sessions" },
-    { name: `KV_${SWITCHES.name}`, part: "switches" },
-  ];
+  return ANNOUNCED_PARTS.flatMap((part) => {
+    const bucket = BUCKETS[part];
+    return bucket === null ? logs.all.map(({ name }) => ({ name, part })) : [{ name: `KV_${bucket.name}`, part }];
+  });
 }
 
 export class NoStreamError extends Error {

@@ -14,7 +14,6 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { StreamInfo } from "@nats-io/jetstream";
-import { type BucketDefinition, CREDENTIALS, SESSIONS, SWITCHES } from "../../bus/streams.ts";
 import { OutageLog } from "../../runtime/repeat.ts";
 import { type NoticeSequences, noteComplete, readNoticeSequences } from "../buckets.ts";
 import { RELAY_LIMITS } from "../limits.ts";
@@ -31,20 +30,12 @@ import {
   selectPendingAnnouncements,
 } from "../sql/bus-state.ts";
 import { ANNOUNCE, type AnnounceDeps } from "./announce.ts";
-import { checkStream, markOf, NoStreamError, streamInfo, watchedStreams } from "./check-streams.ts";
+import { BUCKETS, checkStream, markOf, NoStreamError, streamInfo, watchedStreams } from "./check-streams.ts";
 
 export interface RecoveryDeps extends AnnounceDeps {
   /** Of this relay's term: what another term writes is not written over. */
   readonly epoch: number;
 }
-
-/** The bucket that gets the notice; the station log takes nothing but commits. */
-const BUCKETS: Readonly<Record<AnnouncedPart, BucketDefinition | null>> = {
-  stations: null,
-  credentials: CREDENTIALS,
-  sessions: SESSIONS,
-  switches: SWITCHES,
-};
 
 /** Runs until the signal is aborted. Never rejects: what fails is tried again. */
 export async function recoverBus(deps: RecoveryDeps, signal: AbortSignal): Promise<void> {
