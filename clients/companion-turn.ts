@@ -5,7 +5,7 @@
 import type { Assignment, DeviceSnapshot } from "./device/client.ts";
 import type { TurnDeps } from "./device/loop.ts";
 import { pause } from "./device/pace.ts";
-import { ServiceRefusal } from "./device/transport.ts";
+import { ServiceError } from "./device/transport.ts";
 import { clientLimits } from "./limits.ts";
 import { type Behaviour, behaviourOf, namedBehaviour, reportOf } from "./magic-behaviours.ts";
 
@@ -76,7 +76,7 @@ async function report(deps: TurnDeps, intentId: number, behaviour: Behaviour): P
       deps.log.info({ intentId, behaviour, outcome, providerReference }, sentence(outcome, providerReference));
     } catch (error) {
       // The collection ended meanwhile: the cashier starts a new one, a retry would be wrong (contract, "Errors" 1).
-      if (!(error instanceof ServiceRefusal) || (error.httpStatus !== 409 && error.httpStatus !== 404)) throw error;
+      if (!(error instanceof ServiceError) || (error.httpStatus !== 409 && error.httpStatus !== 404)) throw error;
       const { code: reason, intentStatus } = error;
       deps.log.warn({ intentId, behaviour, reason, intentStatus }, "the collection ended before it was reported");
     }

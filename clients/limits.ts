@@ -6,8 +6,8 @@ export const clientLimits = {
   requestGapMs: 1_000,
   /** Advised by the service; three may be lost before the device counts as offline. */
   heartbeatEveryMs: 10_000,
-  /** A companion polls only between collections, and leaves room for its heartbeat within the request budget. */
-  companionPollMs: 1_500,
+  /** As the device guide has it. A companion polls between collections only. */
+  companionPollMs: 2_000,
   /** "Around every two seconds" (contract, "GET display"). */
   displayPollMs: 2_000,
   /** How long the make-believe guest takes to pay. */
@@ -16,9 +16,9 @@ export const clientLimits = {
   returnAfterMs: 1_000,
   /** A deadline further away than this is not believed; the service grants half an hour at most. */
   silenceMaxMs: 31 * 60_000,
-  /** A blocked device has nothing to do; it checks again slowly, so that it is back soon after it is unblocked. */
-  blockedPollMs: 5_000,
-  /** The server answers within its five-second time-out, or not at all. */
+  /** A blocked device has nothing to do; it tries again at the pace that the device guide names. */
+  blockedPollMs: 10_000,
+  /** As the device guide has it. The gateway may take 12 seconds; after a time-out the outcome is unknown, and the device repeats. */
   requestTimeoutMs: 10_000,
   /** The first wait after a failure; it doubles each time. */
   backoffFirstMs: 1_000,

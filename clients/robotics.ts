@@ -6,7 +6,7 @@
 
 import { CommandError } from "./command.ts";
 import { createPace } from "./device/pace.ts";
-import { createTransport, ServiceRefusal, ServiceUnreachable, trustCertificate } from "./device/transport.ts";
+import { createTransport, ServiceError, ServiceUnreachable, trustCertificate } from "./device/transport.ts";
 import { clientLimits } from "./limits.ts";
 import { type Command, HELP, parseCommand, readAccess } from "./robotics/arguments.ts";
 import { checkLocalTarget, listen, newSecret } from "./robotics/listen.ts";
@@ -46,7 +46,7 @@ async function run(command: Command, signal: AbortSignal): Promise<void> {
 
 function sentenceOf(error: unknown): string {
   if (error instanceof CommandError || error instanceof ServiceUnreachable) return error.message;
-  if (error instanceof ServiceRefusal) return `${error.message} (${error.code})`;
+  if (error instanceof ServiceError) return `${error.message} (${error.code})`;
   return `The command cannot continue: ${error instanceof Error ? error.message : "an unexpected error."}`;
 }
 

@@ -210,6 +210,6 @@ function reachableHost(host: string): string {
 /** Throws UserError unless NATS_URL leads to a bus that this program can use; the sentence leaves credentials out. */
 async function checkNats(where: Pick<ConnectOptions, "url" | "access" | "signal">): Promise<void> {
   const log = { info: () => undefined, warn: () => undefined };
-  const bus = await connectBus({ ...where, name: "start", log, patienceMs: deployLimits.externalServerMs });
+  const bus = await connectBus({ ...where, name: "start", log, withinMs: deployLimits.externalServerMs });
   await bus.close();
 }

@@ -26,7 +26,7 @@ export interface Step {
   readonly until?: string;
   /** The error code that this step is answered with on purpose. */
   readonly refusedWith?: string;
-  /** Left out while this kept value is missing, and no error when it is refused. */
+  /** The kept value that this step needs: without it the demo skips the step. The service may refuse the step. */
   readonly onlyWith?: string;
 }
 

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { clientLimits } from "../limits.ts";
 import { createDeviceClient, type DeviceClient, type DeviceSnapshot, enroll } from "./client.ts";
 import { createBackoff, pause, repeatUntilAnswered } from "./pace.ts";
-import { DeviceStopped, type DeviceTransport, failureReason, ServiceRefusal } from "./transport.ts";
+import { DeviceStopped, type DeviceTransport, failureReason, ServiceError } from "./transport.ts";
 
 export interface DeviceLog {
   info(fields: object, message: string): void;
@@ -46,7 +46,7 @@ export async function attach(deps: AttachDeps): Promise<Attached> {
     () => enroll(transport, enrollmentCode, signal),
     deps,
   ).catch((error: unknown) => {
-    if (error instanceof ServiceRefusal && error.code === "enrollment_code_invalid") throw needsCode(true);
+    if (error instanceof ServiceError && error.code === "enrollment_code_invalid") throw needsCode(true);
     throw error;
   });
   await saveCredential(credentialFile, { device_id: device.device_id, credential });
@@ -85,7 +85,7 @@ async function firstHeartbeat(client: DeviceClient, deps: AttachDeps): Promise<D
   try {
     return await untilAnswered(() => client.heartbeat({ uptime_s: 0 }, deps.signal), deps);
   } catch (error) {
-    if (error instanceof ServiceRefusal && error.httpStatus === 401) return undefined;
+    if (error instanceof ServiceError && error.httpStatus === 401) return undefined;
     throw error;
   }
 }

@@ -1,8 +1,8 @@
 /**
- * The device API as functions (contract, "Endpoints"). Reads remember their ETag, so an unchanged answer costs no body;
- * a report is repeated with the same key until the service has answered it.
+ * The device API as functions (contract, "Endpoints"). Reads remember their ETag, so an unchanged answer costs no body.
+ * A report without an answer is repeated with the same key, up to `clientLimits.reportTries` tries.
  *
- * Each function throws `ServiceRefusal` for an error body and `ServiceUnreachable` when no answer came.
+ * Each function throws `ServiceError` for an error body and `ServiceUnreachable` when no answer came.
  */
 import { z } from "zod";
 import { clientLimits } from "../limits.ts";

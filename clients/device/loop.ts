@@ -6,7 +6,7 @@ import { clientLimits } from "../limits.ts";
 import { type AttachDeps, attach, type DeviceLog, needsCode } from "./attach.ts";
 import type { DeviceClient, DeviceSnapshot } from "./client.ts";
 import { createBackoff, pause, waitMs } from "./pace.ts";
-import { failureReason, isRetryable, ServiceRefusal } from "./transport.ts";
+import { failureReason, isRetryable, ServiceError } from "./transport.ts";
 
 /** What the turns of a device's work may use. */
 export interface TurnDeps {
@@ -176,9 +176,9 @@ function createFailureLog(log: DeviceLog): FailureLog {
   const reasons = new Map<Source, string>();
   return {
     begin(source, error, backoffMs) {
-      if (error instanceof ServiceRefusal && error.httpStatus === 401) throw needsCode(true);
+      if (error instanceof ServiceError && error.httpStatus === 401) throw needsCode(true);
       // Standing can come back, so a blocked device keeps its heartbeat and checks again (design §4, "blocked device").
-      const isBlocked = error instanceof ServiceRefusal && error.httpStatus === 403;
+      const isBlocked = error instanceof ServiceError && error.httpStatus === 403;
       if (!isBlocked && !isRetryable(error)) throw error;
       const reason = failureReason(error);
       const isLogged = [...reasons.values()].includes(reason);

@@ -1,7 +1,7 @@
 /** Waiting and repeating: the gap between two requests, the growing pause after failures, and a sleep that an abort ends. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
-import { isRetryable, ServiceRefusal } from "./transport.ts";
+import { isRetryable, ServiceError } from "./transport.ts";
 
 /** Sleeps; resolves early when the signal is aborted, because the caller's loop checks the signal. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -65,6 +65,6 @@ export async function repeatUntilAnswered<T>(
 
 /** How long to wait after a failure: the client's back-off, or longer when the service asked for it. */
 export function waitMs(error: unknown, backoffMs: number): number {
-  const askedMs = error instanceof ServiceRefusal ? (error.retryAfterMs ?? 0) : 0;
+  const askedMs = error instanceof ServiceError ? (error.retryAfterMs ?? 0) : 0;
   return Math.max(askedMs, backoffMs);
 }

@@ -48,7 +48,7 @@ export function createTransport(deps: {
       const isEffective = response.headers.get("x-effective") !== "false";
       if (response.status === 304) return { body: undefined, etag, isEffective };
       const text = await readBounded(response);
-      if (response.status < 200 || response.status > 299) throw refusal(response, text);
+      if (response.status < 200 || response.status > 299) throw serviceError(response, text);
       const parsed = schema.safeParse(parseJson(text));
       if (!parsed.success) throw new ServiceUnreachable(`The answer to ${request.path} is not one of this service.`);
       return { body: parsed.data, etag, isEffective };
@@ -100,10 +100,10 @@ async function readBounded(response: Response): Promise<string> {
   return text + decoder.decode();
 }
 
-function refusal(response: Response, text: string): ServiceRefusal {
+function serviceError(response: Response, text: string): ServiceError {
   const body = errorBodySchema.safeParse(parseJson(text));
   const code = body.success ? body.data.code : `http_${response.status}`;
-  return new ServiceRefusal({
+  return new ServiceError({
     httpStatus: response.status,
     code,
     detail: (body.success ? body.data.detail : undefined) ?? `The service answered ${response.status} ${code}.`,
@@ -127,12 +127,12 @@ function parseJson(text: string): unknown {
 }
 
 /** The service answered with an error body (contract, "Errors"). */
-export class ServiceRefusal extends Error {
-  override readonly name = "ServiceRefusal";
+export class ServiceError extends Error {
+  override readonly name = "ServiceError";
   readonly httpStatus: number;
   /** The stable code of the error body; `http_<status>` when the body carried none. */
   readonly code: string;
-  /** The intent's status, where the refusal is about an intent. */
+  /** The intent's status, where the error is about an intent. */
   readonly intentStatus: string | undefined;
   /** What `Retry-After` asked for. */
   readonly retryAfterMs: number | undefined;
@@ -166,13 +166,13 @@ export class DeviceStopped extends Error {
 export function isRetryable(error: unknown): boolean {
   if (error instanceof ServiceUnreachable) return true;
   return (
-    error instanceof ServiceRefusal && (error.httpStatus === 429 || error.httpStatus === 408 || error.httpStatus >= 500)
+    error instanceof ServiceError && (error.httpStatus === 429 || error.httpStatus === 408 || error.httpStatus >= 500)
   );
 }
 
 /** A failure in one word for logs: the service's code, or that no answer came. */
 export function failureReason(error: unknown): string {
-  return error instanceof ServiceRefusal ? error.code : "unreachable";
+  return error instanceof ServiceError ? error.code : "unreachable";
 }
 
 /**

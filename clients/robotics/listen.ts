@@ -8,7 +8,7 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { CommandError } from "../command.ts";
 import { createBackoff, pause, repeatUntilAnswered } from "../device/pace.ts";
-import { type DeviceTransport, ServiceRefusal } from "../device/transport.ts";
+import { type DeviceTransport, ServiceError } from "../device/transport.ts";
 import { clientLimits } from "../limits.ts";
 
 const pageSchema = z.looseObject({
@@ -81,7 +81,7 @@ async function readPage(
     return (await repeatUntilAnswered(attempt, { signal, maxTries: Number.POSITIVE_INFINITY, onRetry })).body;
   } catch (error) {
     if (signal.aborted) return undefined;
-    if (error instanceof ServiceRefusal && error.httpStatus === 401)
+    if (error instanceof ServiceError && error.httpStatus === 401)
       throw new CommandError("The service does not take the consumer's credential; ask the owner for a new one.");
     throw error;
   }

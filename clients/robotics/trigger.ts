@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { CommandError } from "../command.ts";
 import { createBackoff, pause, repeatUntilAnswered } from "../device/pace.ts";
-import { type DeviceRequest, type DeviceTransport, ServiceRefusal } from "../device/transport.ts";
+import { type DeviceRequest, type DeviceTransport, ServiceError } from "../device/transport.ts";
 import { clientLimits } from "../limits.ts";
 import type { Trigger } from "./arguments.ts";
 
@@ -100,7 +100,7 @@ export type Owner = Awaited<ReturnType<typeof logIn>>;
 
 const REASON = { reason: "Triggered by a developer." };
 
-/** Opens a session for one command. Throws `ServiceRefusal` or `ServiceUnreachable`, as each of its functions does. */
+/** Opens a session for one command. Throws `ServiceError` or `ServiceUnreachable`, as each of its functions does. */
 export async function logIn(deps: {
   readonly transport: DeviceTransport;
   readonly details: { readonly email: string; readonly password: string };
@@ -165,7 +165,7 @@ async function untilSessionIsEffective(request: {
       await transport.send({ method: "GET", path: "session/", credential, signal }, z.looseObject({}));
       return;
     } catch (error) {
-      const isUnknown = error instanceof ServiceRefusal && error.httpStatus === 401;
+      const isUnknown = error instanceof ServiceError && error.httpStatus === 401;
       if (!isUnknown || tries >= clientLimits.triggerTries || signal.aborted) throw error;
       await pause(backoff.nextMs(), signal);
     }

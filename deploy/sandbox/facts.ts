@@ -76,7 +76,7 @@ export function printout(facts: SandboxFacts, factsPath: string): string {
     "  npm run demo            a whole collection, with every request and answer",
     "  npm run demo -- --help  by QR, with an issue, with a robot; or as curl lines to paste",
     "",
-    "Ctrl-C drains and stops; the data stays.",
+    "Ctrl-C stops within two seconds; the data stays.",
     "",
   ].join("\n");
 }

@@ -10,7 +10,7 @@ import type { HandlerDeps } from "./handler-context.ts";
 
 const DIGITS = /^\d+$/;
 
-/** Says what this parameter takes: of an id there is no bound that anybody needs to know. */
+/** The error text of a number in a query. An id has no upper bound that a client needs to know. */
 function sentence(least: number, most: number | undefined): string {
   const bounds = most === undefined ? `, at least ${least}` : `, ${least} to ${most}`;
   return `Must be a whole number in decimal digits${bounds}.`;
@@ -39,22 +39,28 @@ export const queryId = () => queryNumber({ least: 1 });
 const limit = queryNumber({ least: 1, most: BOUNDS.listed })
   .default(BOUNDS.listedUnlessAsked)
   .meta({
-    // Told again for the document, which otherwise leaves it out of what is read from text.
+    // Repeated for the document, which leaves out the default of a schema that preprocesses its input.
     override: { default: BOUNDS.listedUnlessAsked },
-    description: "At most so many; a page may be shorter although there are more.",
+    description: "The most that one page carries. A page may be shorter although there are more; `has_more` says so.",
   });
 
 /** Query parameters of a list that comes oldest first. */
 export const pageAfterQuery = {
   since_id: queryNumber({ least: 0 })
     .default(0)
-    .meta({ override: { default: 0 }, description: "Only what comes after this id." }),
+    .meta({
+      override: { default: 0 },
+      description:
+        "Only what comes after this id. Take it from the page before: its last id, or `through_id` where it has one. 0, the default, begins with the oldest.",
+    }),
   limit,
 };
 
 /** Query parameters of a list that comes newest first. */
 export const pageBeforeQuery = {
-  before_id: queryId().optional().meta({ description: "Only what comes before this id." }),
+  before_id: queryId()
+    .optional()
+    .meta({ description: "Only what comes before this id: the last id of the page before. Left out: the newest." }),
   limit,
 };
 
@@ -63,8 +69,13 @@ export const pageOfAuditLogQuery = z
   .strictObject({
     since_id: queryNumber({ least: 0 })
       .optional()
-      .meta({ description: "Only what comes after this id, oldest first; 0 reads from the beginning." }),
-    before_id: queryId().optional().meta({ description: "Only what comes before this id, newest first." }),
+      .meta({
+        description:
+          "Only what comes after this id, oldest first: the last id of the page before. 0 begins with the oldest.",
+      }),
+    before_id: queryId()
+      .optional()
+      .meta({ description: "Only what comes before this id, newest first: the last id of the page before." }),
     limit,
   })
   .refine(({ since_id, before_id }) => since_id === undefined || before_id === undefined, {
@@ -76,7 +87,11 @@ export const pageOfAuditLogQuery = z
 export const pageAfterVersionQuery = {
   since_version: queryNumber({ least: 0 })
     .default(0)
-    .meta({ override: { default: 0 }, description: "Only what comes after this version." }),
+    .meta({
+      override: { default: 0 },
+      description:
+        "Only what comes after this version: the version of the last event of the page before. 0, the default, begins with the oldest.",
+    }),
   limit,
 };
 

@@ -1,4 +1,4 @@
-/** What happened: the words of the audit trail and of the payment timeline. Facts only; sentences are made by readers. */
+/** What happened: the events of the audit log and of the payment timeline. They hold facts only; readers make the sentences. */
 
 import type { AmountMinor } from "../currency.ts";
 import type {

@@ -48,11 +48,14 @@ export interface ConnectOptions {
   /** Shown by the server's monitoring. */
   readonly name: string;
   readonly log: BusLog;
-  /** How long to try before giving up; a starting system needs more than a command that a person waits for. */
-  readonly patienceMs?: number;
   /**
-   * A process that serves waits for a quorum for as long as it takes, and leaves a server that loses its own; a command does
-   * neither.
+   * How long to try to connect (by default `BUS_LIMITS.firstConnectMs`), and then how long to wait for a quorum (by default
+   * `BUS_LIMITS.ensureMs`, and without an end where `awaitsQuorum` is set).
+   */
+  readonly withinMs?: number;
+  /**
+   * Set by a process that serves: it waits for a quorum for as long as that takes, and it leaves a server that loses the
+   * quorum. A command that a person waits for does neither.
    */
   readonly awaitsQuorum?: boolean;
   /** Ends the attempt. */
@@ -113,8 +116,8 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
       }
     }
   })();
-  const { log, signal, awaitsQuorum = false, patienceMs = BUS_LIMITS.ensureMs } = options;
-  const withinMs = awaitsQuorum ? undefined : patienceMs;
+  const { log, signal, awaitsQuorum = false } = options;
+  const withinMs = awaitsQuorum ? undefined : (options.withinMs ?? BUS_LIMITS.ensureMs);
   await reachJetStream(nc, { log, signal, withinMs }).catch(async (error: unknown) => {
     clock.stop();
     await nc.close();
@@ -169,11 +172,11 @@ interface Dialling {
 }
 
 async function firstConnection(
-  { url, access, name, patienceMs, signal }: ConnectOptions,
+  { url, access, name, withinMs, signal }: ConnectOptions,
   dialling: Dialling,
 ): Promise<NatsConnection> {
   const options = connectionOptions({ url, access, name }, dialling);
-  const deadlineMs = Date.now() + (patienceMs ?? BUS_LIMITS.firstConnectMs);
+  const deadlineMs = Date.now() + (withinMs ?? BUS_LIMITS.firstConnectMs);
   const stopped = whenAborted(signal);
   for (let attempt = 1; ; attempt += 1) {
     const connecting = connect(options);

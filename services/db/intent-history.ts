@@ -10,7 +10,7 @@ import { DATABASE_LIMITS } from "./limits.ts";
 import type { Database } from "./pool.ts";
 import { readStoredJson } from "./stored-text.ts";
 
-/** The event that says which commits the log has lost; the trail goes on behind it. */
+/** The event that says which commits the log has lost; the audit log goes on behind it. */
 export const LOG_LOST = "log_lost";
 
 /** When the log lost the intent, and what the payment seam recorded of it, which is the truth about its money. */

@@ -63,8 +63,8 @@ describe("a freeze in a timeline", () => {
     await record(station, "station_frozen", here);
     expect(await sentencesOf(station, 1_101)).toEqual([
       "no: Ada started to collect EUR 12.50 for order 7 by cash.",
-      "no: Olga froze the organization, because: The till is short",
-      "no: Olga froze the station, because: A drill",
+      "no: Olga froze the organization. Reason: The till is short",
+      "no: Olga froze the station. Reason: A drill",
       "no: Olga lifted the freeze of the station",
       "no: Ada cancelled the collection.",
     ]);
@@ -77,8 +77,8 @@ describe("a freeze in a timeline", () => {
     await record(station, "device_frozen", ["device", companionId]);
     await record(station, "platform_frozen", ["platform", 0]);
     expect((await sentencesOf(station, 1_201)).slice(1)).toEqual([
-      "no: Olga froze Renamed terminal, because: A drill",
-      "no: Night shift froze the platform, because: A drill",
+      "no: Olga froze Renamed terminal. Reason: A drill",
+      "no: Night shift froze the platform. Reason: A drill",
     ]);
     await record(station, "platform_unfrozen", ["platform", 0]);
 
@@ -91,7 +91,7 @@ describe("a freeze in a timeline", () => {
     await counter.do({ type: "provider_failed", intentId: 1_202, reason: "provider_frozen" }, provider);
     expect(await sentencesOf(counter, 1_202)).toEqual([
       "no: Ada started to collect EUR 12.50 for order 7 by QR code.",
-      "no: Olga froze the payment provider, because: A drill",
+      "no: Olga froze the payment provider. Reason: A drill",
       "no: The collection ended, because the provider is frozen by a kill switch.",
     ]);
   });

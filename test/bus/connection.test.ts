@@ -7,7 +7,7 @@ describe("the connection to the bus", () => {
   let nats: TestServer;
   const opened: Bus[] = [];
   const connect = async (url = nats.url): Promise<Bus> => {
-    const bus = await connectBus({ url, name: "test", log: QUIET, patienceMs: 300 });
+    const bus = await connectBus({ url, name: "test", log: QUIET, withinMs: 300 });
     opened.push(bus);
     return bus;
   };

@@ -24,7 +24,7 @@ describe("a server that accepts connections", () => {
   ] as const)("and is of the kind %s at the start: dials stay bounded", async (fault, why) => {
     const server = await startFaultyServer("nats://hidden@127.0.0.1:1", fault);
     const startedAtMs = performance.now();
-    const failure = await connectBus({ url: server.url, name: "test", log: QUIET, patienceMs: OBSERVED_MS }).catch(
+    const failure = await connectBus({ url: server.url, name: "test", log: QUIET, withinMs: OBSERVED_MS }).catch(
       (error: unknown) => error,
     );
     expect(failure).toMatchObject({

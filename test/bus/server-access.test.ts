@@ -37,7 +37,7 @@ async function stopServer(server: RunningProgram | undefined): Promise<void> {
 /** Connects as a process does: by what it reads from its settings. */
 async function connecting(environment: NodeJS.ProcessEnv): Promise<Bus> {
   const { natsUrl: url, natsAccess: access } = parseSettings(sharedSettingsSchema, environment);
-  return await connectBus({ url, access, name: "test", log: QUIET, patienceMs: 300 });
+  return await connectBus({ url, access, name: "test", log: QUIET, withinMs: 300 });
 }
 
 /** The streams that a user sees are those of its account. */
@@ -166,7 +166,7 @@ describe("a NATS with accounts by JWT", () => {
 
   it("credentials of another operator's account: one sentence that names the setting", async () => {
     const access = { credentialsFile: written("bad.creds", credentials(nkeys.createAccount())) } satisfies ServerAccess;
-    await expect(connectBus({ url, access, name: "test", log: QUIET, patienceMs: 300 })).rejects.toMatchObject({
+    await expect(connectBus({ url, access, name: "test", log: QUIET, withinMs: 300 })).rejects.toMatchObject({
       code: "nats_refused",
       message: expect.stringContaining("the server refuses the credentials of NATS_CREDENTIALS_FILE"),
     });

@@ -33,7 +33,7 @@ describe("the version of nats-server", () => {
 
   it("connectBus: a server that is too old is refused with one sentence, by every process", async () => {
     const server = await serverOfVersion("2.11.9");
-    const connecting = connectBus({ url: server.url, name: "test", log: QUIET, patienceMs: 300 });
+    const connecting = connectBus({ url: server.url, name: "test", log: QUIET, withinMs: 300 });
     await expect(connecting).rejects.toMatchObject({
       code: "nats_too_old",
       message: `The nats-server at ${new URL(server.url).host} (NATS_URL) has the version 2.11.9, and this service needs 2.12.0 or newer: upgrade it, or set NATS_URL to another one.`,
@@ -45,7 +45,7 @@ describe("the version of nats-server", () => {
     const port = await freePort();
     const server = runProgram(inject("natsBinary").path, ["--addr", "127.0.0.1", "--port", String(port)]);
     await server.waitFor(/Server is ready/);
-    const connecting = connectBus({ url: `nats://127.0.0.1:${port}`, name: "test", log: QUIET, patienceMs: 300 });
+    const connecting = connectBus({ url: `nats://127.0.0.1:${port}`, name: "test", log: QUIET, withinMs: 300 });
     await expect(connecting).rejects.toMatchObject({
       code: "nats_without_jetstream",
       message: `The NATS at 127.0.0.1:${port} (NATS_URL) cannot be used: JetStream is switched off there; switch it on in the server's configuration.`,

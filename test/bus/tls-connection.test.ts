@@ -38,7 +38,7 @@ describe("a bus with tls:// in its address", () => {
     folder.remove();
   });
 
-  const connecting = (url: string) => connectBus({ url, name: "test", log: QUIET, patienceMs: 300 });
+  const connecting = (url: string) => connectBus({ url, name: "test", log: QUIET, withinMs: 300 });
 
   it("a certificate of no trusted authority: the sentence says so, with the next step", async () => {
     await expect(connecting(`tls://127.0.0.1:${port}`)).rejects.toMatchObject({

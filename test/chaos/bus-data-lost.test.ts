@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { enrollDevice, type TestDevice } from "../support/devices.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { newTrailOf, readTrail, type TrailEvent } from "./bus-data-lost-trail.ts";
+import { type AuditEvent, newEventsOf, readAuditLog } from "./bus-data-lost-events.ts";
 import { type ChaosStation, type ChaosWorld, startChaosWorld } from "./chaos-world.ts";
 import type { Intent, Order } from "./collection-facts.ts";
 import { Patience } from "./patience.ts";
@@ -142,7 +142,7 @@ describe("nats-server comes back without the newest data", () => {
   let openedLater: { stationId: number; display: TestDevice };
   let newcomer: Person;
   let leaver: Person;
-  let trail: readonly TrailEvent[];
+  let auditLog: readonly AuditEvent[];
   let salesBefore: readonly unknown[];
   let backAtMs: number;
 
@@ -180,7 +180,7 @@ describe("nats-server comes back without the newest data", () => {
     const displayId = devices.find(({ kind }) => kind === "customer_display")?.device_id;
     await world.owner.good("POST", `devices/${displayId}/revoke/`);
     await untilCopied();
-    trail = await readTrail(sql);
+    auditLog = await readAuditLog(sql);
     salesBefore = await sales();
 
     const cutAtMs = Date.now();
@@ -251,12 +251,12 @@ describe("nats-server comes back without the newest data", () => {
     expect(await sales()).toEqual(salesBefore);
   });
 
-  it("a further collection succeeds, and the trail has every event of both lives", async () => {
+  it("a further collection succeeds, and the audit log has every event of both lives", async () => {
     const transactionId = await collect(counter, waiting);
     expect(transactionId).toBeGreaterThan(lostOnly.transactionId);
     expect(await sales()).toHaveLength(salesBefore.length + 1);
     await untilCopied();
-    const added = newTrailOf(trail, await readTrail(sql));
+    const added = newEventsOf(auditLog, await readAuditLog(sql));
     const types = added.filter(({ stationId }) => stationId === counter.stationId).map(({ type }) => type);
     expect(types[0]).toBe("log_lost");
     expect(types.slice(-3)).toEqual(["outcome_reported", "settlement_started", "intent_succeeded"]);
@@ -271,7 +271,7 @@ describe("nats-server comes back without anything", () => {
     if (counter === undefined) throw new Error("There are no stations.");
     const order = await openOrder(counter, "9.90");
     await untilCopied();
-    const trail = await readTrail(sql);
+    const auditLog = await readAuditLog(sql);
     const salesBefore = await sales();
     const cutAtMs = Date.now();
     await comeBackWith(world.system.nats, undefined);
@@ -291,7 +291,9 @@ describe("nats-server comes back without anything", () => {
     await collect(counter, order);
     expect(await sales()).toHaveLength(salesBefore.length + 1);
     await untilCopied();
-    const added = newTrailOf(trail, await readTrail(sql)).filter(({ stationId }) => stationId === counter.stationId);
+    const added = newEventsOf(auditLog, await readAuditLog(sql)).filter(
+      ({ stationId }) => stationId === counter.stationId,
+    );
     expect(added.slice(0, 2).map(({ type }) => type)).toEqual(["log_lost", "station_changed"]);
   });
 });

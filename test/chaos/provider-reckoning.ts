@@ -5,8 +5,8 @@
 import type postgres from "postgres";
 import { parseAmount } from "../../machines/currency.ts";
 import { ORDER_OBSTACLES } from "../../machines/payment-intent.ts";
+import type { AuditEvent } from "./audit-log.ts";
 import type { Collection } from "./collection-facts.ts";
-import type { TrailEvent } from "./intent-trail.ts";
 import type { ProviderSide } from "./provider-world.ts";
 import { isQr } from "./qr-plan.ts";
 
@@ -161,11 +161,11 @@ function endingOf(intentStatus: string, endReason: string | undefined): string {
 }
 
 /** Each acknowledged step happened, what else happened may happen, and nothing happened twice. */
-export function reckonQrCollections(collections: readonly Collection[], trail: readonly TrailEvent[]): string[] {
+export function reckonQrCollections(collections: readonly Collection[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
   for (const { intentId, events, intentStatus, endReason, plan } of collections) {
     if (!isQr(plan)) continue;
-    const happened = trail.filter((event) => event.intentId === intentId).map(({ type }) => type);
+    const happened = auditLog.filter((event) => event.intentId === intentId).map(({ type }) => type);
     const title = `Intent ${intentId} (${plan.scenario}, ${plan.ending})`;
     const missing = events.filter((type) => !happened.includes(type));
     const odd = happened.filter(

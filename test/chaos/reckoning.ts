@@ -4,8 +4,8 @@
  */
 import postgres from "postgres";
 import { formatAmount } from "../../machines/currency.ts";
+import { type AuditEvent, readAuditLog } from "./audit-log.ts";
 import type { Collection } from "./collection-facts.ts";
-import { readTrail, type TrailEvent } from "./intent-trail.ts";
 import { type ProviderReckoning, reckonProvider, reckonQrCollections } from "./provider-reckoning.ts";
 import type { ProviderWorld } from "./provider-world.ts";
 import { isQr } from "./qr-plan.ts";
@@ -24,7 +24,7 @@ export async function reckon(world: ProviderWorld, collections: readonly Collect
   const sql = postgres(world.system.database.url, { max: 2, onnotice: () => undefined });
   try {
     const money = await reckonMoney(sql, collections);
-    const trail = await readTrail(sql);
+    const auditLog = await readAuditLog(sql);
     const { complaints: ofProvider, ...provider } = await reckonProvider(sql, world.provider);
     const complaints = [
       ...money.complaints,
@@ -35,9 +35,9 @@ export async function reckon(world: ProviderWorld, collections: readonly Collect
     for (const { stationId } of world.stations) {
       const log = await readStationLog(world.system.bus, stationId);
       const own = collections.filter(({ station }) => station.stationId === stationId);
-      complaints.push(...reckonLog(stationId, log, trail.get(stationId) ?? []));
-      complaints.push(...reckonCollections(own, trail.get(stationId) ?? []));
-      complaints.push(...reckonQrCollections(own, trail.get(stationId) ?? []));
+      complaints.push(...reckonLog(stationId, log, auditLog.get(stationId) ?? []));
+      complaints.push(...reckonCollections(own, auditLog.get(stationId) ?? []));
+      complaints.push(...reckonQrCollections(own, auditLog.get(stationId) ?? []));
       complaints.push(...reckonKnownOrders(stationId, log.at(-1), own));
     }
     return { ...money, complaints, provider, commits: await newestSequence(world.system.bus) };
@@ -118,7 +118,7 @@ async function reckonCopy(sql: postgres.Sql, world: ProviderWorld): Promise<stri
 }
 
 /** The log counts on without a gap or a fork, the copy is equal to it, and nothing is left half done. */
-function reckonLog(stationId: number, log: readonly StoredCommit[], trail: readonly TrailEvent[]): string[] {
+function reckonLog(stationId: number, log: readonly StoredCommit[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
   const first = log[0]?.version ?? 0;
   const versions = log.map(({ version }) => version);
@@ -130,7 +130,7 @@ function reckonLog(stationId: number, log: readonly StoredCommit[], trail: reado
   ) {
     complaints.push(`Station ${stationId} counts its commits ${text(versions)}.`);
   }
-  const copied = [...new Set(trail.map(({ version }) => version))];
+  const copied = [...new Set(auditLog.map(({ version }) => version))];
   if (
     !same(
       copied,
@@ -142,7 +142,7 @@ function reckonLog(stationId: number, log: readonly StoredCommit[], trail: reado
     );
   }
   const stored = log.flatMap((commit) => commit.events.map(({ type }) => `${commit.version} ${type}`));
-  const told = trail.filter(({ version }) => version >= first).map(({ version, type }) => `${version} ${type}`);
+  const told = auditLog.filter(({ version }) => version >= first).map(({ version, type }) => `${version} ${type}`);
   if (!same(stored, told))
     complaints.push(`Station ${stationId} committed ${text(stored)} and the copy has ${text(told)}.`);
   const intent = log.at(-1)?.state.intent;
@@ -153,20 +153,20 @@ function reckonLog(stationId: number, log: readonly StoredCommit[], trail: reado
 const ENDINGS = new Set(["intent_succeeded", "intent_cancelled", "intent_expired"]);
 
 /** Each step that was acknowledged happened, and each happened once. */
-function reckonCollections(collections: readonly Collection[], trail: readonly TrailEvent[]): string[] {
+function reckonCollections(collections: readonly Collection[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
   for (const { intentId, events, intentStatus, plan } of collections) {
     if (isQr(plan)) continue;
-    const happened = trail.filter((event) => event.intentId === intentId).map(({ type }) => type);
+    const happened = auditLog.filter((event) => event.intentId === intentId).map(({ type }) => type);
     const title = `Intent ${intentId} (${plan.ending})`;
     if (!same(happened.toSorted(), [...events].toSorted())) {
-      complaints.push(`${title}: acknowledged were ${text(events)}, and the trail has ${text(happened)}.`);
+      complaints.push(`${title}: acknowledged were ${text(events)}, and the audit log has ${text(happened)}.`);
     }
     const endings = happened.filter((type) => ENDINGS.has(type));
     if (!same(endings, [`intent_${intentStatus}`])) complaints.push(`${title} ended as ${text(endings)}.`);
   }
   const known = new Set(collections.map(({ intentId }) => intentId));
-  for (const { type, intentId } of trail) {
+  for (const { type, intentId } of auditLog) {
     if (type === "settlement_conflict") complaints.push(`Intent ${intentId} was settled after it had ended.`);
     if (type === "intent_created" && intentId !== null && !known.has(intentId)) {
       complaints.push(`Intent ${intentId} was created, and nobody was told.`);

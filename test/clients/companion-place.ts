@@ -4,7 +4,7 @@ import { vi } from "vitest";
 import { createCompanionTurn, isSilentName } from "../../clients/companion-turn.ts";
 import { runDevice } from "../../clients/device/loop.ts";
 import { createPace } from "../../clients/device/pace.ts";
-import { createTransport, type DeviceTransport, ServiceRefusal } from "../../clients/device/transport.ts";
+import { createTransport, type DeviceTransport, ServiceError } from "../../clients/device/transport.ts";
 import { clientLimits } from "../../clients/limits.ts";
 import type { Person } from "../support/people.ts";
 
@@ -14,7 +14,7 @@ export interface Exchange {
   readonly path: string;
   readonly body: unknown;
   readonly answer: unknown;
-  readonly refusal: ServiceRefusal | undefined;
+  readonly refusal: ServiceError | undefined;
 }
 
 export interface RunningCompanion {
@@ -114,7 +114,7 @@ function watched(transport: DeviceTransport, exchanges: Exchange[]): DeviceTrans
         exchanges.push({ atMs, path, body, answer: answer.body, refusal: undefined });
         return answer;
       } catch (error) {
-        const refusal = error instanceof ServiceRefusal ? error : undefined;
+        const refusal = error instanceof ServiceError ? error : undefined;
         exchanges.push({ atMs, path, body, answer: undefined, refusal });
         throw error;
       }

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type CheckIn, runDeviceLoop } from "../../clients/device/loop.ts";
 import { createBackoff, createPace, pause } from "../../clients/device/pace.ts";
-import { DeviceStopped, parseRetryAfter, ServiceRefusal, ServiceUnreachable } from "../../clients/device/transport.ts";
+import { DeviceStopped, parseRetryAfter, ServiceError, ServiceUnreachable } from "../../clients/device/transport.ts";
 import { clientLimits } from "../../clients/limits.ts";
 
 const never = new AbortController().signal;
@@ -149,7 +149,7 @@ describe("heartbeats of a virtual device", () => {
   });
 
   it("they are answered 401: the device stops and asks for a code, though its turn still waits", async () => {
-    const refusal = new ServiceRefusal({
+    const refusal = new ServiceError({
       httpStatus: 401,
       code: "credential_invalid",
       detail: "Unknown.",

@@ -1,6 +1,6 @@
 /** After a trial: what was acknowledged, held against the log, its copy and the transactions. Each disagreement is a sentence. */
 import postgres from "postgres";
-import { readTrail } from "../chaos/intent-trail.ts";
+import { readAuditLog } from "../chaos/audit-log.ts";
 import { newestSequence, readStationLog } from "../chaos/station-log-read.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import type { EndedCollection, History } from "./history.ts";
@@ -21,11 +21,11 @@ export async function judge(world: ClusterWorld, history: History): Promise<Judg
   const sql = postgres(world.postgres.url, { max: 2, onnotice: () => undefined });
   try {
     const sales = await sql<Sale[]>`select transaction_id, intent_id, order_id from transactions`;
-    const trail = await readTrail(sql);
+    const auditLog = await readAuditLog(sql);
     const lost = [
       ...history.ended.flatMap((one) => missingSale(one, sales)),
       ...history.ended.flatMap((one) => {
-        const types = (trail.get(one.stationId) ?? []).flatMap(({ intentId, type }) =>
+        const types = (auditLog.get(one.stationId) ?? []).flatMap(({ intentId, type }) =>
           intentId === one.intentId ? [type] : [],
         );
         const missing = one.events.filter((type) => !types.includes(type));

@@ -34,7 +34,7 @@ afterAll(async () => {
 describe("a start while the cluster has no quorum", () => {
   it("a command: ends with one sentence and the next step", async () => {
     const url = cluster.nodeUrl(left);
-    await expect(connectBus({ url, name: "test", log, patienceMs: 500 })).rejects.toMatchObject({
+    await expect(connectBus({ url, name: "test", log, withinMs: 500 })).rejects.toMatchObject({
       code: "nats_no_quorum",
       message: `The NATS at ${new URL(url).host} (NATS_URL) runs, and its cluster has no quorum: start most of its servers, and see that they reach each other.`,
     });

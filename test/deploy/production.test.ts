@@ -279,7 +279,7 @@ describe("the sample for NATS", () => {
         url: `nats://payments:wrong@127.0.0.1:${client}`,
         name: "t",
         log: QUIET,
-        patienceMs: 1,
+        withinMs: 1,
       });
       await expect(refused).rejects.toMatchObject({ code: "nats_refused" });
     } finally {

@@ -28,7 +28,7 @@ let program: RunningProgram;
 beforeAll(async () => {
   const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: "0", DATA_DIR: folder.path };
   program = runProgram(process.execPath, [START], { env });
-  await program.waitFor(/Ctrl-C drains and stops/);
+  await program.waitFor(/Ctrl-C stops within/);
 }, TEST_MS);
 
 afterAll(async () => {

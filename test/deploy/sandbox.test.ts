@@ -37,7 +37,7 @@ async function start(): Promise<RunningProgram> {
   const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: "0", DATA_DIR: folder.path };
   const program = runProgram(process.execPath, [START], { env });
   started.push(program);
-  await program.waitFor(/Ctrl-C drains and stops/);
+  await program.waitFor(/Ctrl-C stops within/);
   return program;
 }
 

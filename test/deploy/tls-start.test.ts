@@ -40,7 +40,7 @@ beforeAll(async () => {
   program = runProgram(process.execPath, [join(CHECKOUT, "deploy", "start.ts")], {
     env: { ...env, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile },
   });
-  await program.waitFor(/Ctrl-C drains and stops/);
+  await program.waitFor(/Ctrl-C stops within/);
 }, TEST_MS);
 afterAll(async () => {
   if (isRunning(program.pid)) program.process.kill("SIGTERM");

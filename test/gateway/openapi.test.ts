@@ -30,7 +30,7 @@ interface Operation {
   readonly requestBody?: { readonly content: Record<string, { readonly schema: Schema }> };
   readonly summary: string;
   readonly description?: string;
-  readonly parameters?: readonly { readonly name: string; readonly description?: string }[];
+  readonly parameters?: readonly { readonly in: string; readonly name: string; readonly description?: string }[];
   readonly responses: Record<
     string,
     {
@@ -225,6 +225,18 @@ describe("the document's descriptions", () => {
     const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
     const idle = operations.filter(({ summary, description }) => (description ?? `${summary}.`) === `${summary}.`);
     expect(idle.map(({ operationId }) => operationId)).toEqual([]);
+  });
+
+  it("say of each parameter what it is, and of each id in a path which answer shows it", () => {
+    const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+    const parameters = operations.flatMap(({ operationId, parameters: all = [] }) =>
+      all.map((parameter) => ({ operationId, ...parameter })),
+    );
+    const isClear = ({ in: place, name, description = "" }: (typeof parameters)[number]) =>
+      description.replaceAll(`\`${name}\``, "").split(" ").length > 5 &&
+      (place !== "path" || / (?:shows|carries) it/.test(description));
+    expect(parameters.length).toBeGreaterThan(100);
+    expect(parameters.filter((parameter) => !isClear(parameter))).toEqual([]);
   });
 
   it("tell a companion when to call, and what a repeated report is", () => {

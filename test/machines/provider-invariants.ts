@@ -301,7 +301,7 @@ function checkSecondCollection(before: StationState | null, { command }: StepInp
   const earlier = strongestUnclear(ofOrder);
   const isForgotten = earlier === undefined && orderId <= after.state.unclearForgottenThrough;
   const confirmed = after.events.find((event) => event.type === "second_collection_confirmed");
-  expect(confirmed?.earlierIntentId, "M24: the collection that is in doubt is named in the trail").toBe(
+  expect(confirmed?.earlierIntentId, "M24: the collection that is in doubt is named in the audit log").toBe(
     isForgotten ? null : earlier?.intentId,
   );
   expect(before?.intent?.status === "settling", "M3").toBe(false);

@@ -142,7 +142,7 @@ describe("late evidence", () => {
     }
   });
 
-  it("a report on an intent that only the audit trail remembers is kept as well", () => {
+  it("a report on an intent that only the audit log remembers is kept as well", () => {
     const counter = reported().cancels();
     const recalled = counter.intent;
     const intentId = counter.intentId;

@@ -133,9 +133,9 @@ const askOnce = (bus: Bus, stationId: number, request: StationRequest): Promise<
   askStation(bus.nc, stationId, request, { timeoutMs: ATTEMPT_MS });
 
 /** Repeats what was not answered, or was not done because too much was going on. */
-export async function insist<T>(attempt: () => Promise<T>, patienceMs = ANSWER_PATIENCE_MS): Promise<T> {
-  const untilMs = Date.now() + patienceMs;
-  const asked = new Error(`Not answered within ${patienceMs} ms.`);
+export async function insist<T>(attempt: () => Promise<T>, withinMs = ANSWER_PATIENCE_MS): Promise<T> {
+  const untilMs = Date.now() + withinMs;
+  const asked = new Error(`Not answered within ${withinMs} ms.`);
   for (;;) {
     try {
       return await attempt();

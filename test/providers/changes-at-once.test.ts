@@ -1,4 +1,4 @@
-/** Changes that are made at once: two in one filial follow one another, and the trail of an organization has an order. */
+/** Changes that are made at once: two in one filial follow one another, and the audit log of an organization has an order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { OPERATOR } from "../../services/providers/events.ts";
@@ -75,7 +75,7 @@ describe("two changes of one filial", () => {
   });
 });
 
-describe("the trail", () => {
+describe("the audit log", () => {
   test("has no event behind one that was read before: an event waits for one of its organization only", async () => {
     const [place, elsewhere] = [await world.openPlace(), await world.openPlace()];
     const { organizationId, owner: caller } = place;

@@ -179,7 +179,7 @@ describe("who may", () => {
     expect((await refusalOf(rotated)).code).toBe("not_found");
   });
 
-  test("what they did stands in the trail, without a secret", async () => {
+  test("what they did is in the audit log, without a secret", async () => {
     const place = await world.openPlace();
     const { config } = await create(place, { secrets: { callback_secret: SECRET } });
     const { configId } = config;

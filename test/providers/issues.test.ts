@@ -292,7 +292,7 @@ describe("closing", () => {
     const further = [{ learned_from: "payment.paid", same_amount: true }];
     expect((await listOf(place)).issues).toMatchObject([{ ...closed, evidence: { ...evidence, further } }]);
     const intent = await world.openIntent(place, 1250);
-    // Again by the same person: the same answer, and one entry of the trail.
+    // Again by the same person: the same answer, and one entry of the audit log.
     const [known] = (await listOf(place)).issues;
     expect((await close(place, issue)).issue).toEqual(known);
     const differing = [

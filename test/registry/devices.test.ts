@@ -158,7 +158,7 @@ describe("a station", () => {
   });
 });
 
-describe("a change, its audit trail and its outbox row", () => {
+describe("a change, its audit log and its outbox row", () => {
   test("are one: when the outbox takes no row, nothing has happened", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newDevice(fixture, stationId);
@@ -197,14 +197,14 @@ describe("a change, its audit trail and its outbox row", () => {
     const { deviceId } = await newActiveDevice(fixture, stationId);
     await fixture.ask(moveDevice, { caller, deviceId, move: "SUSPEND" });
     await fixture.ask(moveStation, { caller, stationId, move: "CLOSE" });
-    const trail = await fixture.sql`
+    const auditLog = await fixture.sql`
       select action, actor_kind, actor_id, actor_name, data from registry_events
       where (subject_kind = 'station' and subject_id = ${stationId})
         or (subject_kind = 'device' and subject_id = ${deviceId})
         or (subject_kind = 'enrollment_code' and (data ->> 'device_id')::bigint = ${deviceId})
       order by event_id`;
     const owner = { actor_kind: "owner", actor_id: caller.userId, actor_name: "Sandbox Owner" };
-    expect(trail).toMatchObject([
+    expect(auditLog).toMatchObject([
       { action: "station_created", ...owner, data: { name: "Counter", currency: "EUR" } },
       { action: "device_registered", ...owner, data: { kind: "smart_pos_companion", station_id: stationId } },
       { action: "enrollment_code_issued", ...owner, data: { device_id: deviceId } },

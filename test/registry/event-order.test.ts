@@ -1,4 +1,4 @@
-/** The audit trail can be followed: an event never appears behind one that was read before, however many write at once. */
+/** The audit log can be followed: an event never appears behind one that was read before, however many write at once. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { changeDevice } from "../../services/bus/messages/devices.ts";
 import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";

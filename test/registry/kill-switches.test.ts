@@ -43,7 +43,7 @@ const lastEvents = async (count: number, caller = owner) => {
 };
 
 describe("a kill switch", () => {
-  test("is thrown and taken back with a reason; trail and bus are told of both, in order", async () => {
+  test("is thrown and taken back with a reason; audit log and bus get both, in order", async () => {
     const subject = await station();
     const on = await set(subject, true, "The drawer is missing.");
     expect(on).toMatchObject({ subject, isOn: true, reason: "The drawer is missing." });
@@ -120,7 +120,7 @@ describe("a kill switch", () => {
 });
 
 describe("the platform's kill switch", () => {
-  test("is in every organization's list and trail, with who and why, and follows on what each has read", async () => {
+  test("is in every organization's list and audit log, with who and why, and follows on what each has read", async () => {
     const stranger = await addOrganization(fixture.sql, "Far away");
     expect((await fixture.ask(getKillSwitch, {})).killSwitch).toBeNull();
     const { killSwitch } = await fixture.ask(setPlatformKillSwitch, {
@@ -146,7 +146,7 @@ describe("the platform's kill switch", () => {
     expect((await lastEvents(1))[0]?.action).toBe("platform_unfrozen");
   });
 
-  test("never appears in a trail behind an event that was read before", async () => {
+  test("never appears in an audit log behind an event that was read before", async () => {
     const filial = () => fixture.ask(createFilial, { caller: owner, name: `F ${Math.random()}` });
     const platform = (isOn: boolean) => fixture.ask(setPlatformKillSwitch, { by: "Ops", isOn, reason: "Drill" });
     let isWorking = true;

@@ -53,7 +53,7 @@ const sessionOf = async (token: string): Promise<number> => {
     select session_id from sessions where encode(token_hash, 'hex') = ${sha256(token)}`;
   return row?.session_id ?? 0;
 };
-const trail = async () =>
+const auditLog = async () =>
   (
     await fixture.sql<{ action: string; actor_kind: string }[]>`
       select action, actor_kind from registry_events
@@ -73,13 +73,13 @@ describe("a suspended person", () => {
     expect(await refusalOf(logIn("wrong"))).toEqual({ code: "login_failed" });
     expect((await move("RESUME")).user.status).toBe("active");
     await logIn(PASSWORD);
-    expect(await trail()).toEqual(["owner user_created", "owner user_suspended", "owner user_resumed"]);
+    expect(await auditLog()).toEqual(["owner user_created", "owner user_suspended", "owner user_resumed"]);
   });
 
   test("suspended again: nothing changes", async () => {
     await move("SUSPEND");
     expect((await move("SUSPEND")).user.status).toBe("suspended");
-    expect(await trail()).toEqual(["owner user_created", "owner user_suspended"]);
+    expect(await auditLog()).toEqual(["owner user_created", "owner user_suspended"]);
   });
 
   test("a log-in that was checked before the suspension: refused after it", async () => {
@@ -108,7 +108,7 @@ describe("a new password from the owner", () => {
     expect(await forgotten([token])).toEqual([token]);
     expect(await refusalOf(logIn(PASSWORD))).toEqual({ code: "login_failed" });
     await logIn(NEW);
-    expect(await trail()).toEqual(["owner user_created", "owner user_password_reset"]);
+    expect(await auditLog()).toEqual(["owner user_created", "owner user_password_reset"]);
   });
 });
 
@@ -161,7 +161,7 @@ describe("one's own password", () => {
     expect(await forgotten([mine, ...others])).toEqual(others);
     expect(await refusalOf(logIn(PASSWORD))).toEqual({ code: "login_failed" });
     await logIn(NEW);
-    expect(await trail()).toEqual(["owner user_created", "cashier user_password_changed"]);
+    expect(await auditLog()).toEqual(["owner user_created", "cashier user_password_changed"]);
   });
 
   test("a wrong old one: the password stays, and guesses are stopped", async () => {

@@ -33,10 +33,10 @@ describe("a credential", () => {
       where consumer_id = ${fleet.consumerId}`;
     expect(row.hash).toBe(sha256(fleet.credential));
     expect(row.whole).not.toContain(fleet.credential.slice(3));
-    const [trail] = await world.database<
+    const [auditLog] = await world.database<
       [{ text: string }]
     >`select string_agg(t::text, '') as text from robotics_trail t`;
-    expect(trail.text).not.toContain(fleet.credential.slice(3));
+    expect(auditLog.text).not.toContain(fleet.credential.slice(3));
   });
 
   test("ends with a reset", async () => {
@@ -107,7 +107,7 @@ describe("a suspended consumer", () => {
 });
 
 describe("changing a consumer", () => {
-  test("is in the trail, unless it changes nothing", async () => {
+  test("is in the audit log, unless it changes nothing", async () => {
     const fleet = await world.addFleet(place);
     const change = { caller: place.owner, consumerId: fleet.consumerId, name: "Upstairs" };
     const { consumer } = await world.ask(consumerMessages.changeRoboticsConsumer, change);

@@ -56,7 +56,7 @@ async function run(act: Act, taskId: number): Promise<Outcome | undefined> {
   }
 }
 
-/** What the trail says has happened to a task, as events of the machine, in their order. */
+/** What the audit log says has happened to a task, as events of the machine, in their order. */
 async function story(taskId: number): Promise<ServingTaskEvent["type"][]> {
   const entries = await world.database<{ action: string }[]>`
     select action from robotics_trail where subject_kind = 'serving_task' and subject_id = ${taskId} order by event_id`;

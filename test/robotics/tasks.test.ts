@@ -298,7 +298,7 @@ describe("lists of long tasks", () => {
   });
 });
 
-describe("the trail", () => {
+describe("the audit log", () => {
   test("tells who did what and why, newest first, and never what was carried or where to", async () => {
     const own = await world.openPlace();
     const robots = await world.addFleet(own);

@@ -205,7 +205,7 @@ describe("a provider's confirmation", () => {
     expect([statuses[0], statuses[9]]).toEqual(["succeeded", "expired"]);
   });
 
-  it("of an intent that only the audit trail remembers is kept as late money", async () => {
+  it("of an intent that only the audit log remembers is kept as late money", async () => {
     await world.startHost();
     const stationId = await openQrStation();
     const { intentId } = await present(stationId);

@@ -1,4 +1,4 @@
-/** Ports for what a test starts. Two files that run at the same time never draw the same one, however late it is used. */
+/** Ports for the servers that a test starts. Two files that run at the same time never draw the same port. */
 import { randomInt } from "node:crypto";
 import { listenError } from "../../deploy/ports.ts";
 
@@ -8,7 +8,7 @@ const FIRST_PORT = 10_000;
 const PORTS_PER_WORKER = 2_000;
 const WORKERS = 5;
 const TRIES = 100;
-/** Of the ports that were returned, the newest ones that are not returned again: what a file draws is in use within seconds. */
+/** The newest drawn ports, which are not drawn again: a test file uses a port within seconds. */
 const KEPT = 200;
 
 const given: number[] = [];

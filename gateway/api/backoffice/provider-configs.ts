@@ -67,7 +67,12 @@ const newProviderConfigSchema = z
 
 const providerConfigsQuerySchema = z.strictObject({
   ...pageAfterQuery,
-  filial_id: queryId().optional(),
+  filial_id: queryId()
+    .optional()
+    .meta({
+      description:
+        "Only provider configs of this filial, by its id in the list of filials; of all filials when left out.",
+    }),
 });
 export const createProviderConfigBodySchema = z
   .strictObject({

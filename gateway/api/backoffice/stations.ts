@@ -36,7 +36,14 @@ export const stationSchema = z
     ],
   });
 export const stationsSchema = z.object({ stations: z.array(stationSchema), has_more: hasMoreAfter });
-const querySchema = z.strictObject({ filial_id: queryId().optional(), ...pageAfterQuery });
+const querySchema = z.strictObject({
+  filial_id: queryId()
+    .optional()
+    .meta({
+      description: "Only stations of this filial, by its id in the list of filials; of all filials when left out.",
+    }),
+  ...pageAfterQuery,
+});
 const createBodySchema = z
   .strictObject({ filial_id: idSchema, name: nameSchema, currency: currencySchema })
   .meta({ id: "CreateStation", examples: [{ filial_id: 1, name: "Counter 1", currency: "EUR" }] });

@@ -39,7 +39,15 @@ const endpointSchema = z
   })
   .meta({ id: "WebhookEndpoint" });
 const endpointsSchema = z.object({ webhook_endpoints: z.array(endpointSchema), has_more: hasMoreAfter });
-const endpointsQuerySchema = z.strictObject({ ...pageAfterQuery, consumer_id: queryId().optional() });
+const endpointsQuerySchema = z.strictObject({
+  ...pageAfterQuery,
+  consumer_id: queryId()
+    .optional()
+    .meta({
+      description:
+        "Only webhook endpoints of this robotics consumer, by its id in the list of robotics consumers; of all when left out.",
+    }),
+});
 const newEndpointSchema = z
   .object({
     webhook_endpoint: endpointSchema,
@@ -54,7 +62,7 @@ const registerBodySchema = z
     consumer_id: idSchema,
     url: z.string().min(1).max(BOUNDS.webhookUrlCharacters).meta({
       description:
-        "HTTPS to a public host, port 443 or 8443, without user name, password or fragment. Redirects are not followed: give the final address. The trail keeps it without its query.",
+        "HTTPS to a public host, port 443 or 8443, without user name, password or fragment. Redirects are not followed: give the final address. The audit log keeps it without its query.",
     }),
   })
   .meta({

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { LEASE_LOSSES, type LeaseHolder, type LostLease } from "../../../machines/lease.ts";
+import { STATE_LIMITS } from "../../../machines/settings.ts";
 import type { LeaseTerms, StationCommand } from "../../../machines/station/command.ts";
 import type { StationState } from "../../../machines/station/state.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
@@ -224,8 +225,7 @@ export const leaseRoutes: readonly Route[] = [
     operation: "acquireLease",
     tag,
     summary: "Take the station",
-    description:
-      "The cashier who holds the lease drives the station's collections, from any of their sessions. Taking it again renews it. `take_over_from` takes it over from another cashier. A repetition under the same `Idempotency-Key` takes nothing again and shows the lease as it is now; once that lease has ended it is refused: with `station_leased` while another cashier drives the station, with `lease_required` while it is free. Then send a new key.",
+    description: `The cashier who holds the lease drives the station's collections, from any of their sessions. Taking it again renews it. \`take_over_from\` takes it over from another cashier. A repetition under the same \`Idempotency-Key\` takes nothing again and shows the lease as it is now; once that lease has ended it is refused: with \`station_leased\` while another cashier drives the station, with \`lease_required\` while it is free. Then send a new key. The station keeps the answers of ${STATE_LIMITS.replies} commands; after as many further ones the same key takes the station again.`,
     who,
     headers: idempotencyHeaderSchema,
     body: leaseBodySchema,
@@ -256,7 +256,7 @@ export const leaseRoutes: readonly Route[] = [
     tag,
     summary: "Give the station back",
     description:
-      "A collection under way goes on, and the cashier who takes the station next attests or cancels it. A free station answers alike. A repetition under the same `Idempotency-Key` releases nothing again and shows the lease as it is now.",
+      "A collection under way goes on, and the cashier who takes the station next attests or cancels it. A free station answers alike. A repetition under the same `Idempotency-Key` releases nothing again and shows the lease as it is now, while the station keeps the answer, as for POST.",
     who,
     headers: idempotencyHeaderSchema,
     replies,

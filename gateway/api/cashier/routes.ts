@@ -155,7 +155,8 @@ export const routeOfferRoutes: readonly Route[] = [
     operation: "listRoutes",
     tag: "cashier",
     summary: "See the routes offered now",
-    description: "Each route that is not offered says why. A freeze withdraws all but cash.",
+    description:
+      "Each route that is not offered says why. A freeze of the station, the organization or the platform withdraws all but cash. A freeze of the companion withdraws `smart_pos` while no other companion can take the collection, and a freeze of the provider withdraws `dynamic_qr`.",
     who: session("payments.collect"),
     replies: { 200: { description: "The routes and the companions behind `smart_pos`.", schema: routesSchema } },
     errors: ["not_found"],

@@ -27,7 +27,7 @@ const createOrganizationBodySchema = z
       name: nameSchema,
       password: newPasswordSchema.optional(),
     }),
-    by: nameSchema.optional().meta({ description: "Who does it, for the audit trail." }),
+    by: nameSchema.optional().meta({ description: "Who does it, for the audit log." }),
   })
   .meta({
     id: "CreateOrganization",

@@ -126,7 +126,10 @@ const issueSchema = z
   })
   .meta({ id: "Issue", examples: [EXAMPLE] });
 const issuesSchema = z.object({ issues: z.array(issueSchema), has_more: hasMoreBefore });
-const issuesQuerySchema = z.strictObject({ ...pageBeforeQuery, status: issueStatusSchema.optional() });
+const issuesQuerySchema = z.strictObject({
+  ...pageBeforeQuery,
+  status: issueStatusSchema.optional().meta({ description: "Only issues of this status; all when left out." }),
+});
 
 const attributeIssueBodySchema = z
   .strictObject({ order_id: idSchema, reason: reasonSchema })

@@ -55,14 +55,20 @@ const servingTasksQuerySchema = z.strictObject({
   ...pageAfterQuery,
   status: servingTaskStatusSchema
     .optional()
-    .meta({ description: "Left out: the current ones, which are offered or accepted." }),
+    .meta({
+      description: "Only serving tasks of this status. Left out: the current ones, which are offered or accepted.",
+    }),
 });
 /** A weak entity tag over the whole answer, as polls have it. */
 const conditionHeaderSchema = z.object({
   "If-None-Match": z
     .string()
     .optional()
-    .meta({ description: "The last ETag; lists and `*` work.", examples: ['W/"mJ0iXf3lM9vT2bQwZr5K"'] }),
+    .meta({
+      description:
+        "The `ETag` of the last 200 answer, as it was received. Where it still is the current one, the answer is 304. A list of tags and `*` (any tag) work too.",
+      examples: ['W/"mJ0iXf3lM9vT2bQwZr5K"'],
+    }),
 });
 const etagHeaderSchema = z.object({ ETag: z.string().meta({ description: "Weak; of the whole answer." }) });
 

@@ -63,7 +63,12 @@ const deliverySchema = z.object(deliveryFields).meta({ id: "WebhookDelivery", ex
 const deliveriesSchema = z
   .object({ webhook_deliveries: z.array(deliverySchema), has_more: hasMoreAfter })
   .meta({ id: "WebhookDeliveries", examples: [{ webhook_deliveries: [deliveryExample], has_more: false }] });
-export const deliveryFilters = { event_type: eventTypeSchema.optional(), status: statusSchema.optional() };
+export const deliveryFilters = {
+  event_type: eventTypeSchema
+    .optional()
+    .meta({ description: "Only deliveries of this type of event; of all types when left out." }),
+  status: statusSchema.optional().meta({ description: "Only deliveries of this status; all when left out." }),
+};
 const deliveriesQuerySchema = z.strictObject({ ...pageAfterQuery, ...deliveryFilters });
 const redeliveryHeadersSchema = z.object({
   "Idempotency-Key": idempotencyHeaderSchema.shape["Idempotency-Key"].meta({

@@ -27,7 +27,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   device: "What a smart POS companion or a customer display calls.",
   session: "Logging in and out, for people and their programs.",
   cashier: "Orders, the station's lease, and collections.",
-  backoffice: "Places, devices, people, payment providers, robotics and the audit trail, for the owner.",
+  backoffice: "Places, devices, people, payment providers, robotics and the audit log, for the owner.",
   robotics: "What the fleets that carry out serving tasks call.",
   provider: "What a payment provider calls.",
   reconciliation: "Money that does not fit, for who looks after it.",
@@ -240,15 +240,41 @@ function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObj
   };
 }
 
+/** Every id in a path: what it is, and which answer shows it. */
+const PATH_IDS: Readonly<Record<string, string>> = {
+  code_id:
+    "The enrollment code's id. The list of the device's enrollment codes shows it, and so does the answer that issued the code.",
+  config_id:
+    "The provider config's id. The owner's list of provider configs shows it, and so does the answer that created the config.",
+  consumer_id:
+    "The robotics consumer's id. The owner's list of robotics consumers shows it, and so does the answer that created the consumer.",
+  delivery_id: "The webhook delivery's id. The list of webhook deliveries shows it, and the webhook itself carries it.",
+  device_id:
+    "The device's id. The owner's list of devices shows it, and so does the answer that registered the device.",
+  endpoint_id:
+    "The webhook endpoint's id. The owner's list of webhook endpoints shows it, and so does the answer that created the endpoint.",
+  filial_id: "The filial's id. The owner's list of filials shows it, and so does the answer that created the filial.",
+  intent_id: "The intent's id. The answer that created the intent shows it, and so does the station's list of intents.",
+  issue_id: "The provider issue's id. The list of issues shows it.",
+  order_id: "The order's id. The station's list of orders shows it, and so does the answer that created the order.",
+  organization_id:
+    "The organization's id. The list of organizations shows it, and so does the answer that created the organization.",
+  station_id: "The station's id. The list of stations shows it, for a cashier and for the owner.",
+  task_id: "The serving task's id. The list of serving tasks shows it, and each webhook about the task carries it.",
+  user_id: "The user's id. The owner's list of users shows it, and so does the answer that created the user.",
+};
+
 function pathSchema(names: readonly string[]): z.ZodObject {
   return z.object(Object.fromEntries(names.map((name) => [name, idParameter(name)])));
 }
 
 function idParameter(name: string): z.ZodType {
+  const description = PATH_IDS[name];
+  if (description === undefined) throw new Error(`Describe the path parameter ${name} in PATH_IDS.`);
   return z
     .int()
     .positive()
-    .meta({ description: `The id \`${name}\`.`, examples: [42] });
+    .meta({ description, examples: [42] });
 }
 
 function securityOf(route: Route): Record<string, string[]>[] {

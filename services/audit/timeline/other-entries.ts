@@ -17,7 +17,7 @@ export function switchEntry({ atMs, action, subject, actor, reason }: SwitchChan
     atMs,
     type: action,
     actor: { ...actor, name: who },
-    sentence: `${sentenceStart(who)} ${does} ${frozen(subject, facts)}${reason === "" ? "" : `, because: ${reason}`}`,
+    sentence: `${sentenceStart(who)} ${does} ${frozen(subject, facts)}${reason === "" ? "" : `. Reason: ${reason}`}`,
     moneyMoved: "no",
     data: { subject, reason },
   };
@@ -28,7 +28,7 @@ function frozen({ kind, id }: SwitchChange["subject"], facts: TimelineFacts): st
   return kind === "provider_config" ? "the payment provider" : `the ${kind}`;
 }
 
-/** A provider payment for this intent, which did not take it, paid an order by an operator's decision. */
+/** A provider payment named this intent and did not settle it; an operator attributed it to an order. */
 export function attributionEntry(attribution: Attribution): Entry {
   const { issueId, orderId, orderDisplayNumber, attributionIntentId, transactionId, reason, by } = attribution;
   const who = actorName(by);
@@ -37,7 +37,7 @@ export function attributionEntry(attribution: Attribution): Entry {
     atMs: attribution.attributedAtMs,
     type: "provider_issue_attributed",
     actor: { ...by, name: who },
-    sentence: `${sentenceStart(who)} attributed the provider's ${amount}${withReference(attribution.reference)} of issue ${issueId} to order ${orderDisplayNumber}, as payment ${attributionIntentId} shows, because: ${reason}`,
+    sentence: `${sentenceStart(who)} attributed the provider's ${amount}${withReference(attribution.reference)} of issue ${issueId} to order ${orderDisplayNumber}, which payment ${attributionIntentId} shows. Reason: ${reason}`,
     moneyMoved: "no",
     data: { issueId, orderId, attributionIntentId, transactionId, reason },
   };
@@ -50,7 +50,7 @@ export function closedIssueEntry({ issueId, kind, closedAtMs, by, reason }: Clos
     atMs: closedAtMs,
     type: "provider_issue_closed",
     actor: { ...by, name: who },
-    sentence: `${sentenceStart(who)} closed issue ${issueId} of the provider's money (${kind}), because: ${reason}`,
+    sentence: `${sentenceStart(who)} closed issue ${issueId} of the provider's money (${kind}). Reason: ${reason}`,
     moneyMoved: "no",
     data: { issueId, kind, reason },
   };
@@ -77,7 +77,7 @@ export function attributionTimeline(attribution: AttributionHistory): Timeline {
     intentId,
     stationId: attribution.stationId,
     status: "succeeded",
-    summary: `${amount} for order ${orderDisplayNumber} was paid by the provider's money of issue ${issueId} as ${transaction}; ${who} attributed it, because: ${reason}`,
+    summary: `${amount} for order ${orderDisplayNumber} was paid by the provider's money of issue ${issueId} as ${transaction}; ${who} attributed it. Reason: ${reason}`,
     moneyMoved: "yes",
     entries: [
       {
@@ -100,7 +100,7 @@ export function attributionTimeline(attribution: AttributionHistory): Timeline {
         atMs: attribution.attributedAtMs,
         type: "provider_issue_attributed",
         actor: { ...by, name: who },
-        sentence: `${sentenceStart(who)} had attributed the money of issue ${issueId} to order ${orderDisplayNumber}, because: ${reason}`,
+        sentence: `${sentenceStart(who)} had attributed the money of issue ${issueId} to order ${orderDisplayNumber}. Reason: ${reason}`,
         moneyMoved: "no",
         data: { issueId, orderId, reason },
       },

@@ -100,7 +100,7 @@ function evidence(facts: TimelineFacts, moneyMoved: MoneyMoved): string {
   }
   const last = attributions.at(-1);
   if (last !== undefined) {
-    return `The provider's money for it, which it did not take, was attributed to order ${last.orderDisplayNumber} as transaction ${last.transactionId}.`;
+    return `The provider's payment for this collection did not settle it, and was attributed to order ${last.orderDisplayNumber} as transaction ${last.transactionId}.`;
   }
   const lateMoney = events.some((event) => event.type === "late_money_kept");
   if (settlement !== undefined && lateMoney) {
@@ -125,7 +125,7 @@ function evidence(facts: TimelineFacts, moneyMoved: MoneyMoved): string {
 function issueStatus({ closed, hasOpen }: TimelineFacts["issues"]): string {
   const last = closed.at(-1);
   if (hasOpen || last === undefined) return "an issue names it";
-  return `issue ${last.issueId} named it, which ${actorName(last.by)} closed, because: ${last.reason.replace(/\.$/, "")}`;
+  return `issue ${last.issueId} named it, and ${actorName(last.by)} closed that issue (reason: ${last.reason.replace(/\.$/, "")})`;
 }
 
 function completeness({ events, isComplete }: TimelineFacts): string {

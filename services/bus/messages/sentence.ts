@@ -9,7 +9,7 @@ const LINES = /^(?:[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]|\r?\n)*
 /** As a name may be, only longer: it stands in a line of a list, and must not look like another line of it. */
 const written = z.string().trim().normalize("NFC").min(1).max(BOUNDS.reasonCharacters);
 
-/** Why, on one line, for whoever reads the trail later. */
+/** A reason on one line, for the reader of the audit log. */
 export const reasonSchema = written
   .regex(ONE_LINE, "A reason is one line of text, without control characters and marks of direction.")
   .regex(VISIBLE, "A reason has at least one character that can be seen.");

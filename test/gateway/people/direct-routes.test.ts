@@ -272,7 +272,7 @@ describe("what is refused at the collection", () => {
 });
 
 describe("an intent that has left the station's bounded memory", () => {
-  it("is read from the audit trail as it ended", async () => {
+  it("is read from the audit log as it ended", async () => {
     const first = await collect(await openOrder("3.21"), "cash");
     const settled = await cashier.good<Intent>("POST", path(first, "attest/"));
     for (let count = 0; count < STATE_LIMITS.endedIntents; count += 1) {

@@ -219,13 +219,13 @@ describe("a dynamic QR", () => {
     await operator.refused("conflict", "POST", close, { body: { reason: "Lost." } });
     const timeline = await owner.good<Timeline>("GET", `intents/${intent.intent_id}/timeline/`);
     expect(timeline.summary).toContain(
-      `and issue ${issue?.issue_id} named it, which Rita closed, because: Paid back at the counter.`,
+      `and issue ${issue?.issue_id} named it, and Rita closed that issue (reason: Paid back at the counter).`,
     );
     expect(timeline.summary).not.toContain("an issue names it");
     expect(timeline.entries.at(-1)).toMatchObject({
       type: "provider_issue_closed",
       actor: { kind: "reconciliation_operator", name: "Rita" },
-      sentence: `Rita closed issue ${issue?.issue_id} of the provider's money (amount_mismatch), because: Paid back at the counter.`,
+      sentence: `Rita closed issue ${issue?.issue_id} of the provider's money (amount_mismatch). Reason: Paid back at the counter.`,
       money_moved: "no",
       data: { issue_id: issue?.issue_id, kind: "amount_mismatch", reason: "Paid back at the counter." },
     });
@@ -254,7 +254,7 @@ describe("a dynamic QR", () => {
     const timeline = await owner.good<Timeline>("GET", `intents/${paid.transaction.intent_id}/timeline/`);
     expect(timeline).toMatchObject({ status: "succeeded", money_moved: "yes" });
     expect(timeline.summary).toContain(`transaction ${paid.transaction.transaction_id}`);
-    expect(timeline.summary).toContain("Rita attributed it, because: The guest showed the receipt.");
+    expect(timeline.summary).toContain("Rita attributed it. Reason: The guest showed the receipt.");
     expect(timeline.entries.map(({ type, actor }) => [type, actor.kind])).toEqual([
       ["provider_issue_opened", "provider"],
       ["intent_succeeded", "settlement"],

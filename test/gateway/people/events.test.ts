@@ -1,4 +1,4 @@
-/** The owner's audit trail over HTTP: who changed what, when, and nothing of another organization. */
+/** The owner's audit log over HTTP: who changed what, when, and nothing of another organization. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
@@ -30,7 +30,7 @@ afterAll(() => system.stop());
 const page = (person: Person, query = "") => person.good<Page>("GET", `events/${query}`);
 const newest = async (): Promise<number> => (await page(owner, "?limit=1")).events[0]?.event_id ?? 0;
 
-describe("the owner's audit trail", () => {
+describe("the owner's audit log", () => {
   it("tells who changed what, and when", async () => {
     const sinceId = await newest();
     const startedAt = Date.now();

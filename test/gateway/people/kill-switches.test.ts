@@ -36,8 +36,8 @@ let configId: number;
 let pulse: NodeJS.Timeout;
 
 type Reasons = Readonly<Record<"smart_pos" | "dynamic_qr" | "attested_terminal" | "cash", string | null>>;
-/** All four routes, offered. */
-const NOTHING: Reasons = { smart_pos: null, dynamic_qr: null, attested_terminal: null, cash: null };
+/** No route is withdrawn. */
+const NOTHING_WITHDRAWN: Reasons = { smart_pos: null, dynamic_qr: null, attested_terminal: null, cash: null };
 /** A freeze withdraws every electronic route. */
 const allBut = (cash: null, reason: string): Reasons => ({
   smart_pos: reason,
@@ -68,7 +68,7 @@ beforeAll(async () => {
     "provider-configs/",
   );
   configId = provider_configs[0]?.config_id ?? 0;
-  await untilEverywhere(NOTHING);
+  await untilEverywhere(NOTHING_WITHDRAWN);
 });
 afterAll(async () => {
   clearInterval(pulse);
@@ -132,10 +132,10 @@ const twice = (answer: string): string[] => [answer, answer];
 const platform = (verb: "freeze" | "unfreeze", baseUrl = system.baseUrl) =>
   send<Refused & { frozen: boolean }>(baseUrl, "POST", `/api/platform/v1/${verb}/`, {
     token: PLATFORM_KEY,
-    json: { by: "Night shift", reason: `A ${verb} drill` },
+    json: { by: "Night shift", reason: `Drill: ${verb}` },
   });
 const own = (path: string, verb: "freeze" | "unfreeze") =>
-  owner.good<{ frozen: boolean }>("POST", `${path}/${verb}/`, { body: { reason: `A ${verb} drill` } });
+  owner.good<{ frozen: boolean }>("POST", `${path}/${verb}/`, { body: { reason: `Drill: ${verb}` } });
 
 interface OwnSwitch {
   readonly name: string;
@@ -152,7 +152,7 @@ const SWITCHES: readonly OwnSwitch[] = [
     name: "device",
     path: () => `devices/${companion.deviceId}`,
     reason: "device_frozen",
-    withdraws: { ...NOTHING, smart_pos: "device_frozen" },
+    withdraws: { ...NOTHING_WITHDRAWN, smart_pos: "device_frozen" },
     refusesDevice: true,
   },
   {
@@ -173,7 +173,7 @@ const SWITCHES: readonly OwnSwitch[] = [
     name: "provider",
     path: () => `provider-configs/${configId}`,
     reason: "provider_frozen",
-    withdraws: { ...NOTHING, dynamic_qr: "provider_frozen" },
+    withdraws: { ...NOTHING_WITHDRAWN, dynamic_qr: "provider_frozen" },
     refusesDevice: false,
   },
 ];
@@ -193,7 +193,7 @@ describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdr
     );
     expect(await untilEverywhere(withdraws, { sinceMs: frozenMs })).toBeLessThan(WITHIN_MS);
     expect((await pushed).atMs - atMs).toBeLessThan(WITHIN_MS);
-    expect(await frozen).toMatchObject({ frozen: true, subject: { kind: name }, reason: "A freeze drill" });
+    expect(await frozen).toMatchObject({ frozen: true, subject: { kind: name }, reason: "Drill: freeze" });
     expect(await assignmentAnswers()).toEqual(twice(refusesDevice ? `403 ${reason}` : "200"));
     // The host refuses by the same switch, whatever a gateway may show.
     for (const [route, why] of Object.entries(withdraws)) {
@@ -209,7 +209,7 @@ describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdr
 
     const liftedMs = performance.now();
     await own(path(), "unfreeze");
-    expect(await untilEverywhere(NOTHING, { sinceMs: liftedMs })).toBeLessThan(WITHIN_MS);
+    expect(await untilEverywhere(NOTHING_WITHDRAWN, { sinceMs: liftedMs })).toBeLessThan(WITHIN_MS);
     expect(await assignmentAnswers()).toEqual(twice("200"));
     const { kill_switches: none } = await owner.good<{ kill_switches: object[] }>("GET", "kill-switches/");
     expect(none).toEqual([]);
@@ -262,7 +262,7 @@ describe("the platform's switch", () => {
     expect([order.status, order.transaction.route]).toEqual(["paid", "cash"]);
 
     await platform("unfreeze");
-    await untilEverywhere(NOTHING);
+    await untilEverywhere(NOTHING_WITHDRAWN);
     expect(await assignmentAnswers()).toEqual(twice("200"));
   });
 
@@ -280,20 +280,20 @@ describe("the platform's switch", () => {
     const path = `stations/${stationId}/intents/${intent.intent_id}/`;
     expect(await cashier.good<Intent>("GET", path)).toMatchObject({ status: "presented", reports: [] });
     await platform("unfreeze");
-    await untilEverywhere(NOTHING);
+    await untilEverywhere(NOTHING_WITHDRAWN);
     expect((await askAsDevice(second.baseUrl, "POST", "assignment/report/", report)).status).toBe(200);
     const sold = await cashier.good<Intent>("POST", `${path}attest/`, { body: {} });
     expect(sold.status).toBe("succeeded");
   });
 
-  it("stands in the trail of the organization with who and why, every switch of this file once", async () => {
+  it("is in the organization's audit log with who and why, every switch of this file once", async () => {
     const { events } = await owner.good<{
       events: { action: string; actor: { kind: string; name: string }; data: { reason: string } }[];
     }>("GET", "events/?since_id=0&limit=500");
     const switches = events.filter(({ action }) => /_(?:un)?frozen$/.test(action));
     const pair = (what: string) => [
-      { action: `${what}_frozen`, data: { reason: "A freeze drill" } },
-      { action: `${what}_unfrozen`, data: { reason: "A unfreeze drill" } },
+      { action: `${what}_frozen`, data: { reason: "Drill: freeze" } },
+      { action: `${what}_unfrozen`, data: { reason: "Drill: unfreeze" } },
     ];
     const expected = ["device", "station", "organization", "provider", "platform", "platform"].flatMap(pair);
     expect(switches).toMatchObject(expected);
@@ -312,6 +312,6 @@ describe("the platform's switch", () => {
     await platform("unfreeze");
     // A companion that was silent meanwhile is another matter: its route comes back with its heartbeat.
     await companion.call("POST", "heartbeat/");
-    await untilEverywhere(NOTHING);
+    await untilEverywhere(NOTHING_WITHDRAWN);
   });
 });

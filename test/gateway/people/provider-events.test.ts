@@ -1,4 +1,4 @@
-/** The owner's trail of payment providers over HTTP: who changed which config, who settled which money, and why. */
+/** The owner's audit log of payment providers over HTTP: who changed which config, who settled which money, and why. */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
@@ -59,7 +59,7 @@ async function sendStrayMoney(transaction_id: string): Promise<number> {
   return issues[0]?.issue_id ?? 0;
 }
 
-describe("the trail of payment providers", () => {
+describe("the audit log of payment providers", () => {
   it("tells who added, changed, rotated and disabled one, when and why, and never a secret", async () => {
     const sinceId = await newestId();
     const startedAt = Date.now();
@@ -137,7 +137,7 @@ describe("the trail of payment providers", () => {
     ]);
   });
 
-  it("leaves freezing to the trail of the kill switches, which says who and why", async () => {
+  it("leaves freezing to the audit log of the kill switches, which says who and why", async () => {
     const before = await newestId();
     for (const [way, reason] of [
       ["freeze", "Their callbacks look forged."],

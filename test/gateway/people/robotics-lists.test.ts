@@ -144,7 +144,7 @@ describe("an offer", () => {
     expect((await post(JSON.stringify({ name: "x".repeat(20_000) }), "filials/")).status).toBe(413);
   });
 
-  it("says in several lines where to, and nothing that makes a screen or a trail show something else", async () => {
+  it("says in several lines where to, and nothing that makes a screen or an audit log show something else", async () => {
     const offer = (details: string) => ({ body: offerBody(fleet.consumerId, { destination: { name: "A", details } }) });
     const taken = await owner.good("POST", "serving-tasks/", offer(" Gate 3\r\nRing twice. "));
     expect(taken).toMatchObject({ destination: { name: "A", details: "Gate 3\nRing twice." } });

@@ -135,8 +135,8 @@ describe("a task's whole way", () => {
   });
 });
 
-describe("the trail", () => {
-  it("calls whoever operates the installation what the other trails do", async () => {
+describe("the audit log", () => {
+  it("names the operator of the installation as the other audit logs do", async () => {
     const { organizationId, filialId } = system.sandbox;
     const credentialHash = "5a".repeat(32);
     const { consumerId } = await call(system.bus.nc, seedSandboxConsumer, {

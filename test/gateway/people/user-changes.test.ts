@@ -26,7 +26,7 @@ async function newPerson(role: User["role"] = "cashier"): Promise<{ user: User; 
   return { user: await owner.good<User>("POST", "users/", { body: { ...details, name: "Carl", role } }), details };
 }
 const change = (user: User, body: object) => owner.good<User>("PATCH", `users/${user.user_id}/`, { body });
-const trail = async (kind: string, id: number) => {
+const auditLog = async (kind: string, id: number) => {
   const { events } = await owner.good<z.infer<typeof registryEventsSchema>>("GET", "events/?limit=500");
   return events.filter(({ subject }) => subject.kind === kind && subject.id === id);
 };
@@ -42,7 +42,7 @@ describe("a person", () => {
     expect(old.status).toBe(401);
     const renamed = await logIn(system.baseUrl, "cashier", { ...details, email: "carla@sandbox.example" });
     expect(renamed.name).toBe("Carla");
-    const [entry] = await trail("user", user.user_id);
+    const [entry] = await auditLog("user", user.user_id);
     expect(entry).toMatchObject({
       action: "user_changed",
       actor: { kind: "owner", id: owner.userId },
@@ -75,7 +75,7 @@ describe("a person", () => {
     expect(await change(user, { name: "Carl", role: "cashier" })).toEqual(user);
     expect(await change(user, {})).toEqual(user);
     expect((await session.call("GET", "session/")).status).toBe(200);
-    expect((await trail("user", user.user_id)).map(({ action }) => action)).toEqual(["user_created"]);
+    expect((await auditLog("user", user.user_id)).map(({ action }) => action)).toEqual(["user_created"]);
   });
 
   it("an address that is taken, in any spelling: refused", async () => {
@@ -118,7 +118,7 @@ describe("a filial", () => {
     expect(await owner.good("GET", path)).toEqual(renamed);
     const { filials } = await owner.good<z.infer<typeof filialsSchema>>("GET", "filials/");
     expect(filials).toContainEqual(renamed);
-    expect(await trail("filial", made.filial_id)).toMatchObject([
+    expect(await auditLog("filial", made.filial_id)).toMatchObject([
       { action: "filial_renamed", data: { from: "Old town", to: "Harbour" } },
       { action: "filial_created" },
     ]);

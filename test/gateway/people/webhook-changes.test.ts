@@ -1,4 +1,4 @@
-/** Webhooks over HTTP, where something has changed since the first time: a name, a delivery; and what the trail keeps. */
+/** Webhooks over HTTP, where something has changed since the first time: a name, a delivery; and what the audit log keeps. */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -95,7 +95,7 @@ it(
 );
 
 it(
-  "the trail keeps where webhooks go without the query, in which a target may want a token",
+  "the audit log keeps where webhooks go without the query, in which a target may want a token",
   async () => {
     const id = await register(`${targetUrl}?token=opensesame`);
     expect(await owner.good("GET", `webhook-endpoints/${id}/`)).toMatchObject({ url: `${targetUrl}?token=opensesame` });

@@ -1,4 +1,4 @@
-/** What a trail says stays: no row changes, goes, or goes with all others. */
+/** What an audit log says stays: no row changes, goes, or goes with all others. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";

@@ -1,8 +1,8 @@
-/** The audit trail as rows, so that what was there before can be looked for to the letter afterwards. */
+/** The audit log as rows, so that a test can find each earlier row unchanged. */
 import type postgres from "postgres";
 import { expect } from "vitest";
 
-export interface TrailEvent {
+export interface AuditEvent {
   readonly stationId: number;
   readonly version: number;
   readonly type: string;
@@ -11,7 +11,7 @@ export interface TrailEvent {
 }
 
 /** Everything, station after station, in the order of the versions. */
-export async function readTrail(sql: postgres.Sql): Promise<readonly TrailEvent[]> {
+export async function readAuditLog(sql: postgres.Sql): Promise<readonly AuditEvent[]> {
   const rows = await sql<{ station_id: string; version: string; type: string; text: string }[]>`
     select station_id, version, type, to_jsonb(e)::text as text from station_events e
     order by station_id, version, ordinal`;
@@ -23,8 +23,8 @@ export async function readTrail(sql: postgres.Sql): Promise<readonly TrailEvent[
   }));
 }
 
-/** What has come to the trail since. Fails unless everything that was there still is, unchanged and in front of it. */
-export function newTrailOf(before: readonly TrailEvent[], now: readonly TrailEvent[]): readonly TrailEvent[] {
+/** The events that were added since `before`. Fails unless all of `before` is still there, unchanged and first. */
+export function newEventsOf(before: readonly AuditEvent[], now: readonly AuditEvent[]): readonly AuditEvent[] {
   const known = new Set(before.map(({ text }) => text));
   expect(now.filter(({ text }) => known.has(text))).toEqual(before);
   const added = now.filter(({ text }) => !known.has(text));
