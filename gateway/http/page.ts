@@ -67,12 +67,10 @@ export const pageBeforeQuery = {
 /** Query parameters of an audit log: newest first, or oldest first after `since_id` for a client that follows it. */
 export const pageOfAuditLogQuery = z
   .strictObject({
-    since_id: queryNumber({ least: 0 })
-      .optional()
-      .meta({
-        description:
-          "Only what comes after this id, oldest first: the last id of the page before. 0 begins with the oldest.",
-      }),
+    since_id: queryNumber({ least: 0 }).optional().meta({
+      description:
+        "Only what comes after this id, oldest first: the last id of the page before. 0 begins with the oldest.",
+    }),
     before_id: queryId()
       .optional()
       .meta({ description: "Only what comes before this id, newest first: the last id of the page before." }),

@@ -149,14 +149,14 @@ describe("heartbeats of a virtual device", () => {
   });
 
   it("they are answered 401: the device stops and asks for a code, though its turn still waits", async () => {
-    const refusal = new ServiceError({
+    const error = new ServiceError({
       httpStatus: 401,
       code: "credential_invalid",
       detail: "Unknown.",
       intentStatus: undefined,
       retryAfterMs: undefined,
     });
-    const loop = startLoop({ turn: long, once: () => Promise.reject(refusal) });
+    const loop = startLoop({ turn: long, once: () => Promise.reject(error) });
     await expect(loop.ended).rejects.toThrow(DeviceStopped);
   });
 });

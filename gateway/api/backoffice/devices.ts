@@ -81,11 +81,9 @@ export const deviceDetailSchema = z
   })
   .meta({ id: "DeviceDetail" });
 const querySchema = z.strictObject({
-  station_id: queryId()
-    .optional()
-    .meta({
-      description: "Only devices of this station, by its id in the list of stations; of all stations when left out.",
-    }),
+  station_id: queryId().optional().meta({
+    description: "Only devices of this station, by its id in the list of stations; of all stations when left out.",
+  }),
   status: deviceStatusSchema.optional().meta({ description: "Only devices of this status; all when left out." }),
   ...pageAfterQuery,
 });

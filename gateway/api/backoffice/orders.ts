@@ -8,11 +8,9 @@ import { type Route, route, session } from "../../http/route.ts";
 import { orderJson, orderSchema, orderStatusSchema, ordersSchema } from "../cashier/orders.ts";
 
 const ordersQuerySchema = z.strictObject({
-  station_id: queryId()
-    .optional()
-    .meta({
-      description: "Only orders of this station, by its id in the list of stations; of all stations when left out.",
-    }),
+  station_id: queryId().optional().meta({
+    description: "Only orders of this station, by its id in the list of stations; of all stations when left out.",
+  }),
   status: orderStatusSchema.optional().meta({ description: "Only orders of this status; all when left out." }),
   ...pageBeforeQuery,
 });

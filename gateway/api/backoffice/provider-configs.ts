@@ -67,12 +67,10 @@ const newProviderConfigSchema = z
 
 const providerConfigsQuerySchema = z.strictObject({
   ...pageAfterQuery,
-  filial_id: queryId()
-    .optional()
-    .meta({
-      description:
-        "Only provider configs of this filial, by its id in the list of filials; of all filials when left out.",
-    }),
+  filial_id: queryId().optional().meta({
+    description:
+      "Only provider configs of this filial, by its id in the list of filials; of all filials when left out.",
+  }),
 });
 export const createProviderConfigBodySchema = z
   .strictObject({

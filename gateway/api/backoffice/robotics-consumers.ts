@@ -38,12 +38,10 @@ const newRoboticsConsumerSchema = z
   .meta({ id: "NewRoboticsConsumer" });
 const roboticsConsumersQuerySchema = z.strictObject({
   ...pageAfterQuery,
-  filial_id: queryId()
-    .optional()
-    .meta({
-      description:
-        "Only robotics consumers of this filial, by its id in the list of filials; of all filials when left out.",
-    }),
+  filial_id: queryId().optional().meta({
+    description:
+      "Only robotics consumers of this filial, by its id in the list of filials; of all filials when left out.",
+  }),
 });
 const createRoboticsConsumerBodySchema = z
   .strictObject({ filial_id: idSchema, name: nameSchema, mode: modeSchema })

@@ -31,17 +31,13 @@ const ownServingTasksSchema = z.object({
 });
 const ownServingTasksQuerySchema = z.strictObject({
   ...pageBeforeQuery,
-  filial_id: queryId()
-    .optional()
-    .meta({
-      description: "Only serving tasks of this filial, by its id in the list of filials; of all filials when left out.",
-    }),
-  consumer_id: queryId()
-    .optional()
-    .meta({
-      description:
-        "Only serving tasks of this robotics consumer, by its id in the list of robotics consumers; of all when left out.",
-    }),
+  filial_id: queryId().optional().meta({
+    description: "Only serving tasks of this filial, by its id in the list of filials; of all filials when left out.",
+  }),
+  consumer_id: queryId().optional().meta({
+    description:
+      "Only serving tasks of this robotics consumer, by its id in the list of robotics consumers; of all when left out.",
+  }),
   status: servingTaskStatusSchema
     .optional()
     .meta({ description: "Only serving tasks of this status; all when left out." }),

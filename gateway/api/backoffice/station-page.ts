@@ -8,11 +8,9 @@ import { pageAfterQuery, queryId } from "../../http/page.ts";
 import { idSchema } from "../../http/shared-schemas.ts";
 
 export const stationPageQuerySchema = z.strictObject({
-  filial_id: queryId()
-    .optional()
-    .meta({
-      description: "Only stations of this filial, by its id in the list of filials; of all filials when left out.",
-    }),
+  filial_id: queryId().optional().meta({
+    description: "Only stations of this filial, by its id in the list of filials; of all filials when left out.",
+  }),
   ...pageAfterQuery,
 });
 /** What every such page has beside its entries. */

@@ -15,18 +15,14 @@ const deliveriesSchema = z.object({ webhook_deliveries: z.array(ownerDeliverySch
 const deliveriesQuerySchema = z.strictObject({
   ...pageBeforeQuery,
   ...deliveryFilters,
-  endpoint_id: queryId()
-    .optional()
-    .meta({
-      description:
-        "Only deliveries to this webhook endpoint, by its id in the list of webhook endpoints; to all when left out.",
-    }),
-  consumer_id: queryId()
-    .optional()
-    .meta({
-      description:
-        "Only deliveries of this robotics consumer, by its id in the list of robotics consumers; of all when left out.",
-    }),
+  endpoint_id: queryId().optional().meta({
+    description:
+      "Only deliveries to this webhook endpoint, by its id in the list of webhook endpoints; to all when left out.",
+  }),
+  consumer_id: queryId().optional().meta({
+    description:
+      "Only deliveries of this robotics consumer, by its id in the list of robotics consumers; of all when left out.",
+  }),
 });
 const milliseconds = z.number().min(0).nullable();
 export const attemptSchema = z

@@ -41,12 +41,10 @@ const endpointSchema = z
 const endpointsSchema = z.object({ webhook_endpoints: z.array(endpointSchema), has_more: hasMoreAfter });
 const endpointsQuerySchema = z.strictObject({
   ...pageAfterQuery,
-  consumer_id: queryId()
-    .optional()
-    .meta({
-      description:
-        "Only webhook endpoints of this robotics consumer, by its id in the list of robotics consumers; of all when left out.",
-    }),
+  consumer_id: queryId().optional().meta({
+    description:
+      "Only webhook endpoints of this robotics consumer, by its id in the list of robotics consumers; of all when left out.",
+  }),
 });
 const newEndpointSchema = z
   .object({

@@ -53,11 +53,9 @@ const servingTasksSchema = z
   .meta({ id: "ServingTasks", examples: [{ serving_tasks: [example], has_more: false, paused: false }] });
 const servingTasksQuerySchema = z.strictObject({
   ...pageAfterQuery,
-  status: servingTaskStatusSchema
-    .optional()
-    .meta({
-      description: "Only serving tasks of this status. Left out: the current ones, which are offered or accepted.",
-    }),
+  status: servingTaskStatusSchema.optional().meta({
+    description: "Only serving tasks of this status. Left out: the current ones, which are offered or accepted.",
+  }),
 });
 /** A weak entity tag over the whole answer, as polls have it. */
 const conditionHeaderSchema = z.object({
