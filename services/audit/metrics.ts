@@ -1,9 +1,9 @@
 /** The metrics of the audit copy. */
 import type { Registry } from "prom-client";
+import type { StationLogs } from "../bus/streams.ts";
 import { addCount, addGauges, type Count } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/repeat.ts";
 import type { CopyLag } from "./copy/progress.ts";
-import type { AuditedLogs } from "./deps.ts";
 
 export interface CopierMetrics {
   readonly commits: Count<never>;
@@ -28,7 +28,7 @@ export function addCopierMetrics(registry: Registry | undefined): CopierMetrics 
 /** Read at each scrape; NaN while the database or the stream does not answer. */
 export function addLagMetrics(
   registry: Registry | undefined,
-  { all }: AuditedLogs,
+  { all }: StationLogs,
   lags: Sample<readonly CopyLag[]>,
 ): void {
   const add = (name: string, help: string, of: (known: CopyLag) => number): void =>

@@ -12,8 +12,9 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { type ReadMessage, readBatch, readNext } from "../../bus/direct-reader.ts";
+import type { StationLogDefinition } from "../../bus/streams.ts";
 import { OutageLog } from "../../runtime/repeat.ts";
-import type { AuditDeps, AuditedLog } from "../deps.ts";
+import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import type { CopierMetrics } from "../metrics.ts";
 import {
@@ -71,7 +72,7 @@ async function release({ database, log }: CopierDeps, hold: Hold): Promise<void>
 
 class LogCopier {
   readonly #deps: CopierDeps;
-  readonly #log: AuditedLog;
+  readonly #log: StationLogDefinition;
   readonly #hold: Hold;
   readonly #outage: OutageLog;
   #pauseMs: number = AUDIT_LIMITS.retryPauseMs;
@@ -80,7 +81,7 @@ class LogCopier {
   #readTo = 0;
   #heldAtMs = 0;
 
-  constructor(deps: CopierDeps, log: AuditedLog, holder: string) {
+  constructor(deps: CopierDeps, log: StationLogDefinition, holder: string) {
     this.#deps = deps;
     this.#log = log;
     this.#hold = { stream: log.name, holder };

@@ -7,7 +7,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { StoredMsg } from "@nats-io/jetstream";
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
-import type { AuditDeps, AuditedLog } from "../deps.ts";
+import type { StationLogDefinition } from "../../bus/streams.ts";
+import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import {
   type CommitRange,
@@ -24,7 +25,7 @@ import {
 import { intentRow, intentsOf, readCommit } from "./rows.ts";
 
 export interface Start {
-  readonly log: AuditedLog;
+  readonly log: StationLogDefinition;
   readonly hold: Hold;
   /** Up to which sequence everything is copied. */
   readonly position: number;
@@ -90,7 +91,7 @@ async function findSharedPosition(deps: AuditDeps, { log, position }: Start): Pr
 }
 
 /** The first message at this place or behind it: places of messages that made room for newer ones are empty. */
-async function nextMessage({ jsm }: AuditDeps, log: AuditedLog, sequence: number): Promise<StoredMsg | null> {
+async function nextMessage({ jsm }: AuditDeps, log: StationLogDefinition, sequence: number): Promise<StoredMsg | null> {
   const query = { seq: sequence, next_by_subj: log.commits };
   return await jsm.streams.getMessage(log.name, query);
 }

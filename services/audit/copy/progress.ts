@@ -4,7 +4,8 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { NoCopyAnswersError, readNext } from "../../bus/direct-reader.ts";
-import type { AuditDeps, AuditedLog } from "../deps.ts";
+import type { StationLogDefinition } from "../../bus/streams.ts";
+import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import { readPosition } from "../sql/copy.ts";
 
@@ -28,7 +29,7 @@ export async function waitUntilCopied(deps: AuditDeps, stationId?: number): Prom
 
 async function waitForLog(
   deps: AuditDeps,
-  log: AuditedLog,
+  log: StationLogDefinition,
   { stationId, deadlineMs }: { readonly stationId: number | undefined; readonly deadlineMs: number },
 ): Promise<boolean> {
   const { database, jsm, logs } = deps;
@@ -68,7 +69,10 @@ export async function readCopyLags(deps: Pick<AuditDeps, "bus" | "database" | "l
   return await Promise.all(deps.logs.all.map((log) => readCopyLag(deps, log)));
 }
 
-async function readCopyLag({ bus, database }: Pick<AuditDeps, "bus" | "database">, log: AuditedLog): Promise<CopyLag> {
+async function readCopyLag(
+  { bus, database }: Pick<AuditDeps, "bus" | "database">,
+  log: StationLogDefinition,
+): Promise<CopyLag> {
   const { name: stream, commits: subjects } = log;
   const position = await readPosition(database, stream);
   const read = { stream, from: position + 1, timeoutMs: AUDIT_LIMITS.readMs };

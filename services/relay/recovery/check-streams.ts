@@ -16,7 +16,7 @@ import { RELAY_LIMITS } from "../limits.ts";
 import { ANNOUNCED_PARTS, type AnnouncedPart, type Mark } from "../sql/bus-state.ts";
 
 /** Where each part is stored; null for the station logs. */
-export const BUCKETS: Readonly<Record<AnnouncedPart, BucketDefinition | null>> = {
+export const BUCKET_OF_PART: Readonly<Record<AnnouncedPart, BucketDefinition | null>> = {
   stations: null,
   credentials: CREDENTIALS,
   sessions: SESSIONS,
@@ -29,7 +29,7 @@ export const BUCKETS: Readonly<Record<AnnouncedPart, BucketDefinition | null>> =
  */
 export function watchedStreams(logs: StationLogs): readonly { readonly name: string; readonly part: AnnouncedPart }[] {
   return ANNOUNCED_PARTS.flatMap((part) => {
-    const bucket = BUCKETS[part];
+    const bucket = BUCKET_OF_PART[part];
     return bucket === null ? logs.all.map(({ name }) => ({ name, part })) : [{ name: `KV_${bucket.name}`, part }];
   });
 }

@@ -30,7 +30,7 @@ import {
   selectPendingAnnouncements,
 } from "../sql/bus-state.ts";
 import { ANNOUNCE, type AnnounceDeps } from "./announce.ts";
-import { BUCKETS, checkStream, markOf, NoStreamError, streamInfo, watchedStreams } from "./check-streams.ts";
+import { BUCKET_OF_PART, checkStream, markOf, NoStreamError, streamInfo, watchedStreams } from "./check-streams.ts";
 
 export interface RecoveryDeps extends AnnounceDeps {
   /** Of this relay's term: what another term writes is not written over. */
@@ -141,7 +141,7 @@ class Recovery {
     this.#noticedAtMs.clear();
     this.#marks = await selectMarks(sql);
     for (const part of ANNOUNCED_PARTS) {
-      const bucket = BUCKETS[part];
+      const bucket = BUCKET_OF_PART[part];
       if (bucket !== null) this.#notices.set(part, await readNoticeSequences(bus, bucket));
     }
   }
@@ -179,7 +179,7 @@ class Recovery {
 
   /** Once for each run of the server, and daily; what the bus has lost meanwhile is checked, and noted again after that. */
   async #noteComplete(part: AnnouncedPart): Promise<void> {
-    const bucket = BUCKETS[part];
+    const bucket = BUCKET_OF_PART[part];
     const ageMs = performance.now() - (this.#noticedAtMs.get(part) ?? Number.NEGATIVE_INFINITY);
     if (bucket === null || this.#needsCheck || ageMs < RELAY_LIMITS.noticeIntervalMs) return;
     const { bus } = this.#deps;
