@@ -27,6 +27,7 @@ import { Server } from "./http/server.ts";
 import { LIMITS } from "./limits.ts";
 import { LiveSockets } from "./live/live-sockets.ts";
 import { addGatewayMetrics } from "./metrics.ts";
+import { CallbackLanes } from "./read-model/callback-lanes.ts";
 import { DeviceGate } from "./read-model/device-gate.ts";
 import { MissingStations } from "./read-model/missing-stations.ts";
 import { PollNotes } from "./read-model/poll-notes.ts";
@@ -137,6 +138,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
     server,
     pollCounts,
     liveSockets,
+    callbacksRefused: () => handlerDeps.callbackLanes.refused,
     throttled: () => ({
       credential: gate.throttledCount,
       address: enrollThrottle.throttledCount,
@@ -232,12 +234,7 @@ function createHandlerDeps(parts: {
     enrollSlots: new FairSlots(LIMITS.enrollments),
     logInGate,
     callbackThrottle: new AddressThrottle(CALLBACK_RATE),
-    callbackSlots: new FairSlots({
-      total: LIMITS.callbacksInFlight,
-      perKey: LIMITS.callbacksInFlightPerConfig,
-      waiting: 0,
-      waitingPerKey: 0,
-    }),
+    callbackLanes: new CallbackLanes(),
     log,
     nowMs: replicas.nowMs,
   };

@@ -46,11 +46,35 @@ export const LIMITS = {
   /** Bytes that have arrived of bodies that are not whole: 4,096 of the largest bodies that most operations take. */
   unreadBodyBytes: 64 * 1_024 * 1_024,
   /**
-   * Callbacks of those, in all and for one provider config: while the providers service does not answer, a flood of
-   * callbacks must leave room for all other requests, and one config's flood room for the other configs.
+   * Callbacks of those (`callback-lanes.ts`), about 900 in all: while the providers service does not answer, a flood of
+   * callbacks must leave room for all other requests. First those of addresses that have sent a right one for the config,
+   * in all and for one config, so that one config's flood leaves room for the other configs.
    */
-  callbacksInFlight: 512,
-  callbacksInFlightPerConfig: 128,
+  verifiedCallbacksInFlight: 256,
+  verifiedCallbacksInFlightPerConfig: 128,
+  /**
+   * Then those of other addresses, of which one may hold half at most (`FairSlots`), and the last of that half are for configs
+   * that have none under way. What waits gets a slot in turn; 4 s, and the longest wait for the service (`BUS_LIMITS.callMs`)
+   * behind it, are within `requestTimeoutMs`.
+   */
+  newCallbacksInFlight: 256,
+  newCallbacksInFlightPerConfig: 64,
+  newCallbacksKeptForConfigs: 32,
+  newCallbacksWaiting: 384,
+  newCallbackWaitMs: 4_000,
+  /**
+   * At last those without a usable signature, which the service only records and counts: more than it records in a second.
+   * One address may hold so few that those of another are recorded beside it.
+   */
+  unsignedCallbacksInFlight: 32,
+  unsignedCallbacksInFlightPerAddress: 4,
+  /**
+   * How long an address counts as verified for a config, longer than a restaurant is closed; how many of one config, as many
+   * as a provider has; and of how many configs: some 10 MB. A sender with a secret can fill those of its configs only.
+   */
+  verifiedSenderMs: 3 * 24 * 3_600_000,
+  verifiedSendersPerConfig: 32,
+  verifiedConfigs: 10_000,
   /**
    * Log-ins that the registry works on for this gateway, in all and of one place or address; those that may wait for that,
    * and how long. The first ones of addresses are more than the registry has places for unknown passwords (8), where they

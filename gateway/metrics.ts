@@ -14,12 +14,14 @@ export interface GatewayFacts {
   readonly server: Pick<Server, "connections" | "requestsInFlight" | "unreadBodies" | "unsent">;
   readonly pollCounts: PollCounts;
   readonly liveSockets: Pick<LiveSockets, "size">;
+  /** Callbacks that got no slot so far, by whether their signature could be right. */
+  readonly callbacksRefused: () => Readonly<Record<"signed" | "unsigned", number>>;
   /** Requests that were throttled so far, by what was counted. */
   readonly throttled: () => Readonly<Record<"credential" | "address" | "consumer" | "log_in", number>>;
 }
 
 export function addGatewayMetrics(metrics: Registry | undefined, facts: GatewayFacts): void {
-  const { replicas, server, pollCounts, liveSockets, throttled } = facts;
+  const { replicas, server, pollCounts, liveSockets, throttled, callbacksRefused } = facts;
   const { feeds, stations, credentials, switches } = replicas;
   addGauge(metrics, "gateway_replica_stations", "Stations in the replica.", () => stations.size);
   addGauge(metrics, "gateway_replica_credentials", "Credentials in the replica.", () => credentials.table.size);
@@ -57,6 +59,15 @@ export function addGatewayMetrics(metrics: Registry | undefined, facts: GatewayF
       labels: ["throttle"],
     },
     () => Object.entries(throttled()).map(([throttle, count]) => [{ throttle }, count] as const),
+  );
+  addReadCount(
+    metrics,
+    {
+      name: "gateway_callbacks_refused_total",
+      help: "Callbacks that were refused for want of a slot, by whether their signature could be right.",
+      labels: ["lane"],
+    },
+    () => perKey("lane", callbacksRefused()),
   );
   addConnectionMetrics(metrics, server);
   addGauge(metrics, "gateway_live_sockets", "Open WebSockets of cashiers.", () => liveSockets.size);

@@ -14,6 +14,7 @@ import type { Operation } from "../../services/bus/operation.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
 import type { FairSlots } from "../../services/runtime/fair-slots.ts";
 import type { Log } from "../../services/runtime/log.ts";
+import type { CallbackLanes } from "../read-model/callback-lanes.ts";
 import type { PollName, Rendered } from "../read-model/rendered.ts";
 import type { AddressThrottle } from "../read-model/throttles.ts";
 import type { ErrorCode } from "./errors.ts";
@@ -45,8 +46,8 @@ export interface HandlerDeps {
   readonly logInGate: LogInGate;
   /** Providers' callbacks, by client address. */
   readonly callbackThrottle: AddressThrottle;
-  /** Callbacks under way, by provider config. */
-  readonly callbackSlots: FairSlots<number>;
+  /** Callbacks under way. */
+  readonly callbackLanes: CallbackLanes;
   readonly log: Pick<Log, "warn">;
   nowMs(): number;
 }

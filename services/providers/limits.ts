@@ -150,9 +150,6 @@ export const PROVIDER_LIMITS = {
   callbackToleranceMs: 300_000,
   /** Bytes of a callback's body, as the gateway has it for every body. */
   callbackBytes: 16 * 1_024,
-  /** Characters of the header with the signature that are read, and signatures in it that are compared. */
-  signatureHeaderCharacters: 1_024,
-  signaturesPerCallback: 4,
   /** Later assertions of money that has an issue: how many are stored beside the first, and characters of each. */
   furtherEvidence: 8,
   furtherEvidenceCharacters: 4_096,

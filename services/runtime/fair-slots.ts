@@ -10,7 +10,7 @@ export interface FairSlotsOptions {
   /** Slots in all, and slots that one key may hold. */
   readonly total: number;
   readonly perKey: number;
-  /** The last slots of each group are for its keys that hold none; 0 unless given. */
+  /** The last slots of each group are for its keys that hold none in it; 0 unless given. */
   readonly keptForNewKeys?: number;
   /**
    * Work that may wait in all, and of one key of one group. With one more in all, the newest of the group and key with the
@@ -28,15 +28,20 @@ interface Waiter {
   readonly timer: NodeJS.Timeout;
 }
 
-/** Of one group: by key, in the order in which the keys have their turn. */
-type Queues<TKey> = Map<TKey, Waiter[]>;
+/** What is without a group is one group as well, whose room is all that is free. */
+interface Group<TKey> {
+  held: number;
+  readonly heldOfKeys: Map<TKey, number>;
+  waiting: number;
+  /** In the order in which the keys have their turn. */
+  readonly queues: Map<TKey, Waiter[]>;
+}
 
 export class FairSlots<TKey, TGroup = never> {
   readonly #options: FairSlotsOptions;
-  readonly #held = new Map<TKey, number>();
-  readonly #heldOfGroup = new Map<TGroup, number>();
-  /** In the order in which the groups have their turn. Work without a group is under `undefined`. */
-  readonly #waiting = new Map<TGroup | undefined, Queues<TKey>>();
+  readonly #heldOfKeys = new Map<TKey, number>();
+  /** Those that hold slots or have work waiting, in the order in which they have their turn. */
+  readonly #groups = new Map<TGroup | undefined, Group<TKey>>();
   #heldInAll = 0;
   #waitingInAll = 0;
 
@@ -51,12 +56,16 @@ export class FairSlots<TKey, TGroup = never> {
 
   /** How many slots each key may still take by its share, for the keys that hold some. */
   freeOfHolders(): { readonly key: TKey; readonly free: number }[] {
-    return [...this.#held].map(([key, held]) => ({ key, free: this.#options.perKey - held }));
+    return [...this.#heldOfKeys].map(([key, held]) => ({ key, free: this.#options.perKey - held }));
   }
 
   /** How many slots each group may still take, for the groups that hold some. */
   roomOfHolders(): { readonly group: TGroup; readonly room: number }[] {
-    return [...this.#heldOfGroup.keys()].map((group) => ({ group, room: this.#room(group) }));
+    const rooms: { readonly group: TGroup; readonly room: number }[] = [];
+    for (const [group, { held }] of this.#groups) {
+      if (group !== undefined && held > 0) rooms.push({ group, room: this.#room(group) });
+    }
+    return rooms;
   }
 
   /** How many slots a group that holds none may take. */
@@ -71,7 +80,7 @@ export class FairSlots<TKey, TGroup = never> {
 
   /** A slot within `maxWaitMs`; undefined when the time is over, or when too much work waits. */
   async acquire(key: TKey, maxWaitMs: number, group?: TGroup): Promise<ReleaseSlot | undefined> {
-    const waiting = this.#waitingOf(key, group).length;
+    const waiting = this.#groups.get(group)?.queues.get(key)?.length ?? 0;
     if (waiting === 0 && this.#hasFree(key, group)) return this.#take(key, group);
     if (waiting >= this.#options.waitingPerKey) return undefined;
     if (this.#waitingInAll >= this.#options.waiting && !this.#makeRoomFor(key, group)) return undefined;
@@ -84,7 +93,7 @@ export class FairSlots<TKey, TGroup = never> {
 
   /** Ends all waiting: each waiter gets no slot. */
   stopWaiting(): void {
-    for (const [group, queues] of this.#waiting) {
+    for (const [group, { queues }] of this.#groups) {
       for (const [key, queue] of queues) {
         for (let [waiter] = queue; waiter !== undefined; [waiter] = queue) this.#abandon(waiter, key, group);
       }
@@ -92,44 +101,50 @@ export class FairSlots<TKey, TGroup = never> {
   }
 
   #hasFree(key: TKey, group: TGroup | undefined): boolean {
-    const held = this.#held.get(key) ?? 0;
-    const room = this.#room(group);
     const { perKey, keptForNewKeys = 0 } = this.#options;
-    return held < perKey && room > (held === 0 ? 0 : keptForNewKeys);
+    if ((this.#heldOfKeys.get(key) ?? 0) >= perKey) return false;
+    const isNew = this.#groups.get(group)?.heldOfKeys.has(key) !== true;
+    return this.#room(group) > (isNew ? 0 : keptForNewKeys);
   }
 
   #room(group: TGroup | undefined): number {
     if (group === undefined) return this.free;
-    return Math.max(0, Math.ceil((this.free - (this.#heldOfGroup.get(group) ?? 0)) / 2));
+    return Math.max(0, Math.ceil((this.free - (this.#groups.get(group)?.held ?? 0)) / 2));
   }
 
   #take(key: TKey, group: TGroup | undefined): ReleaseSlot {
-    this.#heldInAll += 1;
-    addTo(this.#held, key, 1);
-    if (group !== undefined) addTo(this.#heldOfGroup, group, 1);
+    this.#count(key, group, 1);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
-      this.#heldInAll -= 1;
-      addTo(this.#held, key, -1);
-      if (group !== undefined) addTo(this.#heldOfGroup, group, -1);
+      this.#count(key, group, -1);
       this.#serveNext();
     };
   }
 
+  #count(key: TKey, group: TGroup | undefined, change: 1 | -1): void {
+    this.#heldInAll += change;
+    addTo(this.#heldOfKeys, key, change);
+    const counted = this.#groupOf(group);
+    counted.held += change;
+    addTo(counted.heldOfKeys, key, change);
+    this.#forgetIfIdle(group, counted);
+  }
+
   #serveNext(): void {
-    for (const [group, queues] of this.#waiting) {
-      if (this.#room(group) === 0) continue;
-      for (const [key, queue] of queues) {
+    for (const [name, group] of this.#groups) {
+      if (group.waiting === 0 || this.#room(name) === 0) continue;
+      for (const [key, queue] of group.queues) {
         const [waiter] = queue;
-        if (waiter === undefined || !this.#hasFree(key, group)) continue;
-        this.#remove(waiter, key, group);
+        if (waiter === undefined || !this.#hasFree(key, name)) continue;
+        const release = this.#take(key, name);
+        this.#remove(waiter, key, name);
         // Both go behind the others.
-        if (queue.length > 0) moveToEnd(queues, key, queue);
-        if (queues.size > 0) moveToEnd(this.#waiting, group, queues);
+        if (queue.length > 0) moveToEnd(group.queues, key, queue);
+        moveToEnd(this.#groups, name, group);
         clearTimeout(waiter.timer);
-        waiter.take(this.#take(key, group));
+        waiter.take(release);
         return;
       }
     }
@@ -137,39 +152,21 @@ export class FairSlots<TKey, TGroup = never> {
 
   /** Abandons the newest work of the group and key with the most; false where that would be this very work. */
   #makeRoomFor(key: TKey, group: TGroup | undefined): boolean {
-    const longestOf = this.#longestGroup();
-    if (longestOf === undefined) return false;
-    const isOtherGroup = this.#waitingOfGroup(longestOf.group) > this.#waitingOfGroup(group) + 1;
-    const from = isOtherGroup ? longestOf.group : group;
-    const longest = [...(this.#waiting.get(from) ?? [])].reduce<[TKey, Waiter[]] | undefined>(
-      (most, each) => (most === undefined || each[1].length >= most[1].length ? each : most),
-      undefined,
-    );
-    if (longest === undefined) return false;
-    const [longestKey, queue] = longest;
-    if (!isOtherGroup && queue.length <= this.#waitingOf(key, group).length + 1) return false;
-    const newest = queue.at(-1);
-    if (newest !== undefined) this.#abandon(newest, longestKey, from);
-    return true;
-  }
-
-  #longestGroup(): { readonly group: TGroup | undefined } | undefined {
-    let longest: { readonly group: TGroup | undefined; readonly waiting: number } | undefined;
-    for (const group of this.#waiting.keys()) {
-      const waiting = this.#waitingOfGroup(group);
-      if (longest === undefined || waiting > longest.waiting) longest = { group, waiting };
+    let [from, longest]: readonly [TGroup | undefined, Group<TKey> | undefined] = [group, this.#groups.get(group)];
+    let most = (longest?.waiting ?? 0) + 1;
+    for (const [name, each] of this.#groups) {
+      if (each.waiting > most) [from, longest, most] = [name, each, each.waiting];
     }
-    return longest;
-  }
-
-  #waitingOf(key: TKey, group: TGroup | undefined): readonly Waiter[] {
-    return this.#waiting.get(group)?.get(key) ?? [];
-  }
-
-  #waitingOfGroup(group: TGroup | undefined): number {
-    let waiting = 0;
-    for (const queue of this.#waiting.get(group)?.values() ?? []) waiting += queue.length;
-    return waiting;
+    const isOther = longest !== this.#groups.get(group);
+    const least = isOther ? 0 : (longest?.queues.get(key)?.length ?? 0) + 1;
+    let found: { readonly key: TKey; readonly queue: readonly Waiter[] } | undefined;
+    for (const [name, queue] of longest?.queues ?? []) {
+      if (queue.length > least && queue.length >= (found?.queue.length ?? 0)) found = { key: name, queue };
+    }
+    const newest = found?.queue.at(-1);
+    if (found === undefined || newest === undefined) return false;
+    this.#abandon(newest, found.key, from);
+    return true;
   }
 
   #abandon(waiter: Waiter, key: TKey, group: TGroup | undefined): void {
@@ -178,24 +175,37 @@ export class FairSlots<TKey, TGroup = never> {
     waiter.take(undefined);
   }
 
-  #add(waiter: Waiter, key: TKey, group: TGroup | undefined): void {
-    const queues: Queues<TKey> = this.#waiting.get(group) ?? new Map<TKey, Waiter[]>();
-    this.#waiting.set(group, queues);
-    const queue = queues.get(key);
-    if (queue === undefined) queues.set(key, [waiter]);
+  #add(waiter: Waiter, key: TKey, name: TGroup | undefined): void {
+    const group = this.#groupOf(name);
+    const queue = group.queues.get(key);
+    if (queue === undefined) group.queues.set(key, [waiter]);
     else queue.push(waiter);
+    group.waiting += 1;
     this.#waitingInAll += 1;
   }
 
-  #remove(waiter: Waiter, key: TKey, group: TGroup | undefined): void {
-    const queues = this.#waiting.get(group);
-    const queue = queues?.get(key);
+  #remove(waiter: Waiter, key: TKey, name: TGroup | undefined): void {
+    const group = this.#groups.get(name);
+    const queue = group?.queues.get(key);
     const place = queue?.indexOf(waiter) ?? -1;
-    if (queues === undefined || queue === undefined || place < 0) return;
+    if (group === undefined || queue === undefined || place < 0) return;
     queue.splice(place, 1);
+    if (queue.length === 0) group.queues.delete(key);
+    group.waiting -= 1;
     this.#waitingInAll -= 1;
-    if (queue.length === 0) queues.delete(key);
-    if (queues.size === 0) this.#waiting.delete(group);
+    this.#forgetIfIdle(name, group);
+  }
+
+  #groupOf(name: TGroup | undefined): Group<TKey> {
+    const known = this.#groups.get(name);
+    if (known !== undefined) return known;
+    const group: Group<TKey> = { held: 0, heldOfKeys: new Map(), waiting: 0, queues: new Map() };
+    this.#groups.set(name, group);
+    return group;
+  }
+
+  #forgetIfIdle(name: TGroup | undefined, { held, waiting }: Group<TKey>): void {
+    if (held === 0 && waiting === 0) this.#groups.delete(name);
   }
 }
 

@@ -291,6 +291,7 @@ describe("labels", () => {
       replica: ["stations", "credentials", "sessions", "switches"],
       throttle: ["credential", "address", "consumer", "log_in"],
       bound: ["address", "all", "bytes"],
+      lane: ["signed", "unsigned"],
       reason: ["stalled", "connection_full", "all_full"],
       type: [...STATION_COMMAND_TYPES, "liveness"],
       result: [...RESULTS, ...ERROR_CODES],

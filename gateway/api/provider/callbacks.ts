@@ -1,6 +1,7 @@
 /** Callbacks of payment providers. The bytes go over the bus as they came, and the bytes of a recorded answer come back. */
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/callbacks.ts";
+import { parseSignatureHeader } from "../../../services/bus/signature-header.ts";
 import { type Context, type Handler, Refusal, type Reply } from "../../http/handler-context.ts";
 import { anyone, type Route, rawBodyRoute } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema } from "../../http/shared-schemas.ts";
@@ -73,23 +74,35 @@ const REFUSAL_RATE: BucketRate = { intervalMs: windowMs / burst, burst };
 
 const refusedSchema = z.object({ code: z.enum(bus.CALLBACK_REFUSALS) });
 
-/** Checks nothing of the body: the signature is over the raw bytes, and only the providers service has the secrets. */
+/**
+ * Checks nothing of the body: the signature is over the raw bytes, and only the providers service has the secrets. What cannot
+ * be right is forwarded as well, for its record; where too many of those are under way, it is refused here as it would be there.
+ */
 const receiveCallback: Handler<Buffer | null> = async (context) => {
   const { deps, address } = context;
   const retryAfterMs = deps.callbackThrottle.take(address, deps.nowMs());
   if (retryAfterMs > 0) {
     throw new Refusal("throttled", { headers: throttleHeaders("callback", CALLBACK_RATE, retryAfterMs) });
   }
-  const release = deps.callbackSlots.tryAcquire(context.id("config_id"));
-  if (release === undefined) throw new Refusal("busy");
+  const sender = { configId: context.id("config_id"), address };
+  const { body } = context;
+  const mayBeRight = body !== null && parseSignatureHeader(context.header(SIGNATURE_HEADER)) !== undefined;
+  const release = mayBeRight
+    ? await deps.callbackLanes.enter(sender, deps.nowMs())
+    : deps.callbackLanes.enterUnsigned(address);
+  if (release === undefined) {
+    throw new Refusal(mayBeRight ? "busy" : body === null ? "body_too_large" : "signature_invalid");
+  }
   try {
-    return await forward(context, context.body);
+    const reply = await forward(context, body);
+    if (mayBeRight) deps.callbackLanes.verified(sender, deps.nowMs());
+    return reply;
   } finally {
     release();
   }
 };
 
-/** `body` is null where it was too large to be read. */
+/** `body` is null where it was too large to be read. Throws unless the signature is right. */
 async function forward(context: Context<Buffer | null>, body: Buffer | null): Promise<Reply> {
   const { deps, address } = context;
   const signature = context.header(SIGNATURE_HEADER);

@@ -3,6 +3,7 @@
  * `<t>.<raw body>`. During a rotation a header may have several `v1`, and several secrets are accepted.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
+import { parseSignatureHeader } from "../../bus/signature-header.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 
 /** `stale`: the signature is right and its time is too far from the service's clock. Every other mismatch is `invalid`. */
@@ -17,7 +18,7 @@ export interface SignedCallback {
 export function verifySignature(callback: SignedCallback, secrets: readonly string[], nowMs: number): Verdict {
   const { header, body } = callback;
   if (header === undefined || header === "") return "missing";
-  const parsed = parseHeader(header);
+  const parsed = parseSignatureHeader(header);
   if (parsed === undefined) return "invalid";
   let matches = 0;
   for (const secret of secrets) {
@@ -27,23 +28,4 @@ export function verifySignature(callback: SignedCallback, secrets: readonly stri
   if (matches === 0) return "invalid";
   const distanceMs = Math.abs(nowMs - Number(parsed.timestamp) * 1_000);
   return distanceMs <= PROVIDER_LIMITS.callbackToleranceMs ? "valid" : "stale";
-}
-
-interface ParsedHeader {
-  /** As in the header: those bytes were signed. */
-  readonly timestamp: string;
-  readonly signatures: readonly Buffer[];
-}
-
-function parseHeader(header: string): ParsedHeader | undefined {
-  if (header.length > PROVIDER_LIMITS.signatureHeaderCharacters) return undefined;
-  const parts = header.split(",").map((part) => part.trim());
-  const timestamps = parts.filter((part) => part.startsWith("t=")).map((part) => part.slice(2));
-  const [timestamp] = timestamps;
-  if (timestamp === undefined || timestamps.length > 1 || !/^\d{1,12}$/.test(timestamp)) return undefined;
-  const signatures = parts
-    .filter((part) => /^v1=[0-9a-f]{64}$/.test(part))
-    .slice(0, PROVIDER_LIMITS.signaturesPerCallback)
-    .map((part) => Buffer.from(part.slice(3), "hex"));
-  return signatures.length === 0 ? undefined : { timestamp, signatures };
 }
