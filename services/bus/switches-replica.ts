@@ -29,7 +29,8 @@ export interface SwitchesReplica {
   /** How long ago the moment is up to which `current` is known to be complete, by either proof of its feed. */
   ageMs(): number;
   /**
-   * False while a switch may be on that is not in `current`: the feed is too old, is still behind, or has just started over, or the relay has not yet published everything to this server.
+   * False while a switch may be on that is not in `current`: the feed is too old, is still behind, or has just started over,
+   * or the bucket is not known to be complete.
    */
   isTrusted(): boolean;
   /** Whether the relay has noted that the bucket is complete (`bucket-completeness.ts`). */
@@ -38,7 +39,7 @@ export interface SwitchesReplica {
   stop(): void;
 }
 
-/** Resolves when everything that the bucket holds was read; whether that is all there is, `isTrusted` says. */
+/** Resolves when everything that the bucket holds was read; `isTrusted` is false while there may be more. */
 export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesReplica> {
   const on = new Set<string>();
   const listeners = new Set<(switches: KillSwitches) => void>();
@@ -83,7 +84,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     ageMs: () => Math.min(feed.ageMs(), feed.deliveredAgeMs()),
     isTrusted: () => {
       const ageMs = feed.ageMs();
-      // Heard since it started over, it knows what it has yet to read.
+      // A message since it started over shows how much it has yet to read.
       const isBegun = performance.now() - ageMs > startedOverAtMs;
       const isHeard = ageMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0;
       return (isHeard || feed.deliveredAgeMs() <= TRUSTED_FOR_MS) && completeness.isComplete();

@@ -1,6 +1,6 @@
 /**
- * The writing side of the outbox: a change and what the bus must hear of it are one transaction, so that nothing is
- * lost and nothing is half done (design §3). The relay delivers.
+ * The writing side of the outbox: a change and its messages to the bus are one transaction, so that nothing is lost and
+ * nothing is half done (design §3). The relay delivers them.
  */
 import type { JSONValue } from "postgres";
 import type { Actor } from "../../machines/actor.ts";
@@ -13,7 +13,7 @@ import type { Transaction } from "./pool.ts";
 
 /**
  * One row. Rows with the same key are delivered in the order in which their transactions committed; different keys are
- * delivered side by side. Hashes are SHA-256 in lower-case hex; a secret itself never stands in a row (I9).
+ * delivered side by side. Hashes are SHA-256 in lower-case hex; a row never has the secret itself (I9).
  */
 export type OutboxRow =
   | {
