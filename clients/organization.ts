@@ -1,5 +1,5 @@
 /**
- * Makes organizations with their first owners, and lists them, with the platform key.
+ * Makes organizations with their first owners, lists them, and resets owners' passwords, with the platform key.
  *
  *   npm run organization -- --help
  */
@@ -16,7 +16,7 @@ import {
 } from "./command.ts";
 import { trustCertificate } from "./device/transport.ts";
 
-const HELP = `Makes and lists organizations, by the platform's API.
+const HELP = `Makes and lists organizations, and resets owners' passwords, by the platform's API.
 
   npm run organization -- create --name NAME --owner-email EMAIL
       Makes an organization and its first owner, and prints the owner's initial
@@ -24,6 +24,9 @@ const HELP = `Makes and lists organizations, by the platform's API.
       --owner-name NAME   how the owner is called; the e-mail address when left out
       --by NAME           who does it, for the audit log; the user of this machine
                           when left out
+  npm run organization -- reset-password --owner-email EMAIL
+      Gives an owner who cannot log in a new initial password, and prints it, this
+      once. The owner's sessions end. --by as above.
   npm run organization -- list
       Lists the organizations by id.
 
@@ -57,11 +60,11 @@ const organizationSchema = z.object({
   created_at: z.string(),
 });
 type Organization = z.infer<typeof organizationSchema>;
-const createdSchema = z.object({
-  organization: organizationSchema,
+const resetSchema = z.object({
   owner: z.object({ user_id: z.int(), email: z.string(), name: z.string() }),
   initial_password: z.string().nullable(),
 });
+const createdSchema = resetSchema.extend({ organization: organizationSchema });
 const pageSchema = z.object({ organizations: z.array(organizationSchema), has_more: z.boolean() });
 const errorSchema = z.object({
   code: z.string(),
@@ -82,16 +85,27 @@ async function run(args: readonly string[]): Promise<void> {
   const [command, ...rest] = positionals;
   if (rest.length > 0) throw new UsageError(`There is one argument too many, "${rest[0]}"; see --help.`);
   if (command === "list") return printOrganizations(await listOrganizations(access(values["base-url"])), values.json);
-  if (command !== "create") throw new UsageError("Use create or list; see --help.");
   const { name, "owner-email": email, "owner-name": ownerName = email, by = userInfo().username } = values;
+  if (command === "reset-password") {
+    if (email === undefined) throw new UsageError("Give --owner-email; see --help.");
+    const reset = await request(access(values["base-url"]), "POST", "owner-passwords/", { email, by });
+    return printReset(resetSchema.parse(reset), values.json);
+  }
+  if (command !== "create") throw new UsageError("Use create, reset-password or list; see --help.");
   if (name === undefined || email === undefined || ownerName === undefined)
     throw new UsageError("Give both --name and --owner-email; see --help.");
   const body = { name, owner: { email, name: ownerName }, by };
-  const made = createdSchema.parse(await request(access(values["base-url"]), "POST", "", body));
+  const made = createdSchema.parse(await request(access(values["base-url"]), "POST", "organizations/", body));
   if (values.json === true) return print(JSON.stringify(made));
   print(`Organization ${made.organization.organization_id}, ${made.organization.name}, is made.`);
   print(`Its owner logs in as ${made.owner.email} with the initial password ${made.initial_password ?? ""}`);
   print("The password is shown this once; the owner changes it after the first log-in.");
+}
+
+function printReset(reset: z.infer<typeof resetSchema>, asJson = false): void {
+  if (asJson) return print(JSON.stringify(reset));
+  print(`${reset.owner.email} logs in with the initial password ${reset.initial_password ?? ""}`);
+  print("The password is shown this once; the owner changes it after the log-in. Their sessions have ended.");
 }
 
 /** The key comes from the environment, else from the data folder of `npm start`. */
@@ -113,7 +127,7 @@ function printOrganizations(organizations: readonly Organization[], asJson = fal
 async function listOrganizations(platform: PlatformAccess): Promise<Organization[]> {
   const found: Organization[] = [];
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
-    const query = `?limit=500&since_id=${found.at(-1)?.organization_id ?? 0}`;
+    const query = `organizations/?limit=500&since_id=${found.at(-1)?.organization_id ?? 0}`;
     const page = pageSchema.parse(await request(platform, "GET", query));
     found.push(...page.organizations);
     if (!page.has_more) return found;
@@ -124,10 +138,10 @@ async function listOrganizations(platform: PlatformAccess): Promise<Organization
 async function request(
   { baseUrl, key }: PlatformAccess,
   method: string,
-  tail: string,
+  path: string,
   body?: object,
 ): Promise<unknown> {
-  const url = new URL(`/api/platform/v1/organizations/${tail}`, baseUrl);
+  const url = new URL(`/api/platform/v1/${path}`, baseUrl);
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const signal = AbortSignal.timeout(REQUEST_MS);
   const init = { method, headers, signal, redirect: "manual" as const };

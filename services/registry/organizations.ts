@@ -3,14 +3,17 @@ import { BOUNDS } from "../bus/bounds.ts";
 import type * as organizations from "../bus/messages/organizations.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
-import type { RegistryHandler } from "./deps.ts";
+import { sessionKey } from "../db/outbox.ts";
+import type { Transaction } from "../db/pool.ts";
+import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { OPERATOR } from "./events.ts";
 import { OPERATOR_PARTY } from "./passwords.ts";
 import { mintInitialPassword } from "./secrets.ts";
 import { recordEvent } from "./sql/events.ts";
 import * as sql from "./sql/organizations.ts";
-import { createUser } from "./sql/users.ts";
-import { userMessage } from "./users.ts";
+import { endSessions } from "./sql/sessions.ts";
+import { createUser, getUserByEmail, lockUsers, setPasswordHash, type UserRow } from "./sql/users.ts";
+import { announceSessionEnds, userMessage } from "./users.ts";
 
 const organizationMessage = (row: sql.OrganizationRow): organizations.Organization => ({
   organizationId: row.organization_id,
@@ -25,10 +28,8 @@ const organizationMessage = (row: sql.OrganizationRow): organizations.Organizati
  */
 export const createOrganization: RegistryHandler<typeof organizations.createOrganization> = async (deps, request) => {
   const { name, owner, by } = request;
-  const initialPassword = owner.password === undefined ? mintInitialPassword() : null;
-  const password = owner.password ?? initialPassword ?? "";
-  const passwordHash = await deps.passwords.hold(OPERATOR_PARTY, (checks) => checks.hash(password));
-  const actor = by === undefined ? OPERATOR : { ...OPERATOR, name: by };
+  const { initialPassword, passwordHash } = await ownerPassword(deps, owner.password);
+  const actor = operator(by);
   return deps.sql.begin(async (tx) => {
     const organization = await sql.createOrganization(tx, { name, sandbox: false });
     const { organization_id: organizationId } = organization;
@@ -43,6 +44,48 @@ export const createOrganization: RegistryHandler<typeof organizations.createOrga
     return { organization: organizationMessage(organization), owner: userMessage(user), initialPassword };
   });
 };
+
+/**
+ * For an owner who cannot log in: nobody else of the organization may have to be an owner. All of their sessions end.
+ * Refuses with `not_found` when the e-mail address is no owner's.
+ */
+export const resetOwnerPassword: RegistryHandler<typeof organizations.resetOwnerPassword> = async (deps, request) => {
+  const { email, password, by } = request;
+  // Hashing takes a while, so it is done before a row is locked.
+  const { initialPassword, passwordHash } = await ownerPassword(deps, password);
+  const { owner, keys } = await deps.sql.begin(async (tx) => {
+    const held = await lockOwner(tx, email);
+    const { user_id: userId, organization_id: organizationId } = held;
+    await setPasswordHash(tx, userId, passwordHash);
+    const ended = await endSessions(tx, userId);
+    const subject = { kind: "user", id: userId } as const;
+    await recordEvent(tx, { organizationId, actor: operator(by), action: "user_password_reset", subject });
+    const announced = await announceSessionEnds(tx, { userId, ended, by: { kind: "registry", id: 0 } });
+    return { owner: held, keys: new Set([sessionKey(userId), ...announced]) };
+  });
+  return { owner: userMessage(owner), initialPassword, barrier: await flush(deps, ...keys) };
+};
+
+async function lockOwner(tx: Transaction, email: string): Promise<UserRow> {
+  const found = await getUserByEmail(tx, email);
+  const [held] = found === undefined ? [] : await lockUsers(tx, found.organization_id, [found.user_id]);
+  // Either may have changed before the lock.
+  if (held?.role === "owner" && held.email === found?.email) return held;
+  throw new RefusedError({ code: "not_found", detail: "No owner has this e-mail address." });
+}
+
+/** The operator, by the name that was given. */
+const operator = (by: string | undefined): typeof OPERATOR => (by === undefined ? OPERATOR : { ...OPERATOR, name: by });
+
+/** The hash of an owner's password; the password itself when none was given, to be returned this once. */
+async function ownerPassword(
+  deps: RegistryDeps,
+  given: string | undefined,
+): Promise<{ readonly initialPassword: string | null; readonly passwordHash: string }> {
+  const password = given ?? mintInitialPassword();
+  const passwordHash = await deps.passwords.hold(OPERATOR_PARTY, (checks) => checks.hash(password));
+  return { initialPassword: given === undefined ? password : null, passwordHash };
+}
 
 export const listOrganizations: RegistryHandler<typeof organizations.listOrganizations> = async (deps, request) => {
   const { sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;

@@ -106,6 +106,7 @@ function serveAll(deps: RegistryDeps): readonly Serving[] {
     on(userMessages.moveUser, users.moveUser),
     on(userMessages.resetUserPassword, users.resetUserPassword),
     on(organizationMessages.createOrganization, organizations.createOrganization),
+    on(organizationMessages.resetOwnerPassword, organizations.resetOwnerPassword),
     on(organizationMessages.listOrganizations, organizations.listOrganizations),
     on(organizationMessages.getOrganization, organizations.getOrganization),
     on(filialMessages.listFilials, filials.listFilials),

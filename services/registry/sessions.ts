@@ -17,7 +17,7 @@ import { recordEvent } from "./sql/events.ts";
 import * as sql from "./sql/sessions.ts";
 import { getStation } from "./sql/stations.ts";
 import { getUser, getUserAtPlace, lockUsers, setPasswordHash, type UserAtPlace, type UserRow } from "./sql/users.ts";
-import { announceSessionEnds, permissionsOf, userMessage } from "./users.ts";
+import { announceSessionEnds, permissionsOf, stationActor, userMessage } from "./users.ts";
 
 /** The entry by which a gateway knows an open session. */
 function sessionEntry(
@@ -132,7 +132,7 @@ async function openSession(
     const entry = sessionEntry(session, held);
     await recordEvent(tx, ownerEvent(entry, "session_opened", { kind: "session", id: entry.sessionId }));
     const put: OutboxRow = { key: sessionKey(userId), kind: "session_put", hash: hash.toString("hex"), entry };
-    const keys = await announceSessionEnds(tx, { userId, ended, by: entry, more: [put] });
+    const keys = await announceSessionEnds(tx, { userId, ended, by: stationActor(entry), more: [put] });
     const { expiresAtMs } = entry;
     return { token, browserToken: browser.token, expiresAtMs, user: userMessage(held), organizationId, keys };
   });
@@ -145,7 +145,7 @@ export const logOut: RegistryHandler<typeof sessions.logOut> = async (deps, { ca
     const ended = await sql.endSession(tx, { organizationId, userId, sessionId });
     if (ended === undefined) return [sessionKey(userId)];
     await recordEvent(tx, ownerEvent(caller, "session_ended", { kind: "session", id: sessionId }));
-    return await announceSessionEnds(tx, { userId, ended: [ended], by: caller });
+    return await announceSessionEnds(tx, { userId, ended: [ended], by: stationActor(caller) });
   });
   return flush(deps, ...keys);
 };
@@ -173,7 +173,7 @@ export const changePassword: RegistryHandler<typeof sessions.changePassword> = a
     await setPasswordHash(tx, userId, passwordHash);
     const ended = await sql.endSessions(tx, userId, sessionId);
     await recordEvent(tx, ownerEvent(caller, "user_password_changed", { kind: "user", id: userId }));
-    return await announceSessionEnds(tx, { userId, ended, by: caller });
+    return await announceSessionEnds(tx, { userId, ended, by: stationActor(caller) });
   });
   return { barrier: await flush(deps, ...keys) };
 };

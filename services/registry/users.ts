@@ -165,14 +165,16 @@ async function keysOf(
   { caller, userId }: ByOwner,
   ended: readonly EndedSession[],
 ): Promise<readonly OutboxKey[]> {
-  return [...new Set([sessionKey(userId), ...(await announceSessionEnds(tx, { userId, ended, by: caller }))])];
+  return [
+    ...new Set([sessionKey(userId), ...(await announceSessionEnds(tx, { userId, ended, by: stationActor(caller) }))]),
+  ];
 }
 
 interface SessionEnd {
   readonly userId: number;
   readonly ended: readonly EndedSession[];
-  /** Who ended them: the person, or the owner. */
-  readonly by: Pick<Caller, "userId" | "name" | "role">;
+  /** Who ended them, as a station's log names them. */
+  readonly by: Actor;
   /** Rows that have to be written with them. */
   readonly more?: readonly OutboxRow[];
 }
@@ -193,7 +195,7 @@ export async function announceSessionEnds(
       key: stationKey(stationId),
       kind: "station_command" as const,
       stationId,
-      actor: stationActor(by),
+      actor: by,
       command: { type: "sessions_ended" as const, sessionIds: session_ids },
     })),
     ...more,
@@ -208,7 +210,7 @@ export function sessionDeletes(userId: number, ended: readonly EndedSession[]): 
 }
 
 /** The person as a station's log names them. */
-function stationActor({ userId, name, role }: SessionEnd["by"]): Actor {
+export function stationActor({ userId, name, role }: Pick<Caller, "userId" | "name" | "role">): Actor {
   switch (role) {
     case "owner":
       return { kind: "owner", id: userId, name };

@@ -47,6 +47,37 @@ export const createdOrganizationSchema = z
   })
   .meta({ id: "CreatedOrganization" });
 
+const resetOwnerPasswordBodySchema = z
+  .strictObject({
+    email: emailSchema,
+    password: newPasswordSchema.optional(),
+    by: nameSchema.optional().meta({ description: "Who does it, for the audit log." }),
+  })
+  .meta({ id: "ResetOwnerPassword", examples: [{ email: "owner@harbour.example", by: "Ana" }] });
+export const ownerPasswordResetSchema = z
+  .object({
+    owner: userSchema,
+    initial_password: z.string().nullable().meta({
+      description: "The owner's new password when none was given: shown this once. Null when one was given.",
+    }),
+  })
+  .meta({
+    id: "OwnerPasswordReset",
+    examples: [
+      {
+        owner: {
+          user_id: 12,
+          email: "owner@harbour.example",
+          name: "Kim",
+          role: "owner",
+          permissions: ["organization.manage"],
+          status: "active",
+        },
+        initial_password: "4mJ0xkQ2Zt9cVbYwL8nPqR5s",
+      },
+    ],
+  });
+
 function organizationJson(organization: messages.Organization): z.infer<typeof organizationSchema> {
   const { organizationId, name, sandbox, createdAtMs } = organization;
   return { organization_id: organizationId, name, sandbox, created_at: toTimestamp(createdAtMs) };
@@ -59,6 +90,11 @@ const createOrganization: Handler<z.infer<typeof createOrganizationBodySchema>> 
     owner: userJson(owner),
     initial_password: initialPassword,
   });
+};
+
+const resetOwnerPassword: Handler<z.infer<typeof resetOwnerPasswordBodySchema>> = async ({ deps, body }) => {
+  const { owner, initialPassword } = await deps.bus.call(messages.resetOwnerPassword, body);
+  return ok({ owner: userJson(owner), initial_password: initialPassword });
 };
 
 const listOrganizations: Handler<undefined, z.infer<typeof organizationsQuerySchema>> = async ({ deps, query }) => {
@@ -90,6 +126,21 @@ export const organizationRoutes: readonly Route[] = [
     replies: { 201: { description: "The organization and its owner.", schema: createdOrganizationSchema } },
     errors: ["already_exists"],
     handler: createOrganization,
+  }),
+  route({
+    method: "POST",
+    path: "/api/platform/v1/owner-passwords/",
+    operation: "resetOwnerPassword",
+    tag,
+    summary: "Give an owner a new password",
+    description:
+      "For an owner who cannot log in; other people get one from their owner. Ends the owner's sessions at every gateway. Without `password` the answer shows an initial password, this once; repeated, the request makes another one. An e-mail address that is no owner's is `not_found`. A suspended owner stays suspended.",
+    who: platform,
+    body: resetOwnerPasswordBodySchema,
+    replies: { 200: { description: "The owner, with the new password.", schema: ownerPasswordResetSchema } },
+    errors: ["not_found"],
+    awaitsEffect: true,
+    handler: resetOwnerPassword,
   }),
   route({
     method: "GET",

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { defineOperation } from "../operation.ts";
 import { pageAfter } from "../page.ts";
+import { barrierSchema } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
 import { emailSchema, newPasswordSchema, userSchema } from "./users.ts";
 
@@ -30,6 +31,16 @@ export const createOrganization = defineOperation(
     /** The owner's password when none was given: returned this once, stored hashed. */
     initialPassword: z.string().nullable(),
   }),
+);
+/**
+ * For an owner who cannot log in. Ends all of their sessions; `by` is who does it, for the audit log. An e-mail address that
+ * is no owner's is `not_found`.
+ */
+export const resetOwnerPassword = defineOperation(
+  "registry.resetOwnerPassword",
+  "once",
+  z.object({ email: emailSchema, password: newPasswordSchema.optional(), by: name.optional() }),
+  z.object({ owner: userSchema, initialPassword: z.string().nullable(), barrier: barrierSchema }),
 );
 export const listOrganizations = defineOperation(
   "registry.listOrganizations",

@@ -172,6 +172,11 @@ const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
   backoffice_unfreeze_provider: async () => frozen({ ids: { config_id: await newConfig() } }, "provider-configs"),
   platform_freeze_platform: async () => ({ token: PLATFORM_KEY, body: { ...reason, by: "Night shift" } }),
   platform_unfreeze_platform: async () => ({ token: PLATFORM_KEY, body: { ...reason, by: "Night shift" } }),
+  platform_reset_owner_password: async () => {
+    const { details } = await newPerson("owner");
+    await logIn(system.baseUrl, "backoffice", details);
+    return { token: PLATFORM_KEY, body: { email: details.email } };
+  },
   backoffice_create_provider_config: async () => ({ body: await newConfigBody() }),
   backoffice_change_provider_config: async () => ({
     ids: { config_id: await newConfig() },

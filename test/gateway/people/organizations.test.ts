@@ -3,7 +3,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { registryEventsSchema } from "../../../gateway/api/backoffice/events.ts";
-import type { createdOrganizationSchema, organizationsSchema } from "../../../gateway/api/platform/organizations.ts";
+import type {
+  createdOrganizationSchema,
+  organizationsSchema,
+  ownerPasswordResetSchema,
+} from "../../../gateway/api/platform/organizations.ts";
 import { guideBlock, operationsGuide } from "../../support/guide.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn } from "../../support/people.ts";
@@ -11,6 +15,7 @@ import { programEnvironment, runProgram } from "../../support/running-program.ts
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 type Created = z.infer<typeof createdOrganizationSchema>;
+type Reset = z.infer<typeof ownerPasswordResetSchema>;
 
 const PLATFORM_KEY = "platform-key-of-the-organization-test";
 const PATH = "/api/platform/v1/organizations/";
@@ -72,6 +77,55 @@ describe("an organization over HTTP", () => {
   });
 });
 
+describe("an owner's password over HTTP", () => {
+  const reset = <T>(json: object, token = PLATFORM_KEY) =>
+    send<T>(system.baseUrl, "POST", "/api/platform/v1/owner-passwords/", { json, token });
+
+  it("a reset: a new initial password is shown once, the old one and the sessions end, and the audit log names it", async () => {
+    const made = await create<Created>(body("lost@harbour.example"));
+    const { email } = made.body.owner;
+    const old = { email, password: made.body.initial_password ?? "" };
+    const before = await logIn(system.baseUrl, "backoffice", old);
+    const answer = await reset<Reset>({ email: email.toUpperCase(), by: "Ana" });
+    expect(answer).toMatchObject({ status: 200, body: { owner: made.body.owner } });
+    expect((await send(system.baseUrl, "GET", "/api/backoffice/v1/users/", { token: before.token })).status).toBe(401);
+    const refused = await send<Refused>(system.baseUrl, "POST", "/api/backoffice/v1/session/", { json: old });
+    expect([refused.status, refused.body.code]).toEqual([401, "login_failed"]);
+    const password = answer.body.initial_password ?? "";
+    const after = await logIn(system.baseUrl, "backoffice", { email, password });
+    const { events } = await after.good<z.infer<typeof registryEventsSchema>>("GET", "events/?since_id=0");
+    expect(events).toContainEqual(
+      expect.objectContaining({
+        action: "user_password_reset",
+        actor: { kind: "platform", id: 0, name: "Ana" },
+        subject: { kind: "user", id: made.body.owner.user_id },
+      }),
+    );
+    expect(JSON.stringify(events)).not.toContain(password);
+  });
+
+  it("a password that was given: it is not shown, and holds", async () => {
+    const made = await create<Created>(body("chosen@harbour.example"));
+    const details = { email: made.body.owner.email, password: "another long enough password" };
+    const answer = await reset<Reset>(details);
+    expect([answer.status, answer.body.initial_password]).toEqual([200, null]);
+    await logIn(system.baseUrl, "backoffice", details);
+  });
+
+  it("an unknown address, a cashier's, a short password and a wrong key: refused, and nothing changes", async () => {
+    for (const email of ["nobody@harbour.example", system.cashier.email]) {
+      const answer = await reset<Refused>({ email });
+      expect([answer.status, answer.body.code]).toEqual([404, "not_found"]);
+      expect(answer.body.detail).toBe("No owner has this e-mail address.");
+    }
+    const short = await reset<Refused>({ email: system.owner.email, password: "short" });
+    expect([short.status, short.body.errors?.map(({ pointer }) => pointer)]).toEqual([400, ["/password"]]);
+    expect((await reset<Refused>({ email: system.owner.email }, "wrong")).body.code).toBe("platform_key_invalid");
+    await logIn(system.baseUrl, "cashier", system.cashier);
+    await logIn(system.baseUrl, "backoffice", system.owner);
+  });
+});
+
 async function command(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const program = runProgram(process.execPath, [COMMAND, ...args], {
     env: programEnvironment({ BASE_URL: system.baseUrl, PLATFORM_KEY, ...env }),
@@ -80,20 +134,63 @@ async function command(args: readonly string[], env: Readonly<Record<string, str
   return { code, out: program.output() };
 }
 
-describe("the operators' guide", () => {
-  it("its commands for the first restaurant: each succeeds, and the device enrolls with the printed code", async () => {
+describe("the operators' guide: the first restaurant", () => {
+  const passwords = { OWNER_PASSWORD: "the owner's new password", CASHIER_PASSWORD: "the cashier's password" };
+
+  /** Runs the script as the guide has it, for people at that domain. */
+  async function runScript(domain: string, settings: Readonly<Record<string, string>>) {
     const script = guideBlock("sh", "clients/organization.ts create", operationsGuide);
-    const passwords = { OWNER_PASSWORD: "the owner's new password", CASHIER_PASSWORD: "the cashier's password" };
-    const program = runProgram("bash", ["-euo", "pipefail", "-c", script], {
+    const program = runProgram("sh", ["-c", script.replaceAll("harbour.example", domain)], {
       cwd: CHECKOUT,
-      env: programEnvironment({ BASE_URL: system.baseUrl, PLATFORM_KEY, ...passwords }),
+      env: programEnvironment({ BASE_URL: system.baseUrl, PLATFORM_KEY, ...settings }),
     });
-    expect(await program.ended, program.output()).toBe(0);
-    const code = program.output().trim().split("\n").at(-1);
+    return { code: await program.ended, out: program.output() };
+  }
+
+  it("each command succeeds, and the device enrolls with the printed code", async () => {
+    const done = await runScript("first.example", passwords);
+    expect(done.code, done.out).toBe(0);
+    const code = done.out.trim().split("\n").at(-1);
     const enrolled = await send(system.baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json: { code } });
-    expect(enrolled.status, program.output()).toBe(201);
-    const cashier = { email: "cashier@harbour.example", password: passwords.CASHIER_PASSWORD };
+    expect(enrolled.status, done.out).toBe(201);
+    const cashier = { email: "cashier@first.example", password: passwords.CASHIER_PASSWORD };
     await logIn(system.baseUrl, "cashier", cashier);
+  });
+
+  it("a second run: ends at once with one sentence, and changes nothing", async () => {
+    await runScript("twice.example", passwords);
+    const again = await runScript("twice.example", passwords);
+    expect(again.code).not.toBe(0);
+    expect(again.out).toBe("Another person has this e-mail address; use another address. (already_exists)\n");
+    const owner = { email: "owner@twice.example", password: passwords.OWNER_PASSWORD };
+    await logIn(system.baseUrl, "backoffice", owner);
+  });
+
+  it.each(["BASE_URL", "PLATFORM_KEY", "OWNER_PASSWORD", "CASHIER_PASSWORD"])(
+    "without %s: ends before anything is made",
+    async (name) => {
+      const done = await runScript("unset.example", { ...passwords, [name]: "" });
+      expect([done.code === 0, done.out.includes(name)]).toEqual([false, true]);
+      const unknown = { email: "owner@unset.example" };
+      const reset = await send(system.baseUrl, "POST", "/api/platform/v1/owner-passwords/", {
+        json: unknown,
+        token: PLATFORM_KEY,
+      });
+      expect(reset.status).toBe(404);
+    },
+  );
+
+  it("a new password that is refused: the initial one is printed, and a reset shows another one", async () => {
+    const done = await runScript("short.example", { ...passwords, OWNER_PASSWORD: "short" });
+    expect(done.code).not.toBe(0);
+    const email = "owner@short.example";
+    const password = new RegExp(`^The initial password of ${email}: (\\S+)$`, "m").exec(done.out)?.[1] ?? "";
+    await logIn(system.baseUrl, "backoffice", { email, password });
+    const reset = await command(["reset-password", "--owner-email", email]);
+    expect(reset.code, reset.out).toBe(0);
+    const shown = /the initial password (\S+)$/m.exec(reset.out)?.[1] ?? "";
+    expect(shown).not.toBe(password);
+    await logIn(system.baseUrl, "backoffice", { email, password: shown });
   });
 });
 
@@ -111,7 +208,7 @@ describe("the command", () => {
   it("exit codes: 0 with help, 2 for arguments, 1 for what is refused or not reached, each with one sentence", async () => {
     const help = await command(["--help"]);
     expect([help.code, help.out.includes("--owner-email")]).toEqual([0, true]);
-    for (const args of [[], ["create", "--name", "Quay"], ["remove"], ["list", "--nothing"]])
+    for (const args of [[], ["create", "--name", "Quay"], ["remove"], ["reset-password"], ["list", "--nothing"]])
       expect((await command(args)).code).toBe(2);
     const again = ["create", "--name", "Quay", "--owner-email", system.owner.email];
     expect(await command(again)).toMatchObject({ code: 1, out: expect.stringContaining("(already_exists)") });
