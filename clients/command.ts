@@ -1,5 +1,5 @@
 /** What the commands share: an error for the person who typed, and where the service is. */
-import { readFileSync } from "node:fs";
+import { accessSync, constants, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { z } from "zod";
@@ -20,7 +20,8 @@ export function parseCommandLine<T extends NonNullable<ParseArgsConfig["options"
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    const [first] = (error instanceof Error ? error.message : "The arguments cannot be understood").split(". ");
+    // Node adds advice, in further sentences or lines, that does not fit here.
+    const [first] = (error instanceof Error ? error.message : "The arguments cannot be understood").split(/\.\s/);
     throw new UsageError(`${first?.replace(/\.$/, "")}; --help shows what there is.`);
   }
 }
@@ -65,6 +66,17 @@ export function readJson<TSchema extends z.ZodType>(path: string, schema: TSchem
     return schema.safeParse(JSON.parse(readFileSync(path, "utf8"))).data;
   } catch {
     return undefined;
+  }
+}
+
+/** Why a file of the data folder gave nothing, for the sentence of an error. */
+export function absence(path: string): string {
+  try {
+    accessSync(path, constants.R_OK);
+    return `${path} has none`;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    return code === "ENOENT" ? `there is no ${path}` : `${path} cannot be read (${code})`;
   }
 }
 

@@ -5,6 +5,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import {
+  absence,
   CommandError,
   dataFile,
   displayCredential,
@@ -31,6 +32,8 @@ const HELP = `Runs a demo against the running sandbox, and prints every request 
 
 /** A shell function that finds a field of an answer. */
 const FIELD = String.raw`field() { grep -o '"'"$1"'":"\{0,1\}[^",}]*' | head -n 1 | sed 's/^"[^"]*":"\{0,1\}//'; }`;
+/** A kept value, `${NAME}` or `$NAME`; a brace after the second belongs to the JSON around it. */
+const KEPT = /\$(?:\{([A-Z]+)\}|([A-Z]+))/g;
 const REQUEST_MS = 15_000;
 const BETWEEN_MS = 1_000;
 
@@ -41,7 +44,8 @@ async function main(): Promise<void> {
   if (help) return void process.stdout.write(HELP);
   const path = dataFile(process.env, "sandbox.json");
   const sandbox = readSandbox(path);
-  if (sandbox === undefined) throw new CommandError(`There is no sandbox in ${path}; start it with \`npm start\`.`);
+  if (sandbox === undefined)
+    throw new CommandError(`No sandbox was found (${absence(path)}); start it with \`npm start\`, as the same user.`);
   const demo = demoOf(name, sandbox, displayCredential(path));
   const { baseUrl, certificate } = sandbox;
   if (curl) {
@@ -67,8 +71,8 @@ async function runDemo(demo: Demo, baseUrl: string): Promise<void> {
   const kept = new Map(Object.entries(demo.given));
   print(demo.title);
   for (const step of demo.steps) {
-    if (step.note !== undefined) print(`\n# ${step.note}`);
     if (step.onlyWith !== undefined && (kept.get(step.onlyWith) ?? "") === "") continue;
+    if (step.note !== undefined) print(`\n# ${step.note}`);
     const answer = await answerOf(step, kept, baseUrl);
     for (const [name, field] of Object.entries(step.keep ?? {})) kept.set(name, fieldOf(answer, field));
   }
@@ -120,7 +124,7 @@ async function send(
 }
 
 const filled = (text: string, kept: ReadonlyMap<string, string>): string =>
-  text.replaceAll(/\$\{?([A-Z]+)\}?/g, (_, name: string) => kept.get(name) ?? "");
+  text.replaceAll(KEPT, (_, braced?: string, plain?: string) => kept.get(braced ?? plain ?? "") ?? "");
 
 /** `"$NAME"` alone is a number. */
 function bodyText(body: object, kept: ReadonlyMap<string, string>): string {
@@ -175,7 +179,7 @@ function quotedBody(body: object): string {
   return JSON.stringify(body)
     .replaceAll("'", String.raw`'\''`)
     .replaceAll(/"(\$[A-Z]+)"/g, "$1")
-    .replaceAll(/\$\{?([A-Z]+)\}?/g, (_, name: string) => `'$${name}'`);
+    .replaceAll(KEPT, (_, braced?: string, plain?: string) => `'$${braced ?? plain ?? ""}'`);
 }
 
 await main().catch(endWithError);

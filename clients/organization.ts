@@ -6,6 +6,7 @@
 import { userInfo } from "node:os";
 import { z } from "zod";
 import {
+  absence,
   CommandError,
   dataFile,
   endWithError,
@@ -114,7 +115,7 @@ function access(baseUrlOption: string | undefined): PlatformAccess {
   if (certificateFile !== undefined) trustCertificate(certificateFile);
   const path = dataFile(process.env, "secrets.json");
   const key = process.env["PLATFORM_KEY"] || readJson(path, z.object({ platform_key: z.string() }))?.platform_key;
-  if (key === undefined) throw new CommandError(`Set PLATFORM_KEY; ${path} has no platform key.`);
+  if (key === undefined) throw new CommandError(`Set PLATFORM_KEY; ${absence(path)}.`);
   return { baseUrl, key };
 }
 

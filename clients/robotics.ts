@@ -4,7 +4,7 @@
  *   npm run robotics -- --help
  */
 
-import { CommandError } from "./command.ts";
+import { absence, CommandError } from "./command.ts";
 import { createPace } from "./device/pace.ts";
 import { createTransport, ServiceError, ServiceUnreachable, trustCertificate } from "./device/transport.ts";
 import { clientLimits } from "./limits.ts";
@@ -18,7 +18,7 @@ async function run(command: Command, signal: AbortSignal): Promise<void> {
   if (command.name === "help") return void process.stdout.write(HELP);
   const { baseUrl, certificateFile, credential, owner: details, ...sandbox } = readAccess(command.options, process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
-  const nothingThere = `${sandbox.searched} has none for ${baseUrl}`;
+  const nothingThere = `${absence(sandbox.searched)} for ${baseUrl}`;
   const pace = createPace(clientLimits.roboticsGapMs);
   if (command.name === "listen") {
     const target = await checkLocalTarget(command.forwardTo);

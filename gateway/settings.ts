@@ -26,7 +26,7 @@ export const gatewaySettingsSchema = z
     HOST: setting(z.string().default("127.0.0.1"), {
       meaning: "The address that the API listens on; 0.0.0.0 or :: for all of the machine.",
     }),
-    PORT: setting(wholeNumber(0, 65_535).default(8_080), {
+    PORT: setting(wholeNumber(0, 65_535).default(8_480), {
       meaning: "The port that the API listens on; 0 takes any free port.",
     }),
     SHARED_PORT: setting(z.stringbool("it must be true or false").default(false), {

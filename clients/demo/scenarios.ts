@@ -75,22 +75,25 @@ const post = (as: Actor, path: string, more?: Partial<Step>): Step => ({ method:
 const display = (more?: Partial<Step>): Step => get("SCREEN", `${devices}/display/`, more);
 const timeline = (more?: Partial<Step>): Step => get("OWNER", `${backoffice}/intents/$INTENT/timeline/`, more);
 
-/** At the station whose devices this demo plays itself. */
+/** With devices of its own, so that the station's devices, and their codes, stay for the reader. */
 function collectionSteps(sandbox: Sandbox): Step[] {
   const cashier = cashierAt(sandbox.station);
+  const { stationId: station_id } = sandbox.station;
   return [
     signIn("OWNER", sandbox),
     signIn("CASHIER", sandbox),
-    ...sandbox.station.devices.flatMap(({ deviceId, kind }) =>
-      enroll(kind === "smart_pos_companion" ? "COMPANION" : "SCREEN", deviceId),
-    ),
+    ...enroll("COMPANION", { station_id, name: "Demo companion", kind: "smart_pos_companion" }),
+    ...enroll("SCREEN", { station_id, name: "Demo display", kind: "customer_display" }),
     ...cashier.openOrder({ name: "Soup of the day", quantity: 2, unit_amount: "6.25" }),
     display({ note: "The display shows the order's total." }),
     post("COMPANION", `${devices}/heartbeat/`, {
       note: "The companion is live for 25 seconds after a heartbeat, so the route smart_pos is offered.",
     }),
     get("CASHIER", `${cashier.path}/routes/`, { until: '"smart_pos","offered":true' }),
-    cashier.createIntent("smart_pos", { note: "The cashier picks it: the collection begins." }),
+    cashier.createIntent("smart_pos", {
+      note: "The cashier picks it, with this companion: the collection begins.",
+      body: { order_id: "$ORDER", route: "smart_pos", device_id: "$COMPANIONID" },
+    }),
     get("COMPANION", `${devices}/assignment/`, {
       note: "The companion fetches the assignment and reports the result of its payment application.",
     }),
@@ -105,6 +108,8 @@ function collectionSteps(sandbox: Sandbox): Step[] {
     cashier.attest("$INTENT", { note: "Reported is not paid: the cashier attests." }),
     display({ note: "The display shows paid, and idle eight seconds later." }),
     timeline({ note: "The owner reads the payment's timeline." }),
+    revoke("COMPANION", { note: "The owner revokes the demo's devices." }),
+    revoke("SCREEN"),
   ];
 }
 
@@ -200,17 +205,25 @@ function signIn(actor: "OWNER" | "CASHIER" | "OPERATOR", sandbox: Sandbox): Step
   return { note, method: "POST", path: `/api/${api}/v1/session/`, body, keep: { [actor]: "token" } };
 }
 
-/** A device that has enrolled before loses the credential that it has. */
-function enroll(actor: Actor, deviceId: number): Step[] {
-  const device = `${backoffice}/devices/${deviceId}`;
+/** A new device; its id is kept as well. */
+function enroll(
+  actor: "COMPANION" | "SCREEN",
+  body: { readonly kind: string; readonly [field: string]: unknown },
+): Step[] {
+  const id = `${actor}ID`;
   return [
-    post("OWNER", `${device}/reset/`, {
-      note: `The owner resets device ${deviceId}, so that a credential in use elsewhere ends, and issues a one-time code; the device claims it.`,
+    post("OWNER", `${backoffice}/devices/`, {
+      note: `The owner registers a ${body.kind} and issues a one-time code; the device claims it.`,
+      body,
+      keep: { [id]: "device_id" },
     }),
-    post("OWNER", `${device}/enrollment-codes/`, { keep: { CODE: "code" } }),
+    post("OWNER", `${backoffice}/devices/$${id}/enrollment-codes/`, { keep: { CODE: "code" } }),
     { method: "POST", path: `${devices}/enroll/`, body: { code: "${CODE}" }, keep: { [actor]: "credential" } },
   ];
 }
+
+const revoke = (actor: "COMPANION" | "SCREEN", more?: Partial<Step>): Step =>
+  post("OWNER", `${backoffice}/devices/$${actor}ID/revoke/`, more);
 
 /** What the cashier does at a station. */
 function cashierAt({ stationId }: Sandbox["station"]) {
@@ -221,7 +234,10 @@ function cashierAt({ stationId }: Sandbox["station"]) {
     openOrder: (line: object, note = "The cashier takes the station and opens an order."): Step[] => [
       post("CASHIER", `${path}/lease/`, { note }),
       get("CASHIER", `${path}/intents/`, { keep: { EARLIER: "intent_id" } }),
-      post("CASHIER", `${path}/intents/$EARLIER/cancel/`, { onlyWith: "EARLIER" }),
+      post("CASHIER", `${path}/intents/$EARLIER/cancel/`, {
+        note: "Ends a collection that an earlier run left; 409 when it has ended already.",
+        onlyWith: "EARLIER",
+      }),
       post("CASHIER", `${path}/orders/`, { body: { lines: [line] }, keep: { ORDER: "order_id" } }),
     ],
     createIntent: (route: "smart_pos" | "dynamic_qr", more?: Partial<Step>): Step =>

@@ -91,9 +91,12 @@ async function bestOf(paths: string[]): Promise<NatsBinary | undefined> {
 async function namedBinary(path: string): Promise<NatsBinary> {
   const version = isExecutable(path) ? await versionOf(path) : undefined;
   if (version === undefined) {
-    throw new UserError(`NATS_SERVER_BIN names ${path}, which is not a nats-server that runs here.`, {
-      code: "nats_server_unusable",
-    });
+    throw new UserError(
+      `NATS_SERVER_BIN names ${path}, which is not a nats-server that runs here: name another one, or unset it.`,
+      {
+        code: "nats_server_unusable",
+      },
+    );
   }
   if (!isNatsServerNewEnough(version)) {
     throw new UserError(

@@ -82,9 +82,12 @@ export class UnavailableError extends Error {
   }
 }
 
-/** What a query has found; throws `not_found` where it has found nothing. */
-export function existing<T>(found: T | undefined): T {
-  if (found === undefined) throw new RefusedError({ code: "not_found" });
+/** What a query has found; throws `not_found` where it has found nothing. An id of the body is named by its field. */
+export function existing<T>(found: T | undefined, field?: string): T {
+  if (found === undefined) {
+    const detail = field === undefined ? undefined : `There is nothing here with this \`${field}\`.`;
+    throw new RefusedError({ code: "not_found", detail });
+  }
   return found;
 }
 

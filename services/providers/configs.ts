@@ -8,7 +8,7 @@ import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/provider-configs.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
-import { type FieldError, RefusedError } from "../bus/refusals.ts";
+import { existing, type FieldError, RefusedError } from "../bus/refusals.ts";
 import type { Json, Queryable, Transaction } from "../db/pool.ts";
 import { type PreparedConfig, ProviderError } from "./adapters/adapter.ts";
 import { announceConfig } from "./choices.ts";
@@ -100,7 +100,8 @@ function check(deps: ProvidersDeps, { kind, mode, name, secrets = {}, reason }: 
 
 async function requirePlace(tx: Transaction, { caller, filialId, mode }: Request): Promise<void> {
   const { organizationId } = caller;
-  if (!(await lockFilial(tx, { organizationId, filialId }))) throw new RefusedError({ code: "not_found" });
+  const isThere = await lockFilial(tx, { organizationId, filialId });
+  existing(isThere ? filialId : undefined, "filial_id");
   if ((await sql.findActiveConfig(tx, { filialId, mode })) !== undefined) throw secondActive(mode);
   if ((await sql.countConfigs(tx, organizationId)) >= PROVIDER_LIMITS.configs) {
     const detail = `An organization has at most ${PROVIDER_LIMITS.configs} provider configs.`;

@@ -80,7 +80,7 @@ export const listDevices: RegistryHandler<typeof devices.listDevices> = async (d
   const { caller, stationId, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  if (stationId !== undefined) existing(await getStation(deps.sql, organizationId, stationId));
+  if (stationId !== undefined) existing(await getStation(deps.sql, organizationId, stationId), "station_id");
   const rows = await sql.listDevices(deps.sql, { organizationId, stationId, status, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(deviceMessage), limit);
   return { devices: page, hasMore };
@@ -121,7 +121,7 @@ export const registerDevice: RegistryHandler<typeof devices.registerDevice> = as
 
 /** Locks the station, so that two registrations cannot both take its last place. */
 async function requireRoomAtStation(tx: Transaction, organizationId: number, stationId: number): Promise<void> {
-  const station = existing(await lockStation(tx, organizationId, stationId));
+  const station = existing(await lockStation(tx, organizationId, stationId), "station_id");
   if (station.status === "closed") {
     throw new RefusedError({ code: "conflict", detail: "A closed station takes no devices." });
   }

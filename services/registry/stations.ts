@@ -68,7 +68,7 @@ export const createStation: RegistryHandler<typeof stations.createStation> = asy
   }
   const { organizationId } = caller;
   const station = await deps.sql.begin(async (tx) => {
-    existing(await getFilial(tx, organizationId, filialId));
+    existing(await getFilial(tx, organizationId, filialId), "filial_id");
     const row = await sql.createStation(tx, { organizationId, filialId, name, currency });
     const data = { name, currency, filial_id: filialId };
     await recordEvent(tx, ownerEvent(caller, "station_created", { kind: "station", id: row.station_id }, data));

@@ -5,7 +5,7 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/consumers.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
 import { personActor, type RoboticsAction, recordRoboticsAction } from "../db/robotics-audit-log.ts";
 import type { RoboticsDeps } from "./deps.ts";
@@ -43,9 +43,7 @@ export async function createRoboticsConsumer(
   const { credential, hash } = newCredential();
   const consumer = await database.begin(async (transaction) => {
     // The lock keeps others from adding one, so that the count holds.
-    if ((await lockFilial(transaction, { organizationId, filialId })) === undefined) {
-      throw new RefusedError({ code: "not_found" });
-    }
+    existing(await lockFilial(transaction, { organizationId, filialId }), "filial_id");
     if ((await sql.countConsumers(transaction, filialId)) >= ROBOTICS_LIMITS.consumersPerFilial) {
       const detail = `A filial has at most ${ROBOTICS_LIMITS.consumersPerFilial} robotics consumers.`;
       throw new RefusedError({ code: "conflict", detail });

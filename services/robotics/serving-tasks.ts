@@ -11,7 +11,7 @@ import type { ConsumerCaller } from "../bus/messages/consumers.ts";
 import type * as messages from "../bus/messages/serving-tasks.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
 import { insertOutbox, insertOutboxRows, type OutboxRow } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
 import { personActor, type RoboticsAction, recordRoboticsAction, SYSTEM_ACTOR } from "../db/robotics-audit-log.ts";
@@ -94,8 +94,7 @@ export async function offerServingTask({ database, metrics }: Deps, request: Off
   const hash = requestHash(request);
   const { task, isNew } = await database.begin(async (transaction) => {
     // A consumer never moves to another filial, so this read needs no lock.
-    const known = await findConsumer(transaction, { organizationId, consumerId });
-    if (known === undefined) throw new RefusedError({ code: "not_found" });
+    const known = existing(await findConsumer(transaction, { organizationId, consumerId }), "consumer_id");
     const filialId = known.filial_id;
     const filial = await lockFilial(transaction, { organizationId, filialId });
     const earlier =

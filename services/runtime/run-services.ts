@@ -49,8 +49,12 @@ export async function runServices(
   starts: Readonly<Record<string, StartService>>,
   { environment, reachDatabase }: RunOptions,
 ): Promise<void> {
-  if (names.length === 0 || names.some((name) => starts[name] === undefined)) {
-    throw new UserError(`Name the services to run: ${Object.keys(starts).join(", ")}.`, { code: "unknown_service" });
+  const unknown = names.find((name) => starts[name] === undefined);
+  if (names.length === 0 || unknown !== undefined) {
+    const wrong = unknown === undefined ? "" : `There is no service "${unknown}". `;
+    throw new UserError(`${wrong}Name the services to run: ${Object.keys(starts).join(", ")}.`, {
+      code: "unknown_service",
+    });
   }
   const settings = parseSettings(sharedSettingsSchema, environment);
   const name = names.join("+");

@@ -20,8 +20,13 @@ export function parseSettings<TSchema extends z.ZodType>(
   const parsed = schema.safeParse(withoutEmpty(environment));
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
+  const name = String(issue?.path[0]);
   const reason = (issue?.message ?? "it is invalid").replace(/\.$/, "");
-  throw new UserError(`The setting ${String(issue?.path[0])} is not usable: ${reason}.`, { code: "invalid_setting" });
+  // A rule about several settings names one that need not be missing.
+  const isMissing = issue?.code !== "custom" && !Object.hasOwn(withoutEmpty(environment), name);
+  throw new UserError(isMissing ? `Set ${name}: ${reason}.` : `The setting ${name} is not usable: ${reason}.`, {
+    code: "invalid_setting",
+  });
 }
 
 /** What `--help` and `docs/settings.md` say about a setting, beside its name and its default (`settings-help.ts`). */
@@ -48,9 +53,9 @@ export function wholeNumber(least: number, most: number) {
 }
 
 /** The address of one NATS server or of several between commas. */
-export function natsAddress(whenMissing?: string) {
+export function natsAddress() {
   return z
-    .string({ error: whenMissing ?? NATS_ADDRESS_RULE })
+    .string({ error: NATS_ADDRESS_RULE })
     .refine((text) => parseNatsAddress(text) !== undefined, NATS_ADDRESS_RULE);
 }
 
@@ -127,7 +132,7 @@ export const busAccessSchema = z.object(busAccessFields).transform(busAccessOf);
 /** What every process of this product reads; each service adds its own. */
 export const sharedSettingsSchema = z
   .object({
-    NATS_URL: setting(natsAddress("it is needed and not set"), {
+    NATS_URL: setting(natsAddress(), {
       meaning:
         "The servers of the bus, between commas: nats://user:password@host:4222, nats://token@host:4222, or with tls:// in place of nats://.",
       shared: true,
@@ -197,7 +202,5 @@ export const diskSettingsSchema = z
 /** The database's address for a service that cannot do without. Throws UserError `invalid_setting`. */
 export function requireDatabaseUrl(settings: SharedSettings): string {
   if (settings.databaseUrl !== undefined) return settings.databaseUrl;
-  throw new UserError("The setting DATABASE_URL is needed by this service and is not set.", {
-    code: "invalid_setting",
-  });
+  throw new UserError(`Set DATABASE_URL: ${DATABASE_ADDRESS_RULE}.`, { code: "invalid_setting" });
 }

@@ -80,11 +80,11 @@ export const registerWebhookEndpoint: SignerHandler<typeof messages.registerWebh
 ) => {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  const mode = existing(await sql.findConsumerMode(deps.database, { organizationId, consumerId }));
+  const mode = existing(await sql.findConsumerMode(deps.database, { organizationId, consumerId }), "consumer_id");
   const url = await checkTarget(deps, { url: requestedUrl, mode });
   const secret = newSecret();
   return await deps.database.begin(async (tx) => {
-    const consumer = existing(await sql.lockConsumer(tx, { organizationId, consumerId }));
+    const consumer = existing(await sql.lockConsumer(tx, { organizationId, consumerId }), "consumer_id");
     if (consumer.endpoints >= SIGNER_LIMITS.endpointsPerConsumer) {
       const detail = `A consumer has ${SIGNER_LIMITS.endpointsPerConsumer} endpoints at most; delete one first.`;
       throw new RefusedError({ code: "conflict", detail });

@@ -98,7 +98,7 @@ describe("the nats-server that is used", () => {
       `nats-server 2.12.0 or newer is needed, and NATS_SERVER_BIN names ${old}, which is 2.9.10: name a newer one, or unset it.`,
     );
     expect(await find({ named: "/bin/true" })).toBe(
-      "NATS_SERVER_BIN names /bin/true, which is not a nats-server that runs here.",
+      "NATS_SERVER_BIN names /bin/true, which is not a nats-server that runs here: name another one, or unset it.",
     );
     expect(await find({ named: "/nowhere/nats" })).toMatch(/is not a nats-server that runs here/);
   });

@@ -315,7 +315,7 @@ describe("the Dockerfile", () => {
     for (const base of bases) expect(base.getImage()).toMatch(/^node:22\.\d+\.\d+-bookworm-slim@sha256:[0-9a-f]{64}$/);
     expect(new Set(bases.map((base) => base.getImageDigest())).size).toBe(1);
     expect(of("USER").map(textOf)).toEqual(["1000:1000"]);
-    expect(of("EXPOSE").map(textOf)).toEqual(["8080 9480"]);
+    expect(of("EXPOSE").map(textOf)).toEqual(["8480 9480"]);
     for (const each of [...of("ENTRYPOINT"), ...of("CMD")]) expect(JSON.parse(textOf(each))).toBeInstanceOf(Array);
     expect(of("ADD")).toEqual([]);
   });

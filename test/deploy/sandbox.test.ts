@@ -1,6 +1,6 @@
 /** The newcomer's first minute: the demos that the printout of `npm start` names work, and a restart keeps everything. */
 import { execFile } from "node:child_process";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, expect, test, vi } from "vitest";
@@ -9,6 +9,7 @@ import { deployLimits } from "../../deploy/limits.ts";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { MAGIC_AMOUNTS } from "../../services/sandbox-provider/magic-amounts.ts";
 import { collectAt, sandboxFacts } from "../support/demo-station.ts";
+import { send } from "../support/http.ts";
 import { logIn } from "../support/people.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -148,6 +149,12 @@ test("every demo, run and pasted: it ends well, a restart keeps what they did, a
   expect(before.station.devices.every((device) => device.enrollmentCode !== null)).toBe(true);
   expectMagicInputs(before);
   expectWholeCollection(await demo());
+  // The demo has devices of its own: the printed codes are still good.
+  for (const { deviceId, enrollmentCode } of before.station.devices) {
+    const json = { code: enrollmentCode };
+    const enrolled = await send(before.baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json });
+    expect(enrolled.body).toMatchObject({ device: { device_id: deviceId } });
+  }
   expectWholeQr(await demo("qr"));
   expectIssuesResolved(await demo("issue"));
   expectWholeTask(await demo("robot"));
@@ -175,7 +182,7 @@ test("every demo, run and pasted: it ends well, a restart keeps what they did, a
   const guestPage = await fetch(shown.qrPayload);
   expect([guestPage.status, await guestPage.text()]).toEqual([200, expect.stringContaining("12.03 EUR")]);
   await (await logIn(after.baseUrl, "cashier", after.cashier)).good("POST", `${shown.path}cancel/`);
-  // They enrolled before the restart, so the demo resets them first.
+  // They enrolled before the restart.
   expect(after.station.devices.map((device) => device.enrollmentCode)).toEqual([null, null]);
   expectWholeCollection(await paste());
 
@@ -217,14 +224,27 @@ test("a virtual device with a damaged credential file: it attaches again at the 
 });
 
 test("a demo without a sandbox, an unknown one and one without a service: one sentence and an exit code each", async () => {
-  const ended = async (args: readonly string[], dataDir: string) => {
-    const program = runProgram(process.execPath, [DEMO, ...args], { env: programEnvironment({ DATA_DIR: dataDir }) });
+  const ended = async (args: readonly string[], dataDir: string, as = {}) => {
+    const program = runProgram(process.execPath, [DEMO, ...args], {
+      env: programEnvironment({ DATA_DIR: dataDir }),
+      ...as,
+    });
     return { code: await program.ended, output: program.output() };
   };
   const elsewhere = join(folder.path, "elsewhere");
   expect(await ended([], elsewhere)).toEqual({
     code: 1,
-    output: `There is no sandbox in ${join(elsewhere, "sandbox.json")}; start it with \`npm start\`.\n`,
+    output: `No sandbox was found (there is no ${join(elsewhere, "sandbox.json")}); start it with \`npm start\`, as the same user.\n`,
+  });
+  mkdirSync(elsewhere, { mode: 0 });
+  // Root may read everything, so for root another account has to try.
+  const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534, cwd: "/" } : {};
+  expect((await ended([], elsewhere, account)).output).toContain(
+    `(${join(elsewhere, "sandbox.json")} cannot be read (EACCES))`,
+  );
+  expect(await ended(["--curls"], folder.path)).toEqual({
+    code: 2,
+    output: "Unknown option '--curls'; --help shows what there is.\n",
   });
   expect(await ended(["till"], folder.path)).toEqual({
     code: 2,

@@ -352,12 +352,14 @@ test("without a key the service does not start, and says so in one sentence with
   } as const;
   const start = (environment: NodeJS.ProcessEnv) =>
     startProvidersService({ bus: world.bus, logs: ONE_LOG, log, settings, environment });
-  for (const environment of [{}, { PROVIDER_SECRETS_KEY: "too-short-to-be-a-key" }]) {
+  for (const [environment, begin] of [
+    [{}, "Set PROVIDER_SECRETS_KEY"],
+    [{ PROVIDER_SECRETS_KEY: "too-short-to-be-a-key" }, "The setting PROVIDER_SECRETS_KEY is not usable"],
+  ] as const) {
     await expect(start(environment)).rejects.toMatchObject({
       name: "UserError",
       code: "invalid_setting",
-      message:
-        "The setting PROVIDER_SECRETS_KEY is not usable: it must be 32 random bytes in base64url (43 characters).",
+      message: `${begin}: it must be 32 random bytes in base64url (43 characters).`,
     });
   }
   // Another key than the one that the secrets were sealed with.

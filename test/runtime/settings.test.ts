@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { runServices } from "../../services/runtime/run-services.ts";
 import { parseSettings, requireDatabaseUrl, sharedSettingsSchema } from "../../services/runtime/settings.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 
@@ -33,7 +34,24 @@ describe("settings from the environment", () => {
 
   it("tell a service with a database that it is not set", () => {
     const settings = parseSettings(sharedSettingsSchema, { NATS_URL: "nats://x" });
-    expect(() => requireDatabaseUrl(settings)).toThrow(/DATABASE_URL/);
+    expect(() => requireDatabaseUrl(settings)).toThrow(
+      "Set DATABASE_URL: it must be an address like postgres://user:password@host:5432/database.",
+    );
+  });
+
+  it("one that is missing: the next step, with an example of a good address", () => {
+    expect(() => parseSettings(sharedSettingsSchema, {})).toThrow(
+      "Set NATS_URL: it must be an address like nats://token@127.0.0.1:4222, several between commas.",
+    );
+  });
+
+  it("an unknown service: its name, and those that there are", async () => {
+    const options = { environment: {}, reachDatabase: async () => undefined };
+    const none = async () => ({ stop: async () => undefined });
+    await expect(runServices(["audit", "nonsense"], { audit: none }, options)).rejects.toThrow(
+      'There is no service "nonsense". Name the services to run: audit.',
+    );
+    await expect(runServices([], { audit: none }, options)).rejects.toThrow(/^Name the services to run: audit\.$/);
   });
 
   it("of the actor host are those of the design by default, and bounded", () => {

@@ -20,14 +20,17 @@ export const TARGET_REFUSALS = [
 ] as const;
 export type TargetRefusal = (typeof TARGET_REFUSALS)[number];
 
-/** One sentence for the owner, whole. */
+const DEVELOPMENT =
+  "For development WEBHOOK_ALLOW_LOOPBACK lets consumers of mode test have addresses of this machine.";
+
+/** For the owner, whole. */
 export const TARGET_REFUSAL_SENTENCES: Readonly<Record<TargetRefusal, string>> = {
   too_long: "The address is too long.",
   not_a_url: "This is no web address.",
-  not_https: "A webhook goes to an https address only.",
+  not_https: `A webhook goes to an https address only. ${DEVELOPMENT}`,
   credentials_in_url: "The address must not hold a user name or password.",
   fragment: "The address must not hold a fragment.",
-  host_not_public: "The host is not a public one, or not all of its addresses are.",
+  host_not_public: `The host is not a public one, or not all of its addresses are. ${DEVELOPMENT}`,
   port_not_allowed: "A webhook goes to port 443 or 8443 only.",
   not_canonical: "The address is not written as it is read; write the host in small ASCII letters or plain digits.",
   too_many_addresses: "The host has too many addresses.",

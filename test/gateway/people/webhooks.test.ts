@@ -293,7 +293,11 @@ describe("an endpoint", () => {
         body,
       });
       expect([status, refused.reason], url).toEqual([422, reason]);
+      if (reason !== "credentials_in_url") expect(refused.detail).toContain("WEBHOOK_ALLOW_LOOPBACK");
     }
+    const unknown = { consumer_id: 987_654, url: target.url };
+    const none = await owner.refused("not_found", "POST", "webhook-endpoints/", { body: unknown });
+    expect(none.body.detail).toBe("There is nothing here with this `consumer_id`.");
     const tooLong = { consumer_id: test.consumerId, url: `https://fleet.example/${"x".repeat(2_048)}` };
     await owner.refused("invalid_request", "POST", "webhook-endpoints/", { body: tooLong });
   });
