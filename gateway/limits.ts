@@ -26,7 +26,7 @@ export const LIMITS = {
   bodyTimeoutMs: 5_000,
   /** From the first byte of a request to its answer; longer than the longest wait for a service (`BUS_LIMITS.callMs`, `webhookTestMs`) and a replica. */
   requestTimeoutMs: 12_000,
-  /** How often pending requests are looked over for those two; a request may live this much longer. */
+  /** How often pending requests are checked for those two; a request may live this much longer. */
   sweepIntervalMs: 250,
   /** Nested deeper than this is nobody's request, and recursion over it costs stack. */
   jsonDepth: 32,
@@ -134,7 +134,7 @@ export const LIMITS = {
   blockedReportMs: 1_000,
   /** The same for what the registry or the settlement service wrote, which comes by way of the relay. */
   barrierVisibleMs: 1_000,
-  /** How long a service may take to say how it is: it looks twice at what it depends on, 400 ms each (services/db/limits.ts). */
+  /** How long a service may take to say how it is: it checks twice what it depends on, 400 ms each (services/db/limits.ts). */
   healthAnswerMs: 1_000,
   /** Services are asked at most this often, however often somebody asks for readiness. */
   healthCachedMs: 1_000,
@@ -145,8 +145,8 @@ export const LIMITS = {
   healthWaitMs: 250,
   /** A gateway whose feeds are not fresh this long after it has loaded them ends instead of waiting for ever. */
   freshWithinMs: 10_000,
-  /** How often a starting gateway looks whether they are. */
-  freshLookMs: 20,
+  /** How often a starting gateway checks whether they are. */
+  freshPollMs: 20,
   /** After the listen socket is closed: how long running requests may take to finish. */
   drainMs: 5_000,
 } as const;

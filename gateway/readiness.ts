@@ -67,7 +67,7 @@ export async function waitUntilFresh(
       const sentence = `The gateway cannot start, because it does not hear the bus well enough: ${late.join(", ")}.`;
       throw new UserError(sentence, { code: "gateway_not_fresh" });
     }
-    await new Promise((resolve) => setTimeout(resolve, LIMITS.freshLookMs));
+    await new Promise((resolve) => setTimeout(resolve, LIMITS.freshPollMs));
   }
 }
 

@@ -72,7 +72,7 @@ export class ServicesHealth {
    * service that has not answered the current request within `healthWaitMs` counts as unknown, unless its last answer was
    * that its database does not answer. Never rejects.
    */
-  async look(): Promise<ServicesHeard> {
+  async check(): Promise<ServicesHeard> {
     const nowMs = performance.now();
     if (this.#asking === undefined && nowMs - this.#askedAtMs >= LIMITS.healthCachedMs) {
       this.#askedAtMs = nowMs;

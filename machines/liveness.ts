@@ -27,7 +27,7 @@ export const livenessMachine = setup({
   types: { context: {} as LivenessRecord, events: {} as LivenessEvent },
   guards: {
     // A heartbeat that overtook its own silence on the way must not bring a device back from the past.
-    isNews: ({ context, event }) =>
+    isNewer: ({ context, event }) =>
       event.type === "SEEN" && (context.lastSeenAtMs === null || event.seenAtMs > context.lastSeenAtMs),
     // A host that slept through a take-over knows less than this commit does; its silence is not the device's.
     isSilence: ({ context, event }) =>
@@ -46,7 +46,7 @@ export const livenessMachine = setup({
   initial: "offline",
   context: { lastSeenAtMs: null, sinceMs: null },
   states: {
-    offline: { on: { SEEN: { guard: "isNews", target: "online", actions: "recordSeen" } } },
+    offline: { on: { SEEN: { guard: "isNewer", target: "online", actions: "recordSeen" } } },
     online: { on: { SILENT: { guard: "isSilence", target: "offline", actions: "recordSilent" } } },
   },
 });

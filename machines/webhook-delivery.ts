@@ -191,7 +191,7 @@ export const webhookDeliveryMachine = setup({
   types: { context: {} as DeliveryRecord, events: {} as DeliveryEvent },
   guards: {
     /** Whether a success changes the state: one that comes late, of a delivery that had arrived before, does not. */
-    isNews: ({ context, event }) =>
+    changesState: ({ context, event }) =>
       event.type === "SUCCEED" && (context.deliveredAtMs === null || isAwaited(context, event.attempt)),
     isFirstSuccess: ({ context, event }) => event.type === "SUCCEED" && context.deliveredAtMs === null,
     /** Whether the attempt is the one that was requested last. */
@@ -267,7 +267,7 @@ export const webhookDeliveryMachine = setup({
   states: {
     pending: {
       on: {
-        SUCCEED: [{ guard: "isNews", target: "delivered", actions: "end" }, { actions: "count" }],
+        SUCCEED: [{ guard: "changesState", target: "delivered", actions: "end" }, { actions: "count" }],
         FAIL: [
           { guard: { type: "leadsTo", params: { state: "pending" } }, actions: "retry" },
           { guard: { type: "leadsTo", params: { state: "failed" } }, target: "failed", actions: "end" },
@@ -283,7 +283,7 @@ export const webhookDeliveryMachine = setup({
       on: {
         SUCCEED: [
           { guard: "answersRequest", target: "delivered", actions: "end" },
-          { guard: "isNews", actions: "keepRequest" },
+          { guard: "changesState", actions: "keepRequest" },
           { actions: "count" },
         ],
         FAIL: [

@@ -162,8 +162,8 @@ export class ConsumerCheck {
   readonly #bus: Pick<GatewayBus, "call">;
   readonly #known = new CredentialThrottle(CONSUMER_RATE, MAX_CONSUMERS);
   readonly #unknown = new AddressThrottle(UNKNOWN_CONSUMER_RATE);
-  /** First looks at credentials that are under way, by digest: never more than the addresses have tokens for. */
-  readonly #firstLooks = new Map<string, Promise<unknown>>();
+  /** First checks of credentials that are under way, by digest: never more than the addresses have tokens for. */
+  readonly #firstChecks = new Map<string, Promise<unknown>>();
 
   constructor(bus: Pick<GatewayBus, "call">) {
     this.#bus = bus;
@@ -184,11 +184,11 @@ export class ConsumerCheck {
     if (token === "") throw new Refusal("credential_missing");
     const digest = hash("sha256", token, "hex");
     // A fleet's first requests come at once; those behind the first one wait to see whether its credential is good.
-    await this.#firstLooks.get(digest)?.catch(() => undefined);
-    return this.#known.knows(digest) ? await this.#lookAgain(digest) : await this.#lookFirst(digest, token, facts);
+    await this.#firstChecks.get(digest)?.catch(() => undefined);
+    return this.#known.knows(digest) ? await this.#checkAgain(digest) : await this.#checkFirst(digest, token, facts);
   }
 
-  async #lookAgain(digest: string): Promise<ConsumerCaller> {
+  async #checkAgain(digest: string): Promise<ConsumerCaller> {
     requireToken("consumer", this.#known.rate, this.#known.take(digest, Date.now()));
     const { consumer, suspended } = await this.#find(digest);
     if (consumer !== null) return consumer;
@@ -197,20 +197,20 @@ export class ConsumerCheck {
     throw consumerRefusal(suspended);
   }
 
-  async #lookFirst(digest: string, token: string, { address }: RequestFacts): Promise<ConsumerCaller> {
+  async #checkFirst(digest: string, token: string, { address }: RequestFacts): Promise<ConsumerCaller> {
     requireToken("address", this.#unknown.rate, this.#unknown.take(address, Date.now()));
     if (!CREDENTIAL.test(token)) throw new Refusal("credential_invalid");
-    const looking = this.#find(digest);
-    this.#firstLooks.set(digest, looking);
+    const checking = this.#find(digest);
+    this.#firstChecks.set(digest, checking);
     try {
-      const { consumer, suspended } = await looking;
+      const { consumer, suspended } = await checking;
       if (consumer === null && suspended !== true) throw consumerRefusal();
       this.#unknown.giveBack(address);
       requireToken("consumer", this.#known.rate, this.#known.take(digest, Date.now()));
       if (consumer === null) throw consumerRefusal(suspended);
       return consumer;
     } finally {
-      if (this.#firstLooks.get(digest) === looking) this.#firstLooks.delete(digest);
+      if (this.#firstChecks.get(digest) === checking) this.#firstChecks.delete(digest);
     }
   }
 

@@ -64,7 +64,7 @@ export interface ErrorMeaning {
 const no = { retryable: false, moneyMayHaveMoved: false } as const;
 const again = { retryable: true, moneyMayHaveMoved: false } as const;
 /** Where the outcome of what a cashier did is unknown. */
-const LOOK_FIRST = "Look at the collection again before you do anything else; it may have been done.";
+const CHECK_FIRST = "Open the collection again before you do anything else; it may have been done.";
 
 const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   path_not_found: { status: 404, sentence: "There is nothing at this path.", ...no },
@@ -128,7 +128,7 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
     sentence: "Something went wrong here; the request id finds it in the log.",
     retryable: true,
     moneyMayHaveMoved: true,
-    cashierAction: LOOK_FIRST,
+    cashierAction: CHECK_FIRST,
   },
 };
 
@@ -199,7 +199,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     sentence: "Something that this depends on does not answer; repeat the request with the same idempotency key.",
     retryable: true,
     moneyMayHaveMoved: true,
-    cashierAction: LOOK_FIRST,
+    cashierAction: CHECK_FIRST,
   },
   station_unknown: { status: 404, sentence: "There is no such station here.", ...no },
   device_unknown: { status: 404, sentence: "There is no such device here.", ...no },
@@ -273,7 +273,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     sentence: "The settlement of this intent is already committed.",
     retryable: true,
     moneyMayHaveMoved: true,
-    cashierAction: "Wait a moment and look at the intent again.",
+    cashierAction: "Wait a moment and read the intent again.",
   },
   order_changed: {
     status: 409,
@@ -281,7 +281,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     retryable: false,
     moneyMayHaveMoved: true,
     cashierAction:
-      "Look at the order again. If a collection is under way, cancel it, clear up what the guest has paid, and collect the new amount.",
+      "Open the order again. If a collection is under way, cancel it, clear up what the guest has paid, and collect the new amount.",
   },
   order_already_paid: {
     status: 409,
@@ -303,7 +303,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     sentence: "There is no such order here; nothing was settled.",
     retryable: false,
     moneyMayHaveMoved: true,
-    cashierAction: "Look for the order at its own station; if the guest has paid on this collection, tell the owner.",
+    cashierAction: "Find the order at its own station; if the guest has paid on this collection, inform the owner.",
   },
   money_already_used: {
     status: 409,

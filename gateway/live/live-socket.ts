@@ -15,8 +15,8 @@ export const LIVE_LIMITS = {
   perSession: 8,
   /** Sockets of one gateway: about 10 KB each with the buffers of the kernel and of the server. */
   inAll: 10_000,
-  /** How often sessions, freshness and deadlines are looked at; each must show within a second and a half. */
-  lookMs: 200,
+  /** How often sessions, freshness and deadlines are checked; a change of each must show within a second and a half. */
+  sweepMs: 200,
   /**
    * Silence after which a client counts as gone. It is pinged before, so one that reads is never silent; one that has
    * stopped to read is, because what it does not read it does not answer. Whole seconds; the server knows no others.
@@ -63,7 +63,7 @@ export class LiveSocket {
   /** Messages sent so far. */
   sentCount = 0;
   /** The last message said that the gateway has lost its feed. */
-  isToldStale = false;
+  isSentStale = false;
   /** Undefined before it is open and once it is closed. */
   #socket: WebSocket<SocketData> | undefined;
   #sent = "";
@@ -94,7 +94,7 @@ export class LiveSocket {
     const digest = etagOf(identity);
     if (this.#socket === undefined || digest === this.#sent) return;
     this.#sent = digest;
-    this.isToldStale = isStale;
+    this.isSentStale = isStale;
     this.sentCount += 1;
     this.#isUnderWay = true;
     this.#sentAtMs = Date.now();

@@ -1,6 +1,6 @@
 /**
- * All live sockets of one gateway: each is told the newest state of its station at once, on each change, and when a
- * deadline of what it was told passes.
+ * All live sockets of one gateway: each gets the newest state of its station when it opens, on each change, and when
+ * a deadline in the last message passes.
  *
  *   commit, switch, poll note ──► dirty ──► once per turn: the state decoded once per station, one message per socket
  *   every 200 ms ──► session over? end it · replica stale, session or station lost? say so, never old state · deadline over? dirty
@@ -27,7 +27,7 @@ export class LiveSockets {
   readonly #log: Log;
   readonly #byStation = new Map<number, Set<LiveSocket>>();
   readonly #countOfSession = new Map<number, number>();
-  readonly #look: NodeJS.Timeout;
+  readonly #timer: NodeJS.Timeout;
   #dirty = new Set<LiveSocket>();
   #count = 0;
 
@@ -38,8 +38,8 @@ export class LiveSockets {
     const changed = (stationId: number): void => this.#markAll(this.#byStation.get(stationId));
     replicas.stations.onChange(changed);
     replicas.polls.onChange(changed);
-    replicas.switches.onChange(() => this.#markEverybody());
-    this.#look = setInterval(() => this.#lookOver(replicas.nowMs()), LIVE_LIMITS.lookMs);
+    replicas.switches.onChange(() => this.#markEach());
+    this.#timer = setInterval(() => this.#sweep(replicas.nowMs()), LIVE_LIMITS.sweepMs);
   }
 
   get size(): number {
@@ -77,7 +77,7 @@ export class LiveSockets {
     this.#log.info({ ...facts, code, durationMs, messages: socket.sentCount }, "a live socket was closed");
   }
 
-  /** Tells this one the newest state at the end of the turn. */
+  /** Sends the newest state to this socket at the end of the turn. */
   mark(socket: LiveSocket): void {
     if (this.#dirty.size === 0) setImmediate(() => this.#flush());
     this.#dirty.add(socket);
@@ -85,7 +85,7 @@ export class LiveSockets {
 
   /** Ends all of them; their clients come back to another gateway. */
   stop(): void {
-    clearInterval(this.#look);
+    clearInterval(this.#timer);
     this.#forEach((socket) => socket.end(CLOSE_CODES.goingAway, "going_away"));
   }
 
@@ -94,7 +94,7 @@ export class LiveSockets {
     for (const socket of sockets) this.mark(socket);
   }
 
-  #markEverybody(): void {
+  #markEach(): void {
     this.#forEach((socket) => this.mark(socket));
   }
 
@@ -103,26 +103,26 @@ export class LiveSockets {
     for (const socket of [...this.#byStation.values()].flatMap((sockets) => [...sockets])) act(socket);
   }
 
-  /** Whether that is fresh which all sockets depend on. */
+  /** Whether what all sockets depend on is fresh. */
   #isFresh(nowMs: number): boolean {
     const replicas = this.#replicas;
     // A session that is not in a stale replica may be valid, and one that is there may have ended.
     return replicas.areSwitchesFresh() && replicas.areSessionsFresh(nowMs);
   }
 
-  #lookOver(nowMs: number): void {
+  #sweep(nowMs: number): void {
     const isFresh = this.#isFresh(nowMs);
     this.#forEach((socket) => {
       if (socket.isUnread(Date.now())) return socket.end(CLOSE_CODES.nothingExpected, "no_pong");
       const isStationFresh = this.#replicas.isStationFresh(socket.facts.stationId, nowMs);
-      if (!isFresh || !isStationFresh) return this.#tellStale(socket, nowMs);
+      if (!isFresh || !isStationFresh) return this.#sendStale(socket, nowMs);
       if (this.#sessionOf(socket, nowMs) === undefined) {
         // The bus may have lost a session that is valid.
-        if (!this.#replicas.areSessionsComplete()) return this.#tellStale(socket, nowMs);
+        if (!this.#replicas.areSessionsComplete()) return this.#sendStale(socket, nowMs);
         return socket.end(CLOSE_CODES.sessionEnded, "session_invalid");
       }
       const isLost = this.#replicas.stations.cell(socket.facts.stationId) === undefined;
-      if (socket.isToldStale || isLost || nowMs >= socket.validUntilMs) this.mark(socket);
+      if (socket.isSentStale || isLost || nowMs >= socket.validUntilMs) this.mark(socket);
     });
   }
 
@@ -131,19 +131,19 @@ export class LiveSockets {
     this.#dirty = new Set();
     const nowMs = this.#replicas.nowMs();
     if (!this.#isFresh(nowMs)) {
-      for (const socket of dirty) this.#tellStale(socket, nowMs);
+      for (const socket of dirty) this.#sendStale(socket, nowMs);
       return;
     }
     for (const [stationId, sockets] of Map.groupBy(dirty, (socket) => socket.facts.stationId)) {
       if (!this.#replicas.isStationFresh(stationId, nowMs)) {
-        for (const socket of sockets) this.#tellStale(socket, nowMs);
+        for (const socket of sockets) this.#sendStale(socket, nowMs);
         continue;
       }
       const state = this.#replicas.stations.state(stationId);
       for (const socket of sockets) {
         const session = this.#sessionOf(socket, nowMs);
-        if (session !== undefined && state !== undefined) this.#tell(socket, state, nowMs);
-        else this.#tellStale(socket, nowMs);
+        if (session !== undefined && state !== undefined) this.#sendState(socket, state, nowMs);
+        else this.#sendStale(socket, nowMs);
         if (session !== undefined && state === undefined) void this.#endWithoutStation(socket, session);
       }
     }
@@ -153,13 +153,13 @@ export class LiveSockets {
     return this.#replicas.sessions.findDigest(facts.sessionDigest, nowMs);
   }
 
-  /** The bus may have lost a station that there is: then the socket stays and says so, and this is looked at again. */
+  /** The bus may have lost a station that exists: then the socket stays and says so, and the next sweep checks it again. */
   async #endWithoutStation(socket: LiveSocket, session: SessionEntry): Promise<void> {
     const why = await this.#missing.whyNone(session, socket.facts.stationId);
     if (why === "not_found") socket.end(CLOSE_CODES.stationGone, "not_found");
   }
 
-  #tell(socket: LiveSocket, state: StationState, nowMs: number): void {
+  #sendState(socket: LiveSocket, state: StationState, nowMs: number): void {
     if (!socket.mayKnow()) return;
     const { switches, polls } = this.#replicas;
     const polledAtMs = (deviceId: number): number | null => polls.polledAtMs(deviceId);
@@ -169,8 +169,8 @@ export class LiveSockets {
     socket.send(JSON.stringify(view), liveIdentity(view), false);
   }
 
-  #tellStale(socket: LiveSocket, nowMs: number): void {
-    if (socket.isToldStale || !socket.mayKnow()) return;
+  #sendStale(socket: LiveSocket, nowMs: number): void {
+    if (socket.isSentStale || !socket.mayKnow()) return;
     socket.send(JSON.stringify({ type: "stale", server_time: toTimestamp(nowMs) }), "stale", true);
   }
 }

@@ -20,8 +20,8 @@ import type { BucketDefinition } from "../../services/bus/streams.ts";
 export const FEED_LIMITS = {
   /** A replica that is not known to be complete up to this long ago answers nothing (design §2.2). */
   silenceMs: 1_500,
-  /** How often a replica looks at its feed: often enough that a silence is noticed when it happens and not afterwards. */
-  lookMs: 100,
+  /** How often a replica checks its feed: often enough that a silence is noticed when it happens and not afterwards. */
+  checkMs: 100,
 } as const;
 
 /** What a replica follows and how it takes it in. */
@@ -45,17 +45,17 @@ export class ReplicaFeed {
   readonly #bus: Bus;
   readonly #feed: Feed;
   readonly #completeness: BucketCompleteness | undefined;
-  readonly #look: NodeJS.Timeout;
+  readonly #timer: NodeJS.Timeout;
   readonly #sequence = new SequenceWait();
   #isDoubtful = false;
   #isConfirming = false;
-  #lookedAtMs: number;
+  #checkedAtMs: number;
   #completeAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(bus: Bus, log: BusLog, target: FeedTarget) {
     this.#bus = bus;
     this.stream = target.stream;
-    this.#lookedAtMs = bus.clock.nowMs();
+    this.#checkedAtMs = bus.clock.nowMs();
     this.#completeness = target.bucket && new BucketCompleteness(bus, target.bucket);
     this.#feed = openFeed(bus, {
       stream: target.stream,
@@ -74,7 +74,7 @@ export class ReplicaFeed {
         this.#sequence.reached(message.sequence);
       },
     });
-    this.#look = setInterval(() => this.#lookAtFeed(), FEED_LIMITS.lookMs);
+    this.#timer = setInterval(() => this.#checkFeed(), FEED_LIMITS.checkMs);
   }
 
   /** Resolves once everything that the stream held at the start was applied: from then on the replica is fresh. */
@@ -90,8 +90,8 @@ export class ReplicaFeed {
 
   /** The same by what is heard of the feed; infinity while the replica is doubtful. */
   #heardAgeMs(nowMs: number): number {
-    // A process that stood still has not looked: what it has read since may be old.
-    if (this.#isDoubtful || nowMs - this.#lookedAtMs > FEED_LIMITS.silenceMs) return Number.POSITIVE_INFINITY;
+    // A process that stood still has not checked: what it has read since may be old.
+    if (this.#isDoubtful || nowMs - this.#checkedAtMs > FEED_LIMITS.silenceMs) return Number.POSITIVE_INFINITY;
     return Math.max(this.#feed.ageMs(), nowMs - this.#completeAtMs);
   }
 
@@ -119,15 +119,15 @@ export class ReplicaFeed {
   }
 
   stop(): void {
-    clearInterval(this.#look);
+    clearInterval(this.#timer);
     this.#feed.stop();
   }
 
-  #lookAtFeed(): void {
+  #checkFeed(): void {
     const nowMs = this.#bus.clock.nowMs();
-    const stoodStill = nowMs - this.#lookedAtMs > FEED_LIMITS.silenceMs;
+    const stoodStill = nowMs - this.#checkedAtMs > FEED_LIMITS.silenceMs;
     const isSilent = this.#feed.silentForMs() > FEED_LIMITS.silenceMs;
-    this.#lookedAtMs = nowMs;
+    this.#checkedAtMs = nowMs;
     if (stoodStill || isSilent) this.#isDoubtful = true;
     else if (this.#isDoubtful && !this.#isConfirming) void this.#confirm();
     if (!isSilent && this.#feed.behind() === 0) this.#completeAtMs = nowMs;
@@ -137,7 +137,7 @@ export class ReplicaFeed {
     this.#isConfirming = true;
     try {
       await this.#bus.nc.flush();
-      // Silent again meanwhile, or still: the next look decides.
+      // Silent again meanwhile, or still: the next check decides.
       if (this.#feed.silentForMs() <= FEED_LIMITS.silenceMs) this.#isDoubtful = false;
     } catch {
       // The connection broke during the round trip; the feed is asked for anew and confirmed then.

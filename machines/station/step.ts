@@ -19,7 +19,7 @@ import {
   failPayment,
   inquireOrder,
   keepDifferingMoney,
-  noteToldEnd,
+  noteReportedEnd,
   presentQr,
 } from "./provider-steps.ts";
 import { putDevice, putOrder, putProvider, putStation } from "./registry-steps.ts";
@@ -97,7 +97,7 @@ function dispatch(state: StationState, input: StepInput): Outcome {
     case "order_inquire":
       return inquireOrder(state, command);
     case "end_reported":
-      return noteToldEnd(state, command);
+      return noteReportedEnd(state, command);
     case "qr_ready":
       return presentQr(state, command, input.atMs);
     case "settlement_succeeded":

@@ -77,7 +77,7 @@ export async function runProcess(
       : (cannotGoOn(name, error) ?? `${name} met an unexpected error; its log has the details.`);
     log.fatal({ err: error, name }, message);
     process.stderr.write(`${message}\n`);
-    tellParent({ ready: false, code: errorCode(error), message });
+    notifyParent({ ready: false, code: errorCode(error), message });
     return end(expected ? error.exitCode : EXIT_UNEXPECTED, "a fatal error");
   };
 
@@ -109,7 +109,7 @@ export async function runProcess(
     const facts = await start(run);
     isReady = true;
     log.info({ name, ...facts }, "ready");
-    tellParent({ ready: true, ...facts });
+    notifyParent({ ready: true, ...facts });
   } catch (error) {
     if (!(error instanceof EndingError)) await fail(error);
   }
@@ -124,11 +124,11 @@ function forceAfter(limitMs: number, exitCode: number): void {
 export function exitWith(error: unknown): never {
   const message = error instanceof UserError ? error.message : (cannotGoOn("The program", error) ?? String(error));
   process.stderr.write(`${message}\n`);
-  tellParent({ ready: false, code: errorCode(error), message });
+  notifyParent({ ready: false, code: errorCode(error), message });
   process.exit(error instanceof UserError ? error.exitCode : EXIT_UNEXPECTED);
 }
 
 /** A parent that has just ended is no error of ours: without the callback, the broken channel would be one. */
-function tellParent(message: Record<string, unknown>): void {
+function notifyParent(message: Record<string, unknown>): void {
   if (process.connected) process.send?.(message, () => undefined);
 }

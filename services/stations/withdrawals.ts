@@ -120,7 +120,7 @@ export class Withdrawals {
     const answer = await new Promise<StationAnswer>((resolve) => {
       const command = { type: "end_reported", intentId } as const;
       this.#deps.mailboxes.submit(stationId, {
-        commandId: `told:${intentId}`,
+        commandId: `end_reported:${intentId}`,
         actor: SYSTEM,
         command,
         answer: resolve,

@@ -8,27 +8,27 @@ import type { Log } from "../runtime/log.ts";
 import { SIGNER_LIMITS } from "./limits.ts";
 
 export interface Clock {
-  /** Milliseconds since the epoch. It goes on by the clock that never jumps, and is set right again by each look. */
+  /** Milliseconds since the epoch. It goes on by the clock that never jumps, and is set right by each comparison. */
   readonly nowMs: () => number;
-  /** Compares with PostgreSQL, and tells the operator when this machine's clock is wrong. */
-  readonly look: () => Promise<void>;
+  /** Compares with PostgreSQL's clock, and logs when this machine's clock is wrong. */
+  readonly compare: () => Promise<void>;
   /**
-   * Looks when this machine's two clocks have moved against each other: the one that never jumps stands still while the
+   * Compares when this machine's two clocks have moved against each other: the one that never jumps stands still while the
    * machine sleeps, and what is signed by it then would be too old.
    */
-  readonly lookIfMoved: () => Promise<void>;
+  readonly compareIfMoved: () => Promise<void>;
 }
 
-/** Looks for the first time. Rejects when PostgreSQL does not answer. */
+/** Compares for the first time. Rejects when PostgreSQL does not answer. */
 export async function startClock(database: Database, log: Pick<Log, "error" | "info">): Promise<Clock> {
   let atStartMs = 0;
   let isWrong = false;
   let apartMs = 0;
-  const look = async (): Promise<void> => {
+  const compare = async (): Promise<void> => {
     let quickest = await measure(database);
-    // A look that took long says little: the answer may be as old as that.
-    for (let more = 0; more < SIGNER_LIMITS.clockLooks && quickest.tookMs > SIGNER_LIMITS.clockLookMs; more += 1) {
-      await delay(SIGNER_LIMITS.clockLookMs);
+    // An answer may be as old as it took: of slow ones the quickest counts.
+    for (let more = 0; more < SIGNER_LIMITS.clockReads && quickest.tookMs > SIGNER_LIMITS.clockReadMs; more += 1) {
+      await delay(SIGNER_LIMITS.clockReadMs);
       const next = await measure(database);
       if (next.tookMs < quickest.tookMs) quickest = next;
     }
@@ -44,12 +44,12 @@ export async function startClock(database: Database, log: Pick<Log, "error" | "i
       );
     } else if (wasWrong) log.info({ aheadByMs }, "this machine's clock is right again");
   };
-  await look();
+  await compare();
   return {
     nowMs: () => atStartMs + performance.now(),
-    look,
-    async lookIfMoved() {
-      if (Math.abs(Date.now() - performance.now() - apartMs) > SIGNER_LIMITS.wrongClockMs) await look();
+    compare,
+    async compareIfMoved() {
+      if (Math.abs(Date.now() - performance.now() - apartMs) > SIGNER_LIMITS.wrongClockMs) await compare();
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Every limit of the webhook signer, with its reason. The numbers are those that consumers and owners are told. */
+/** Every limit of the webhook signer, with its reason. The documents give consumers and owners the same numbers. */
 import { BREAKER_RULES } from "../../machines/webhook-breaker.ts";
 import { DELIVERY_RULES } from "../../machines/webhook-delivery.ts";
 
@@ -30,7 +30,7 @@ export const SIGNER_LIMITS = {
   /** Deliveries in hand in all, about a kilobyte each; with more of them each endpoint reads only the first window ahead. */
   inHand: 20_000,
   /** How exactly the time of an endpoint's last success is kept: each delivery need not write it. */
-  successNewsMs: SECOND_MS,
+  successNoteMs: SECOND_MS,
   /**
    * How old what is known of an endpoint and its secrets may be when an attempt begins: whoever changes it tells all
    * processes, and this holds when the word is lost.
@@ -59,8 +59,8 @@ export const SIGNER_LIMITS = {
   lookPauseMs: 100,
   /** How often an owner checks whether sending still waits for disk space. */
   pausedMs: SECOND_MS,
-  /** How often an owner looks by itself at the latest; it is woken by events, and once a second when something is due. */
-  longestLookMs: 10 * SECOND_MS,
+  /** The longest pause of an owner that nothing wakes; events wake it, and a due delivery does once a second. */
+  longestPauseMs: 10 * SECOND_MS,
 
   /** How long an owner's lease lasts: after this a dead process is succeeded, well within the 30 s promised. */
   ownerLeaseMs: 10 * SECOND_MS,
@@ -71,12 +71,12 @@ export const SIGNER_LIMITS = {
   ownersPerTake: 100,
   owners: 2_000,
   /**
-   * How often clocks are compared; a look that took longer than `clockLookMs` is repeated so often. A difference beyond
-   * `wrongClockMs` is told: consumers refuse signatures five minutes off, and other programs on the machine use its clock.
+   * How often clocks are compared. A reading that took longer than `clockReadMs` is repeated up to `clockReads` times. A
+   * difference beyond `wrongClockMs` is logged: consumers refuse signatures five minutes off, and other programs on the machine use its clock.
    */
   clockIntervalMs: MINUTE_MS,
-  clockLookMs: 50,
-  clockLooks: 3,
+  clockReadMs: 50,
+  clockReads: 3,
   wrongClockMs: 2 * SECOND_MS,
   /** Processes that did not say good-bye are forgotten after this. */
   deadSignerMs: HOUR_MS,
@@ -98,17 +98,17 @@ export const SIGNER_LIMITS = {
   ackWaitMs: 5 * SECOND_MS,
   /** Pause before the stream is followed anew, after it, or the consumer, was lost with the bus's data. */
   followPauseMs: SECOND_MS,
-  /** How often events are looked for that the bus has lost, from when on one counts as lost, and how many at once. */
+  /** How often the signer searches for events that the bus has lost, the age from which one counts as lost, and how many at once. */
   sweepIntervalMs: 10 * SECOND_MS,
   lostAfterMs: 10 * SECOND_MS,
   lostPerSweep: 1_000,
-  /** How far back that looks, and how often it looks at everything that the outbox still has, the first time at the start. */
+  /** How far back it searches, and how often it searches the whole outbox, the first time at the start. */
   sweepWindowMs: 10 * MINUTE_MS,
   wholeSweepIntervalMs: HOUR_MS,
   /** Expired offers ended by one statement; they are never sent in any case. */
   lapsedPerSweep: 1_000,
 
-  /** Endpoints of one consumer: an old one and a new one while moving, and one to look at; each multiplies deliveries. */
+  /** Endpoints of one consumer: an old one and a new one while moving, and one for tests; each multiplies deliveries. */
   endpointsPerConsumer: 5,
   /** Random bytes of a secret. */
   secretBytes: 32,
@@ -122,7 +122,7 @@ export const SIGNER_LIMITS = {
   testsAtOncePerOwner: 4,
   /** Attempts of one delivery that an owner is shown: the schedule's ten, and as many by hand. */
   attemptsShown: 100,
-  /** A look at what is due, for a monitor, and how many rows it counts: beyond that their number no longer matters. */
+  /** The time that a count of what is due may take, for a monitor, and its most rows: beyond that their number no longer matters. */
   summaryMs: 400,
   summaryRows: 10_000,
   /** What says that an event was taken is kept longer than the outbox keeps the event. */

@@ -88,8 +88,8 @@ export async function startWebhookSignerService({
   const repeated = [
     repeat({ everyMs: sweepIntervalMs, what: "looking for lost events", log }, createSweep(deps)),
     startRetention(signerRetention(database, signer.WEBHOOK_RETENTION_DAYS), log),
-    repeat({ everyMs: clockIntervalMs, what: "comparing clocks", log }, clock.look),
-    repeat({ everyMs: ownerTurnMs, what: "looking whether the machine has slept", log }, clock.lookIfMoved),
+    repeat({ everyMs: clockIntervalMs, what: "comparing clocks", log }, clock.compare),
+    repeat({ everyMs: ownerTurnMs, what: "looking whether the machine has slept", log }, clock.compareIfMoved),
   ];
   return {
     async stop() {

@@ -63,7 +63,7 @@ async function eventually(what: string, backAtMs: number, look: () => Promise<vo
  * Resolves when the relay has told every part that the bus has lost; what is seen before may still be what a gateway
  * remembers. No kill switch was ever thrown here, so only a bus without anything is told of the switches.
  */
-async function toldAnew(backAtMs: number, earlier: number, parts: number): Promise<void> {
+async function announcedAgain(backAtMs: number, earlier: number, parts: number): Promise<void> {
   await eventually("everything is told", backAtMs, async () => {
     const [row] = await sql<[{ told: number }]>`
       select count(*)::int as told from bus_announcements
@@ -190,7 +190,7 @@ describe("nats-server comes back without the newest data", () => {
     const again = await attest(counter, intent.intent_id);
     expect(again.body.status, again.text).toBe("succeeded");
     if (again.status === 200) expect(again.body.attestation?.transaction_id).toBe(paid.transactionId);
-    await toldAnew(backAtMs, cutAtMs, 3);
+    await announcedAgain(backAtMs, cutAtMs, 3);
   });
 
   it("each device that was enrolled works, and who was shut out stays out", async () => {
@@ -277,7 +277,7 @@ describe("nats-server comes back without anything", () => {
     await comeBackWith(world.system.nats, undefined);
     await world.system.prepareBus();
     const backAtMs = performance.now();
-    await toldAnew(backAtMs, cutAtMs, 4);
+    await announcedAgain(backAtMs, cutAtMs, 4);
     await eventually("devices, sessions and the open order are back", backAtMs, async () => {
       const me = await counter.companion.call("GET", "me/");
       expect([me.status, me.body["status"]], me.text).toEqual([200, "active"]);

@@ -31,12 +31,12 @@ afterAll(async () => {
 
 it("health of the services: a service hangs, its word that the database is ready ends and the contrary stays", async () => {
   const health = new ServicesHealth(bus.nc);
-  const before = await health.look();
+  const before = await health.check();
   expect(before.relay.health).toEqual({ databaseReady: true, fault: "delivery_late" });
   expect(before.registry.health?.databaseReady).toBe(false);
   doesHang = true;
   await new Promise((resolve) => setTimeout(resolve, LIMITS.healthCachedMs));
-  const after = await health.look();
+  const after = await health.check();
   expect(after.relay.health).toBeUndefined();
   expect(after.relay.answeredAtMs).toBe(before.relay.answeredAtMs);
   expect(after.registry.health?.databaseReady).toBe(false);

@@ -12,7 +12,7 @@ export function checkProviders(before: StationState | null, input: StepInput, af
   for (const intent of intentsOf(after.state)) checkProvider(before, input, intent);
   checkDoubts(after.state);
   checkDoubtsStay(before, input, after.state);
-  checkUntoldEnds(before, input, after);
+  checkUnreportedEnds(before, input, after);
   checkForgottenDoubts(before, after.state);
   checkSecondCollection(before, input, after);
 }
@@ -82,7 +82,7 @@ function checkDoubtsStay(before: StationState | null, { command, recalled }: Ste
 }
 
 /** An ended QR is to be told of until the providers service has taken note, and nothing but that takes it off. */
-function checkUntoldEnds(before: StationState | null, { command }: StepInput, { state }: Step): void {
+function checkUnreportedEnds(before: StationState | null, { command }: StepInput, { state }: Step): void {
   const was = before?.unreportedEnds ?? [];
   const active = before?.intent ?? null;
   const hasEnded = active !== null && state.intent?.intentId !== active.intentId;
@@ -250,10 +250,10 @@ export class NewsWitness {
     if (event.type === "intent_created") {
       this.#orders.set(intentId, event.orderId);
       this.#active = { intentId, orderId: event.orderId };
-      this.#settleNews();
+      this.#settleFindings();
     }
     if (END_EVENTS.includes(event.type)) this.#ended.add(intentId);
-    const kind = newsOf(event);
+    const kind = findingOf(event);
     const isOfOrder = this.#orders.get(intentId) === this.#active?.orderId && intentId !== this.#active?.intentId;
     const key = `${intentId} ${kind}`;
     const isNamed = kind === "late_money" && [...this.#said.keys()].some((said) => said.startsWith(key));
@@ -264,10 +264,10 @@ export class NewsWitness {
     if (event.type !== "settlement_started") return;
     const news = [...this.#said.values()].filter(({ isNew }) => isNew);
     if (!wasConfirmed) expect(news, "M57: what is new is confirmed before a cashier settles").toEqual([]);
-    this.#settleNews();
+    this.#settleFindings();
   }
 
-  #settleNews(): void {
+  #settleFindings(): void {
     for (const said of this.#said.values()) said.isNew = false;
   }
 }
@@ -276,7 +276,7 @@ export class NewsWitness {
  * The evidence that says of a collection that its money may have moved: what comes after its end, and the payments that were
  * reported or confirmed before it, which are no news afterwards. Each payment is news of its own.
  */
-function newsOf(event: StationEvent): string | undefined {
+function findingOf(event: StationEvent): string | undefined {
   if (event.type === "provider_confirmed") return `late_money ${event.providerReference}`;
   if (event.type === "outcome_reported" && event.outcome === "reported_success" && event.providerReference !== "")
     return `reported_success ${event.providerReference}`;

@@ -14,7 +14,7 @@ import { Playing } from "./people.ts";
 import { type Played, reckon, repeatAll, untilQuiet } from "./reckoning.ts";
 import { FREEZES, type Schedule, STORY, schedule } from "./schedule.ts";
 import { Scheme } from "./scheme.ts";
-import { freeze, strike, tellOfConfirmations } from "./weather.ts";
+import { freeze, reportConfirmations, strike } from "./weather.ts";
 
 const FIXED_SEED = 20_261_121;
 /** Of the fixed seed, and as many of a fresh one. Each takes about seven seconds, most of it a dead host's time. */
@@ -26,7 +26,7 @@ const RUN_MS = 180_000;
 let world: MoneyWorld;
 beforeAll(async () => {
   world = await startMoneyWorld();
-  await tellOfConfirmations(world);
+  await reportConfirmations(world);
 });
 afterAll(() => world.stop());
 

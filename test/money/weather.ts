@@ -62,7 +62,7 @@ async function watchConfirming(world: MoneyWorld, see: () => void): Promise<() =
 }
 
 /** Makes PostgreSQL tell when the transaction of a confirmation commits. */
-export async function tellOfConfirmations({ database }: MoneyWorld): Promise<void> {
+export async function reportConfirmations({ database }: MoneyWorld): Promise<void> {
   await database.unsafe(`
     create function tell_of_confirmation() returns trigger language plpgsql as $$
     begin

@@ -90,8 +90,8 @@ test("a look at PostgreSQL's clock that it has slept through is made again", asy
   };
   const clock = await startClock(asked as unknown as Database, log);
   isTired = true;
-  await clock.look();
-  await clock.lookIfMoved();
+  await clock.compare();
+  await clock.compareIfMoved();
   expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
 });
 

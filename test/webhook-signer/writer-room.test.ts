@@ -23,7 +23,7 @@ test("the process answers all the while, and everything is sent once the lock is
   await world.emitMany([busy], 10);
   await waitFor("the first ones", () => world.receiver.at("/busy").length === 10);
   // Later than the news of its success, so that the next outcome writes the endpoint's row again.
-  await delay(SIGNER_LIMITS.successNewsMs + 200);
+  await delay(SIGNER_LIMITS.successNoteMs + 200);
   // By the time that this process has worked: other work on the machine does not count.
   const workedMs = (): number => process.cpuUsage().user / 1_000;
   let longestMs = 0;

@@ -113,7 +113,7 @@ export const webhookDeliveryRoutes: readonly Route[] = [
     path: `${deliveries}{delivery_id}/`,
     operation: "getWebhookDelivery",
     tag: "backoffice",
-    summary: "Look at a delivery and its attempts",
+    summary: "Read a delivery and its attempts",
     description: "Where each attempt went, how long its parts took, and what the target answered.",
     who,
     replies: { 200: { description: "The delivery.", schema: deliveryDetailSchema } },

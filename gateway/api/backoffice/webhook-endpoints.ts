@@ -190,7 +190,7 @@ export const webhookEndpointRoutes: readonly Route[] = [
     path: `${endpoint}/`,
     operation: "getWebhookEndpoint",
     tag: "backoffice",
-    summary: "Look at a webhook endpoint",
+    summary: "Read a webhook endpoint",
     description: "Whether it is in use, how it fares, and since when its secrets are live.",
     who,
     replies: { 200: { description: "The endpoint.", schema: endpointSchema } },
@@ -204,7 +204,7 @@ export const webhookEndpointRoutes: readonly Route[] = [
     tag: "backoffice",
     summary: "Pause or activate a webhook endpoint",
     description:
-      "Activating a disabled one starts it anew: its address is looked at again, and its failures are forgotten.",
+      "Activating a disabled one starts it anew: its address is checked again, and its failures no longer count.",
     who,
     body: changeBodySchema,
     replies: { 200: { description: "The endpoint after this.", schema: endpointSchema } },

@@ -105,10 +105,10 @@ export class EndpointHealth {
   /** What is to be written since the last call; undefined for nothing, or for one more success shortly after another. */
   takeOutcome(nowMs: number): EndpointOutcomeRow | undefined {
     if (!this.#hasSucceeded && !this.#hasFailed) return undefined;
-    const isNoNews =
-      this.#breaker === CLOSED && !this.#hasFailed && nowMs < this.#successWrittenAtMs + SIGNER_LIMITS.successNewsMs;
-    this.#successWrittenAtMs = this.#breaker !== CLOSED ? 0 : isNoNews ? this.#successWrittenAtMs : nowMs;
-    if (isNoNews && this.#disabledReason === null) {
+    const isUnchanged =
+      this.#breaker === CLOSED && !this.#hasFailed && nowMs < this.#successWrittenAtMs + SIGNER_LIMITS.successNoteMs;
+    this.#successWrittenAtMs = this.#breaker !== CLOSED ? 0 : isUnchanged ? this.#successWrittenAtMs : nowMs;
+    if (isUnchanged && this.#disabledReason === null) {
       this.#hasSucceeded = false;
       return undefined;
     }

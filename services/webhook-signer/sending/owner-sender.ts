@@ -109,7 +109,7 @@ export class OwnerSender {
   async #run(): Promise<void> {
     let hasWarned = false;
     while (!this.#stopped) {
-      let pauseMs: number = SIGNER_LIMITS.longestLookMs;
+      let pauseMs: number = SIGNER_LIMITS.longestPauseMs;
       this.#woken = Promise.withResolvers<void>();
       try {
         if (this.#deps.isPaused()) pauseMs = SIGNER_LIMITS.pausedMs;

@@ -21,7 +21,7 @@ export interface Owners {
 }
 
 export interface OwnersDeps extends Omit<OwnerSenderDeps, "slots" | "inHand" | "writer" | "isLeaseValid"> {
-  readonly clock: Pick<Clock, "nowMs" | "lookIfMoved">;
+  readonly clock: Pick<Clock, "nowMs" | "compareIfMoved">;
 }
 
 export function startOwners(deps: OwnersDeps): Owners {
@@ -103,7 +103,7 @@ export function startOwners(deps: OwnersDeps): Owners {
   };
   const turn = async (): Promise<void> => {
     // First: after a sleep nothing is sent before a renewal, and what is sent then is to be signed with the time of then.
-    await deps.clock.lookIfMoved();
+    await deps.clock.compareIfMoved();
     const given = surplus(await renew());
     if (given !== undefined) {
       void give(given);

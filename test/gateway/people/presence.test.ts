@@ -51,18 +51,18 @@ const smartPos = (message: LiveMessage) =>
 const readiness = (message: LiveMessage) => (message.type === "state" ? message.companions[0]?.readiness : undefined);
 
 /** When each socket told it first. */
-const toldAll = async (fits: (message: LiveMessage) => boolean): Promise<number[]> =>
+const shownToAll = async (fits: (message: LiveMessage) => boolean): Promise<number[]> =>
   await Promise.all(lives.map(async (live) => (await live.until(fits, 10_000)).atMs));
 
 describe("a companion", () => {
   it("that is heard but never asks for its assignment is shown as such, alike at every gateway, until it asks", async () => {
-    await toldAll((message) => readiness(message) === "offline");
+    await shownToAll((message) => readiness(message) === "offline");
     await beat();
     startPulse();
-    await toldAll((message) => readiness(message) === "not_polling" && smartPos(message)?.offered === true);
+    await shownToAll((message) => readiness(message) === "not_polling" && smartPos(message)?.offered === true);
     const askedAtMs = Date.now();
     await send(second.baseUrl, "GET", "/api/payments/v1/devices/assignment/", { token: companion.credential });
-    const told = await toldAll((message) => readiness(message) === "ready");
+    const told = await shownToAll((message) => readiness(message) === "ready");
     for (const atMs of told) expect(atMs - askedAtMs).toBeLessThan(1_000);
     const polledAt = lives.map((live) => live.state().companions[0]?.last_polled_at);
     expect(new Set(polledAt).size).toBe(1);
@@ -77,7 +77,7 @@ describe("a companion", () => {
   it("that goes silent takes smart_pos with it within a second after the silence period, and brings it back", async () => {
     clearInterval(pulse);
     const { askedAtMs, answeredAtMs } = await beat();
-    const told = await toldAll((message) => smartPos(message)?.reason === "device_offline");
+    const told = await shownToAll((message) => smartPos(message)?.reason === "device_offline");
     for (const [index, atMs] of told.entries()) {
       expect(atMs).toBeGreaterThanOrEqual(askedAtMs + SILENCE_MS);
       expect(atMs - (answeredAtMs + SILENCE_MS)).toBeLessThan(1_000);
@@ -90,7 +90,7 @@ describe("a companion", () => {
     // Not in the very millisecond of the silence: what the host does about that is its own tests' matter.
     await new Promise((resolve) => setTimeout(resolve, 250));
     const back = await beat();
-    const restored = await toldAll((message) => smartPos(message)?.offered === true);
+    const restored = await shownToAll((message) => smartPos(message)?.offered === true);
     for (const atMs of restored) expect(atMs - back.askedAtMs).toBeLessThan(1_000);
   });
 });
