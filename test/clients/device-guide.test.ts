@@ -1,6 +1,4 @@
 /** `docs/devices.md`: its shell lines run against the real system, and its numbers and codes are those of the program. */
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { clientLimits } from "../../clients/limits.ts";
 import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
@@ -9,19 +7,12 @@ import { CREDENTIAL_RATE } from "../../gateway/read-model/throttles.ts";
 import { routes } from "../../gateway/routes.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { BLOCKED_REASONS } from "../../machines/standing.ts";
-import { deviceGuide, guideBlock } from "../support/guide.ts";
+import { deviceGuide, runGuideLine } from "../support/guide.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 
-const run = promisify(execFile);
-
-/** Runs the lines of one block; each prints one JSON body. */
-async function runBlock<T>(mark: string, variables: Record<string, string>): Promise<T> {
-  const lines = guideBlock("sh", mark, deviceGuide).trim().split("\n");
-  const line = lines.find((each) => each.includes(mark)) ?? "";
-  const { stdout } = await run("sh", ["-euc", line], { env: { ...process.env, ...variables } });
-  return JSON.parse(stdout) as T;
-}
+const runBlock = <T>(mark: string, variables: Record<string, string>): Promise<T> =>
+  runGuideLine<T>(deviceGuide, mark, variables);
 
 describe("device guide: the shell lines", () => {
   let system: TestSystem;
@@ -77,6 +68,9 @@ describe("device guide: the shell lines", () => {
     };
     await runBlock("/enroll/", own);
     own["OWNER"] = (await runBlock<{ token: string }>("/session/", own)).token;
+    own["STATION_ID"] = String(system.sandbox.stations[0]?.stationId);
+    const registered = await runBlock<{ device_id: number }>('v1/devices/" -H "Authorization', own);
+    expect(registered).toMatchObject({ status: "pending", kind: "customer_display" });
     expect(await runBlock<object>("/reset/", own)).toMatchObject({ status: "pending" });
     own["CODE"] = (await runBlock<{ code: string }>("/enrollment-codes/", own)).code;
     own["CREDENTIAL"] = (await runBlock<{ credential: string }>("/enroll/", own)).credential;

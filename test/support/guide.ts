@@ -1,13 +1,15 @@
 /** The guides in `docs/`, as the tests read them: what they show is run. */
-import { spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 export const CLIENTS_FOLDER = join(CHECKOUT, "clients");
 const readGuide = (name: string): string => readFileSync(join(CHECKOUT, "docs", name), "utf8");
 export const guide = readGuide("webhooks.md");
 export const deviceGuide = readGuide("devices.md");
+export const tillGuide = readGuide("till.md");
 export const operationsGuide = readGuide("operations.md");
 
 /** The one block of that language that holds `mark`. Throws when there is none, or another. */
@@ -16,6 +18,16 @@ export function guideBlock(language: string, mark: string, text = guide): string
   const [found, another] = blocks.map(([, code = ""]) => code).filter((code) => code.includes(mark));
   if (found === undefined || another !== undefined) throw new Error(`The guide has not one ${language} with ${mark}.`);
   return found;
+}
+
+/** Runs the one line of a guide's shell blocks that holds `mark`, and returns the JSON that it prints; undefined for none. */
+export async function runGuideLine<T>(text: string, mark: string, variables: Record<string, string>): Promise<T> {
+  const [line, another] = [...text.matchAll(/^```sh\n(.*?)^```$/gms)]
+    .flatMap(([, code = ""]) => code.split("\n"))
+    .filter((each) => each.includes(mark));
+  if (line === undefined || another !== undefined) throw new Error(`The guide has not one line with ${mark}.`);
+  const { stdout } = await promisify(execFile)("sh", ["-euc", line], { env: { ...process.env, ...variables } });
+  return (stdout === "" ? undefined : JSON.parse(stdout)) as T;
 }
 
 export function isInstalled(program: string, ...args: string[]): boolean {

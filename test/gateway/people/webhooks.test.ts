@@ -6,6 +6,7 @@ import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { verifyWebhook } from "../../../clients/webhook-verifier.ts";
 import { type ApiClient, apiClient } from "../../support/api-client.ts";
+import { guide, runGuideLine } from "../../support/guide.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
@@ -279,6 +280,17 @@ describe("an owner", () => {
 });
 
 describe("an endpoint", () => {
+  it("the guide's request: it is registered, and its secret is shown", async () => {
+    const fleet = await newFleet();
+    const made = await runGuideLine<object>(guide, "$WEBHOOK_URL", {
+      BASE_URL: system.baseUrl,
+      OWNER: owner.token,
+      CONSUMER_ID: String(fleet.consumerId),
+      WEBHOOK_URL: target.url,
+    });
+    expect(made).toMatchObject({ secret: expect.stringMatching(/^whsec_/) });
+  });
+
   it("is refused where webhooks may not go, with the reason", async () => {
     const [test, live] = [await newFleet(), await newFleet("live")];
     for (const [fleet, url, reason] of [
