@@ -1,4 +1,4 @@
-/** How many connections there are by address, and how many there can be. */
+/** How many connections each address holds, and how many connections the process can hold. */
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { addressBlock } from "../../services/bus/address-block.ts";
@@ -6,14 +6,14 @@ import { addressText } from "./client-address.ts";
 
 /**
  * How many connections each address holds. The server reports the address of a connection that opens, but not of one that
- * closes. So an address is known to hold no fewer than were opened from it less all that were closed from any address;
- * a recount by the kernel's table of connections makes the numbers exact again.
+ * closes. So the least that an address can hold is: the connections that it opened, minus all that were closed by any address. A
+ * recount by the kernel's table of connections makes the numbers exact again.
  */
 export class AddressCounts {
   #opened = new Map<string, number>();
   #closed = 0;
   #isCounting = false;
-  /** Whether connections were opened while they were counted, which the count may lack. */
+  /** Whether connections were opened during a recount: the recount may lack them. */
   #hasMissed = false;
 
   /** How many addresses are remembered. */
@@ -26,12 +26,12 @@ export class AddressCounts {
     return this.#closed === 0 && !this.#hasMissed;
   }
 
-  /** No fewer than these are open. */
+  /** The least number of open connections of the address. */
   atLeast(block: string): number {
     return Math.max(0, this.atMost(block) - this.#closed);
   }
 
-  /** No more than these are open, apart from a few that were opened while they were counted. */
+  /** The most open connections of the address, apart from a few that were opened during a recount. */
   atMost(block: string): number {
     return this.#opened.get(block) ?? 0;
   }
@@ -41,12 +41,12 @@ export class AddressCounts {
     this.#hasMissed ||= this.#isCounting;
   }
 
-  /** One was closed; of which address is not known yet, or never. */
+  /** Counts a closed connection whose address is not known yet, or never will be. */
   closed(): void {
     this.#closed += 1;
   }
 
-  /** The one that was just closed was this address's. */
+  /** Assigns the connection that was just closed to its address. */
   closedOf(block: string): void {
     this.#closed = Math.max(0, this.#closed - 1);
     const left = this.atMost(block) - 1;
@@ -54,13 +54,13 @@ export class AddressCounts {
     else this.#opened.delete(block);
   }
 
-  /** None is open. */
+  /** Resets the counts: no connection is open. */
   clear(): void {
     this.#opened.clear();
     this.#closed = 0;
   }
 
-  /** Replaces all numbers by what `read` counts. One at a time. */
+  /** Replaces all numbers by the counts of `read`. Does nothing while another recount runs. */
   async recount(read: () => Promise<ReadonlyMap<string, number>>): Promise<void> {
     if (this.#isCounting) return;
     this.#isCounting = true;
@@ -68,7 +68,7 @@ export class AddressCounts {
     const closedBefore = this.#closed;
     const counts = new Map(await read());
     this.#isCounting = false;
-    // Closed meanwhile, or cleared: what is left of it is still unknown.
+    // Connections that were closed during the recount: their addresses are still unknown.
     this.#closed = Math.max(0, this.#closed - closedBefore);
     this.#opened = counts;
   }
@@ -76,7 +76,7 @@ export class AddressCounts {
 
 /** The kernel's tables of TCP connections (Linux). */
 const TABLES = ["/proc/self/net/tcp", "/proc/self/net/tcp6"] as const;
-/** Open at this end: established, and those whose client has closed already. */
+/** The states of a connection that is open at this end: established, or closed by the client alone. */
 const OPEN_STATES: ReadonlySet<string> = new Set(["01", "08"]);
 const WORD_DIGITS = 8;
 
@@ -115,7 +115,10 @@ function bytesOf(remote: string): Uint8Array {
   return new Uint8Array(numbers.buffer);
 }
 
-/** How many files this process may have open at once, after Node has raised the limit; undefined where there is none. Each connection is one. */
+/**
+ * How many files this process may have open at once, after Node has raised the limit; undefined where there is no limit.
+ * Each connection is one open file.
+ */
 export function openFileLimit(): number | undefined {
   const limit = Number(limitOfKernel() ?? limitOfReport());
   return Number.isFinite(limit) ? limit : undefined;
@@ -130,7 +133,7 @@ function limitOfKernel(): string | undefined {
   }
 }
 
-/** Node's own report has it on the other systems; it takes tens of milliseconds, once at start. */
+/** On other systems Node's report has the limit. The report takes tens of milliseconds, once at the start. */
 function limitOfReport(): unknown {
   const { userLimits } = process.report.getReport() as { userLimits?: { open_files?: { soft?: unknown } } };
   return userLimits?.open_files?.soft;

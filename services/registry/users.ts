@@ -41,7 +41,7 @@ export const listUsers: RegistryHandler<typeof users.listUsers> = async (deps, r
   return { users: page, hasMore };
 };
 
-/** An e-mail address names one person in the whole installation, so a taken one is `already_exists` wherever it is. */
+/** An e-mail address names one person in the whole installation, so one that any person has is `already_exists`. */
 export const createUser: RegistryHandler<typeof users.createUser> = async (deps, request) => {
   const { caller, email, name, role, password } = request;
   requirePermission(caller, "organization.manage");
@@ -73,13 +73,13 @@ async function changed(deps: RegistryDeps, change: (tx: Transaction) => Promise<
 
 /**
  * Changes a person's name, e-mail address and role. Another role ends their sessions, and with them their leases. Open
- * sessions keep the name that they began with. What is as it was changes nothing.
+ * sessions keep the name that they began with. A field with its earlier value changes nothing.
  */
 export const changeUser: RegistryHandler<typeof users.changeUser> = async (deps, request) => {
   const { caller, userId } = request;
   requirePermission(caller, "organization.manage");
   return changed(deps, async (tx) => {
-    // Owners as well: of two owners who leave the role at once one stays.
+    // Locks the owners as well: when two owners leave the role at once, one keeps it.
     const held = await sql.lockUsers(tx, caller.organizationId, [caller.userId, userId], { withOwners: true });
     const owners = held.filter(({ role, status }) => role === "owner" && status === "active");
     if (!owners.some((owner) => owner.user_id === caller.userId)) throw new RefusedError({ code: "permission_denied" });
@@ -94,7 +94,7 @@ export const changeUser: RegistryHandler<typeof users.changeUser> = async (deps,
     const keys = request.role === undefined ? [] : [sessionKey(userId)];
     if (from.name === to.name && from.email === to.email && from.role === to.role) return { user: before, keys };
     if (to.role !== "owner" && owners.every((owner) => owner.user_id === userId)) {
-      const detail = "An organization keeps one owner; give another person the role first.";
+      const detail = "An organization needs an owner; give another person the role first.";
       throw new RefusedError({ code: "conflict", detail });
     }
     const user = await sql.changeUser(tx, userId, to);
@@ -110,13 +110,13 @@ const MOVES = {
   RESUME: { status: "active", action: "user_resumed" },
 } as const;
 
-/** Suspends or resumes. Again changes nothing, so that a repetition is harmless. */
+/** Suspends or resumes a person. A repetition changes nothing. */
 export const moveUser: RegistryHandler<typeof users.moveUser> = async (deps, request) => {
   const { caller, userId, move } = request;
   const { status, action } = MOVES[move];
   requirePermission(caller, "organization.manage");
   return changed(deps, async (tx) => {
-    const before = await lockOtherUser(tx, request, "Nobody suspends or resumes themselves.");
+    const before = await lockOtherUser(tx, request, "You cannot suspend or resume yourself.");
     if (before.status === status) return { user: before, keys: [sessionKey(userId)] };
     const row = await sql.moveUser(tx, userId, status);
     const ended = status === "suspended" ? await endSessions(tx, userId) : [];
@@ -144,8 +144,8 @@ export const resetUserPassword: RegistryHandler<typeof users.resetUserPassword> 
 type ByOwner = Pick<RequestOf<typeof users.moveUser>, "caller" | "userId">;
 
 /**
- * The user whom an owner acts on, both locked: of two owners who suspend each other the second is suspended by then and is
- * refused, so that an organization always keeps one.
+ * Locks the acting owner and the user. When two owners suspend each other, the second one is suspended by then and gets an
+ * error, so an organization always has an owner.
  */
 async function lockOtherUser(
   tx: Transaction,
@@ -159,7 +159,7 @@ async function lockOtherUser(
   return existing(held.find((other) => other.user_id === userId));
 }
 
-/** The user's key also without sessions to end: a repetition shows whether those that the first request ended are gone. */
+/** The user's key, also without sessions to end: a repetition then waits for the sessions that the first request ended. */
 async function keysOf(
   tx: Transaction,
   { caller, userId }: ByOwner,
@@ -173,15 +173,15 @@ async function keysOf(
 interface SessionEnd {
   readonly userId: number;
   readonly ended: readonly EndedSession[];
-  /** Who ended them, as a station's log names them. */
+  /** Who ended the sessions, as a station's log names them. */
   readonly by: Actor;
-  /** Rows that have to be written with them. */
+  /** Outbox rows that have to be written in the same transaction. */
   readonly more?: readonly OutboxRow[];
 }
 
 /**
  * Writes the outbox rows of ended sessions, so that each gateway and each station that a session drives receives the end,
- * whatever crashes. Returns the keys that wait for delivery. Comes last in a transaction, as every outbox row.
+ * whatever crashes. Returns the keys that wait for delivery. Call it last in a transaction, as for every outbox row.
  */
 export async function announceSessionEnds(
   tx: Transaction,

@@ -2,7 +2,7 @@
 export const ROBOTICS_LIMITS = {
   /** Tasks of one consumer that are offered or accepted: no fleet at one filial carries as many at once. */
   openTasks: 500,
-  /** When an offer that was refused for that is worth repeating: a robot is under way for minutes. */
+  /** The `Retry-After` of an offer that this limit refuses: a robot is under way for minutes. */
   openTasksRetryMs: 5_000,
   /** Consumers of one filial: a pause and each event concern them all. */
   consumersPerFilial: 50,

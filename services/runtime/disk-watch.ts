@@ -1,6 +1,6 @@
 /**
- * How much space the disk of a folder has left, checked every second. Several processes of one machine watch the same
- * folder, each for itself: what the disk allows is known even while the bus and the database are down.
+ * Measures every second how much space the disk of a folder has left. Each process of a machine measures for itself, so it
+ * knows what the disk allows while the bus and the database are down.
  *
  *   free ≥ 2 × reserve    ok        everything
  *   free < 2 × reserve    low       everything, with a warning
@@ -19,7 +19,7 @@ export const DISK_TIERS = ["ok", "low", "reserve", "full"] as const;
 export type DiskTier = (typeof DISK_TIERS)[number];
 
 export interface Disk {
-  /** Undefined until it is known; NaN never. */
+  /** Undefined until the first measurement; never NaN. */
   freeBytes(): number | undefined;
   tier(): DiskTier;
 }
@@ -42,7 +42,7 @@ export interface DiskWatchOptions {
 /** A disk that allows everything. */
 export const UNWATCHED: Disk = { freeBytes: () => undefined, tier: () => "ok" };
 
-/** Resolves after the first check. Never rejects: a disk that cannot be measured is one that is not watched. */
+/** Resolves after the first check. Never rejects: a disk that cannot be measured allows everything. */
 export async function watchDisk(options: DiskWatchOptions): Promise<DiskWatch> {
   const { folder, reserveBytes, log, metrics, onChange } = options;
   if (folder === undefined) return { ...UNWATCHED, stop: async () => undefined };
@@ -74,12 +74,12 @@ export async function watchDisk(options: DiskWatchOptions): Promise<DiskWatch> {
   return { ...disk, stop: () => checking.stop() };
 }
 
-/** Whether a disk of this tier is as short of space as that one says, or shorter. */
+/** Whether the disk is in the tier `from` or in one with less space. */
 export function isShort(disk: Disk, from: Exclude<DiskTier, "ok">): boolean {
   return DISK_TIERS.indexOf(disk.tier()) >= DISK_TIERS.indexOf(from);
 }
 
-/** The tier for so much space. A better tier than before needs a quarter more space, so that it does not change to and fro. */
+/** The tier for this much space. A better tier than before needs a quarter more space, so that the tier does not alternate. */
 export function tierOf(freeBytes: number, reserveBytes: number, before: DiskTier): DiskTier {
   const below = { low: reserveBytes * 2, reserve: reserveBytes, full: reserveBytes / 4 };
   const rank = (scale: number): number => {

@@ -25,7 +25,7 @@ import { Presence } from "./presence.ts";
 import type { Wake } from "./station-log.ts";
 import { type StationAnswer, UNAVAILABLE } from "./work.ts";
 
-/** The name of commands in the count of late requests. */
+/** The label of station commands in the count of late requests. */
 export const STATION_COMMAND = "station.command";
 
 export interface PartitionDeps {
@@ -44,14 +44,14 @@ export class Partition {
   readonly presence: Presence;
   readonly #deps: PartitionDeps;
   readonly #deadlines = new DeadlineQueue();
-  /** Undefined while no commands are taken. */
+  /** Undefined while the partition takes no commands. */
   #commands: Subscription | undefined;
   readonly #heartbeats: Subscription;
-  /** While the log is scanned: stations whose newest state is known better than the scan can tell. */
+  /** During the scan of the log: stations whose state this host has already read or committed, so it is newer than the scan's. */
   #known: Set<number> | undefined = new Set();
   #isClosed = false;
 
-  /** Opens the partition: commands and heartbeats are taken from here on. */
+  /** Opens the partition: from now on it takes commands and heartbeats. */
   constructor(index: number, deps: PartitionDeps) {
     this.index = index;
     this.#deps = deps;
@@ -83,17 +83,17 @@ export class Partition {
     }
   }
 
-  /** Notes the deadlines and devices of a state that was read or committed. */
+  /** Stores the deadlines and devices of a state that was read or committed. */
   observe(stationId: number, state: StationState): void {
     this.#known?.add(stationId);
     const dueMs = nextDeadlineMs(state);
-    // An overdue QR that could not be checked is tried again after a pause.
+    // A QR that is overdue and could not be checked is checked again after a pause.
     const earliestMs = this.#deps.clock.nowMs() + STATION_LIMITS.retryMs;
     this.#setDeadline(stationId, dueMs !== null && dueMs <= this.#deps.clock.nowMs() ? earliestMs : dueMs);
     this.presence.observe(stationId, state);
   }
 
-  /** Notes what the scan of the log has about a station; without a `wake` the host reads the state. */
+  /** Takes what the scan of the log found about a station; without a `wake` the host reads the state. */
   noteWake(stationId: number, wake: Wake | undefined): void {
     if (this.#known?.has(stationId) === true) return;
     if (wake === undefined || wake.isAsking) return this.check(stationId);
@@ -101,7 +101,7 @@ export class Partition {
     this.presence.noteOnline(stationId, wake.onlineDevices);
   }
 
-  /** The scan is over: every station with a deadline or a call under way is known. */
+  /** Ends the scan: the partition now knows every station with a deadline or a call under way. */
   finishScan(): void {
     this.#known = undefined;
     this.presence.finishScan();
@@ -128,7 +128,7 @@ export class Partition {
     });
   }
 
-  /** Acts no more. Commands that the server has sent already still come and are taken while it drains. */
+  /** Starts no further work. While it drains, it still takes commands that the server has already sent. */
   async drain(): Promise<void> {
     this.#end();
     // Without a connection there is nothing to drain.
@@ -157,7 +157,7 @@ export class Partition {
     const parsed = stationRequestSchema.safeParse(body, { error: issueSentence });
     if (!parsed.success) {
       const { errors = [] } = invalidRequest(parsed.error);
-      log.error({ subject: message.subject, errors }, "a command was not understood");
+      log.error({ subject: message.subject, errors }, "a station command is invalid");
       return answer({ failure: "invalid_request", errors });
     }
     mailboxes.submit(parseStationId(message.subject), { ...parsed.data, answer, requestId: currentRequestId() });

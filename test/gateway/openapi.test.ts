@@ -159,7 +159,7 @@ describe("examples of the document", () => {
 describe("the answer 304", () => {
   it.each(["assignment", "display"])("of %s is explained, with what If-None-Match takes", (name) => {
     const operation = document.paths[`/api/payments/v1/devices/${name}/`]?.["get"];
-    expect(operation?.responses["304"]?.description).toContain("keep what the last 200 answer said");
+    expect(operation?.responses["304"]?.description).toContain("keep the last 200 answer");
     const header = operation?.parameters?.find((each) => each.name === "If-None-Match");
     expect(header?.description?.includes("is always answered 200, also for `*`")).toBe(name === "assignment");
   });

@@ -196,7 +196,7 @@ const moveDevice =
 const DEVICE = "/api/backoffice/v1/devices/{device_id}";
 const who = session("organization.manage");
 const tag = "backoffice";
-const deviceReply = { 200: { description: "The device after this.", schema: deviceSchema } };
+const deviceReply = { 200: { description: "The device after the change.", schema: deviceSchema } };
 
 export const backofficeDeviceRoutes: readonly Route[] = [
   route({

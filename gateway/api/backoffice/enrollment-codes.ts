@@ -108,7 +108,7 @@ export const enrollmentCodeRoutes: readonly Route[] = [
     description:
       "An open code can no longer be claimed, which cannot be undone; issue another one. A device that has claimed its code is kept out by a reset.",
     who,
-    replies: { 200: { description: "The code after this.", schema: enrollmentCodeSchema } },
+    replies: { 200: { description: "The code after the change.", schema: enrollmentCodeSchema } },
     errors: ["not_found", "conflict"],
     handler: revokeEnrollmentCode,
   }),

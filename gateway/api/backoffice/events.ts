@@ -16,7 +16,7 @@ import {
 import { type Route, route, session } from "../../http/route.ts";
 import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
-/** To people, the platform acts and not the registry, as logs and tables have it. */
+/** The API shows the actor `registry` of logs and tables as `platform`. */
 const publicKinds = <const TKind extends string>(kinds: readonly TKind[]) =>
   kinds.map((kind) => (kind === "registry" ? ("platform" as const) : (kind as Exclude<TKind, "registry">)));
 
@@ -32,8 +32,10 @@ export const actorSchema = z
     id: z
       .int()
       .min(0)
-      .meta({ description: "A person's, a device's or, of a provider, its config's; 0 for the others." }),
-    name: z.string().meta({ description: "As it was at that moment; of the platform, who said that it was them." }),
+      .meta({ description: "The id of the person, the device or the provider config; 0 for the others." }),
+    name: z.string().meta({
+      description: "The name at that moment. For the platform: the name that the operator gave with the request.",
+    }),
   })
   .meta({ id: "Actor" });
 
@@ -41,7 +43,7 @@ export const eventDataSchema = z
   .record(z.string(), z.unknown())
   .meta({ description: "The event's own facts; amounts are decimal strings, times ISO 8601." });
 
-/** One thing that a station committed. Two events of one commit share its version. */
+/** One event of a station. Two events of one commit share its version. */
 const stationEventSchema = z
   .object({
     version: idSchema,
@@ -61,7 +63,7 @@ export const stationEventsSchema = z
   .meta({ id: "StationEvents" });
 const stationEventsQuerySchema = z.strictObject(pageAfterVersionQuery);
 
-/** One thing that a person or a device changed: places, devices, codes, people, sessions and kill switches. */
+/** One change by a person or a device: places, devices, codes, people, sessions and kill switches. */
 const registryEventSchema = z
   .object({
     event_id: idSchema,
@@ -89,7 +91,7 @@ export const registryEventsSchema = z
   })
   .meta({ id: "RegistryEvents" });
 
-/** One thing that a person, a consumer or the system did about robotics. */
+/** One action of a person, a consumer or the system about robotics. */
 const roboticsEventSchema = z
   .object({
     event_id: idSchema,
@@ -100,7 +102,7 @@ const roboticsEventSchema = z
         description:
           "A person's role; `platform` is the operator of the installation, `system` a deadline or a target's end.",
       }),
-      id: z.int().meta({ description: "Of the person or the consumer; 0 for the others." }),
+      id: z.int().meta({ description: "The id of the person or the consumer; 0 for the others." }),
       name: z.string(),
     }),
     action: z.string().meta({ examples: ["serving_task_cancelled"] }),
@@ -205,7 +207,7 @@ export const eventRoutes: readonly Route[] = [
     tag,
     summary: "Read what a station committed",
     description:
-      "Every change of the station in order, by the version of its commit. Who follows it asks again after the last event's version.",
+      "Every change of the station in order, by the version of its commit. To follow the station, ask again with the last event's version as `since_version`.",
     who,
     query: stationEventsQuerySchema,
     replies: { 200: { description: "In order.", schema: stationEventsSchema } },
@@ -219,7 +221,7 @@ export const eventRoutes: readonly Route[] = [
     tag,
     summary: "Read who changed what",
     description:
-      "The audit log of places, devices, enrollment codes, people, sessions and kill switches, those of the platform as well. Newest first; who follows it asks with the last event's id as `since_id`, and misses none.",
+      "The audit log of places, devices, enrollment codes, people, sessions and kill switches, those of the platform as well. Newest first; to follow it, ask with the last event's id as `since_id`: no event is missed.",
     who,
     query: pageOfAuditLogQuery,
     replies: { 200: { description: "By id.", schema: registryEventsSchema } },
@@ -231,7 +233,7 @@ export const eventRoutes: readonly Route[] = [
     path: `${root}/robotics-events/`,
     operation: "listRoboticsEvents",
     tag,
-    summary: "List what was done about robotics",
+    summary: "Read the audit log of robotics",
     description:
       "The audit log of consumers, serving tasks, pauses and webhook endpoints: who did what, when and why. Without `before_id` the newest ones.",
     who,

@@ -52,7 +52,7 @@ const change =
 const robotics = "/api/backoffice/v1/filials/{filial_id}/robotics" as const;
 const who = session("organization.manage");
 const tag = "backoffice";
-const reply = { 200: { description: "Robotics at the filial after this.", schema: filialRoboticsSchema } };
+const reply = { 200: { description: "Robotics at the filial after the change.", schema: filialRoboticsSchema } };
 
 export const filialRoboticsRoutes: readonly Route[] = [
   route({

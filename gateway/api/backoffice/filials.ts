@@ -98,7 +98,7 @@ export const filialRoutes: readonly Route[] = [
     description: "Names need not be unique.",
     who,
     body: renameBodySchema,
-    replies: { 200: { description: "The filial after this.", schema: filialSchema } },
+    replies: { 200: { description: "The filial after the change.", schema: filialSchema } },
     errors: ["not_found"],
     handler: renameFilial,
   }),

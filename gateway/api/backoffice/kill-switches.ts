@@ -76,7 +76,7 @@ const setKillSwitch =
 
 const who = session("organization.manage");
 const tag = "backoffice";
-export const killSwitchReply = { 200: { description: "The kill switch after this.", schema: killSwitchSchema } };
+export const killSwitchReply = { 200: { description: "The kill switch after the change.", schema: killSwitchSchema } };
 
 /** What each kind's switch withdraws. */
 const SUBJECTS = [

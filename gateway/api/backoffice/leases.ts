@@ -68,7 +68,7 @@ export const backofficeLeaseRoutes: readonly Route[] = [
       "Ends the lease of the cashier who drives the station. The live view notifies them, and they may take the station again; suspend them to prevent that. A collection under way goes on, and the next cashier attests or cancels it. The station's events name the owner and the cashier. A free station answers alike. A repetition under the same `Idempotency-Key` ends no later lease and shows the lease as it is now.",
     who,
     headers: idempotencyHeaderSchema,
-    replies: { 200: { description: "The lease after this.", schema: leaseSchema } },
+    replies: { 200: { description: "The lease after the change.", schema: leaseSchema } },
     errors: ["not_found"],
     handler: breakStationLease,
   }),

@@ -18,12 +18,14 @@ const providerConfigStatusSchema = z
 
 const settingsSchema = z.record(z.string(), z.unknown()).meta({
   description:
-    "What the kind of provider needs and is no secret. `emvco_generic`: `merchant_account` {`tag`, `guid`, `merchant_id`, `terminal_id`}, `category_code`, `country`, `merchant_name`, `merchant_city`, `postal_code`; lengths in `docs/providers.md`. `sandbox`: nothing.",
+    "The settings of this kind of provider that are not secret. `emvco_generic`: `merchant_account` {`tag`, `guid`, `merchant_id`, `terminal_id`}, `category_code`, `country`, `merchant_name`, `merchant_city`, `postal_code`; lengths in `docs/providers.md`. `sandbox`: nothing.",
 });
 const secretsSchema = z
   .record(z.string(), z.string())
   .meta({ description: "By name. `callback_secret` signs callbacks: 16 to 256 printable ASCII characters." });
-const newSecretsSchema = secretsSchema.meta({ description: "Secrets that were made now, by name; shown this once." });
+const newSecretsSchema = secretsSchema.meta({
+  description: "The secrets that this request made, by name. No later answer shows them.",
+});
 
 const providerConfigSchema = z
   .object({
@@ -36,7 +38,9 @@ const providerConfigSchema = z
     settings: settingsSchema,
     secrets: z
       .array(z.object({ name: z.string(), created_at: timestampSchema, expires_at: timestampSchema.nullable() }))
-      .meta({ description: "Which are stored, never what they are; two of one name while it is being rotated." }),
+      .meta({
+        description: "The names of the stored secrets, never their values; during a rotation one name is there twice.",
+      }),
     callback_path: z.string().meta({ description: "Where the provider sends its callbacks." }),
     created_at: timestampSchema,
   })
@@ -79,7 +83,7 @@ export const createProviderConfigBodySchema = z
     mode: modeSchema,
     name: nameSchema,
     settings: settingsSchema,
-    secrets: secretsSchema.optional().meta({ description: "By name; one that is left out is made." }),
+    secrets: secretsSchema.optional().meta({ description: "By name. The service makes a secret that is left out." }),
     reason: reasonSchema.optional(),
   })
   .meta({
@@ -97,13 +101,13 @@ const changeProviderConfigBodySchema = z
 const rotateProviderSecretBodySchema = z
   .strictObject({
     name: z.string().min(1).max(BOUNDS.nameCharacters),
-    secret: z.string().optional().meta({ description: "The new one; made when left out." }),
+    secret: z.string().optional().meta({ description: "The new secret. The service makes one when it is left out." }),
     overlap_seconds: z
       .int()
       .min(0)
       .max(BOUNDS.secretOverlapMs / 1_000)
       .default(LIMITS.secretOverlapUnlessAskedSeconds)
-      .meta({ description: "How long the old one is taken as well; a day when left out." }),
+      .meta({ description: "How long the service accepts the old secret too; a day when left out." }),
     reason: reasonSchema.optional(),
   })
   .meta({ id: "RotateProviderSecret", examples: [{ name: "callback_secret", overlap_seconds: 86_400 }] });
@@ -171,7 +175,7 @@ export const providerConfigRoutes: readonly Route[] = [
     operation: "listProviderConfigs",
     tag,
     summary: "List the payment providers",
-    description: "Oldest first; their secrets are named, never shown.",
+    description: "Oldest first. The list names the secrets and never shows them.",
     who,
     query: providerConfigsQuerySchema,
     replies: { 200: { description: "By id.", schema: providerConfigsSchema } },
@@ -187,7 +191,9 @@ export const providerConfigRoutes: readonly Route[] = [
     description: "For dynamic QR at the stations of one filial. Secrets are stored encrypted and never shown again.",
     who,
     body: createProviderConfigBodySchema,
-    replies: { 201: { description: "The config, with secrets that were made.", schema: newProviderConfigSchema } },
+    replies: {
+      201: { description: "The config, with the secrets that the service made.", schema: newProviderConfigSchema },
+    },
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: createProviderConfig,
@@ -199,10 +205,10 @@ export const providerConfigRoutes: readonly Route[] = [
     tag,
     summary: "Change, disable or enable a payment provider",
     description:
-      "Disabled, it is asked for no further payment and the route `dynamic_qr` is withdrawn; callbacks of earlier payments are still taken.",
+      "After `disabled` the service asks the provider for no further payment and withdraws the route `dynamic_qr`. It still accepts callbacks about earlier payments.",
     who,
     body: changeProviderConfigBodySchema,
-    replies: { 200: { description: "The config after this.", schema: providerConfigSchema } },
+    replies: { 200: { description: "The config after the change.", schema: providerConfigSchema } },
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: changeProviderConfig,
@@ -213,10 +219,12 @@ export const providerConfigRoutes: readonly Route[] = [
     operation: "rotateProviderSecret",
     tag,
     summary: "Replace a secret of a payment provider",
-    description: "Callbacks signed with the old one are taken until the overlap is over.",
+    description: "The service accepts callbacks signed with the old secret until the overlap ends.",
     who,
     body: rotateProviderSecretBodySchema,
-    replies: { 200: { description: "The config, with the secret if it was made.", schema: newProviderConfigSchema } },
+    replies: {
+      200: { description: "The config, with the secret if the service made it.", schema: newProviderConfigSchema },
+    },
     errors: ["not_found", "conflict"],
     handler: rotateProviderSecret,
   }),

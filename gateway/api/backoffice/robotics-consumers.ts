@@ -1,4 +1,4 @@
-/** Robotics consumers: the fleets that the owner lets in at a filial, and their credentials. */
+/** Robotics consumers: the fleets that may work at a filial, and their credentials. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/consumers.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
@@ -14,11 +14,11 @@ const roboticsConsumerSchema = z
     filial_id: idSchema,
     name: z.string(),
     mode: modeSchema.meta({
-      description: "Webhooks of `test` ones may go to this machine itself, where the operator allows it.",
+      description: "Webhooks of a `test` consumer may go to this machine itself, where the operator allows that.",
     }),
     status: statusSchema.meta({
       description:
-        "A suspended one sees nothing and is sent nothing while it is; what happened meanwhile it finds with `since_id`.",
+        "While a consumer is suspended, it reads nothing and receives no webhooks. Afterwards it finds the events of that time with `since_id`.",
     }),
     created_at: timestampSchema,
   })
@@ -31,7 +31,7 @@ const newRoboticsConsumerSchema = z
   .object({
     robotics_consumer: roboticsConsumerSchema,
     credential: z.string().meta({
-      description: "What the fleet sends as a bearer token; shown this once.",
+      description: "The fleet sends it as a bearer token. No later answer shows it.",
       examples: ["rc_4yqDq0JmJcQ2yq5pT4pN7m0jv2rX2b8nq3a1sXw9c0E"],
     }),
   })
@@ -117,8 +117,8 @@ export const roboticsConsumerRoutes: readonly Route[] = [
     path: consumers,
     operation: "createRoboticsConsumer",
     tag,
-    summary: "Let a robotics consumer in",
-    description: "Its credential is shown this once; only a hash of it is stored.",
+    summary: "Create a robotics consumer",
+    description: "Only this answer shows the credential; the service stores a hash of it.",
     who,
     body: createRoboticsConsumerBodySchema,
     replies: { 201: { description: "The consumer and its credential.", schema: newRoboticsConsumerSchema } },
@@ -130,12 +130,12 @@ export const roboticsConsumerRoutes: readonly Route[] = [
     path: `${consumers}{consumer_id}/`,
     operation: "changeRoboticsConsumer",
     tag,
-    summary: "Rename, suspend or readmit a robotics consumer",
+    summary: "Rename, suspend or activate a robotics consumer",
     description:
-      "From the answer to this on a suspended one sees nothing, and within a second nothing more is begun to be sent to it: deliveries wait until it is readmitted, for as long as deliveries are kept, and offers lapse. Readmitted, it also finds them with `since_id`. What it was offered or has accepted stays as it is, for the owner to cancel.",
+      "From this answer on a suspended consumer reads nothing, and within a second the service starts no further delivery to it. Deliveries wait until the owner activates the consumer, for as long as deliveries are kept; offers lapse. The active consumer also finds them with `since_id`. Tasks that it was offered or has accepted stay as they are; the owner can cancel them.",
     who,
     body: changeRoboticsConsumerBodySchema,
-    replies: { 200: { description: "The consumer after this.", schema: roboticsConsumerSchema } },
+    replies: { 200: { description: "The consumer after the change.", schema: roboticsConsumerSchema } },
     errors: ["not_found"],
     handler: changeRoboticsConsumer,
   }),
@@ -145,7 +145,7 @@ export const roboticsConsumerRoutes: readonly Route[] = [
     operation: "resetRoboticsCredential",
     tag,
     summary: "Give a robotics consumer a new credential",
-    description: "The old one ends with the answer to this.",
+    description: "The old credential is invalid from this answer on.",
     who,
     replies: { 200: { description: "The consumer and its new credential.", schema: newRoboticsConsumerSchema } },
     errors: ["not_found"],

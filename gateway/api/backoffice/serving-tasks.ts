@@ -47,10 +47,10 @@ const manifestSchema = z
   .array(z.strictObject({ name: nameSchema, quantity: z.int().min(1).max(BOUNDS.lineQuantity) }))
   .min(1)
   .max(BOUNDS.orderLines)
-  .meta({ description: "What is carried." });
+  .meta({ description: "The things to carry." });
 const detailsSchema = detailsOnTheBus.meta({
   description:
-    "What else there is to say of the place: up to 500 characters, on several lines where it needs them. Control characters other than line ends and marks that override the direction of text are refused.",
+    "A further description of the place, up to 500 characters in one or more lines. The service refuses control characters other than line ends, and marks that override the direction of text.",
 });
 const { min: leastMs, max: mostMs } = BOUNDS.offerLifetimeMs;
 export const offerServingTaskBodySchema = z
@@ -181,7 +181,7 @@ export const servingTaskRoutes: readonly Route[] = [
     description: "Offered or accepted, also while robotics is paused. Cancelling a cancelled one changes nothing.",
     who,
     body: roboticsReasonBodySchema,
-    replies: taskReply("The task after this."),
+    replies: taskReply("The task after the change."),
     errors: ["not_found", "task_not_actionable"],
     handler: cancelServingTask,
   }),

@@ -17,7 +17,7 @@ export const stationSchema = z
     status: stationStatusSchema,
     sandbox: z.boolean().meta({
       description:
-        "Whether it is of the sandbox organization, for trying things out: its QR provider is one of mode `test`, never `live`, and every other station takes one of mode `live`.",
+        "Whether the station belongs to the sandbox organization, for tests: its QR provider has the mode `test`. Every other station has a provider of mode `live`.",
     }),
     created_at: timestampSchema,
   })
@@ -92,7 +92,7 @@ const moveStation =
 const STATION = "/api/backoffice/v1/stations/{station_id}";
 const who = session("organization.manage");
 const tag = "backoffice";
-const stationReply = { 200: { description: "The station after this.", schema: stationSchema } };
+const stationReply = { 200: { description: "The station after the change.", schema: stationSchema } };
 
 export const backofficeStationRoutes: readonly Route[] = [
   route({
@@ -101,7 +101,7 @@ export const backofficeStationRoutes: readonly Route[] = [
     operation: "listStations",
     tag,
     summary: "List the stations",
-    description: "Closed ones too.",
+    description: "The list includes closed stations.",
     who,
     query: querySchema,
     replies: { 200: { description: "By id.", schema: stationsSchema } },
@@ -128,7 +128,7 @@ export const backofficeStationRoutes: readonly Route[] = [
     operation: "getStation",
     tag,
     summary: "Read a station",
-    description: "As the owner set it up; who drives it and what it collects is in the cashier's API.",
+    description: "Shows the owner's settings. The cashier's API shows who drives the station and what it collects.",
     who,
     replies: { 200: { description: "The station.", schema: stationSchema } },
     errors: ["not_found"],

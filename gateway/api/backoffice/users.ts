@@ -101,7 +101,7 @@ const users = "/api/backoffice/v1/users/" as const;
 const user = `${users}{user_id}` as const;
 const who = session("organization.manage");
 const tag = "backoffice";
-const userReply = { 200: { description: "The person after this.", schema: userSchema } };
+const userReply = { 200: { description: "The person after the change.", schema: userSchema } };
 
 export const userRoutes: readonly Route[] = [
   route({
@@ -110,7 +110,7 @@ export const userRoutes: readonly Route[] = [
     operation: "listUsers",
     tag,
     summary: "List the people",
-    description: "Suspended ones too.",
+    description: "The list includes suspended people.",
     who,
     query: usersQuerySchema,
     replies: { 200: { description: "By id.", schema: usersSchema } },
@@ -138,7 +138,7 @@ export const userRoutes: readonly Route[] = [
     tag,
     summary: "Change a person's name, e-mail address or role",
     description:
-      "What is left out stays as it is. Another role ends the person's sessions at every gateway, and with them the leases of stations that they drive. With another name or e-mail address open sessions go on, under the name that they began with. The last active owner keeps the role (`conflict`). An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
+      "A field that is left out stays as it is. Another role ends the person's sessions at every gateway, and with them the leases of stations that they drive. After a change of name or e-mail address open sessions go on under the earlier name. The last active owner keeps the role (`conflict`). An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
     who,
     body: changeUserBodySchema,
     replies: userReply,
@@ -153,7 +153,7 @@ export const userRoutes: readonly Route[] = [
     tag,
     summary: "Suspend a person",
     description:
-      "Ends their sessions at every gateway, and with them the leases of stations that they drive, and lets them open none. A person cannot suspend themselves.",
+      "Ends the person's sessions at every gateway, and with them the leases of stations that they drive. The person cannot open a new session. A person cannot suspend themselves.",
     who,
     replies: userReply,
     errors: ["not_found", "conflict"],
@@ -165,8 +165,8 @@ export const userRoutes: readonly Route[] = [
     path: `${user}/resume/`,
     operation: "resumeUser",
     tag,
-    summary: "Let a suspended person in again",
-    description: "With the password that they had.",
+    summary: "Resume a suspended person",
+    description: "The person can sign in again; the password is unchanged.",
     who,
     replies: userReply,
     errors: ["not_found", "conflict"],
@@ -179,7 +179,8 @@ export const userRoutes: readonly Route[] = [
     operation: "resetUserPassword",
     tag,
     summary: "Give a person a new password",
-    description: "Ends their sessions at every gateway. One's own is changed at `session/password/`, with the old one.",
+    description:
+      "Ends the person's sessions at every gateway. People change their own password at `session/password/`, with the old one.",
     who,
     body: resetUserPasswordBodySchema,
     replies: userReply,

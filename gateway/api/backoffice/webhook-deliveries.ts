@@ -1,4 +1,4 @@
-/** What the owner's consumers were sent, and every attempt to do so. */
+/** The webhook deliveries to the owner's consumers, and every attempt of each. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/webhook-deliveries.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
@@ -7,7 +7,7 @@ import { type Route, route, session } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { deliveryFields, deliveryFilters, deliveryJson } from "../robotics/webhook-deliveries.ts";
 
-/** As a consumer reads it, and whose it is. */
+/** A delivery as its consumer reads it, with the consumer's id. */
 export const ownerDeliverySchema = z
   .object({ ...deliveryFields, consumer_id: idSchema })
   .meta({ id: "OwnWebhookDelivery" });
@@ -29,7 +29,10 @@ export const attemptSchema = z
   .object({
     attempt_id: idSchema,
     started_at: timestampSchema,
-    address: z.string().nullable().meta({ description: "Where it went; null for a target that was refused." }),
+    address: z
+      .string()
+      .nullable()
+      .meta({ description: "The address that the attempt went to; null for a refused target." }),
     dns_ms: milliseconds,
     connect_ms: milliseconds,
     tls_ms: milliseconds,
@@ -42,8 +45,12 @@ export const attemptSchema = z
       .nullable()
       .meta({ description: "Null for a success." }),
     response_body: z.string().meta({ description: "The beginning of the answer; empty for a refused target." }),
-    truncated: z.boolean().meta({ description: "Whether the answer was longer than the 16 KiB that are read of it." }),
-    manual: z.boolean().meta({ description: "Asked for by somebody instead of due by the schedule." }),
+    truncated: z
+      .boolean()
+      .meta({ description: "Whether the answer was longer than the 16 KiB that the service reads." }),
+    manual: z
+      .boolean()
+      .meta({ description: "Whether a person or the consumer asked for the attempt; false for one of the schedule." }),
   })
   .meta({ id: "WebhookAttempt" });
 const deliveryDetailSchema = z
@@ -100,8 +107,8 @@ export const webhookDeliveryRoutes: readonly Route[] = [
     path: deliveries,
     operation: "listWebhookDeliveries",
     tag: "backoffice",
-    summary: "List what was sent to consumers",
-    description: "Of all consumers and endpoints, or of one.",
+    summary: "List webhook deliveries",
+    description: "The deliveries of all consumers and endpoints, or of one.",
     who,
     query: deliveriesQuerySchema,
     replies: { 200: { description: "Newest first.", schema: deliveriesSchema } },

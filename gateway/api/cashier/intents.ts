@@ -200,7 +200,7 @@ const intent = `${intents}{intent_id}/` as const;
 const who = session("payments.collect");
 const tag = "cashier";
 const headers = idempotencyHeaderSchema;
-const intentReply = { 200: { description: "The intent after this.", schema: intentSchema } };
+const intentReply = { 200: { description: "The intent after the change.", schema: intentSchema } };
 
 export const intentRoutes: readonly Route[] = [
   route({

@@ -203,7 +203,7 @@ function asSessionRefusal(error: unknown): unknown {
 const path = "/api/cashier/v1/stations/{station_id}/lease/";
 const who = session("payments.collect");
 const tag = "cashier";
-const replies = { 200: { description: "The lease after this.", schema: leaseSchema } };
+const replies = { 200: { description: "The lease after the change.", schema: leaseSchema } };
 
 export const leaseRoutes: readonly Route[] = [
   route({

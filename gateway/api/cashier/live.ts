@@ -43,13 +43,18 @@ export const liveStateSchema = z
     }),
     order: shownOrderSchema.nullable(),
     active_intent: intentSchema.nullable(),
-    last_ended_intent: intentSchema.nullable().meta({ description: "What became of the collection before." }),
+    last_ended_intent: intentSchema
+      .nullable()
+      .meta({ description: "The collection that ended last, with its result." }),
     unclear_collections: z.array(unclearCollectionSchema).meta({ description: UNCLEAR_DESCRIPTION }),
     server_time: timestampSchema,
   })
   .meta({ id: "LiveState" });
 
-/** The gateway has lost its feed, or the bus the station's log: the states sent before are not to be trusted until the next one. */
+/**
+ * Sent when the gateway has lost its feed, or the bus has lost the station's log: the last state is not reliable until the
+ * next one.
+ */
 const liveStaleSchema = z.object({ type: z.literal("stale"), server_time: timestampSchema }).meta({ id: "LiveStale" });
 
 export const liveMessageSchema = z
@@ -58,13 +63,13 @@ export const liveMessageSchema = z
 type LiveState = z.infer<typeof liveStateSchema>;
 
 const LIVE_DESCRIPTION = [
-  "Upgraded to a WebSocket, the path sends one JSON message at once and one on each change: `state` with all that a cashier's screen shows, so that no message depends on an earlier one, and `stale` when the gateway has lost its feed, or the bus the station's log, and the last `state` is not to be believed until the next one. A client that reads slowly gets the newest state and skips the ones between; it must answer pings, as browsers and libraries do by themselves, and sends nothing itself.",
-  "The session is checked as for any request: a bearer token, or the cookie from the service's own pages. It is watched: the socket ends with 4401 when the session does, with 4404 when the registry says that there is no such station, with 1008 when the client sends a message or answers no ping for 24 s, and with 1001 when the gateway stops; then connect again. One session has eight sockets at most.",
+  "As a WebSocket, the path sends one JSON message at once and one on each change. `state` has everything that a cashier's screen shows, so no message depends on an earlier one. `stale` comes when the gateway has lost its feed, or when the bus has lost the station's log: do not rely on the last `state` until the next one. A client that reads slowly gets the newest state and skips the ones between. It must answer pings, as browsers and libraries do by themselves, and it sends no messages.",
+  "The session is checked as for any request: a bearer token, or the cookie from the service's own pages. The socket ends with 4401 when the session ends, with 4404 when the registry has no such station, with 1008 when the client sends a message or answers no ping for 24 s, and with 1001 when the gateway stops. After 1001 connect again. One session has eight sockets at most.",
   "A plain GET answers the newest `state` once.",
 ].join("\n\n");
 
 export interface LiveFacts extends RoutesFacts {
-  /** The reader: `mine` of a lease is about them. */
+  /** The user who reads: `mine` of a lease refers to this user. */
   readonly userId: number;
 }
 
@@ -101,7 +106,7 @@ function shownOrderJson(order: ShownOrder): NonNullable<LiveState["order"]> {
   };
 }
 
-/** From this moment on the same state is shown differently, as a lease or an intent lapses or a companion stops polling. */
+/** When the view of the same state changes next: a lease or an intent ends, or a companion counts as not polling. */
 export function liveValidUntilMs(state: StationState, { polledAtMs, nowMs }: LiveFacts): number {
   const { intent, lease, devices } = state;
   const moments = [
@@ -112,7 +117,7 @@ export function liveValidUntilMs(state: StationState, { polledAtMs, nowMs }: Liv
   return Math.min(...moments.flatMap((moment) => (moment === undefined || moment <= nowMs ? [] : [moment])));
 }
 
-/** Equal for two states that a screen shows alike: neither the time of sending nor a companion's last poll counts. */
+/** Equal for two views that a screen shows alike. The time of sending and the time of a companion's last poll do not count. */
 export function liveIdentity(view: LiveState): string {
   return JSON.stringify(view, (name, value: unknown) =>
     name === "server_time" || name === "last_polled_at" ? undefined : value,

@@ -23,7 +23,7 @@ import { UNCLEAR_DESCRIPTION, unclearCollectionSchema, unclearCollections } from
 
 export const orderStatusSchema = z.enum(ORDER_STATUSES).meta({ id: "OrderStatus" });
 
-/** A price as the cashier types it: no sign, at most two decimals, and no more than the currency has. */
+/** A price as the cashier types it: without a sign, with at most two decimals and no more than the currency has. */
 const priceSchema = z
   .string()
   .regex(/^\d{1,10}(?:\.\d{1,2})?$/, "Must be an amount such as 12.50.")
@@ -219,7 +219,7 @@ const voidOrder: SessionHandler = async (context) => {
   return ok(changedOrderJson(deps, order));
 };
 
-/** The answer to a change, which must not fail: a station that is not fresh is left out. */
+/** The answer to a change. It must not fail, so it leaves out a station that is not fresh. */
 function changedOrderJson(deps: HandlerDeps, order: orders.Order): OrderJson {
   return orderJson(order, deps.isFresh(order.stationId) ? deps.station(order.stationId) : undefined);
 }
@@ -229,7 +229,7 @@ const stationOrders = `${root}/stations/{station_id}/orders/` as const;
 const order = `${root}/orders/{order_id}/` as const;
 const who = session("payments.collect");
 const tag = "cashier";
-const orderReply = { 200: { description: "The order after this.", schema: orderSchema } };
+const orderReply = { 200: { description: "The order after the change.", schema: orderSchema } };
 
 export const orderRoutes: readonly Route[] = [
   route({
@@ -267,7 +267,7 @@ export const orderRoutes: readonly Route[] = [
     operation: "getOrder",
     tag,
     summary: "Read an order",
-    description: "Of any station of the organization. `transaction` says how it was paid.",
+    description: "The order may be of any station of the organization. `transaction` shows how it was paid.",
     who,
     replies: { 200: { description: "The order.", schema: orderSchema } },
     errors: ["not_found"],
@@ -295,7 +295,7 @@ export const orderRoutes: readonly Route[] = [
     tag,
     summary: "Void an order",
     description:
-      "Needs no lease of the station: the lease guards collections only. Possible at a suspended or closed station too, so that nothing is left open there.",
+      "Needs no lease of the station: the lease guards collections only. A suspended or closed station allows it too, so that no order stays open there.",
     who,
     replies: orderReply,
     errors: ["not_found", "conflict"],

@@ -1,4 +1,4 @@
-/** The stations of the cashier's organization: what each is, whether it may collect, and who drives it. */
+/** The stations of the cashier's organization, whether each may collect, and who drives it. */
 import { z } from "zod";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
 import type { StationState } from "../../../machines/station/state.ts";
@@ -20,7 +20,7 @@ const stationSchema = z
     status: stationStatusSchema,
     sandbox: z.boolean().meta({
       description:
-        "Whether it is of the sandbox organization, for trying things out: its QR provider is one of mode `test`, never `live`, and every other station takes one of mode `live`.",
+        "Whether the station belongs to the sandbox organization, for tests: its QR provider has the mode `test`. Every other station has a provider of mode `live`.",
     }),
     blocked_reason: blockedReasonSchema.meta({ description: "Why the station is blocked now; empty when it is not." }),
     lease: leaseHolderSchema.nullable(),

@@ -21,7 +21,7 @@ const REASON_MEANINGS: Readonly<Record<UnclearReason, string>> = {
     "a device fetched it and reported nothing, and it ended unpaid; a late report of a decline or of a cancellation takes this away, any other one takes its place",
 };
 export const REASON_DESCRIPTION = [
-  "Why money may have moved without being settled; empty where nothing says so. It stays when another collection pays the order: then the guest may have paid twice. A collection that has left its station's state keeps it too, and later evidence counts as before; it is read from the audit log then, which may be a moment behind.",
+  "Why money may have moved without a settlement; empty without such a reason. The reason stays when another collection pays the order: then the guest may have paid twice. A collection that has left its station's state keeps it too, and later evidence counts as before; the service then reads it from the audit log, which may be a moment behind.",
   ...Object.entries(REASON_MEANINGS).map(([reason, meaning]) => `\`${reason}\`: ${meaning}.`),
   "A collection that was active when the station's log was lost counts as fetched or shown, and as `outcome_unknown` when cash or a terminal's slip was being settled.",
 ].join(" ");
@@ -36,8 +36,8 @@ export const unclearCollectionSchema = z
   .object({ intent_id: idSchema, order_id: idSchema, reason: unclearReasonSchema })
   .meta({ id: "UnclearCollection" });
 export const UNCLEAR_DESCRIPTION = [
-  "Ended collections that may have moved money without settling, the newest first, also of an order that another collection has paid: there the guest may have been charged twice, and `late_success` or `late_money` says that a payment was reported. A person finds out and refunds where it is due.",
-  `Listed are those of the station's last ${STATE_LIMITS.endedIntents} collections (fewer where reports are long), those that ask for a confirmation before their order is collected again, and ${STATE_LIMITS.olderReasons} older ones. Of the older ones those of which least is known leave the list first, then the oldest: a reported payment stays until ${STATE_LIMITS.olderReasons} newer ones of the same weight have come, because nothing marks it as dealt with.`,
+  "Ended collections that may have moved money without settling, the newest first, also of an order that another collection has paid: there the guest may have been charged twice, and `late_success` or `late_money` says that a payment was reported. A person must check, and refund where a refund is due.",
+  `Listed are those of the station's last ${STATE_LIMITS.endedIntents} collections (fewer where reports are long), those that ask for a confirmation before their order is collected again, and ${STATE_LIMITS.olderReasons} older ones. Of the older ones the weakest reasons leave the list first, and among equal ones the oldest: a reported payment stays until ${STATE_LIMITS.olderReasons} newer ones of the same weight have come, because nothing marks it as dealt with.`,
   "A collection that is not listed any more still has its reason in `money_may_have_moved`, and its timeline has all evidence, late reports too.",
 ].join(" ");
 

@@ -84,7 +84,7 @@ export const enrollmentRoutes: readonly Route[] = [
     tag: "device",
     summary: "Claim an enrollment code",
     description:
-      "The code is the secret of this anonymous call and is spent by it. Unknown, spent, expired, revoked and malformed codes answer identically. Throttled by client address.",
+      "The code is the secret of this anonymous call, and the call spends it. Unknown, spent, expired, revoked and malformed codes answer identically. Throttled by client address.",
     who: anyone,
     body: enrollBodySchema,
     replies: { 201: { description: "The credential, shown this once.", schema: enrollmentSchema } },

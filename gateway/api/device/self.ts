@@ -80,7 +80,7 @@ export const selfRoutes: readonly Route[] = [
     operation: "sendHeartbeat",
     operationId: "payments_device_heartbeat",
     tag: "device",
-    summary: "Say that the device is alive",
+    summary: "Report that the device is alive",
     description:
       "Call every ten seconds, also while a collection is under way; a device that is silent for 25 seconds counts as offline, and the routes that need it are withdrawn until its next heartbeat. In a form, `summary` carries JSON text. A blocked device is answered too, so that it can show why.",
     who: deviceEvenBlocked("device:heartbeat"),

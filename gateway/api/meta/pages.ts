@@ -10,18 +10,18 @@ export const ASYNCAPI_FILE = new URL("../../http/documents/asyncapi.json", impor
 
 const UNCHANGED = {
   description:
-    "Unchanged: the `ETag` that was sent in `If-None-Match` still is the current one. No body; keep what the last 200 answer said.",
+    "Unchanged: the `ETag` that was sent in `If-None-Match` still is the current one. No body; keep the last 200 answer.",
   schema: null,
 };
 
-/** A browser that opens the service gets the API page. */
-function toPage(path: "/" | "/docs", operation: string): Route {
+/** Redirects a browser that opens the service to the API page. */
+function redirectToPage(path: "/" | "/docs", operation: string): Route {
   return route({
     method: "GET",
     path,
     operation,
     tag: "service",
-    summary: "Leads to the API page",
+    summary: "Redirect to the API page",
     who: anyone,
     replies: { 308: { description: "To `/docs/`.", schema: null } },
     errors: [],
@@ -31,7 +31,7 @@ function toPage(path: "/" | "/docs", operation: string): Route {
   });
 }
 
-/** The API page comes whole from here, without any outside host. */
+/** One file of the API page. The gateway serves all of them, so the page needs no other host. */
 function page(path: `/docs/${string}`, operation: string, file: () => URL | string, contentType: string): Route {
   return route({
     method: "GET",
@@ -58,7 +58,7 @@ export const pageRoutes: readonly Route[] = [
     operation: "getOpenapi",
     tag: "service",
     summary: "This document",
-    description: "With an ETag; send it back as `If-None-Match`.",
+    description: "It has an ETag; send that back as `If-None-Match`.",
     who: anyone,
     replies: {
       200: { description: "OpenAPI 3.1.", schema: z.looseObject({ openapi: z.string() }).meta({ id: "OpenApi" }) },
@@ -73,7 +73,8 @@ export const pageRoutes: readonly Route[] = [
     operation: "getAsyncapi",
     tag: "service",
     summary: "The webhooks as an AsyncAPI document",
-    description: "What is sent to robotics consumers, for tools that know AsyncAPI. With an ETag, as this document.",
+    description:
+      "Describes the requests that robotics consumers receive, for tools that read AsyncAPI. It has an ETag, as `/openapi.json` does.",
     who: anyone,
     replies: {
       200: { description: "AsyncAPI 3.", schema: z.looseObject({ asyncapi: z.string() }).meta({ id: "AsyncApi" }) },
@@ -82,8 +83,8 @@ export const pageRoutes: readonly Route[] = [
     errors: [],
     handler: staticFile(() => ASYNCAPI_FILE, "application/json"),
   }),
-  toPage("/", "redirectRoot"),
-  toPage("/docs", "redirectDocs"),
+  redirectToPage("/", "redirectRoot"),
+  redirectToPage("/docs", "redirectDocs"),
   page("/docs/", "getDocs", () => new URL("../../web/docs.html", import.meta.url), "text/html; charset=utf-8"),
   page(
     "/docs/page.js",

@@ -221,7 +221,7 @@ const who = session("reconciliation.manage");
 const tag = "reconciliation";
 const issues = "/api/reconciliation/v1/issues/" as const;
 const issue = `${issues}{issue_id}` as const;
-const issueReply = { 200: { description: "The issue after this.", schema: issueSchema } };
+const issueReply = { 200: { description: "The issue after the change.", schema: issueSchema } };
 
 export const issueRoutes: readonly Route[] = [
   route({

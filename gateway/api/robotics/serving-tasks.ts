@@ -128,11 +128,11 @@ const task = `${tasks}{task_id}` as const;
 const tag = "robotics";
 const unchanged = {
   description:
-    "Unchanged: the `ETag` that was sent in `If-None-Match` still is the current one. No body; keep what the last 200 answer said.",
+    "Unchanged: the `ETag` that was sent in `If-None-Match` still is the current one. No body; keep the last 200 answer.",
   schema: null,
   headers: etagHeaderSchema,
 };
-const taskReply = { 200: { description: "The task after this.", schema: servingTaskSchema } };
+const taskReply = { 200: { description: "The task after the change.", schema: servingTaskSchema } };
 
 export const consumerTaskRoutes: readonly Route[] = [
   route({

@@ -1,5 +1,5 @@
 /**
- * What a consumer is sent (contract, "Events"): one envelope for each type of event. The OpenAPI document's `webhooks`, the
+ * The events that a consumer receives (contract, "Events"): one envelope for each type. The OpenAPI document's `webhooks`, the
  * AsyncAPI document and the deliveries that are read again are made from these.
  */
 import { createHmac } from "node:crypto";
@@ -9,13 +9,13 @@ import { DELIVERY_EVENT_TYPES, TEST_EVENT_TYPE } from "../../../services/bus/mes
 import { idSchema } from "../../http/shared-schemas.ts";
 import { servingTaskLegSchema, servingTaskStatusSchema } from "./serving-tasks.ts";
 
-/** Its name as the contract writes it. */
+/** The header's name as the contract writes it. */
 export const SIGNATURE_HEADER = "X-Service-Robotics-Signature";
-/** What the examples are signed with, and when: the secret and the time of `clients/webhook-vectors.json`. */
+/** The secret and the time of the examples' signatures, as in `clients/webhook-vectors.json`. */
 export const EXAMPLE_SECRET = "whsec_3vJt0m4yT8nq1Qe5bW2xK7cZ9uLhRfGdPsAaYoEiN6M";
 const EXAMPLE_UNIX_SECONDS = 1_795_176_000;
 export const SIGNATURE_DESCRIPTION =
-  "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<raw body>`, keyed with the endpoint's secret as it was shown. While a secret is being replaced there are two `v1=`, one for each. Compare in constant time, and refuse a `t` more than five minutes from now, to either side.";
+  "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<raw body>`, keyed with the endpoint's secret as it was shown. While a secret is being replaced there are two `v1=`, one for each. Compare in constant time, and refuse a `t` that is more than five minutes before or after now.";
 /** The payloads by name; cancelled and expired tasks look alike, as do pauses and resumptions. */
 const namedEnums = { leg: servingTaskLegSchema, status: servingTaskStatusSchema };
 export const offeredTaskSchema = ROBOTICS_PAYLOADS["serving_task.offered"]
@@ -28,12 +28,12 @@ export const filialPayloadSchema = ROBOTICS_PAYLOADS["robotics.paused"].meta({ i
 export const testPayloadSchema = z.strictObject({ endpoint_id: idSchema }).meta({ id: "TestPayload" });
 
 const createdAt = eventTime.meta({
-  description: "When it happened, in UTC with milliseconds; the same in each attempt.",
+  description: "When the event happened, in UTC with milliseconds. It is the same in each attempt.",
   examples: ["2026-11-20T12:00:00.000Z"],
 });
 const deliveryId = idSchema.meta({
   description:
-    "Of this delivery; the same in each attempt, and what `since_id` counts by. An event that goes to several endpoints is a delivery of its own at each, and the ids of one consumer have gaps.",
+    "The delivery's id. It is the same in each attempt, and `since_id` counts by it. An event that goes to several endpoints is a separate delivery at each, and the ids of one consumer have gaps.",
 });
 
 type EventType = (typeof DELIVERY_EVENT_TYPES)[number];
@@ -59,21 +59,21 @@ const FACTS: Readonly<Record<EventType, Omit<EventFacts, "eventType">>> = {
     name: "ServingTaskOffered",
     summary: "A task is offered to the fleet",
     description:
-      "Accept it before `expires_at`, or leave it to expire. It is never sent after its own expiry. What is to be carried and where to is read from the task itself, never sent here.",
+      "Accept it before `expires_at`, or leave it to expire. The service never sends the event after the task's expiry. Read the task for what to carry and where; the event does not say.",
     payload: offeredTaskSchema,
     example: { ...task, status: "offered", expires_at: "2026-11-20T12:02:00.000Z" },
   },
   "serving_task.cancelled": {
     name: "ServingTaskCancelled",
     summary: "A task was cancelled",
-    description: "The fleet may have been working on it: it stops.",
+    description: "If the fleet works on the task, it stops.",
     payload: endedTaskSchema,
     example: { ...task, status: "cancelled" },
   },
   "serving_task.expired": {
     name: "ServingTaskExpired",
     summary: "An offer expired",
-    description: "Nobody accepted it in time; it cannot be accepted any more.",
+    description: "The fleet did not accept the task in time, and cannot accept it any more.",
     payload: endedTaskSchema,
     example: { ...task, status: "expired" },
   },
@@ -94,13 +94,13 @@ const FACTS: Readonly<Record<EventType, Omit<EventFacts, "eventType">>> = {
   [TEST_EVENT_TYPE]: {
     name: "WebhookTest",
     summary: "The owner tries the endpoint",
-    description: "It is about no task. It is sent once and not repeated.",
+    description: "The event is about no task. The service sends it once and does not repeat it.",
     payload: testPayloadSchema,
     example: { endpoint_id: 42 },
   },
 };
 
-/** The contract's five, and the owner's test. */
+/** The five events of the contract, and the owner's test. */
 export const WEBHOOK_EVENTS: readonly WebhookEvent[] = DELIVERY_EVENT_TYPES.map((eventType) => {
   const facts = FACTS[eventType];
   const envelopeExample = {

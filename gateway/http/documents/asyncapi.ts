@@ -1,6 +1,6 @@
 /**
- * The AsyncAPI 3 document of the webhooks: the channel is a consumer's endpoint, and this service sends. Made from the same
- * schemas as what is sent; checked in as `asyncapi.json`.
+ * The AsyncAPI 3 document of the webhooks: the channel is a consumer's endpoint, and this service sends. It is made
+ * from the schemas of the sent events, and checked in as `asyncapi.json`.
  */
 
 import { z } from "zod";
@@ -15,9 +15,9 @@ import {
   type WebhookEvent,
 } from "../../api/robotics/webhook-events.ts";
 
-const DESCRIPTION = `What robotics consumers are told, as signed HTTPS requests to an endpoint that the owner has registered. Webhooks are optional and only make things faster: the list of serving tasks is the truth, and on any event a consumer looks at it.
+const DESCRIPTION = `The events that robotics consumers receive, as signed HTTPS requests to an endpoint that the owner has registered. Webhooks are optional and only make a consumer faster: the list of serving tasks is the truth, and a consumer reads it after any event.
 
-Events are sent at least once: one may come twice, late, or out of order; \`delivery_id\` tells repetitions. An event that goes to several endpoints of a consumer comes to each with a \`delivery_id\` of its own, and the ids of one consumer have gaps, which say nothing. What was missed is read again with \`GET /api/robotics/v1/webhook-deliveries/?since_id=<last delivery_id>\`. Anything but a 2xx within ten seconds is tried again, nine times over two days; an offer is never sent after its own expiry, and \`webhook.test\` is sent once.
+Events are sent at least once: one may come twice, late, or out of order; a repetition has the same \`delivery_id\`. An event that goes to several endpoints of a consumer has another \`delivery_id\` at each. The ids of one consumer have gaps, which have no meaning. A consumer reads missed events with \`GET /api/robotics/v1/webhook-deliveries/?since_id=<last delivery_id>\`. Without a 2xx within ten seconds the service tries again, nine times over two days; an offer is never sent after its own expiry, and \`webhook.test\` is sent once.
 
 Payloads are exact: within \`v1\` of the paths no field is added or removed. A new type of event may come; answer one that you do not know with 2xx and ignore it.`;
 
@@ -47,7 +47,9 @@ export function buildAsyncApi(): object {
         protocolVersion: "1.1",
         description:
           "A consumer's own HTTPS server. It must resolve to public addresses only, at registration and at each delivery; TLS 1.2 at least, port 443 or 8443.",
-        variables: { host: { description: "Of the address that the owner registered.", default: "fleet.example" } },
+        variables: {
+          host: { description: "The host of the address that the owner registered.", default: "fleet.example" },
+        },
         security: [ref("securitySchemes", "webhookSignature")],
       },
     },
@@ -55,7 +57,7 @@ export function buildAsyncApi(): object {
       [CHANNEL]: {
         address: "{path}",
         title: "A consumer's webhook endpoint",
-        description: "Redirects are not followed: the address that was registered is the one that is called.",
+        description: "The service calls the registered address itself and follows no redirect.",
         servers: [{ $ref: "#/servers/consumer" }],
         parameters: { path: { description: "Path and query of the registered address.", default: "/hooks/robotics" } },
         messages: Object.fromEntries(WEBHOOK_EVENTS.map(({ name }) => [name, ref("messages", name)])),
@@ -139,7 +141,7 @@ function jsonSchemas(): Record<string, object> {
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutDialect(schema)]));
 }
 
-/** The document as a whole says what dialect it is in, and where a schema stands. */
+/** Without the keys for dialect and place, which the document states once for all schemas. */
 function withoutDialect({ $schema: _dialect, $id: _place, id: _id, ...schema }: Record<string, unknown>): object {
   return schema;
 }

@@ -1,6 +1,6 @@
 /**
- * The addresses of a target's host, all of them looked at. We ask name servers ourselves: the system's look-up would also
- * read the machine's hosts file and try the names of its own network.
+ * All addresses of a target's host, each checked. The signer asks name servers itself: the system's look-up would also
+ * read the machine's hosts file and try the names of its local network.
  */
 import { Resolver } from "node:dns/promises";
 import { isIP } from "node:net";
@@ -21,13 +21,13 @@ export type Resolution =
   | { readonly ok: false; readonly error: "target_refused"; readonly reason: TargetRefusal }
   | { readonly ok: false; readonly error: "dns_failed" };
 
-/** Answers that mean that the name has no address of that kind; after every other failure it may have one. */
+/** The name server's answers for a name without an address of that kind. After any other failure the name may have one. */
 const NO_ADDRESS: ReadonlySet<unknown> = new Set(["ENODATA", "ENOTFOUND"]);
 
 /**
- * All addresses of the host, in the order in which they are to be tried. One that is not allowed refuses the host, even
- * when the other look-up failed; a failure of one look-up alone is a failure, because nobody knows what it would have
- * answered. Rejects with the signal's reason when it aborts.
+ * All addresses of the host, in the order of the attempts. One address that is not allowed refuses the host, even when the
+ * other look-up failed. If only one look-up fails, the whole fails, because the missing answer may hold a refused address.
+ * Rejects with the signal's reason when it aborts.
  */
 export async function resolveTarget(
   host: string,
@@ -37,7 +37,7 @@ export async function resolveTarget(
   signal.throwIfAborted();
   const { allows } = settings;
   if (isIP(host) !== 0) return checked(host, [host], allows);
-  // The name is the machine's own by definition (RFC 6761); asking would only tell the name server about it.
+  // These names always mean this machine (RFC 6761), so no name server is asked.
   if (isLoopbackHost(host)) return checked(host, ["127.0.0.1", "::1"], allows);
   const { ipv4, ipv6 } = await lookUp(host, settings, signal);
   const found = alternated(ipv4 ?? [], ipv6 ?? []);
@@ -62,7 +62,7 @@ interface Found {
   readonly ipv6: readonly string[] | undefined;
 }
 
-/** Each call has a resolver of its own: a source port of its own, no cache, and an end that ends nobody else's. */
+/** Each call has its own resolver, and so its own source port, no cache, and a cancellation that stops no other call. */
 async function lookUp(host: string, { servers, dnsMs }: ResolverSettings, signal: AbortSignal): Promise<Found> {
   const resolver = new Resolver({ timeout: TARGET_LIMITS.dnsQuestionMs });
   if (servers.length > 0) resolver.setServers(servers);
@@ -86,7 +86,7 @@ function withoutAddress(cause: unknown): readonly string[] | undefined {
   return cause instanceof Error && "code" in cause && NO_ADDRESS.has(cause.code) ? [] : undefined;
 }
 
-/** One of each kind in turn, so that a few attempts try both. */
+/** IPv4 and IPv6 addresses in turn, so that a few attempts try both. */
 function alternated(ipv4: readonly string[], ipv6: readonly string[]): readonly string[] {
   const longest = Math.max(ipv4.length, ipv6.length);
   return Array.from({ length: longest }, (_, at) => [ipv4[at], ipv6[at]])
