@@ -11,28 +11,43 @@ export interface RawAnswer {
   readonly elapsedMs: number;
 }
 
-/** Sends pieces with pauses between them and reads until the server is done or `waitMs` has passed. */
+/**
+ * Sends pieces with pauses between them and reads until the server ends the connection, or has sent `answers` complete
+ * answers none of which announces that end, or `waitMs` has passed. With `inTurn` each piece waits for the answer to the
+ * one before it, so that the server never reads two of them at once.
+ */
 export async function sendRaw(
   port: number,
   pieces: readonly (string | Uint8Array)[],
-  options: { readonly pauseMs?: number; readonly waitMs?: number; readonly endAfter?: boolean } = {},
+  options: {
+    readonly pauseMs?: number;
+    readonly waitMs?: number;
+    readonly endAfter?: boolean;
+    readonly answers?: number;
+    readonly inTurn?: boolean;
+  } = {},
 ): Promise<RawAnswer> {
   const startedAtMs = performance.now();
   const socket = connect(port, "127.0.0.1");
   socket.on("error", () => undefined);
   let text = "";
   const { promise: done, resolve } = Promise.withResolvers<boolean>();
+  let answered = Promise.withResolvers<void>();
   socket.on("data", (chunk: Buffer) => {
     text += chunk.toString("latin1");
     // A server that announces the end of the connection may be held up before it ends it.
-    if (isComplete(text) && !/\r\nconnection: close\r\n/i.test(text))
+    answered.resolve();
+    if (/\r\nconnection: close\r\n/i.test(text)) return;
+    if (completeAnswers(text) >= (options.answers ?? 1))
       setTimeout(() => resolve(socket.closed || socket.readableEnded), 50);
   });
   socket.on("close", () => resolve(true));
   socket.on("end", () => resolve(true));
   const timer = setTimeout(() => resolve(false), options.waitMs ?? 10_000);
   for (const [index, piece] of pieces.entries()) {
-    if (index > 0) await new Promise((next) => setTimeout(next, options.pauseMs ?? 20));
+    if (index > 0 && options.inTurn === true) await Promise.race([answered.promise, done]);
+    else if (index > 0) await new Promise((next) => setTimeout(next, options.pauseMs ?? 20));
+    answered = Promise.withResolvers<void>();
     if (socket.writable) socket.write(piece);
   }
   if (options.endAfter === true) socket.end();
@@ -49,8 +64,11 @@ export async function sendRaw(
   };
 }
 
-function isComplete(text: string): boolean {
+/** How many whole answers with a length the text begins with. */
+function completeAnswers(text: string): number {
   const cut = text.indexOf("\r\n\r\n");
-  const length = /\r\ncontent-length: (\d+)/i.exec(text)?.[1];
-  return cut >= 0 && length !== undefined && text.length >= cut + 4 + Number(length);
+  const length = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, cut + 2))?.[1];
+  if (cut < 0 || length === undefined) return 0;
+  const end = cut + 4 + Number(length);
+  return text.length < end ? 0 : 1 + completeAnswers(text.slice(end));
 }

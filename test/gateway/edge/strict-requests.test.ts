@@ -119,7 +119,7 @@ describe("a header line without a name, behind which the server hides all lines"
       const { port } = world.gateway;
       const together = await sendRaw(port, [hiding(first, length) + NEXT]);
       expect([together.isClosed, together.head + together.body]).toEqual([true, expect.not.stringMatching(/ 200 /)]);
-      const apart = await sendRaw(port, [hiding(first, length), NEXT]);
+      const apart = await sendRaw(port, [hiding(first, length), NEXT], { inTurn: true });
       expect([apart.isClosed, apart.status]).toEqual([true, expect.toSatisfy((status) => status >= 400)]);
       expect(apart.head).toMatch(/\r\nConnection: close\r\n/);
       expect(apart.body).not.toMatch(/HTTP/);
@@ -127,7 +127,9 @@ describe("a header line without a name, behind which the server hides all lines"
   );
 
   it("a hidden chunked body: its connection ends, and the chunks are not taken for a request", async () => {
-    const apart = await sendRaw(world.gateway.port, [hiding(`POST ${ENROLL}`, "Transfer-Encoding: chunked"), NEXT]);
+    const apart = await sendRaw(world.gateway.port, [hiding(`POST ${ENROLL}`, "Transfer-Encoding: chunked"), NEXT], {
+      inTurn: true,
+    });
     expect([apart.isClosed, apart.status, apart.body]).toEqual([true, 400, expect.not.stringMatching(/HTTP/)]);
   });
 
@@ -139,9 +141,9 @@ describe("a header line without a name, behind which the server hides all lines"
   // What the server does not show: a proxy in front must refuse such a line (docs/edge.md).
   it("GET with a hidden length and its body apart, or a known device's poll: the body is taken for a request", async () => {
     const { port } = world.gateway;
-    const apart = await sendRaw(port, [hiding("GET /healthz", length), NEXT], { pauseMs: 20 });
+    const apart = await sendRaw(port, [hiding("GET /healthz", length), NEXT], { inTurn: true, answers: 2 });
     expect(apart.body).toMatch(/HTTP\/1.1 200 /);
-    const poll = await sendRaw(port, [hiding(`GET ${DISPLAY}`, length) + NEXT]);
+    const poll = await sendRaw(port, [hiding(`GET ${DISPLAY}`, length) + NEXT], { answers: 2 });
     expect([poll.status, poll.body]).toEqual([200, expect.stringMatching(/HTTP\/1.1 200 /)]);
   });
 
@@ -183,7 +185,9 @@ describe("a chunked body", () => {
     const lines = ["Host: a", "Content-Type: application/json", "Transfer-Encoding: chunked"];
     const answer = await sendRaw(world.gateway.port, [`${head(`POST ${ENROLL}`, lines)}2\r\n{}XX0\r\n\r\n${NEXT}`]);
     expect([answer.isClosed, `${answer.head}${answer.body}`]).toEqual([true, expect.not.stringMatching(/ 200 /)]);
-    const apart = await sendRaw(world.gateway.port, [head(`POST ${ENROLL}`, lines), `2\r\n{}XX0\r\n\r\n${NEXT}`]);
+    const apart = await sendRaw(world.gateway.port, [head(`POST ${ENROLL}`, lines), `2\r\n{}XX0\r\n\r\n${NEXT}`], {
+      inTurn: true,
+    });
     expect([apart.status, codeOf(apart), apart.isClosed]).toEqual([411, "length_required", true]);
     expect(apart.body).not.toMatch(/HTTP/);
   });
