@@ -18,7 +18,7 @@ import { CREDENTIALS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
-import { noteComplete } from "../../services/relay/buckets.ts";
+import { noteComplete, readNoticeSequences } from "../../services/relay/buckets.ts";
 import { startRelayService } from "../../services/relay/service.ts";
 import { startRoboticsService } from "../../services/robotics/service.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
@@ -387,10 +387,19 @@ describe("a gateway that starts", () => {
       const startedAtMs = performance.now();
       await waitUntilFresh(own, replicas, 500);
       expect(performance.now() - startedAtMs).toBeGreaterThan(450);
-      // A relay that begins to lead compares what the bus has, and gives its word.
+      // A relay that begins to lead compares what the bus has, and notes that each bucket is complete.
+      const lastNotices = (): Promise<number[]> =>
+        Promise.all(
+          [SWITCHES, CREDENTIALS, SESSIONS].map(async (each) => Math.max(...(await readNoticeSequences(bus, each)))),
+        );
+      const before = await lastNotices();
       await services.get("relay")?.stop();
       await start("relay");
       await becomes({});
+      // The next row writes a notice of its own, which no later one of this relay may replace.
+      await expect
+        .poll(async () => (await lastNotices()).every((sequence, index) => sequence > (before[index] ?? 0)))
+        .toBe(true);
       await waitUntilFresh(own, replicas, 500);
       expect(
         [replicas.switches, ...Object.values(replicas.feeds).flat()].every((replica) => replica.isBucketComplete()),
