@@ -105,7 +105,7 @@ function beginAtZero(failures: BusFailures, operation: string): void {
   for (const failure of BUS_FAILURES) failures.add({ operation, failure }, 0);
 }
 
-/** Nobody answered, or who did could not do it; undefined for a refusal of any other kind, which is an answer. */
+/** The code when no service answered, or one could not do it; undefined for any other refusal, which is an answer. */
 function failureOf(error: unknown): (typeof BUS_FAILURES)[number] | undefined {
   if (error instanceof UnavailableError) return "no_answer";
   if (!(error instanceof RefusedError)) return undefined;

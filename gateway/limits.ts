@@ -28,7 +28,7 @@ export const LIMITS = {
   requestTimeoutMs: 12_000,
   /** How often pending requests are checked for those two; a request may live this much longer. */
   sweepIntervalMs: 250,
-  /** Nested deeper than this is nobody's request, and recursion over it costs stack. */
+  /** The deepest nesting of a body: no request needs more, and recursion over it costs stack. */
   jsonDepth: 32,
   /**
    * Requests that wait for something other than memory and their body; beyond it the gateway answers `busy` at once. Callers
@@ -109,7 +109,7 @@ export const LIMITS = {
   summaryDepth: 8,
   /** How long a heartbeat may take to be stored: a device beats every ten seconds and comes again. */
   heartbeatStoredMs: 2_000,
-  /** At most one note of a companion's polls in this time: a companion polls every second or two, and nobody needs to know each. */
+  /** At most one note of a companion's polls in this time: a companion polls every second or two, and no reader needs each poll. */
   pollNoteMs: 10_000,
   /** A companion that has not asked for its assignment for this long is not polling: three notes and some. */
   pollSilenceMs: 35_000,

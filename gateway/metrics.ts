@@ -46,7 +46,7 @@ export function addGatewayMetrics(metrics: Registry | undefined, facts: GatewayF
     metrics,
     {
       name: "gateway_polls_total",
-      help: "Polls answered from memory, by operation and answer: 200, 304, or the code of a refusal.",
+      help: "Polls answered from memory, by operation and answer: 200, 304, or the error code.",
       labels: ["operation", "answer"],
     },
     () => pollCounts.answers(),

@@ -1,7 +1,7 @@
 /**
  * Whether this gateway should be sent requests, dependency by dependency. What it is itself made of is required: the bus
- * and its feeds. Services behind the bus are told as well but decide nothing: all gateways share those, and taking one
- * out of rotation would help nobody.
+ * and its feeds. Services behind the bus are reported as well but decide nothing: all gateways share those, so taking one
+ * out of rotation would not help.
  */
 import { PARTITION_COUNT } from "../machines/partition.ts";
 import type { Bus } from "../services/bus/connection.ts";
@@ -46,7 +46,7 @@ export function readiness(seen: {
 }
 
 /**
- * Resolves when every required dependency is ready; until then nobody should be told that this gateway is there. After
+ * Resolves when every required dependency is ready; until then the gateway must not report that it is up. After
  * `withinMs` it throws UserError `gateway_not_fresh` when feeds are not heard. What only the relay can mend ends no
  * gateway: it is there, and refuses until the relay has spoken.
  */

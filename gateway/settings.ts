@@ -11,7 +11,7 @@ import {
 import type { ProcessDescription } from "../services/runtime/settings-help.ts";
 import { checkTlsFiles } from "./tls-files.ts";
 
-/** 24 random bytes as base64 are 32 characters, which nobody guesses; what is longer than the most is no key. */
+/** 24 random bytes as base64 are 32 characters, which cannot be guessed. A longer value than the maximum is no key. */
 const PLATFORM_KEY_CHARACTERS = { min: 32, max: 256 } as const;
 const PLATFORM_KEY_RULE = `it must be a key of ${PLATFORM_KEY_CHARACTERS.min} to ${PLATFORM_KEY_CHARACTERS.max} random characters`;
 

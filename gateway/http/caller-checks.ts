@@ -176,8 +176,8 @@ export class ConsumerCheck {
 
   /**
    * Throws `credential_missing`, `credential_invalid`, `consumer_suspended`, `throttled`, or what the bus throws. A credential that is not known
-   * to be good takes a token of its sender's address before anybody is asked, and gets it back when it is good: so nobody
-   * who tries credentials can load the service, nor lock out the fleets behind the same address.
+   * to be good takes a token of its sender's address before the service is asked, and gets it back when it is good. So a
+   * sender that tries credentials can neither load the service nor lock out the fleets behind the same address.
    */
   async check(facts: RequestFacts): Promise<ConsumerCaller> {
     const token = bearerToken(facts.headers.authorization ?? "");

@@ -55,7 +55,7 @@ export interface ErrorMeaning {
   readonly sentence: string;
   /** Whether the same request may be sent again unchanged and can succeed then. */
   readonly retryable: boolean;
-  /** Whether a guest may have paid although this was refused: then nobody collects again before it is cleared up. */
+  /** Whether a guest may have paid although this was refused: then the cashier clears it up before collecting again. */
   readonly moneyMayHaveMoved: boolean;
   /** What the cashier does, where a cashier is involved. */
   readonly cashierAction?: string;

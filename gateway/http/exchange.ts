@@ -28,13 +28,13 @@ export class Exchange {
   readonly startedAtMs: number = performance.now();
   /** When the request is given up, on the clock of `performance.now()`. */
   deadlineMs: number;
-  /** Called when the deadline passes; replaced by whoever is waiting for something else. */
+  /** Called when the deadline passes. Each later wait of the request replaces it by its own. */
   onDeadline: () => void = () => undefined;
   /** Called when the client went away. */
   onGone: () => void = () => undefined;
   /** Of the answer; 0 while there is none, and for good when the client went away before. */
   status = 0;
-  /** Of an answer that refuses. */
+  /** The code of an error answer. */
   code: ErrorCode | undefined;
   /** Whether the caller has shown who it is. */
   isKnownCaller = false;
@@ -90,7 +90,7 @@ export class Exchange {
     const isCrowded = !this.isKnownCaller && this.#deps.connections.isCrowded(() => this.#block());
     const hidesBody = mayHideBody(this.facts.method, this.facts.headers["content-length"] !== undefined);
     const close = options.close === true || hidesBody || isCrowded || this.#deps.isDraining();
-    // A file is what can wait first, and its connection cannot be closed before all of it has arrived.
+    // A file is the first to wait, and its connection cannot be closed before all of the file has arrived.
     const given = isCrowded && typeof answer.body === "object" ? errorAnswer("busy", this.facts.requestId) : answer;
     this.status = given.status;
     this.code = given.code;
@@ -193,7 +193,7 @@ export class RequestMetrics {
   constructor(metrics: Registry | undefined, routes: readonly Route[] = []) {
     this.#requests = addCount(metrics, {
       name: "gateway_requests_total",
-      help: "Requests not answered from memory, by operation, status and the code of a refusal.",
+      help: "Requests not answered from memory, by operation, status and error code.",
       labels: { operation: [], status: [], code: [] },
       series: routes.flatMap(seriesOf),
     });

@@ -73,7 +73,7 @@ export class LogInGate {
       }
       return reply;
     } catch (error) {
-      // Not an answer about the attempt: a service that is down uses up nobody's attempts.
+      // Not an answer about the attempt: a service that is down uses up no attempts.
       if (known === undefined && !(error instanceof RefusedError)) unknownPlaces.giveBack(address);
       throw error;
     } finally {

@@ -3,7 +3,7 @@
  *
  *   facts copied ──► caller ──► body read ──► slot ──► parsed, validated ──► handler ──► reply or refusal ──► one log line
  *
- * The caller is checked before the body is read, so that nobody unknown can make the gateway parse anything.
+ * The caller is checked before the body is read, so that an unknown caller cannot make the gateway parse anything.
  */
 import type { ConsumerCaller } from "../../services/bus/messages/consumers.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";

@@ -7,7 +7,7 @@ import { Refusal } from "./handler-context.ts";
 import type { UnreadBody } from "./request-bounds.ts";
 import type { Route } from "./route.ts";
 
-/** The client went away while its body was awaited: nobody is left to answer. */
+/** The client disconnected while its body was awaited: there is no one to answer. */
 export class ClientGoneError extends Error {
   constructor() {
     super("The client went away.");

@@ -28,7 +28,7 @@ export function statusLine(status: number): string {
   return STATUS_LINES.get(status) ?? `${status} Unknown`;
 }
 
-/** Headers of every answer: a body is what its type says, and this service's URLs are nobody's business. */
+/** Headers of every answer: a browser takes the type of a body as given, and sends this service's URLs to no other site. */
 export const SECURITY_HEADERS: Headers = {
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",

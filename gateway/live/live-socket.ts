@@ -1,7 +1,7 @@
 /**
  * One cashier's live socket. One message is under way at most: behind it goes a ping, and only its pong, which says that
  * the client has read so far, lets the next message go. So a slow reader gets the newest state and never a queue, and
- * nothing gathers in the buffers between the two, which nobody could take back.
+ * no messages gather in the buffers between the two, where the gateway could not withdraw them.
  *
  *   idle ── send ──► under way ── pong ──► idle, or what is owed goes
  *                        └── something new ──► owed (the newest is made when it goes)

@@ -1,6 +1,6 @@
 /**
- * What is said of a station that the replica does not have: the bus may have lost it, and only the registry knows. Nobody is
- * asked about a station that the replica has.
+ * What is said of a station that the replica does not have: the bus may have lost it, and only the registry knows. It is
+ * not asked about a station that the replica has.
  */
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import { getStation } from "../../services/bus/messages/stations.ts";

@@ -79,7 +79,7 @@ export class Poll {
     }
     if (this.#name === "assignment") this.#deps.notes.note(gate.table, slot, nowMs);
     if (this.#hasEtag) {
-      // Nobody can have fetched what a fetch has yet to present, so no condition matches it.
+      // This fetch presents the hand-off: no client has it yet, so no condition matches it.
       if (view.presents !== null) return isHead ? this.#fresh(res, head, view, nowMs, isHead) : slot;
       const known = head.ifNoneMatch;
       if (known !== "" && matchesEtag(known, view.etag)) return this.#unchanged(res, head, view);
@@ -173,7 +173,7 @@ export class PollCount {
     this.#refused.set(code, (this.#refused.get(code) ?? 0) + 1);
   }
 
-  /** By answer: `200`, `304`, or the code of a refusal. */
+  /** By answer: `200`, `304`, or the error code. */
   *answers(): Generator<readonly [answer: string, count: number]> {
     yield ["200", this.fresh];
     yield ["304", this.unchanged];

@@ -32,7 +32,7 @@ export const BOUNDS = {
   amountMinorDigits: 13,
   /** Things in one page of a list, whatever they are: enough that a thousand take two requests. */
   listed: 500,
-  /** How many a page has when nobody says: a screenful or two. */
+  /** Things on a page when the request names no limit: a screenful or two. */
   listedUnlessAsked: 100,
   /**
    * A page as JSON, except that it has one thing at least: well within one bus message (1 MB), and less than a gateway keeps

@@ -1,7 +1,7 @@
 /**
  * A request carries the moment after which its caller no longer waits. Requests lie in buffers while a service stands
- * still; carried out after that moment, they would spend a code or open an order for somebody who was told that nobody
- * answered. The moment is in the time of the bus (`bus-clock.ts`), whatever the clocks of the machines say.
+ * still; carried out after that moment, they would spend a code or open an order for a caller who already got the answer
+ * "unavailable". The moment is in the time of the bus (`bus-clock.ts`), whatever the clocks of the machines say.
  */
 import { headers, type Msg, type MsgHdrs, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";

@@ -361,7 +361,7 @@ class RunningFeed {
     const name = this.#consumerName;
     this.#consumerName = undefined;
     if (name === undefined || !this.#bus.isUp()) return;
-    // The server forgets it anyway when nobody listens; this only is sooner.
+    // Without a reader the server deletes it by itself, only later.
     this.#bus.jsm.consumers.delete(this.#options.stream, name).catch(() => undefined);
   }
 }

@@ -63,7 +63,7 @@ const FORMAT_NAMES: Readonly<Record<string, string>> = {
   datetime: "a moment such as 2026-11-20T12:00:00.000Z",
 };
 
-/** The empty text is a value as well, but nobody would see it in a list. */
+/** The empty text is a value as well, but it would be invisible in a list. */
 function shown(value: unknown): string {
   return value === "" ? "the empty text" : String(value);
 }

@@ -36,7 +36,7 @@ const READING_GROWTH = 4;
 /**
  * A page of things that may be long: as many as were asked for and as one message can carry, one at least. `read` returns
  * up to `count` things that follow `last`. It is called again while there is room: whoever read a whole page of the longest
- * things at once would read hundreds of times what it carries, and could answer nobody else meanwhile.
+ * things at once would read hundreds of times what it carries, and would keep all other requests waiting meanwhile.
  */
 export async function readPage<T>(
   limit: number,

@@ -73,11 +73,11 @@ export class RefusedError extends Error {
 /** Thrown by `call` and `askStation`: the service that was asked refused. */
 export class AskedServiceRefused extends RefusedError {}
 
-/** Thrown by `call` when nobody answered in time: retryable, and the outcome is unknown. */
+/** Thrown by `call` when no answer came in time: retryable, and the outcome is unknown. */
 export class UnavailableError extends Error {
   readonly code = "unavailable";
   constructor(subject: string, cause: unknown) {
-    super(`Nobody answered ${subject} in time.`, { cause });
+    super(`No answer came from ${subject} in time.`, { cause });
     this.name = "UnavailableError";
   }
 }

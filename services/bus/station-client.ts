@@ -9,7 +9,7 @@ import { stationCommandSubject } from "./subjects.ts";
 /**
  * Asks the actor of a station and returns its answer, which may be a refusal (`reply.ok` false).
  *
- * While nobody owns the station's partition, or an answer is lost, the same request (same `commandId`, so it takes
+ * While no host owns the station's partition, or an answer is lost, the same request (same `commandId`, so it takes
  * effect at most once) is sent again with growing pauses until `timeoutMs` has passed; then `UnavailableError`: the
  * outcome is unknown and repeating is safe.
  *

@@ -46,7 +46,7 @@ export const createOrganization: RegistryHandler<typeof organizations.createOrga
 };
 
 /**
- * For an owner who cannot log in: nobody else of the organization may have to be an owner. All of their sessions end.
+ * For an owner who cannot log in: the organization may have no other owner. All of their sessions end.
  * Refuses with `not_found` when the e-mail address is no owner's.
  */
 export const resetOwnerPassword: RegistryHandler<typeof organizations.resetOwnerPassword> = async (deps, request) => {

@@ -15,7 +15,7 @@ export const SIGNER_LIMITS = {
   inFlight: 256,
   /**
    * Of those, and of an owner's, what is kept for endpoints that answered well and within `promptMs` the last time, and for
-   * those that nobody knows yet, probes of open breakers included: however many targets keep us waiting, be it with an
+   * those without any answer yet, probes of open breakers included: however many targets keep us waiting, be it with an
    * answer in the end, those that do not are sent to at once.
    */
   keptForPrompt: 64,
@@ -151,7 +151,7 @@ export const TARGET_LIMITS = {
   /** How long an address is tried before the next of the same host, and how many are: the last has time left to answer. */
   addressMs: 500,
   addressesTried: 4,
-  /** Addresses of one host that are looked at; nobody honest has more, and each is held against the rule. */
+  /** Addresses of one host that are checked against the rule; no honest host has more. */
   addresses: 32,
   /** Questions to one name server before the next is asked; all together end with `dnsMs`. */
   dnsQuestionMs: 700,

@@ -184,7 +184,7 @@ const command = z.discriminatedUnion("type", [
   z.object({ type: z.literal("settlement_succeeded"), ...saleSchema.shape }),
 ]);
 
-/** Nobody but the payment seam says that an intent is paid, and only the relay speaks for it on the bus. */
+/** Only the payment seam decides that an intent is paid, and only the relay publishes that on the bus. */
 const isOfSeam = (request: StationRequest): boolean =>
   request.command.type !== "settlement_succeeded" || request.actor.kind === "settlement";
 

@@ -44,7 +44,7 @@ export async function openConnection(
     const { remoteAddress } = tcp;
     if (remoteAddress === undefined || !settings.allows(target.host, remoteAddress)) {
       tcp.destroy();
-      // Who answered instead is nobody's business.
+      // The owner must not learn who answered instead.
       times.address = null;
       throw new AttemptFailure(remoteAddress === undefined ? "connect_failed" : "target_refused");
     }
@@ -122,7 +122,7 @@ async function settled(
   const abort = (): void => reject(signal.reason);
   const closed = (): void => fail();
   socket.once(event, resolve).once("close", closed);
-  // It stays: an error of a socket that nobody listens to would end the process.
+  // This listener stays: an unheard error of a socket would end the process.
   socket.on("error", fail);
   signal.addEventListener("abort", abort, { once: true });
   try {

@@ -9,7 +9,7 @@ export interface SendRequest {
   /** Sent byte for byte. */
   readonly body: string | Uint8Array;
   readonly loopback: LoopbackRule;
-  /** The service stops: nobody knows any more what the target did. */
+  /** Aborted when the service stops: what the target did is unknown then. */
   readonly signal?: AbortSignal | undefined;
   /** When there is no use in it any more, by `performance.now()`: no byte of the request is written from then on. */
   readonly endsAtMs?: number | null | undefined;
@@ -62,7 +62,7 @@ export interface Sender {
     url: string,
     options: { readonly loopback: LoopbackRule; readonly signal?: AbortSignal | undefined },
   ): Promise<TargetCheck>;
-  /** Ends all connections. What is under way rejects, because nobody knows any more what the target did. */
+  /** Ends all connections. What is under way rejects, because it is unknown what the target did. */
   close(): Promise<void>;
 }
 

@@ -156,7 +156,7 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
       await postOn(await openUntil(url, what, trace, signal), what, trace, signal);
     } catch (cause) {
       if (closed === undefined || !(cause instanceof EndedBeforeSending)) throw cause;
-      // It was written once, and nobody knows what the target did with it: that is an attempt.
+      // It was written once, and it is unknown what the target did with it: that is an attempt.
       trace.address ??= address;
       throw closed;
     }

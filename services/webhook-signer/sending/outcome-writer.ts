@@ -91,7 +91,7 @@ export class OutcomeWriter {
       if (restMs > 0 && this.#gathering.length < SIGNER_LIMITS.outcomesPerWrite) await delay(restMs);
     }
     this.#isWriting = false;
-    // Nobody has added anything since; whoever waits has nothing to wait for.
+    // No outcome was added since, so callers that wait have nothing to wait for.
     this.#gathered.resolve();
     this.#gathered = Promise.withResolvers<void>();
   }

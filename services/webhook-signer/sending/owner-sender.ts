@@ -227,7 +227,7 @@ export class OwnerSender {
   /** Starts what may be started, one of each endpoint in turn, so that a busy one does not take the owner's places. */
   #pump(): void {
     const { isPaused, isLeaseValid, writer } = this.#deps;
-    // Who has started goes to the end and is visited again there, so that this ends when nobody may start.
+    // An endpoint that starts goes to the end and is visited again there: the loop ends when none may start.
     for (const work of this.#endpoints.values()) {
       if (this.#stopped || isPaused() || !isLeaseValid() || !writer.hasRoom(this.#pumpAgain)) return;
       this.#start(work);

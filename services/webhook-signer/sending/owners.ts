@@ -13,7 +13,7 @@ import { OwnerSender, type OwnerSenderDeps } from "./owner-sender.ts";
 import { Slots } from "./slots.ts";
 
 export interface Owners {
-  /** These owners may have something due: they are woken, or taken when nobody holds them. */
+  /** These owners may have something due: they are woken, or taken when no process holds them. */
   wake(organizationIds: readonly number[]): void;
   /** How many owners this process sends for. */
   readonly size: () => number;

@@ -1,7 +1,7 @@
 /**
  * A bounded number of places. Some are kept for those whose target answered promptly the last time, and some for those whose
- * target nobody knows yet, so that however many slow ones there are, neither waits for them. Who finds no place is called
- * when one is free, in the order in which they asked.
+ * target has not answered yet, so that however many slow ones there are, neither waits for them. A caller that finds no
+ * place is called when one is free, in the order of the requests.
  */
 import { SIGNER_LIMITS } from "../limits.ts";
 

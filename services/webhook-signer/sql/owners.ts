@@ -21,7 +21,7 @@ export interface OwnersShared {
 
 /**
  * Whether the owner has something due that may be sent: what waits for a paused endpoint, a suspended consumer or an open
- * breaker needs nobody.
+ * breaker needs no process.
  */
 const hasSendable = (sql: Database, organizationId: ReturnType<Database>) => sql`
   exists (select from webhook_endpoints e join robotics_consumers c using (consumer_id)
@@ -64,7 +64,7 @@ export interface TakeRequest {
 }
 
 /**
- * Takes up to `limit` owners that have due deliveries and that nobody holds, those of the smallest ids that are greater
+ * Takes up to `limit` owners that have due deliveries and that no process holds, those of the smallest ids that are greater
  * than `behind`, except those in `but`. It hops from owner to owner in the index, so that one owner's long queue costs no
  * more than a short one, and asks about each in a `case`, so that PostgreSQL makes no join of it, which would ask about all
  * of them and bring them in another order.
