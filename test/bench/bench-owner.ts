@@ -2,7 +2,7 @@
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call } from "../../services/bus/operation.ts";
-import type { Ground } from "./ground.ts";
+import type { Ground } from "./bench-world.ts";
 
 export async function benchOwner(ground: Ground): Promise<Caller> {
   const passwords = { ownerPassword: "bench owner password", cashierPassword: "bench cashier password" };

@@ -1,8 +1,8 @@
 /** Who takes part when callbacks are measured, and what each of them costs. */
 import { randomBytes } from "node:crypto";
 import { freePort } from "../support/free-port.ts";
+import type { BenchProcess, Ground } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
-import type { BenchProcess, Ground } from "./ground.ts";
 import { percentile } from "./percentile.ts";
 import { CALLBACK_SECRET } from "./qr-counters.ts";
 

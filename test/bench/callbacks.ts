@@ -5,6 +5,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { benchOwner } from "./bench-owner.ts";
+import type { Ground } from "./bench-world.ts";
 import { type BurstFigures, measureBursts } from "./callback-bursts.ts";
 import {
   CPU_OWNERS,
@@ -17,7 +18,6 @@ import {
 } from "./callback-parties.ts";
 import { watchDisplays } from "./display-watch.ts";
 import { type Figure, wholeNumber } from "./figure.ts";
-import type { Ground } from "./ground.ts";
 import { HttpConnection } from "./load/http-connection.ts";
 import { DISPLAY_PATH } from "./polls.ts";
 import { type Counter, forControl, makeCounters, type PaidCallback, presentQr, type QrPlan } from "./qr-counters.ts";

@@ -16,9 +16,9 @@ import { call } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
 import { benchOwner } from "./bench-owner.ts";
+import type { BenchProcess, Ground } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
 import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
-import type { BenchProcess, Ground } from "./ground.ts";
 import { percentile } from "./percentile.ts";
 
 export interface CommandPlan {

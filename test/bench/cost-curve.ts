@@ -1,8 +1,8 @@
 /** How the cost of a poll, the memory and the start of a gateway grow with the number of credentials and stations. */
 import { setTimeout as delay } from "node:timers/promises";
+import type { Ground } from "./bench-world.ts";
 import { residentBytes } from "./cpu-time.ts";
 import { type Figure, oneDecimal } from "./figure.ts";
-import type { Ground } from "./ground.ts";
 import { startLoadedGateway } from "./loaded-gateway.ts";
 import { learnEtags, measureRound, medianRound, mixedRequests, type PollRound } from "./polls.ts";
 import { type PopulatedDevice, populate } from "./population.ts";

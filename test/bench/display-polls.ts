@@ -1,6 +1,6 @@
 /** The poll bench's set-up: a population, a gateway that has loaded it, and the control. */
 import { freePort } from "../support/free-port.ts";
-import type { Ground } from "./ground.ts";
+import type { Ground } from "./bench-world.ts";
 import { startLoadedGateway } from "./loaded-gateway.ts";
 import { measurePolls, type PollFigures, startControl } from "./polls.ts";
 import { populate } from "./population.ts";

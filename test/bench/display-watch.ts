@@ -1,5 +1,5 @@
 /** Waits for what the probe's displays show. */
-import type { BenchProcess, Ground } from "./ground.ts";
+import type { BenchProcess, Ground } from "./bench-world.ts";
 import type { ShownDisplay } from "./load/display-probe.ts";
 
 export interface DisplayWatch {

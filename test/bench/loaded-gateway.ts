@@ -1,6 +1,6 @@
 /** A gateway process whose replica holds a whole population. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Ground } from "./ground.ts";
+import type { Ground } from "./bench-world.ts";
 import { DISPLAY_PATH } from "./polls.ts";
 import type { PopulatedDevice } from "./population.ts";
 

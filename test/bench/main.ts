@@ -2,12 +2,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
+import { startGround } from "./bench-world.ts";
 import { callbackFigures, measureCallbacks } from "./callbacks.ts";
 import { commandFigures, measureCommands } from "./commands.ts";
 import { curveFigures, measureCurve } from "./cost-curve.ts";
 import { measureDisplayPolls } from "./display-polls.ts";
 import { type Figure, table } from "./figure.ts";
-import { startGround } from "./ground.ts";
 import { pollFigures } from "./polls.ts";
 import { measureVisibility, visibilityFigures } from "./visibility.ts";
 import { measureWebhooks, webhookFigures } from "./webhooks.ts";

@@ -2,9 +2,10 @@
  * The display poll: 200 and 304 mixed, authentication and throttle on, against a bare handler that returns the same
  * bytes. Rounds alternate between the two, and the median round counts, because the machine is shared.
  */
+
+import type { BenchProcess, Ground } from "./bench-world.ts";
 import { cpuTimeUs } from "./cpu-time.ts";
 import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
-import type { BenchProcess, Ground } from "./ground.ts";
 import { type LoadResult, pollRequest, runLoad } from "./load/http-load.ts";
 import { median, percentile } from "./percentile.ts";
 import type { PopulatedDevice } from "./population.ts";

@@ -11,8 +11,8 @@ import type { RequestedCommand, StationResponse } from "../../services/bus/messa
 import { createStation } from "../../services/bus/messages/stations.ts";
 import { call } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
+import type { Ground } from "./bench-world.ts";
 import type { DisplayWatch } from "./display-watch.ts";
-import type { Ground } from "./ground.ts";
 import type { ShownDisplay } from "./load/display-probe.ts";
 import { callbackRequest } from "./load/http-load.ts";
 

@@ -2,8 +2,8 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { stationLogSubject } from "../support/one-log.ts";
+import type { Ground } from "./bench-world.ts";
 import { type Figure, wholeNumber } from "./figure.ts";
-import type { Ground } from "./ground.ts";
 import { clockMs } from "./load/clock.ts";
 import { percentile } from "./percentile.ts";
 import { commitOfStation } from "./population.ts";

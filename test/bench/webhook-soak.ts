@@ -3,10 +3,10 @@
  * its memory grows. An hour's retries, connections and batches go by in a minute or two, because only their number counts.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import { startGround } from "./bench-world.ts";
 import { residentBytes } from "./cpu-time.ts";
-import { startGround } from "./ground.ts";
 import { median } from "./percentile.ts";
-import { startWebhookGround } from "./webhook-ground.ts";
+import { startWebhookGround } from "./webhook-world.ts";
 
 const OWNERS = 20;
 /** Several hundred deliveries a second: an hour of a busy chain within two minutes. */

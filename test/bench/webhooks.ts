@@ -4,11 +4,11 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
+import type { Ground } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
 import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
-import type { Ground } from "./ground.ts";
 import { median, percentile } from "./percentile.ts";
-import { startWebhookGround, type WebhookGround } from "./webhook-ground.ts";
+import { startWebhookGround, type WebhookGround } from "./webhook-world.ts";
 
 export interface WebhookFigures {
   readonly deliveries: number;

@@ -15,7 +15,7 @@ import { logIn, type Person } from "../support/people.ts";
 import { type AuditEvent, newEventsOf, readAuditLog } from "./bus-data-lost-events.ts";
 import { type ChaosStation, type ChaosWorld, startChaosWorld } from "./chaos-world.ts";
 import type { Intent, Order } from "./collection-facts.ts";
-import { Patience } from "./patience.ts";
+import { RetryingClient } from "./retrying-client.ts";
 import { newestSequence } from "./station-log-read.ts";
 
 /** From the moment that nats-server is back until everything is as PostgreSQL knows it. */
@@ -25,7 +25,7 @@ const LOOK_MS = 1_100;
 
 let world: ChaosWorld;
 let sql: postgres.Sql;
-const patience = new Patience();
+const retrying = new RetryingClient();
 beforeAll(async () => {
   world = await startChaosWorld(2);
   sql = postgres(world.system.database.url, { max: 2, onnotice: () => undefined });
@@ -85,13 +85,13 @@ const openOrder = (station: ChaosStation, price: string): Promise<Order> =>
 
 /** The collection until the cashier has the evidence. */
 async function collectUntilReported(station: ChaosStation, { order_id }: Order): Promise<Intent> {
-  await patience.call(station.companion, "POST", "heartbeat/", { body: {} });
+  await retrying.call(station.companion, "POST", "heartbeat/", { body: {} });
   let intent: Intent | undefined;
   // A companion is offline at first after an outage; the heartbeat that was stored shows a moment later.
   await expect
     .poll(async () => {
       const body = { order_id, route: "smart_pos" };
-      const answer = await patience.call<Intent>(world.cashier, "POST", `${station.path}/intents/`, { body });
+      const answer = await retrying.call<Intent>(world.cashier, "POST", `${station.path}/intents/`, { body });
       if (answer.status === 201) intent = answer.body;
       return answer.text;
     })
@@ -99,19 +99,19 @@ async function collectUntilReported(station: ChaosStation, { order_id }: Order):
   if (intent === undefined) throw new Error("There is no intent.");
   const { intent_id } = intent;
   await expect
-    .poll(async () => (await patience.call(station.companion, "GET", "assignment/")).text, {
+    .poll(async () => (await retrying.call(station.companion, "GET", "assignment/")).text, {
       interval: 1_100,
       timeout: 15_000,
     })
     .toContain(`"intent_id":${intent_id}`);
   const report = { intent_id, outcome: "reported_success", provider_reference: `slip-${intent_id}` };
   const body = { ...report, provider_code: "00", client_idempotency_key: `report-${intent_id}` };
-  expect((await patience.call(station.companion, "POST", "assignment/report/", { body })).status).toBe(200);
+  expect((await retrying.call(station.companion, "POST", "assignment/report/", { body })).status).toBe(200);
   return intent;
 }
 
 const attest = (station: ChaosStation, intentId: number) =>
-  patience.call<Intent & { code?: string }>(world.cashier, "POST", `${station.path}/intents/${intentId}/attest/`);
+  retrying.call<Intent & { code?: string }>(world.cashier, "POST", `${station.path}/intents/${intentId}/attest/`);
 
 async function collect(station: ChaosStation, order: Order): Promise<number> {
   const { intent_id } = await collectUntilReported(station, order);
@@ -284,7 +284,7 @@ describe("nats-server comes back without anything", () => {
       expect((await counter.display.call("GET", "display/")).body).toMatchObject({ state: "total", amount: "9.90" });
       expect((await world.cashier.call("GET", "stations/")).status).toBe(200);
     });
-    const lease = await patience.call(world.cashier, "POST", `${counter.path}/lease/`, {
+    const lease = await retrying.call(world.cashier, "POST", `${counter.path}/lease/`, {
       body: { lifetime_seconds: 3_600 },
     });
     expect(lease.status, lease.text).toBeLessThan(300);

@@ -22,7 +22,7 @@ export class CollectionClient {
 
   async send<T>(client: ApiClient, method: string, path: string, request?: Request): Promise<Answer<T>> {
     this.#deps.step();
-    return await this.#deps.patience.call<T>(client, method, path, request);
+    return await this.#deps.retrying.call<T>(client, method, path, request);
   }
 
   async good<T>(client: ApiClient, method: string, path: string, request?: Request): Promise<T> {

@@ -5,8 +5,8 @@ import type { orderSchema } from "../../gateway/api/cashier/orders.ts";
 import type { ApiClient, Request } from "../support/api-client.ts";
 import type { ChaosStation, ChaosWorld } from "./chaos-world.ts";
 import type { CollectionPlan } from "./collection-plan.ts";
-import type { Patience } from "./patience.ts";
 import type { QrPlan } from "./qr-plan.ts";
+import type { RetryingClient } from "./retrying-client.ts";
 
 export type Order = z.infer<typeof orderSchema>;
 export type Intent = z.infer<typeof intentSchema>;
@@ -40,7 +40,7 @@ export interface Collection {
 
 export interface CollectionDeps {
   readonly world: ChaosWorld;
-  readonly patience: Patience;
+  readonly retrying: RetryingClient;
   /** Called as each step begins. */
   step(): void;
 }

@@ -9,7 +9,7 @@ import type { intentSchema } from "../../gateway/api/cashier/intent-json.ts";
 import type { orderSchema } from "../../gateway/api/cashier/orders.ts";
 import type { ApiClient, Request } from "../support/api-client.ts";
 import { type ChaosStation, type ChaosWorld, startChaosWorld } from "./chaos-world.ts";
-import { Patience } from "./patience.ts";
+import { RetryingClient } from "./retrying-client.ts";
 
 type Order = z.infer<typeof orderSchema>;
 type Intent = z.infer<typeof intentSchema>;
@@ -35,7 +35,7 @@ afterAll(() => world.system.stop(), 60_000);
 
 /** Status and body; the id of a refused request is its own each time. */
 async function ask({ client, path, request }: Pick<Told, "client" | "path" | "request">): Promise<string> {
-  const { status, text } = await new Patience().call(client, "POST", path, request);
+  const { status, text } = await new RetryingClient().call(client, "POST", path, request);
   return `${status} ${text.replace(/"request_id":"[^"]*"/, '"request_id":""')}`;
 }
 

@@ -19,12 +19,12 @@ import { formatAmount } from "../../machines/currency.ts";
 import { collect } from "./collection.ts";
 import type { Collection, CollectionDeps } from "./collection-facts.ts";
 import { abandonedPlan, type CollectionPlan, drawPlan } from "./collection-plan.ts";
-import { Patience } from "./patience.ts";
 import { type ProviderWorld, startProviderWorld } from "./provider-world.ts";
 import { collectByQr, OUTAGE_REASONS } from "./qr-collection.ts";
 import { abandonedQrPlan, drawQrPlans, isQr, type QrPlan, qrPlan } from "./qr-plan.ts";
 import { Random } from "./random.ts";
 import { type Reckoning, reckon } from "./reckoning.ts";
+import { RetryingClient } from "./retrying-client.ts";
 import { Strikes, TARGETS } from "./strikes.ts";
 
 const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "100");
@@ -47,7 +47,7 @@ let world: ProviderWorld;
 let collections: readonly Collection[] = [];
 let afterwards: readonly Collection[] = [];
 let reckoning: Reckoning;
-const patience = new Patience();
+const retrying = new RetryingClient();
 const hearts = new AbortController();
 let strikes: Strikes;
 
@@ -88,7 +88,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
     const random = new Random(SEED);
     const plans = drawPlans(random);
     strikes = new Strikes(world.pieces, logOf, new Random(SEED + 1));
-    const deps: CollectionDeps = { world, patience, step: () => strikes.step() };
+    const deps: CollectionDeps = { world, retrying, step: () => strikes.step() };
     for (const station of world.stations) void beat(station.companion);
     const perStation = await Promise.all(plans.map((own, index) => collectAll(deps, index, own)));
     await strikes.end();
@@ -101,8 +101,8 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
       byQr: qrEnds(),
       kills: Object.fromEntries(strikes.counts),
       longestDownMs: Math.round(strikes.longestDownMs),
-      longestOutageMs: Math.round(patience.longestOutageMs),
-      failures: Object.fromEntries(patience.failures),
+      longestOutageMs: Math.round(retrying.longestOutageMs),
+      failures: Object.fromEntries(retrying.failures),
       tookMs: Math.round(performance.now() - startedAtMs),
     };
     process.stderr.write(`kill -9: ${JSON.stringify(figures)}\n`);
@@ -128,7 +128,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
   it("leaves every station ready: the next collection is paid and each display says so", {
     timeout: 60_000,
   }, async () => {
-    const deps: CollectionDeps = { world, patience: new Patience(), step: () => undefined };
+    const deps: CollectionDeps = { world, retrying: new RetryingClient(), step: () => undefined };
     const byQr = qrPlan(new Random(SEED), { scenario: "approve", ending: "qr_paid" });
     const plan: CollectionPlan = {
       route: "smart_pos",
@@ -143,7 +143,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
         const shown = await station.display.good("GET", "display/");
         expect(shown).toMatchObject({ state: "paid", amount: "12.34", intent_status: "succeeded", qr_payload: "" });
         const qr = await collectByQr(deps, station, byQr, `calm-qr-${index}`);
-        const after = await deps.patience.call(station.display, "GET", "display/");
+        const after = await deps.retrying.call(station.display, "GET", "display/");
         const amount = formatAmount(BigInt(byQr.amountMinor), "EUR");
         expect(after.body).toMatchObject({ state: "paid", amount, intent_status: "succeeded", qr_payload: "" });
         expect(qr.intentStatus).toBe("succeeded");
@@ -160,7 +160,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
         expect(shown).toMatchObject({ state: "total", intent_status: "" });
         expect(orders.map((order) => order.order_display_number)).toContain(shown.order_display_number);
       }
-      expect(await deps.patience.call(station.companion, "GET", "assignment/")).toMatchObject({
+      expect(await deps.retrying.call(station.companion, "GET", "assignment/")).toMatchObject({
         status: 200,
         body: { assignment: null },
       });
@@ -168,7 +168,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
   });
 
   it("answers every keyed command as before, word for word", { timeout: 120_000 }, async () => {
-    const calm = new Patience();
+    const calm = new RetryingClient();
     const cashiers = collections.flatMap(({ kept }) => kept.filter(({ client }) => client === world.cashier));
     const reports = world.stations.flatMap(({ companion }) =>
       collections.flatMap(({ kept }) => kept.filter(({ client }) => client === companion)).slice(-2),

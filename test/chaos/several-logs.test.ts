@@ -7,7 +7,7 @@ import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { addStations, BEHIND_PROXY, type ChaosStation } from "./chaos-world.ts";
 import { linesOf } from "./collection-client.ts";
-import { Patience } from "./patience.ts";
+import { RetryingClient } from "./retrying-client.ts";
 import { readStationLog } from "./station-log-read.ts";
 
 const LOGS = new StationLogs(3);
@@ -45,10 +45,10 @@ function oneOfEach(): readonly ChaosStation[] {
 
 /** As a cashier's program does it: what is to be tried again is tried again, with the same keys. */
 async function collectCash({ path }: ChaosStation): Promise<{ order_display_number: number }> {
-  const patience = new Patience();
+  const retrying = new RetryingClient();
   const post = async <T>(what: string, body: unknown): Promise<T> => {
     const request = { body, key: randomUUID() };
-    const answer = await patience.call<T>(cashier, "POST", `${path}/${what}/`, request);
+    const answer = await retrying.call<T>(cashier, "POST", `${path}/${what}/`, request);
     expect(answer.status, `${what} was answered ${answer.text}`).toBeLessThan(300);
     return answer.body;
   };

@@ -1,4 +1,4 @@
-/** A collection by a provider's QR, told in sentences: the way to paid, what goes wrong on it, and money in doubt. */
+/** A collection by a provider's QR, told in sentences: the way to paid, what goes wrong on it, and unclear collections. */
 
 import { describe, expect, it } from "vitest";
 import { PROVIDER_DECLINES, PROVIDER_END_REASONS } from "../../machines/payment-intent.ts";
@@ -147,7 +147,7 @@ describe("a QR collection", () => {
 });
 
 describe("a confirmation that the seam refuses", () => {
-  it("leaves the money with the intent until the cashier attests the mended order", () => {
+  it("leaves the money with the intent until the cashier attests the corrected order", () => {
     const counter = shown().confirms({ key: "confirm" }).refusesToSettle("order_changed");
     expect(counter.intent).toMatchObject({ status: "processing", attestation: null });
     expect(counter.confirms({ key: "confirm" }).reply).toMatchObject({ ok: false, code: "order_changed" });
@@ -163,7 +163,7 @@ describe("a confirmation that the seam refuses", () => {
     expect(counter.refusesToSettle("order_changed", { attestationId: "a" }).intent?.status).toBe("settling");
   });
 
-  it("expires in the refusal's own commit when its deadline passed meanwhile, and stays in doubt", () => {
+  it("expires in the refusal's own commit when its deadline passed meanwhile, and stays unclear", () => {
     const counter = shown().confirms().waits(180_000).refusesToSettle("order_voided");
     expect(counter.happened).toEqual(["settlement_refused", "intent_expired"]);
     expect(counter.station.unclearCollections).toEqual([
@@ -180,7 +180,7 @@ describe("M25 money that comes too late", () => {
     ["after a decline", () => shown().fails("payment_declined"), "cancelled"],
     ["after the provider cleared it", () => shown().cancels().clears(), "cancelled"],
   ];
-  it.each(LATE)("%s pays nothing, is kept by name and leaves the order in doubt", (_how, build, status) => {
+  it.each(LATE)("%s pays nothing, is kept by name and leaves the order unclear", (_how, build, status) => {
     const counter = build().confirms({ key: "late" });
     expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status });
     expect(counter.happened.at(-1)).toBe("late_money_kept");
@@ -191,7 +191,7 @@ describe("M25 money that comes too late", () => {
     expect(counter.commits).toHaveLength(events);
   });
 
-  it("a second payment of a paid intent is kept by name, and nothing is in doubt", () => {
+  it("a second payment of a paid intent is kept by name, and no order is unclear", () => {
     const counter = shown().confirms().settles().confirms({ reference: "PAY-2" });
     expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status: "succeeded" });
     expect(counter.happened).toEqual(["late_money_kept"]);
@@ -217,7 +217,7 @@ describe("M25 money that comes too late", () => {
 });
 
 describe("what has left the bounded state", () => {
-  it("a second payment of an intent that was paid long ago puts nothing in doubt", () => {
+  it("a second payment of an intent that was paid long ago makes no order unclear", () => {
     const counter = shown().confirms().settles();
     const { intent: recalled, intentId } = counter;
     for (let turn = 1; turn <= STATE_LIMITS.knownOrders; turn += 1) {
@@ -234,7 +234,7 @@ describe("what has left the bounded state", () => {
   });
 });
 
-describe("an order in doubt", () => {
+describe("an unclear order", () => {
   const reported = (outcome: "reported_unknown" | "reported_success" | "reported_declined"): Scenario =>
     aQrCounter().picks("smart_pos").reports(outcome);
   const ROWS: readonly [what: string, counter: () => Scenario, reason: string | undefined][] = [
@@ -270,7 +270,7 @@ describe("an order in doubt", () => {
   ];
   it.each(ROWS)("%s", (_what, build, reason) => {
     const counter = build();
-    expect(counter.station.unclearCollections.map((doubt) => doubt.reason)).toEqual(
+    expect(counter.station.unclearCollections.map((unclear) => unclear.reason)).toEqual(
       reason === undefined ? [] : [reason],
     );
   });
@@ -292,16 +292,16 @@ describe("an order in doubt", () => {
     },
   );
 
-  it("says nothing about a confirmation that no doubt asks for", () => {
+  it("says nothing about a confirmation that no unclear collection asks for", () => {
     expect(aQrCounter().picks("cash", { confirms: true }).happened).toEqual(["intent_created"]);
   });
 
-  it("is not in doubt for another order", () => {
+  it("is not asked for another order", () => {
     const counter = shown().cancels().order({ orderId: 502, orderDisplayNumber: 8 });
     expect(counter.picks("cash").happened).toEqual(["intent_created"]);
   });
 
-  it("is out of doubt when paid, when voided and when the provider says so", () => {
+  it("ends when it is paid, when it is voided and when the provider reports no payment", () => {
     const doubtful = (): Scenario => shown().cancels();
     expect(doubtful().picks("cash", { confirms: true }).attests().settles().station.unclearCollections).toEqual([]);
     expect(doubtful().order({ status: "voided", revision: 2 }).station.unclearCollections).toEqual([]);
@@ -320,12 +320,12 @@ describe("an order in doubt", () => {
         .givesQr()
         .cancels();
     }
-    const ids = counter.station.unclearCollections.map((doubt) => doubt.orderId);
+    const ids = counter.station.unclearCollections.map((unclear) => unclear.orderId);
     expect([ids.length, ids[0], ids.at(-1)]).toEqual([STATE_LIMITS.unclearCollections, 603, 618]);
     expect(counter.station.unclearForgottenThrough).toBe(602);
   });
 
-  it("asks about an order whose doubt was pushed out, and about every older one, without naming what it forgot", () => {
+  it("asks about an order whose unclear collection was pushed out, and about every older one, without a name", () => {
     const counter = aQrCounter();
     for (let turn = 1; turn <= STATE_LIMITS.unclearCollections + 1; turn += 1)
       counter
@@ -343,7 +343,7 @@ describe("an order in doubt", () => {
       type: "second_collection_confirmed",
       earlierIntentId: null,
     });
-    // Paid is known to be clear, and what was ordered since was never in doubt.
+    // Paid is known to be clear, and what was ordered since was never unclear.
     expect(counter.attests().settles().picks("cash").reply).toMatchObject({ code: "order_already_paid" });
     expect(counter.order({ orderId: 650 }).picks("cash").happened).toEqual(["intent_created"]);
   });

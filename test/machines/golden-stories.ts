@@ -54,7 +54,7 @@ export const STORIES: Record<string, () => Scenario> = {
     aQrCounter().picks("dynamic_qr").waits(300).givesQr().waits(9_000).confirms({ key: "provider:81:PAY-1" }),
   "every-kind-of-qr-end": () => everyKindOfQrEnd(),
   "every-kind-of-end": () => everyKindOfEnd(),
-  "every-kind-of-doubt": () => everyKindOfDoubt(),
+  "every-unclear-reason": () => everyUnclearReason(),
   "every-order-obstacle": () => everyOrderObstacle(),
   "a-silent-companion": () =>
     aServedCounter()
@@ -123,7 +123,7 @@ function everyKindOfQrEnd(): Scenario {
     .picks("cash", { confirms: true });
 }
 
-function everyKindOfDoubt(): Scenario {
+function everyUnclearReason(): Scenario {
   const counter = aQrCounter();
   for (let turn = 1; turn <= STATE_LIMITS.unclearCollections; turn += 1)
     counter

@@ -167,7 +167,7 @@ describe("a collection that has left the state", () => {
   it.each([
     ["its order is known yet", STATE_LIMITS.endedIntents - 1],
     ["its order is forgotten too", 2 * STATE_LIMITS.knownOrders],
-  ])("%s: its reason stays, and a late success is named there without a doubt of the paid order", (_what, orders) => {
+  ])("%s: its reason stays, and a late success is named there and the paid order is not unclear", (_what, orders) => {
     const counter = left(fetched(), orders);
     expect(unclear(counter)).toEqual([[1_001, "handoff_presented"]]);
     counter.reports("reported_success", { ...EARLIER, reference: "RRN-9" });

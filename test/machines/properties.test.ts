@@ -163,7 +163,7 @@ describe("every random life of a station's money", () => {
             ) {
               const order = after.state.ended.find((each) => each.intentId === event.intentId)?.orderId;
               const known = after.state.knownOrders.find((each) => each.orderId === order)?.status ?? "open";
-              const isNamed = after.state.unclearCollections.some((doubt) => doubt.intentId === event.intentId);
+              const isNamed = after.state.unclearCollections.some((unclear) => unclear.intentId === event.intentId);
               const isSaid = after.events.some(
                 (each) => each.type === "unclear_resolved" || each.type === "settlement_conflict",
               );

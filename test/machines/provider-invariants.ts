@@ -1,4 +1,4 @@
-/** What holds of every single step about providers and about money in doubt (machines/SPEC.md, M9, M20–M24, M26, M57 and M58). */
+/** What holds of every single step about providers and about unclear collections (machines/SPEC.md, M9, M20–M24, M26, M57 and M58). */
 import { expect } from "vitest";
 import { END_REASONS, isConfirmed, type PaymentIntent, PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -48,23 +48,23 @@ function checkProvider(before: StationState | null, input: StepInput, intent: Pa
 function checkDoubts({ unclearCollections, knownOrders }: StationState): void {
   expect(unclearCollections.length, "M9: unclearCollections").toBeLessThanOrEqual(STATE_LIMITS.unclearCollections);
   const distinct = new Set(unclearCollections.map(({ intentId, reason }) => `${intentId} ${reason}`));
-  expect(distinct.size, "M22: one doubt per intent and reason").toBe(unclearCollections.length);
+  expect(distinct.size, "M22: one entry per intent and reason").toBe(unclearCollections.length);
   const closed = knownOrders.filter((order) => order.status !== "open").map((order) => order.orderId);
-  const isUnclearOrder = unclearCollections.map((doubt) => doubt.orderId);
+  const isUnclearOrder = unclearCollections.map((unclear) => unclear.orderId);
   expect(
     isUnclearOrder.filter((orderId) => closed.includes(orderId)),
-    "M22: a paid or voided order is in no doubt",
+    "M22: a paid or voided order is not unclear",
   ).toEqual([]);
 }
 
-/** A doubt leaves by payment or void of its order, by the clearing of its own intent, or by the bound: by nothing else. */
+/** An unclear collection leaves by payment or void of its order, by the clearing of its own intent, or by the bound: by nothing else. */
 function checkDoubtsStay(before: StationState | null, { command, recalled }: StepInput, state: StationState): void {
   const { unclearCollections, knownOrders } = state;
   const settledId = command.type === "settlement_succeeded" ? command.intentId : undefined;
   const settled = [...intentsOf(state), recalled].find((intent) => intent?.intentId === settledId);
   const isThere = ({ intentId, reason }: UnclearCollection): boolean =>
-    unclearCollections.some((doubt) => doubt.intentId === intentId && doubt.reason === reason);
-  const gone = (before?.unclearCollections ?? []).filter((doubt) => !isThere(doubt));
+    unclearCollections.some((unclear) => unclear.intentId === intentId && unclear.reason === reason);
+  const gone = (before?.unclearCollections ?? []).filter((unclear) => !isThere(unclear));
   const unexplained = gone.filter(({ orderId, intentId, reason }) => {
     const isClosed = knownOrders.some((known) => known.orderId === orderId && known.status !== "open");
     const isCleared = command.type === "provider_cleared" && command.intentId === intentId;
@@ -77,7 +77,7 @@ function checkDoubtsStay(before: StationState | null, { command, recalled }: Ste
   });
   expect(
     unexplained,
-    "M22: a doubt leaves by payment, void, its own clearing, a report after silence or the bound",
+    "M22: an unclear collection leaves by payment, void, its own clearing, a report after silence or the bound",
   ).toEqual([]);
 }
 
@@ -198,8 +198,8 @@ export class MoneyWitness {
     const order = knownOrders.find((known) => known.orderId === orderId);
     const isPaid = order === undefined || order.status !== "open" || this.#settledLate.has(orderId);
     if (isPaid || orderId <= unclearForgottenThrough) return;
-    const isUnclear = unclearCollections.some((doubt) => doubt.intentId === intentId);
-    expect(isUnclear, "M23: an intent that ended unpaid is in doubt exactly when money may have moved").toBe(
+    const isUnclear = unclearCollections.some((unclear) => unclear.intentId === intentId);
+    expect(isUnclear, "M23: an intent that ended unpaid is unclear exactly when money may have moved").toBe(
       mayHaveMoved(said),
     );
   }
@@ -209,7 +209,7 @@ function mayHaveMoved({ confirmed, byDevice, silent, byProvider, shown, restored
   return confirmed || byDevice || silent || byProvider || shown || restored;
 }
 
-/** No doubt leaves the state for want of room without its order staying in question. */
+/** No unclear collection leaves the state for want of room without its order staying in question. */
 function checkForgottenDoubts(
   before: StationState | null,
   { unclearCollections, unclearForgottenThrough }: StationState,
@@ -218,14 +218,14 @@ function checkForgottenDoubts(
     before?.unclearForgottenThrough ?? 0,
   );
   if (before === null || unclearCollections.length < STATE_LIMITS.unclearCollections) return;
-  const left = new Set(unclearCollections.map((doubt) => doubt.intentId));
+  const left = new Set(unclearCollections.map((unclear) => unclear.intentId));
   const pushedOut = before.unclearCollections
-    .filter((doubt) => !left.has(doubt.intentId))
-    .map((doubt) => doubt.orderId);
+    .filter((unclear) => !left.has(unclear.intentId))
+    .map((unclear) => unclear.orderId);
   for (const orderId of pushedOut)
     expect(
       unclearForgottenThrough,
-      "M22: the order of a doubt that was pushed out stays in question",
+      "M22: the order of an unclear collection that was pushed out stays in question",
     ).toBeGreaterThanOrEqual(orderId);
 }
 
@@ -295,13 +295,13 @@ function checkSecondCollection(before: StationState | null, { command }: StepInp
   if (wasConfirmed)
     expect(command, "M24: with the cashier's word only").toMatchObject({ confirmsMoneyMayHaveMoved: true });
   if (command.type !== "intent_create" || after.repeated || !after.reply.ok) return;
-  // In doubt at the end of the step: a deadline that was due just before the creation counts.
+  // Unclear at the end of the step: a deadline that was due just before the creation counts.
   const { orderId } = command.order;
-  const ofOrder = after.state.unclearCollections.filter((doubt) => doubt.orderId === orderId);
+  const ofOrder = after.state.unclearCollections.filter((unclear) => unclear.orderId === orderId);
   const earlier = strongestUnclear(ofOrder);
   const isForgotten = earlier === undefined && orderId <= after.state.unclearForgottenThrough;
   const confirmed = after.events.find((event) => event.type === "second_collection_confirmed");
-  expect(confirmed?.earlierIntentId, "M24: the collection that is in doubt is named in the audit log").toBe(
+  expect(confirmed?.earlierIntentId, "M24: the unclear collection is named in the audit log").toBe(
     isForgotten ? null : earlier?.intentId,
   );
   expect(before?.intent?.status === "settling", "M3").toBe(false);

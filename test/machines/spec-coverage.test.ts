@@ -56,7 +56,7 @@ describe("SPEC.md names", () => {
     "every command": STATION_COMMAND_TYPES,
     "every event of a station": STATION_EVENT_TYPES,
     "every end reason": END_REASONS,
-    "every reason of a doubt": UNCLEAR_REASONS,
+    "every reason of an unclear collection": UNCLEAR_REASONS,
     "every refusal": REFUSAL_CODES,
     "every reason of a route": WITHDRAWAL_REASONS,
     "every blocked reason": BLOCKED_REASONS,

@@ -70,7 +70,7 @@ export const QR_SITUATIONS = {
   /** The provider confirmed, and the seam refused. */
   qr_refused: () => aQrCounter().picks("dynamic_qr").givesQr().confirms().refusesToSettle(),
   qr_paid: () => aQrCounter().picks("dynamic_qr").givesQr().confirms().settles(),
-  /** The cashier cancelled after the QR had been shown: the order is in doubt. */
+  /** The cashier cancelled after the QR had been shown: the order is unclear. */
   qr_cancelled: () => aQrCounter().picks("dynamic_qr").givesQr().cancels(),
   qr_declined: () => aQrCounter().picks("dynamic_qr").givesQr().fails("payment_declined"),
   qr_overdue: () => aQrCounter().picks("dynamic_qr").givesQr().waits(180_000),

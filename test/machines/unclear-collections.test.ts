@@ -22,7 +22,7 @@ describe("money that differs from what was registered", () => {
     ["the provider says that the buyer cancelled", (counter: Scenario) => counter.fails("buyer_cancelled")],
     ["the cashier cancels", (counter: Scenario) => counter.cancels()],
     ["the deadline passes", (counter: Scenario) => counter.waits(180_000).ticks()],
-  ])("keeps the order in doubt when %s", (_what, ends) => {
+  ])("keeps the order unclear when %s", (_what, ends) => {
     const counter = ends(shown().differs());
     expect(doubtsOf(counter)).toEqual(DIFFERS);
     expect(counter.leased().picks("cash").reply).toMatchObject({
@@ -40,7 +40,7 @@ describe("money that differs from what was registered", () => {
     expect(counter.station.unclearCollections).toEqual([]);
   });
 
-  it("puts the order of an ended intent in doubt at once, also after the provider's decline", () => {
+  it("makes the order of an ended intent unclear at once, also after the provider's decline", () => {
     const counter = shown().fails("payment_declined").differs();
     expect([counter.happened, doubtsOf(counter)]).toEqual([["money_differs"], DIFFERS]);
   });
@@ -86,7 +86,7 @@ describe("money that differs from what was registered", () => {
     expect(after.clears().picks("cash").happened).toEqual(["intent_created"]);
   });
 
-  it("does not hinder the right money, whose success ends the doubt", () => {
+  it("does not hinder the right money, whose success ends it", () => {
     const counter = shown().differs().confirms().settles();
     expect([counter.intent?.status, counter.station.unclearCollections]).toEqual(["succeeded", []]);
     counter.differs("duplicate_money");
@@ -140,7 +140,7 @@ describe("a report of a blocked device", () => {
       .fetches()
       .freezes({ devices: new Set([COMPANION.id]) });
 
-  it("is refused with the reason and kept as evidence, and its order is in doubt once the collection ends", () => {
+  it("is refused with the reason and kept as evidence, and its order is unclear once the collection ends", () => {
     const counter = frozen().reports("reported_success", { reference: "RRN-1", code: "00" });
     expect(counter.reply).toEqual({ ok: false, code: "device_frozen" });
     expect(counter.commits.at(-1)?.events).toEqual([
@@ -182,7 +182,7 @@ describe("a report of a blocked device", () => {
     expect(doubtsOf(counter)).toEqual([[1_001, "late_success"]]);
   });
 
-  it("puts the order in doubt at once when the collection has ended, and a decline puts nothing in doubt", () => {
+  it("makes the order unclear at once when the collection has ended, and a decline makes no order unclear", () => {
     expect(doubtsOf(frozen().cancels().reports("reported_unknown"))).toEqual([[1_001, "late_evidence"]]);
     const declined = frozen().reports("reported_declined");
     expect([declined.happened, declined.intent?.moneyMayHaveMoved]).toEqual([["late_evidence_kept"], ""]);

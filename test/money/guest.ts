@@ -60,7 +60,7 @@ const tell = ({ scheme, house }: Scene, type: string, reference: string): Promis
 async function payAtTwin({ scheme, house: { twin } }: Scene, money: Assertion): Promise<void> {
   if (twin !== undefined) await scheme.pay(twin.secret, { ...money, configId: twin.configId }, { id: newEvent() });
 }
-/** The same payment, and another money. */
+/** The same payment, and another payment. */
 const second = (right: Assertion): Assertion => ({ ...right, transactionId: newMoney() });
 
 const ACTS: Readonly<Record<GuestAct, Act>> = {

@@ -9,12 +9,12 @@
 import { inspect } from "node:util";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { freeze, reportConfirmations, strike } from "./fault-injection.ts";
 import { type MoneyWorld, startMoneyWorld } from "./money-world.ts";
 import { Playing } from "./people.ts";
 import { type Played, reckon, repeatAll, untilQuiet } from "./reckoning.ts";
 import { FREEZES, type Schedule, STORY, schedule } from "./schedule.ts";
 import { Scheme } from "./scheme.ts";
-import { freeze, reportConfirmations, strike } from "./weather.ts";
 
 const FIXED_SEED = 20_261_121;
 /** Of the fixed seed, and as many of a fresh one. Each takes about seven seconds, most of it a dead host's time. */

@@ -176,7 +176,7 @@ async function expectNext(counter: QrCounter, intentId: number, { next }: End): 
   }
   await waitFor("nothing is left to be told", () => isQuiet(counter, intentId), SETTLED_MS);
   const { unclearCollections } = await counter.state();
-  expect([...new Set(unclearCollections.map((doubt) => doubt.intentId))]).toEqual(
+  expect([...new Set(unclearCollections.map((unclear) => unclear.intentId))]).toEqual(
     next === "collects" ? [] : [intentId],
   );
   const { reply } = await again(false);

@@ -1,4 +1,4 @@
-/** What an issue means at a real station: the doubt about its intent, and the money that is spent once. */
+/** What an issue means at a real station: whether its intent is unclear, and the money that is spent once. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -85,7 +85,7 @@ const collectAgain = ({ place, intent }: Scene) =>
   act(place, { type: "intent_create", route: "cash", orderId: intent.orderId });
 
 describe("money that differs", () => {
-  test("leaves a doubt that the provider's expiry does not take away before the last issue is closed", async () => {
+  test("leaves an unclear collection that the provider's expiry does not take away before the last issue is closed", async () => {
     const scene = await present(await openPlace());
     await scenes.pay(scene, { amount: "9.00" });
     await scenes.pay(scene, { amount: "8.00", transaction_id: "SECOND" });
@@ -103,7 +103,7 @@ describe("money that differs", () => {
     expect(await collectAgain(scene)).toMatchObject({ ok: true });
   });
 
-  test("two issues that are closed at the same time leave no doubt behind", async () => {
+  test("two issues that are closed at the same time leave no unclear collection", async () => {
     const scene = await present(await openPlace());
     await scenes.pay(scene, { amount: "9.00" });
     await scenes.pay(scene, { amount: "8.00", transaction_id: "SECOND" });
@@ -130,7 +130,7 @@ describe("money that differs", () => {
   test.each([
     ["was never ended by the provider", false],
     ["was ended before the money was told", true],
-  ])("a doubt about what %s outlives the issue", async (_, hasEnded) => {
+  ])("what %s makes unclear outlives the issue", async (_, hasEnded) => {
     const scene = await present(await openPlace());
     if (hasEnded) await expire(scene);
     else {

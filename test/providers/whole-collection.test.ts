@@ -57,12 +57,12 @@ describe.concurrent("a QR collection", () => {
     expect(await counter.issues()).toEqual([]);
   });
 
-  test("a cancelled one leaves a doubt until the provider has said that no money moved", async () => {
+  test("a cancelled one is unclear until the provider has reported that no money moved", async () => {
     const counter = await openCounter("never_pays");
     const intentId = await counter.collect(LIFETIME_MS);
     await counter.presented(intentId);
     await counter.act({ type: "intent_cancel", intentId });
-    await waitFor("no doubt", async () => {
+    await waitFor("no unclear collection", async () => {
       const state = await counter.state();
       return state.intent === null && state.unclearCollections.length === 0;
     });
@@ -90,7 +90,7 @@ describe.concurrent("a QR collection", () => {
       status: "paid",
       transaction: { reference: issue?.providerReference },
     });
-    await waitFor("no doubt", async () => (await counter.state()).unclearCollections.length === 0);
+    await waitFor("no unclear collection", async () => (await counter.state()).unclearCollections.length === 0);
     expect(await counter.issues()).toHaveLength(1);
   });
 

@@ -53,7 +53,7 @@ describe("one money", () => {
     const refused = { settled: false, code: "money_already_used" };
     expect(await world.ask(settleIntent, second.request)).toEqual(refused);
     expect(await world.ask(settleIntent, second.request)).toEqual(refused);
-    // Another money pays that order, by another attestation only.
+    // Another payment pays that order, by another attestation only.
     const other = { ...second.request, moneyKey: freshMoney() };
     expect(await world.ask(settleIntent, other)).toEqual(refused);
     expect(await world.ask(settleIntent, { ...other, attestationId: "again" })).toMatchObject({ settled: true });

@@ -130,7 +130,7 @@ describe("a provider's confirmation", () => {
     expect(events.filter((type) => type === "intent_succeeded")).toHaveLength(1);
   });
 
-  it("that the seam refuses leaves the money with the intent, and a mended order is attested by the cashier", async () => {
+  it("that the seam refuses leaves the money with the intent, and a corrected order is attested by the cashier", async () => {
     await world.startHost();
     const stationId = await openQrStation();
     const { intentId, orderId } = await present(stationId);
@@ -141,14 +141,18 @@ describe("a provider's confirmation", () => {
     expect((await confirm(stationId, intentId)).reply).toEqual(refused);
     expect((await confirm(stationId, intentId)).reply).toEqual(refused);
     await change(-1);
-    const attested = await world.ask(stationId, { type: "intent_attest", intentId }, { commandId: "attest:7:mended" });
+    const attested = await world.ask(
+      stationId,
+      { type: "intent_attest", intentId },
+      { commandId: "attest:7:corrected" },
+    );
     expect(attested.reply).toMatchObject({ ok: true, status: "succeeded" });
     expect(await transactions(orderId)).toMatchObject([{ reference: `PAY-${intentId}`, attested_by: 7 }]);
     // The provider tells it once more, under another id: it is done.
     expect((await confirm(stationId, intentId, { commandId: "provider:81:again" })).reply).toMatchObject({ ok: true });
   });
 
-  it("is seen through by the next host when the one that took it is killed in the middle", async () => {
+  it("is completed by the next host when the one that took it is killed in the middle", async () => {
     const killed = await world.startHostProcess();
     const stationId = await openQrStation();
     const { intentId, orderId } = await present(stationId);

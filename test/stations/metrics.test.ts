@@ -29,7 +29,7 @@ describe("an actor host counts", () => {
     const stationId = await world.openStation();
     const before = await read(metrics, "stations_commands_total", { type: "lease_renew" });
     const lost = proxy.loseNext(`"stream":"STATION_LOG_0"`);
-    const asked = renew(stationId, "test:doubt");
+    const asked = renew(stationId, "test:unknown");
     await lost;
     await asked;
     expect(await read(metrics, "stations_append_doubts_total")).toBeGreaterThanOrEqual(1);

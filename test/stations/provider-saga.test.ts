@@ -286,7 +286,7 @@ describe("the provider saga", () => {
     await eventually(() => providers.withdrawn.length === 2);
     expect([...providers.withdrawn].toSorted((a, b) => a - b)).toEqual([first.intentId, second.intent?.intentId]);
     const paid = await pick(cancelled).catch(() => undefined);
-    expect(paid, "an order of its own is in no doubt").toBeDefined();
+    expect(paid, "its own order is not unclear").toBeDefined();
     await isEventually(cancelled, paid?.intentId ?? 0, "presented");
     const confirm = { type: "provider_confirm", intentId: paid?.intentId ?? 0, providerReference: "PAY-9" } as const;
     await world.ask(cancelled, confirm, { actor: PROVIDER });

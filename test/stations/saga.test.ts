@@ -133,7 +133,7 @@ describe("the settlement saga", () => {
     expect(await transactions(intentId)).toBe(1);
   });
 
-  it("is seen through by the next host when the one that began it is killed", async () => {
+  it("is completed by the next host when the one that began it is killed", async () => {
     settlement = await world.startSettlement();
     const killed = await world.startHostProcess();
     const stationIds = await Promise.all(Array.from({ length: 5 }, () => world.openStation()));

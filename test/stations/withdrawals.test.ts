@@ -82,7 +82,7 @@ describe("the end of a QR collection", () => {
     expect(ended[0]).toMatchObject({ intentId, status: "cancelled", endReason: "order_already_paid" });
   });
 
-  it("does not end the doubt about money that differs, which comes over the bus", async () => {
+  it("does not clear money that differs, which comes over the bus", async () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const { stationId, intentId, orderId } = await present();

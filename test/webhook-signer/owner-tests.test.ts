@@ -15,8 +15,8 @@ afterAll(() => world.stop());
 
 test("a success is one like any other: failures before it count no more, and what waited for the breaker is sent", async () => {
   const fleet = await world.openFleet();
-  const { endpointId } = await world.addEndpoint(fleet, "/mended");
-  world.receiver.behave("/mended", () => 500);
+  const { endpointId } = await world.addEndpoint(fleet, "/fixed");
+  world.receiver.behave("/fixed", () => 500);
   await world.emitMany([fleet], 6);
   const request = { caller: fleet.owner, endpointId };
   await waitFor("the open breaker", async () => {
@@ -26,7 +26,7 @@ test("a success is one like any other: failures before it count no more, and wha
   await world.database`
     update webhook_endpoints set failing_since = now() - interval '6 days', failures_since_success = 30
     where endpoint_id = ${endpointId}`;
-  world.receiver.behave("/mended", () => 200);
+  world.receiver.behave("/fixed", () => 200);
   const { attempt } = await world.ask(testWebhookEndpoint, request);
   expect(attempt.status).toBe(200);
   const [row] = await world.database`
@@ -47,7 +47,7 @@ test("a success is one like any other: failures before it count no more, and wha
     (await world.deliveries(fleet)).every((one) => one.status === "delivered"),
   );
   // A failure now is the first one.
-  world.receiver.behave("/mended", () => 500);
+  world.receiver.behave("/fixed", () => 500);
   await world.emitMany([fleet], 1);
   await waitFor(
     "the failure",

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { getWebhookEndpoint, registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { DATABASE_LIMITS } from "../../services/db/limits.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
-import { type Door, startDoor } from "./door.ts";
+import { type HoldingProxy, startHoldingProxy } from "./holding-proxy.ts";
 import { holdAnswers, type SignerProcess, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
 let world: SignerWorld;
@@ -30,10 +30,10 @@ async function begin(): Promise<void> {
   await waitFor("the first ones", () => world.receiver.received.length > 20);
 }
 
-/** A process with a delivery for whose connection it waits at the door, and as many behind it as there are events. */
-async function beginAtDoor(events: number): Promise<{ readonly door: Door; readonly signer: SignerProcess }> {
-  const door = await startDoor(world.receiver);
-  onTestFinished(() => door.stop());
+/** A process with a delivery for whose connection it waits at the proxy, and as many behind it as there are events. */
+async function beginAtDoor(events: number): Promise<{ readonly proxy: HoldingProxy; readonly signer: SignerProcess }> {
+  const proxy = await startHoldingProxy(world.receiver);
+  onTestFinished(() => proxy.stop());
   // It must not give a connection up, however long it is kept from it.
   const TARGET_LIMITS = JSON.stringify({ connectMs: 60_000, attemptMs: 60_000 });
   const signer = await world.addSignerProcess({ ...settings, TARGET_LIMITS });
@@ -41,12 +41,12 @@ async function beginAtDoor(events: number): Promise<{ readonly door: Door; reado
   await world.ask(registerWebhookEndpoint, {
     caller: fleet.owner,
     consumerId: fleet.consumerId,
-    url: door.url("/one"),
+    url: proxy.url("/one"),
   });
   await world.emitMany([fleet], events);
   // One, for as long as nobody knows how prompt its target is.
-  await waitFor("its connection", () => door.waiting() === 1);
-  return { door, signer };
+  await waitFor("its connection", () => proxy.waiting() === 1);
+  return { proxy, signer };
 }
 
 /** A process that stands still is asked by the bus all the same, so PostgreSQL tells it. */
@@ -125,14 +125,14 @@ test("while its machine sleeps: it sends nothing of what others have taken over 
 });
 
 test("while it opens a connection: it does not use it for what others have taken over meanwhile", async () => {
-  const { door, signer: frozen } = await beginAtDoor(EVENTS);
+  const { proxy, signer: frozen } = await beginAtDoor(EVENTS);
   await frozen.freeze();
-  door.openForLater();
+  proxy.openForLater();
   await world.addSignerProcess(settings);
   await waitFor("the others' work", areDelivered);
   const sent = world.receiver.received.length;
   await withoutRenewals(async () => {
-    door.openForAll();
+    proxy.openForAll();
     frozen.signal("SIGCONT");
     await delay(700);
   });
@@ -169,13 +169,13 @@ test("while its target answers: what the others know of the target by then stays
 });
 
 test("when PostgreSQL keeps it waiting, while it opens a connection: it does not use it for what another has by then", async () => {
-  const { door } = await beginAtDoor(1);
+  const { proxy } = await beginAtDoor(1);
   // For so long that it gives its owners up.
   await withoutRenewals(() => delay(DATABASE_LIMITS.lockTimeoutMs + LIMITS.ownerLeaseMs));
   await world.database`
     update webhook_owners set leased_by = ${randomUUID()}, leased_until = now() + interval '1 minute'`;
   await delay(LONGER_MS);
-  door.openForAll();
+  proxy.openForAll();
   await delay(500);
   expect(world.receiver.received).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** What a cancellation answers: what its commit has left in doubt, and the same to each repetition (I6). */
+/** What a cancellation answers: what its commit has left unclear, and the same to each repetition (I6). */
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
@@ -87,12 +87,12 @@ describe("the answer to a cancellation", () => {
     ["reported_success", "success_reported"],
     ["reported_unknown", "outcome_unknown"],
     ["reported_declined", ""],
-  ])("says what a companion's %s leaves in doubt", async (outcome, doubt) => {
+  ])("says what a companion's %s leaves unclear", async (outcome, unclear) => {
     const intent = await reported(outcome);
     const first = await cancel(intent, "companion");
-    expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: doubt });
+    expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: unclear });
     expect(await cancel(intent, "companion")).toEqual(first);
-    await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(doubt), HANGS);
+    await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(unclear), HANGS);
   });
 
   it("a companion fetched it and reported nothing: the mark follows what it reports late, the answer stays", async () => {

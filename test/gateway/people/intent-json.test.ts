@@ -167,11 +167,11 @@ describe("an intent on the wire", () => {
   describe("whose order has an earlier collection that may have moved money", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const qr = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
-    const by = (doubt: Partial<UnclearCollection>) => ({
+    const by = (unclear: Partial<UnclearCollection>) => ({
       ...FACTS,
       station: {
         ...STATION,
-        unclearCollections: [{ orderId: 42, intentId: 6, reason: "late_success", ...doubt } as UnclearCollection],
+        unclearCollections: [{ orderId: 42, intentId: 6, reason: "late_success", ...unclear } as UnclearCollection],
       },
     });
     it.each([
@@ -183,9 +183,9 @@ describe("an intent on the wire", () => {
         [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6 }, ""],
       ],
       ["of another order", { orderId: 43 }, [true, "", null, "000201"]],
-    ])("%s: settling and the QR follow the confirmation", (_what, doubt, expected) => {
-      const cash = intentJson(intent({ route: "cash" }), by(doubt));
-      const shown = intentJson(qr, by(doubt)).provider?.qr_payload;
+    ])("%s: settling and the QR follow the confirmation", (_what, unclear, expected) => {
+      const cash = intentJson(intent({ route: "cash" }), by(unclear));
+      const shown = intentJson(qr, by(unclear)).provider?.qr_payload;
       expect([cash.settle_offered, cash.settle_obstacle, cash.confirmation_needed, shown]).toEqual(expected);
     });
 

@@ -13,7 +13,7 @@ import { filialKey, insertOutbox } from "../../services/db/outbox.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { announcer } from "../../services/robotics/events.ts";
 import { createAuthority } from "../support/certificates.ts";
-import type { BenchProcess, Ground } from "./ground.ts";
+import type { BenchProcess, Ground } from "./bench-world.ts";
 
 /** How long anything here may take before it has failed. */
 const PATIENCE_MS = 120_000;

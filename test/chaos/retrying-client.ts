@@ -1,25 +1,25 @@
 /**
- * A client on a bad day: what may be tried again is tried again, with the same key and the same body, no sooner than
- * `Retry-After` says, until an answer comes or patience ends.
+ * A client that retries: a request that may be repeated is repeated, with the same key and the same body, no sooner than
+ * `Retry-After` says, until an answer comes or its time is over.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { ApiClient, Request } from "../support/api-client.ts";
 import type { Answer } from "../support/http.ts";
 
 /** One request, all attempts together: several outages that follow each other at once fit. */
-const PATIENCE_MS = 60_000;
-/** Pause after a connection that was refused or broke: there is nobody who could name a time. */
+const RETRY_LIMIT_MS = 60_000;
+/** Pause after a connection that was refused or broke: no server names a time then. */
 const BROKEN_PAUSE_MS = 200;
 /** Statuses that say "later": too slow a body, throttled, not available. */
 const LATER = new Set([408, 429, 503]);
 
-export class Patience {
+export class RetryingClient {
   /** The longest time from a request's first failure to its answer. */
   longestOutageMs = 0;
   /** How often each kind of failure was met. */
   readonly failures = new Map<string, number>();
 
-  /** Sends until there is an answer for good, which may be a refusal. Throws when patience ends. */
+  /** Sends until there is an answer for good, which may be a refusal. Throws when its time is over. */
   async call<T>(client: ApiClient, method: string, path: string, request?: Request): Promise<Answer<T>> {
     const told: string[] = [];
     let failedAtMs: number | undefined;
@@ -33,8 +33,8 @@ export class Patience {
       failedAtMs ??= performance.now();
       told.push(`${Math.round(performance.now() - failedAtMs)} ms: ${outcome.failure}`);
       this.failures.set(outcome.failure, (this.failures.get(outcome.failure) ?? 0) + 1);
-      if (performance.now() - failedAtMs > PATIENCE_MS) {
-        throw new Error(`${method} ${path} had no answer in ${PATIENCE_MS} ms:\n${told.slice(-20).join("\n")}`);
+      if (performance.now() - failedAtMs > RETRY_LIMIT_MS) {
+        throw new Error(`${method} ${path} had no answer in ${RETRY_LIMIT_MS} ms:\n${told.slice(-20).join("\n")}`);
       }
       await delay(outcome.pauseMs);
     }

@@ -1,9 +1,9 @@
-/** A door before a receiver: connections are let in, and nothing passes on them until it is opened. */
+/** A proxy before a receiver: it accepts connections, and passes nothing on until it is opened. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Receiver } from "./receiver.ts";
 
-export interface Door {
+export interface HoldingProxy {
   url(path: string): string;
   /** How many connections wait. */
   waiting(): number;
@@ -14,7 +14,7 @@ export interface Door {
   stop(): Promise<void>;
 }
 
-export async function startDoor(receiver: Receiver): Promise<Door> {
+export async function startHoldingProxy(receiver: Receiver): Promise<HoldingProxy> {
   const sockets = new Set<Socket>();
   let waiting: Socket[] = [];
   let isOpen = false;
@@ -22,7 +22,7 @@ export async function startDoor(receiver: Receiver): Promise<Door> {
     const upstream = connect(Number(new URL(receiver.url("/")).port), "127.0.0.1");
     for (const socket of [client, upstream]) {
       sockets.add(socket);
-      // Whoever is frozen or killed lets go of a connection in any way.
+      // A process that is frozen or killed may end a connection in any way.
       socket.on("error", () => undefined).on("close", () => void [client.destroy(), upstream.destroy()]);
     }
     client.pipe(upstream).pipe(client);
