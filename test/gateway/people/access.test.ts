@@ -260,6 +260,7 @@ describe("every route of the platform's API", () => {
       "platform_get_kill_switch",
       "platform_get_organization",
       "platform_list_organizations",
+      "platform_reset_owner_password",
       "platform_unfreeze_platform",
     ]);
   });
