@@ -32,9 +32,9 @@ const { retryAfterMs, longestRetryAfterMs, failingToDisableMs, failuresToDisable
 describe("the AsyncAPI document", () => {
   it("says how long an attempt may take, how often it is made again, and over how long", () => {
     const { description } = asyncApi.info;
-    expect(description).toContain(`within ${inWords(TARGET_LIMITS.attemptMs / 1_000)} seconds is tried again`);
+    expect(description).toContain(`within ${inWords(TARGET_LIMITS.attemptMs / 1_000)} seconds the service tries again`);
     const days = Math.ceil(retryAfterMs.reduce<number>((sum, ms) => sum + ms, 0) / DAY_MS);
-    expect(description).toContain(`tried again, ${inWords(retryAfterMs.length)} times over ${inWords(days)} days`);
+    expect(description).toContain(`tries again, ${inWords(retryAfterMs.length)} times over ${inWords(days)} days`);
   });
 });
 
@@ -72,7 +72,7 @@ describe("the OpenAPI document", () => {
     const register = openApi.paths["/api/backoffice/v1/webhook-endpoints/"]?.["post"];
     expect(register?.description).toContain(`has ${inWords(SIGNER_LIMITS.endpointsPerConsumer)} endpoints at most`);
     const { truncated } = openApi.components.schemas["WebhookAttempt"]?.properties ?? {};
-    expect(truncated?.description).toContain(`the ${TARGET_LIMITS.answerBytes / 1_024} KiB that are read`);
+    expect(truncated?.description).toContain(`the ${TARGET_LIMITS.answerBytes / 1_024} KiB that the service reads`);
     expect(BOUNDS.secretOverlapMs / DAY_MS).toBe(7);
   });
 });

@@ -92,19 +92,22 @@ const state = async () =>
   );
 
 describe("another organization's owner", () => {
-  test.each(Object.keys(NAMING))("%s answers as if the thing did not exist", async (name) => {
-    const before = await state();
-    expect(await refusalOf((NAMING[name] as (caller: Caller) => Promise<unknown>)(stranger))).toEqual({
-      code: "not_found",
-    });
-    expect(await state()).toBe(before);
-  });
-
-  test("gets the very same answer for an id that nobody has", async () => {
-    ids = { ...ids, stationId: ids.stationId + 1_000_000 };
-    expect(await refusalOf(NAMING["getStation"]?.(stranger) as Promise<unknown>)).toEqual({ code: "not_found" });
-    ids = { ...ids, stationId: ids.stationId - 1_000_000 };
-  });
+  test.each(Object.keys(NAMING))(
+    "%s: the answer is that of an id that does not exist, and nothing changes",
+    async (name) => {
+      const before = await state();
+      const refusal = () => refusalOf((NAMING[name] as (caller: Caller) => Promise<unknown>)(stranger));
+      const ofForeign = await refusal();
+      expect(await state()).toBe(before);
+      const existing = ids;
+      const absent = 1_000_000_000;
+      ids = { filialId: absent, stationId: absent, deviceId: absent, codeId: absent };
+      const ofAbsent = await refusal();
+      ids = existing;
+      expect(ofForeign).toEqual(ofAbsent);
+      expect(ofForeign).toMatchObject({ code: "not_found" });
+    },
+  );
 
   test("sees nothing of it in a list", async () => {
     const station = await newStation(fixture, stranger);
