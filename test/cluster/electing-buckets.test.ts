@@ -54,7 +54,8 @@ beforeAll(async () => {
   sql = openDatabase({ url: database.url, maxConnections: 1 });
   bus = await connectBus({ url: cluster.nodeUrl(LEFT), name: "test", log: SILENT });
   await vi.waitFor(() => ensureStreams(bus, { replicas: NODES.length, logs: 1 }), WAIT);
-  await noteBucketsComplete(bus);
+  // In a cluster a new stream's leader has no listener at this node for a moment.
+  await vi.waitFor(() => noteBucketsComplete(bus), WAIT);
   const settings = { natsUrl: cluster.nodeUrl(LEFT), databaseUrl: database.url, logLevel: "silent" } as const;
   relay = await startRelayService({ bus, logs: ONE_LOG, log: SILENT, settings, environment: {} });
   gateway = await startGateway({
