@@ -88,7 +88,7 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
 }
 
 /**
- * Whether a cluster has stored nothing because it elects a leader. The host of the station is told of the heartbeat all the
+ * Whether a cluster has stored nothing because it elects a leader. The host of the station gets the heartbeat all the
  * same; that one of three heartbeats is not stored makes no device silent, whichever host serves its station.
  */
 function isElecting(bus: Bus, error: unknown): boolean {

@@ -1,6 +1,6 @@
 /**
- * Which callbacks may wait for the providers service. The gateway has no secrets and cannot tell a right signature from a
- * wrong one, so it goes by what a sender has shown:
+ * Which callbacks may wait for the providers service. The gateway has no secrets and cannot check a signature, so it goes by
+ * what a sender has shown:
  *
  *   no signature header, or one of no use ──► a few at once; beyond it refused without the service
  *   of an address whose callback for this ──► slots for verified senders, by config

@@ -7,7 +7,7 @@
  *   reader has read as far as that ──► it has everything that was effective when it asked
  *
  * Readers ask only while their beats are late. What was noted long ago is deleted, so a proof counts only for a while after the
- * newest beat: what was effective before that beat the reader has anyway.
+ * newest beat: the reader already has what was effective before that beat.
  */
 import type { NatsConnection } from "nats";
 import { ageOf, type Moment, NEVER, now } from "./beats.ts";

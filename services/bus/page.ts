@@ -35,8 +35,8 @@ const READING_GROWTH = 4;
 
 /**
  * A page of things that may be long: as many as were asked for and as one message can carry, one at least. `read` returns
- * up to `count` things that follow `last`. It is called again while there is room: whoever read a whole page of the longest
- * things at once would read hundreds of times what it carries, and would keep all other requests waiting meanwhile.
+ * up to `count` things that follow `last`. It is called again while there is room. To read a whole page of the longest things
+ * at once would be to read hundreds of times what it carries, and would keep all other requests waiting.
  */
 export async function readPage<T>(
   limit: number,
@@ -45,7 +45,7 @@ export async function readPage<T>(
   const page: T[] = [];
   let bytes = 0;
   for (;;) {
-    // One thing more than there may be tells that there are more.
+    // One thing more than the page holds shows that there are more.
     const count = Math.min(limit + 1 - page.length, page.length * READING_GROWTH || FIRST_READING);
     const things = await read(page.at(-1), count);
     for (const thing of things) {

@@ -3,7 +3,7 @@
  * must leave connections to kill switches, suspensions and everything else that the registry answers.
  *
  *   known     work for people at known places, and for the right password or code, by organization
- *   look-ups  one read that tells whether a caller is known, or a code is right, by address
+ *   look-ups  one read that finds whether a caller is known, or a code is right, by address
  *   others    the counts of attempts from places that are not known, by address
  *
  * Within a lane the parties take turns (services/runtime/fair-slots.ts).

@@ -21,7 +21,7 @@ export class RetryingClient {
 
   /** Sends until there is an answer for good, which may be a refusal. Throws when its time is over. */
   async call<T>(client: ApiClient, method: string, path: string, request?: Request): Promise<Answer<T>> {
-    const told: string[] = [];
+    const answers: string[] = [];
     let failedAtMs: number | undefined;
     for (;;) {
       const outcome = await attempt(() => client.call<T>(method, path, request));
@@ -31,10 +31,10 @@ export class RetryingClient {
         return outcome;
       }
       failedAtMs ??= performance.now();
-      told.push(`${Math.round(performance.now() - failedAtMs)} ms: ${outcome.failure}`);
+      answers.push(`${Math.round(performance.now() - failedAtMs)} ms: ${outcome.failure}`);
       this.failures.set(outcome.failure, (this.failures.get(outcome.failure) ?? 0) + 1);
       if (performance.now() - failedAtMs > RETRY_LIMIT_MS) {
-        throw new Error(`${method} ${path} had no answer in ${RETRY_LIMIT_MS} ms:\n${told.slice(-20).join("\n")}`);
+        throw new Error(`${method} ${path} had no answer in ${RETRY_LIMIT_MS} ms:\n${answers.slice(-20).join("\n")}`);
       }
       await delay(outcome.pauseMs);
     }

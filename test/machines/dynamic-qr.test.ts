@@ -1,4 +1,4 @@
-/** A collection by a provider's QR, told in sentences: the way to paid, what goes wrong on it, and unclear collections. */
+/** A collection by a provider's QR: the way to paid, what goes wrong on it, and unclear collections. */
 
 import { describe, expect, it } from "vitest";
 import { PROVIDER_DECLINES, PROVIDER_END_REASONS } from "../../machines/payment-intent.ts";

@@ -5,10 +5,11 @@ import { createProviderPayment } from "../../services/bus/messages/provider-paym
 import { call } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
-import { type AnsweringProvider, type Asked, startAnsweringProvider } from "./answering-provider.ts";
+import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { Scenes, SECRET } from "./emvco-scene.ts";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { answerOneAccount, openDueQrs } from "./silent-account.ts";
 import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
@@ -23,42 +24,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** An order of this amount belongs to the provider that gives no answer. */
-const SILENT_AMOUNT = "66.60";
 const OPEN_QRS = 300;
-
-let healthyAccount = "";
-const created = new Map<string, Readonly<Record<string, unknown>>>();
-
-function answerAllButTheSilent({ method, path, body }: Asked): object | Promise<object> {
-  if (path.includes("silent") || body["amount"] === SILENT_AMOUNT) return new Promise(() => undefined);
-  if (method === "GET") return { ...created.get(path.split("/").at(-1) ?? ""), status: "paid" };
-  const { reference, amount, currency } = body;
-  const payment = {
-    payment_id: `p-${String(reference)}`,
-    reference,
-    account: healthyAccount,
-    amount,
-    currency,
-    status: "pending",
-  };
-  created.set(String(reference), payment);
-  return { ...payment, qr_payload: "QR" };
-}
-
-/** Due questions about QRs that are open, as an hour of a provider that is down leaves them. */
-async function openDueQrs(place: Place, configId: number): Promise<void> {
-  await world.database`
-    with numbers as (select generate_series(1, ${OPEN_QRS}) as n),
-    opened as (
-      insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
-        account, amount_minor, currency, expires_at, status, asked_until, provider_reference, qr_payload)
-      select 9000000 + n, ${configId}, ${place.organizationId}, ${place.stationId}, 1, 'silent-' || n,
-        'A-silent', 6660, 'EUR', now() + interval '1 hour', 'ready', now(), 'silent-' || n, 'QR'
-      from numbers returning intent_id
-    )
-    insert into provider_tasks (intent_id, kind, due_at) select intent_id, 'poll', now() - interval '1 minute' from opened`;
-}
 
 describe("a provider that does not answer", () => {
   let healthy: { place: Place; configId: number };
@@ -68,15 +34,11 @@ describe("a provider that does not answer", () => {
     const [healthyPlace, silentPlace] = await Promise.all([world.openPlace(), world.openPlace()]);
     healthy = { place: healthyPlace, configId: await world.addSandboxConfig(healthyPlace) };
     silent = { place: silentPlace, configId: await world.addSandboxConfig(silentPlace) };
-    const [row] = await world.database<[{ account: string }]>`
-      select settings ->> 'account' as account from provider_configs where config_id = ${healthy.configId}`;
-    healthyAccount = row.account;
-    provider.answer = answerAllButTheSilent;
-    await provider.takeOver(world);
+    await answerOneAccount({ world, provider }, healthy.configId);
   });
 
   it("leaves the questions, confirmations and new QRs of the others as they are", async () => {
-    await openDueQrs(silent.place, silent.configId);
+    await openDueQrs(world, silent, { count: OPEN_QRS });
     const asked = Array.from({ length: OPEN_QRS }, async () => {
       const { place, configId } = silent;
       const { organizationId, stationId } = place;

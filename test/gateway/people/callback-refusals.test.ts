@@ -1,4 +1,4 @@
-/** What a provider is told that is refused, what the lists of configs look like, and whom an unclear collection names. */
+/** The answer to a provider that is refused, what the lists of configs look like, and whom an unclear collection names. */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AddressThrottle, CALLBACK_RATE } from "../../../gateway/read-model/throttles.ts";

@@ -1,4 +1,4 @@
-/** A station's log is lost before the audit copy had it: whoever may have paid is unknown, so every open order asks. */
+/** A station's log is lost before the audit copy had it: it is unknown which guests may have paid, so every open order asks. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";

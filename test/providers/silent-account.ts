@@ -1,0 +1,43 @@
+/** One provider server at which some accounts get no answer, and what an hour of that leaves in the database. */
+import type { AnsweringProvider, Asked } from "./answering-provider.ts";
+import type { Place, ProvidersWorld } from "./providers-world.ts";
+
+/** An order of this amount belongs to an account that gets no answer. */
+const SILENT_AMOUNT = "66.60";
+
+/** From now on the provider answers the account of `configId`, and leaves all requests about silent ones open. */
+export async function answerOneAccount(
+  { world, provider }: { readonly world: ProvidersWorld; readonly provider: AnsweringProvider },
+  configId: number,
+): Promise<void> {
+  const [{ account }] = await world.database<[{ account: string }]>`
+    select settings ->> 'account' as account from provider_configs where config_id = ${configId}`;
+  const created = new Map<string, Readonly<Record<string, unknown>>>();
+  provider.answer = ({ method, path, body }: Asked): object | Promise<object> => {
+    if (path.includes("silent") || body["amount"] === SILENT_AMOUNT) return new Promise(() => undefined);
+    if (method === "GET") return { ...created.get(path.split("/").at(-1) ?? ""), status: "paid" };
+    const { reference, amount, currency } = body;
+    const payment = { payment_id: `p-${String(reference)}`, reference, account, amount, currency, status: "pending" };
+    created.set(String(reference), payment);
+    return { ...payment, qr_payload: "QR" };
+  };
+  await provider.takeOver(world);
+}
+
+/** Due questions about `count` QRs that are open at a silent account. Each call of one test has another `nth`. */
+export async function openDueQrs(
+  world: ProvidersWorld,
+  { place, configId }: { readonly place: Place; readonly configId: number },
+  { count, nth = 0 }: { readonly count: number; readonly nth?: number },
+): Promise<void> {
+  await world.database`
+    with numbers as (select generate_series(1, ${count}) as n),
+    opened as (
+      insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
+        account, amount_minor, currency, expires_at, status, asked_until, provider_reference, qr_payload)
+      select ${9_000_000 + nth * 1_000} + n, ${configId}, ${place.organizationId}, ${place.stationId}, 1, ${`silent-${nth}-`} || n,
+        'A-silent', 6660, 'EUR', now() + interval '1 hour', 'ready', now(), ${`silent-${nth}-`} || n, 'QR'
+      from numbers returning intent_id
+    )
+    insert into provider_tasks (intent_id, kind, due_at) select intent_id, 'poll', now() - interval '1 minute' from opened`;
+}
