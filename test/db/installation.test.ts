@@ -1,12 +1,11 @@
-import { afterAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { checkOwner, claimBus, keepOwnerChecked } from "../../services/bus/installation.ts";
 import { readInstallation } from "../../services/db/installation.ts";
-import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { QUIET } from "../bus/waiting.ts";
 import { newInstallation, type TestInstallation } from "../support/installations.ts";
 import { comeBackWith } from "../support/nats-data.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import { copyDatabase, startNats, type TestServer } from "../support/servers.ts";
 
 const REFUSED = { code: "installations_differ" };
 
@@ -81,14 +80,9 @@ describe("the installation that a bus belongs to", () => {
   it("a copy of its database, as a restored dump is one: the same installation", async () => {
     const first = await add();
     await claim(first);
-    const url = new URL(first.url);
-    const [database, copy] = [url.pathname.slice(1), `${url.pathname.slice(1)}_copy`];
-    url.pathname = `/${copy}`;
-    const admin = openDatabase({ url: inject("databaseAdminUrl"), maxConnections: 1 });
-    await admin`create database ${admin(copy)} template ${admin(database)}`;
-    await claim({ url: url.href });
-    await admin`drop database ${admin(copy)} with (force)`;
-    await closeDatabase(admin);
+    const copy = await copyDatabase(first);
+    await claim(copy);
+    await copy.drop();
   });
 
   it("a bus that belongs to none: a process is refused with the next step, and changes nothing", async () => {

@@ -1,36 +1,29 @@
 /** `npm run migrate` against a real NATS and a real PostgreSQL. */
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
 import { checkStreams } from "../../services/bus/ensure-streams.ts";
 import { readInstallation } from "../../services/db/installation.ts";
-import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { QUIET } from "../bus/waiting.ts";
 import { runProgram } from "../support/running-program.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import { createEmptyDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
-const NAME = "migrate_installation";
 
 describe("npm run migrate", () => {
   let nats: TestServer;
-  let databaseUrl: string;
-  const admin = openDatabase({ url: inject("databaseAdminUrl"), maxConnections: 1 });
+  let database: TestDatabase;
   beforeAll(async () => {
     nats = await startNats();
-    await admin`create database ${admin(NAME)}`;
-    const url = new URL(inject("databaseAdminUrl"));
-    url.pathname = `/${NAME}`;
-    databaseUrl = url.href;
+    database = await createEmptyDatabase();
   });
   afterAll(async () => {
-    await admin`drop database ${admin(NAME)} with (force)`;
-    await closeDatabase(admin);
+    await database.drop();
     await nats.stop();
   });
 
   const run = async (script: string, ...args: readonly string[]) => {
-    const env = { ...process.env, NATS_URL: nats.url, DATABASE_URL: databaseUrl, LOG_LEVEL: "silent" };
+    const env = { ...process.env, NATS_URL: nats.url, DATABASE_URL: database.url, LOG_LEVEL: "silent" };
     const program = runProgram(process.execPath, [join(CHECKOUT, "services", script), ...args], { env });
     return { code: await program.ended, output: program.output() };
   };
@@ -54,7 +47,7 @@ describe("npm run migrate", () => {
     const bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
     expect(await checkStreams(bus)).toMatchObject({ replicas: 1 });
     const owner = await bus.jsm.streams.getMessage("KV_INSTALLATION", { last_by_subj: "$KV.INSTALLATION.id" });
-    expect(owner?.string()).toBe((await readInstallation(databaseUrl)).id);
+    expect(owner?.string()).toBe((await readInstallation(database.url)).id);
     await bus.close();
   });
 

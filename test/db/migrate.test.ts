@@ -1,8 +1,9 @@
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { migrate } from "../../services/db/migrate.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { createEmptyDatabase, type TestDatabase } from "../support/servers.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const MIGRATIONS = join(import.meta.dirname, "..", "..", "services", "db", "migrations");
@@ -10,30 +11,24 @@ const NAMES = readdirSync(MIGRATIONS)
   .map((file) => file.replace(/\.sql$/, ""))
   .toSorted();
 
-let admin: Database;
 let folder: TemporaryFolder;
 let url: string;
 let count = 0;
-const made: string[] = [];
+const made: TestDatabase[] = [];
 
 beforeAll(() => {
-  admin = openDatabase({ url: inject("databaseAdminUrl"), maxConnections: 2 });
   folder = temporaryFolder("migrations");
 });
 
 /** These tests need an empty database, where others clone the migrated template. */
 beforeEach(async () => {
-  const name = `migrate_${process.pid}_${count++}`;
-  await admin`create database ${admin(name)}`;
-  made.push(name);
-  const address = new URL(inject("databaseAdminUrl"));
-  address.pathname = `/${name}`;
-  url = address.href;
+  const database = await createEmptyDatabase();
+  made.push(database);
+  url = database.url;
 });
 
 afterAll(async () => {
-  for (const name of made) await admin`drop database ${admin(name)} with (force)`;
-  await closeDatabase(admin);
+  for (const database of made) await database.drop();
   folder.remove();
 });
 

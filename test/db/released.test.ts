@@ -4,29 +4,27 @@
  */
 import { copyFileSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readInstallation } from "../../services/db/installation.ts";
 import { findCopiedIntent } from "../../services/db/intent-history.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { createEmptyDatabase, type TestDatabase } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const MIGRATIONS = join(import.meta.dirname, "..", "..", "services", "db", "migrations");
 const RELEASED = join(import.meta.dirname, "released");
 
 describe.each(readdirSync(RELEASED))("a database of version %s", (version) => {
-  const name = `released_${version.replaceAll(".", "_")}_${process.pid}`;
-  const address = new URL(inject("databaseAdminUrl"));
-  address.pathname = `/${name}`;
-  const databaseUrl = address.href;
   const folder = temporaryFolder("released");
   const textOf = (file: string): string => readFileSync(join(RELEASED, version, file), "utf8");
-  let admin: Database;
+  let database: TestDatabase;
+  let databaseUrl: string;
   let sql: Database;
 
   beforeAll(async () => {
-    admin = openDatabase({ url: inject("databaseAdminUrl"), maxConnections: 1 });
-    await admin`create database ${admin(name)}`;
+    database = await createEmptyDatabase();
+    databaseUrl = database.url;
     sql = openDatabase({ url: databaseUrl, maxConnections: 1 });
     for (const migration of textOf("migrations.txt").trim().split("\n")) {
       copyFileSync(join(MIGRATIONS, `${migration}.sql`), join(folder.path, `${migration}.sql`));
@@ -37,8 +35,7 @@ describe.each(readdirSync(RELEASED))("a database of version %s", (version) => {
   });
   afterAll(async () => {
     await closeDatabase(sql);
-    await admin`drop database ${admin(name)} with (force)`;
-    await closeDatabase(admin);
+    await database.drop();
     folder.remove();
   });
 
