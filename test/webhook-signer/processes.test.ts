@@ -4,6 +4,8 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { freePort } from "../support/free-port.ts";
+import { figure, scrape } from "../support/scrape.ts";
 import {
   type Fleet,
   holdAnswers,
@@ -133,10 +135,11 @@ test("a process that stood still sends nothing of what others have taken over me
 
 test("what a process reports after others have taken over loses no success and overwrites nothing", async () => {
   const EVENTS = 8;
-  const old = await world.addSignerProcess();
+  const metricsPort = await freePort();
+  const old = await world.addSignerProcess({ METRICS_PORT: String(metricsPort) });
   const fleets = await openFleets(3, "/late");
   const [succeeded, overtaken, failed] = fleets as [Fleet, Fleet, Fleet];
-  // What the old process hears, and what the new one does.
+  // What the old process receives, and what the new one does.
   const answers = [
     [200, 500],
     [500, 200],
@@ -162,6 +165,10 @@ test("what a process reports after others have taken over loses no success and o
   // No more than fail before a breaker opens.
   await world.emitMany(fleets, EVENTS + 1);
   await waitFor("the first attempts", () => world.receiver.received.length === EVENTS + 1);
+  // An answer that the process has not read when it is frozen is a timeout to it later.
+  await waitFor("the process to have read each answer", async () => {
+    return figure(await scrape(metricsPort), "webhook_attempts_total") === EVENTS + 1;
+  });
   await waitFor("its outcomes to wait", async () => (await waitingStatements()) > 0);
   await old.freeze();
   // What it has sent already ends, after its time in PostgreSQL.
@@ -173,15 +180,15 @@ test("what a process reports after others have taken over loses no success and o
   const isTried = ({ attempts }: Tried): boolean => attempts === 1;
   await waitFor("the new one's", async () => (await Promise.all(fleets.map(tries))).flat().every(isTried));
   const planned = (await tries(failed)).map((one) => one.due_at);
-  // Nothing is due before the old one speaks.
+  // Nothing is due before the old one reports.
   const pausing = fleets.map(
     ({ organizationId }) => world.database`
     update webhook_deliveries set due_at = due_at + interval '1 hour' where organization_id = ${organizationId} and status = 'pending'`,
   );
   await Promise.all(pausing);
   old.signal("SIGCONT");
-  const isTold = ({ attempts }: Tried): boolean => attempts === 2;
-  await waitFor("the old one's", async () => (await Promise.all(fleets.map(tries))).flat().every(isTold));
+  const isReported = ({ attempts }: Tried): boolean => attempts === 2;
+  await waitFor("the old one's", async () => (await Promise.all(fleets.map(tries))).flat().every(isReported));
   const each = { attempts: 2, due_at: null, status: "delivered" };
   expect(await tries(succeeded)).toEqual(Array.from({ length: 3 }, () => ({ ...each, answers: [200, 500] })));
   expect(await tries(overtaken)).toEqual(Array.from({ length: 3 }, () => ({ ...each, answers: [500, 200] })));
