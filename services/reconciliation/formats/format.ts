@@ -1,0 +1,173 @@
+/**
+ * What every parser of a statement file gives: the same records, whatever the provider. A parser is pure: it has no
+ * database, no bus and no clock, and its memory is bounded by one record.
+ */
+import type { CsvMapping } from "./csv/mapping.ts";
+
+/** What a line of a statement is. The sign of its amount is the merchant's view: money in is positive. */
+export const LINE_KINDS = [
+  "payment",
+  "refund",
+  "refund_reversal",
+  "chargeback",
+  "chargeback_reversal",
+  "fee",
+  "payout",
+  "planned_payout",
+  "payout_reversal",
+  "adjustment",
+  "conversion",
+  "bank_credit",
+  "bank_debit",
+  /** A cash row in the statement of a provider of points of sale. */
+  "cash_payment",
+  /**
+   * A failed, cancelled, pending or informational row: it is stored and never matched. `NOT_MONEY_REASON` of its details
+   * says why.
+   */
+  "not_money",
+] as const;
+export type LineKind = (typeof LINE_KINDS)[number];
+
+/** The key of `details` under which a line of the kind `not_money` states its reason, in the provider's word where it has one. */
+export const NOT_MONEY_REASON = "not_money_reason";
+
+export interface StatementLine {
+  /** Where it is in the file, from 1: the physical line of its first character for text, the ordinal of the entry for XML. */
+  readonly position: number;
+  readonly kind: LineKind;
+  /** The provider's own word for it ("Settled", "charge", "T0006", "NTRF"). */
+  readonly providerType: string;
+  /** Signed minor units of `currency`; the gross. */
+  readonly amountMinor: bigint;
+  readonly currency: string;
+  /** Signed as it changes the merchant's balance: a fee is negative. Undefined where the statement has none. */
+  readonly feeMinor: bigint | undefined;
+  readonly netMinor: bigint | undefined;
+  /** Part of `amountMinor`, not on top of it. */
+  readonly tipMinor: bigint | undefined;
+  /** `YYYY-MM-DD` as the statement has it. */
+  readonly bookedOn: string;
+  readonly valueOn: string | undefined;
+  /**
+   * ISO 8601 with an offset or Z where the statement gives an instant, undefined where it does not. A local time without
+   * a zone is never turned into an instant by a guess.
+   */
+  readonly occurredAt: string | undefined;
+  /** The provider's id of this movement, verbatim; "" where there is none (NONREF is none). With `providerType` it identifies the line. */
+  readonly providerReference: string;
+  /** The provider's id of the payment that a refund, fee, chargeback or modification belongs to; "" where there is none. */
+  readonly paymentReference: string;
+  /** The merchant's reference that came back: order or intent reference, EndToEndId; "" where there is none. */
+  readonly merchantReference: string;
+  /** The payout or settlement batch that contains it; "" where there is none. */
+  readonly payoutReference: string;
+  /** Terminal, store or device as the statement names it; "" where there is none. */
+  readonly terminal: string;
+  /** The provider account or IBAN that the line names; "" where the file as a whole is of one account. */
+  readonly account: string;
+  /** Free text, verbatim, at most `FORMAT_LIMITS.textCharacters`. */
+  readonly text: string;
+  /** Every field of the source that the operator may want to see and that is in no other field; bounded. */
+  readonly details: Readonly<Record<string, string>>;
+}
+
+/** A row that is no line; the rows after it are parsed all the same. */
+export interface MalformedLine {
+  readonly position: number;
+  /** The column's or element's name as in the file. */
+  readonly column: string;
+  /** One sentence. */
+  readonly reason: string;
+  /** The raw text, at most `FORMAT_LIMITS.rawCharacters`. */
+  readonly raw: string;
+}
+
+/** A sum that the statement states itself, or that must be zero, beside what the lines add up to. */
+export interface ControlTotal {
+  readonly name: string;
+  readonly currency: string;
+  readonly statedMinor: bigint;
+  readonly computedMinor: bigint;
+}
+
+/** What the header of a statement says about the whole: one for each `Stmt`, section or batch. */
+export interface StatementHeader {
+  readonly statementReference: string;
+  readonly account: string;
+  readonly currency: string | undefined;
+  readonly fromDate: string | undefined;
+  readonly toDate: string | undefined;
+}
+
+export type StatementRecord =
+  | { readonly type: "header"; readonly header: StatementHeader }
+  | { readonly type: "line"; readonly line: StatementLine }
+  | { readonly type: "malformed"; readonly malformed: MalformedLine }
+  | { readonly type: "total"; readonly total: ControlTotal };
+
+/** Why a whole file is refused. */
+export const STATEMENT_REFUSALS = [
+  /** The file is certainly not of the declared format. */
+  "not_this_format",
+  /** No dictionary has this header: it needs a mapping. */
+  "unknown_header",
+  "unsupported_version",
+  /** It is of the same family and still no statement: camt.052. */
+  "not_a_statement",
+  "doctype_refused",
+  /** The XML is not well-formed. */
+  "not_well_formed",
+  /** A line, a record or an element is longer than a parser holds in memory. */
+  "line_too_long",
+  /** NUL bytes, or bytes that are no text in the declared encoding. */
+  "not_text",
+  "truncated",
+  "archive_refused",
+  "too_large",
+  /** The dates can be read in two ways, and the mapping does not say which. */
+  "ambiguous_dates",
+  /** The mapping does not fit the file. */
+  "mapping_refused",
+] as const;
+export type RefusalCode = (typeof STATEMENT_REFUSALS)[number];
+
+/** The whole file is refused: nothing of it is imported. `code` is for programs, the message is one sentence with the next step. */
+export class StatementRefusedError extends Error {
+  override readonly name = "StatementRefusedError";
+  readonly code: RefusalCode;
+
+  constructor(code: RefusalCode, sentence: string) {
+    super(sentence);
+    this.code = code;
+  }
+}
+
+export interface StatementFormat {
+  /**
+   * "sumup", "adyen_settlement_details", "stripe_payout_reconciliation", "stripe_activity", "paypal_stl", "paypal_trr",
+   * "camt.053", "camt.054", "mt940", "sandbox" or "csv".
+   */
+  readonly name: string;
+  /** Grows when the rules that give a line its fields or its identity change; it is stored with the import. */
+  readonly version: number;
+  /** For people. */
+  readonly title: string;
+  /**
+   * Says whether the head, `FORMAT_LIMITS.headCharacters` of decoded text, is certainly of this format. What is detected
+   * is offered to a person, and is never applied without one.
+   */
+  detect(head: string): boolean;
+  /**
+   * Streams; its memory is bounded by one record. Throws only `StatementRefusedError`. A bad row is a `malformed` record,
+   * and the rest is parsed.
+   */
+  parse(text: AsyncIterable<string>, options: ParseOptions): AsyncIterable<StatementRecord>;
+}
+
+export interface ParseOptions {
+  /** For csv only. */
+  readonly mapping: CsvMapping | undefined;
+  /** The time zone that the operator declared for local times, an IANA name; without it `occurredAt` stays undefined for local times. */
+  readonly timeZone: string | undefined;
+}
