@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatAmount } from "../../../machines/currency.ts";
 import { currencyCode, readDecimal, readMinorUnits } from "../../../services/reconciliation/formats/amounts.ts";
@@ -76,12 +76,15 @@ describe("readDecimal", () => {
 
   it("answers any text at all in time, with an amount or a sentence", () => {
     fc.assert(
-      fc.property(fc.string({ unit: fc.constantFrom(..."0123456789.,'- "), maxLength: 400 }), (text) => {
-        for (const notation of [GERMAN, ENGLISH]) {
-          const reading = readDecimal(text, "EUR", notation);
-          expect("minor" in reading ? typeof reading.minor : reading.reason).toMatch(/^bigint$|\.$/);
-        }
-      }),
+      fc.property(
+        fc.string({ unit: fc.constantFrom("0", "1", "9", ".", ",", "'", "-", " "), maxLength: 400 }),
+        (text) => {
+          for (const notation of [GERMAN, ENGLISH]) {
+            const reading = readDecimal(text, "EUR", notation);
+            expect("minor" in reading ? typeof reading.minor : reading.reason).toMatch(/^bigint$|\.$/);
+          }
+        },
+      ),
     );
   });
 });
