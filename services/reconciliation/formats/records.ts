@@ -88,3 +88,19 @@ function boundedDetails(entries: Iterable<readonly [name: string, value: string 
   }
   return Object.fromEntries(details);
 }
+
+/** The record with its position moved by `by`, and that position; 0 for a record without one. */
+export function moved(
+  record: StatementRecord,
+  by: number,
+): { readonly record: StatementRecord; readonly position: number } {
+  if (record.type === "line") {
+    const position = record.line.position + by;
+    return { record: { type: "line", line: { ...record.line, position } }, position };
+  }
+  if (record.type === "malformed") {
+    const position = record.malformed.position + by;
+    return { record: { type: "malformed", malformed: { ...record.malformed, position } }, position };
+  }
+  return { record, position: 0 };
+}
