@@ -243,7 +243,10 @@ async function collectAll(deps: CollectionDeps, index: number, plans: readonly P
   const done: Collection[] = [];
   for (const [count, plan] of plans.entries()) {
     const name = `${index}-${count}`;
-    done.push(await (isQr(plan) ? collectByQr(deps, station, plan, name) : collect(deps, station, plan, name)));
+    const ended = await (isQr(plan) ? collectByQr(deps, station, plan, name) : collect(deps, station, plan, name));
+    done.push(ended);
+    // A provider that is away fails a collection at once; without the pause one outage would end all of a station's.
+    if (OUTAGE_REASONS.includes(ended.endReason ?? "")) await strikes.restarted();
   }
   return done;
 }

@@ -60,6 +60,11 @@ export class Strikes {
     this.#underWay.catch(() => undefined);
   }
 
+  /** Resolves when the pieces of the strike that is under way run again. */
+  async restarted(): Promise<void> {
+    await this.#underWay;
+  }
+
   /** No further strike; resolves when everything runs again, rejects when a piece did not come back or ended by itself. */
   async end(): Promise<void> {
     this.#isOver = true;
