@@ -21,6 +21,12 @@ export const FORMAT_LIMITS = {
   rawCharacters: 2_000,
   /** Of an amount in minor units: what PostgreSQL's int8 holds without a thought. */
   amountDigits: 18,
+  /** Physical lines of one CSV record: a genuine text field has a few line breaks, a quote that is never closed all of them. */
+  recordLines: 200,
+  /** Lines before the header of a CSV file: account, period and legal text take about 20. */
+  preambleLines: 100,
+  /** Columns that the refusal of an unknown header names. */
+  namedColumns: 12,
   /** A chunk of text is handed to a parser in parts of this size, so that what is parsed and not yet read stays small. */
   chunkCharacters: 64 * KIBI,
 

@@ -1,0 +1,285 @@
+/**
+ * Bytes to text. The encoding is declared: `detectEncoding` gives candidates, which a person confirms. Decoding is strict:
+ * a byte that is no text in the declared encoding refuses the file, with its offset.
+ */
+import iconvLite from "iconv-lite";
+import { StatementRefusedError } from "./format.ts";
+
+/** What each encoding is decoded with. `iconv` has the code pages of DOS, which `TextDecoder` lacks. */
+const DECODERS = {
+  "utf-8": { label: "utf-8", unit: "utf-8" },
+  "utf-16le": { label: "utf-16le", unit: "utf-16" },
+  "utf-16be": { label: "utf-16be", unit: "utf-16" },
+  "windows-1252": { label: "windows-1252", unit: "byte" },
+  // The label iso-8859-1 means windows-1252 to a TextDecoder. They differ in 0x80 to 0x9f only, where ISO 8859 has no text.
+  "iso-8859-1": { label: "windows-1252", unit: "byte", lacks: [0x80, 0x9f] },
+  "iso-8859-15": { label: "iso-8859-15", unit: "byte" },
+  "windows-1250": { label: "windows-1250", unit: "byte" },
+  "iso-8859-2": { label: "iso-8859-2", unit: "byte" },
+  macintosh: { label: "macintosh", unit: "byte" },
+  cp850: { label: "cp850", unit: "byte", iconv: true },
+  cp437: { label: "cp437", unit: "byte", iconv: true },
+} as const satisfies Record<string, Decoding>;
+
+interface Decoding {
+  readonly label: string;
+  readonly unit: "utf-8" | "utf-16" | "byte";
+  readonly lacks?: readonly [from: number, to: number];
+  readonly iconv?: true;
+}
+
+export type Encoding = keyof typeof DECODERS;
+export const ENCODINGS = Object.keys(DECODERS) as readonly Encoding[];
+
+export interface EncodingCandidate {
+  readonly encoding: Encoding;
+  /** For people. */
+  readonly reason: string;
+  /** The text around the first character that is not ASCII, as this encoding reads it; "" where there is none. */
+  readonly sample: string;
+}
+
+const MARKS: readonly { readonly encoding: Encoding; readonly bytes: readonly number[] }[] = [
+  { encoding: "utf-8", bytes: [0xef, 0xbb, 0xbf] },
+  { encoding: "utf-16le", bytes: [0xff, 0xfe] },
+  { encoding: "utf-16be", bytes: [0xfe, 0xff] },
+];
+const LONGEST_MARK = 3;
+
+/** What a single-byte decoder gives for bytes that the encoding does not define. */
+const NO_TEXT = /[\u0080-\u009f\ufffd]/;
+
+/** Throws `StatementRefusedError`. */
+export async function* decode(bytes: AsyncIterable<Uint8Array>, encoding: Encoding): AsyncIterable<string> {
+  const decoder: StrictDecoder =
+    DECODERS[encoding].unit === "byte" ? new ByteDecoder(encoding) : new UnicodeDecoder(encoding);
+  let head: Uint8Array | undefined = new Uint8Array();
+  for await (const chunk of bytes) {
+    let next = chunk;
+    if (head !== undefined) {
+      next = joined(head, chunk);
+      head = next;
+      if (next.length < LONGEST_MARK) continue;
+      refuseOtherMark(next, encoding);
+      head = undefined;
+    }
+    const text = decoder.decode(next);
+    if (text !== "") yield text;
+  }
+  if (head !== undefined) {
+    refuseOtherMark(head, encoding);
+    const text = decoder.decode(head);
+    if (text !== "") yield text;
+  }
+  decoder.end();
+}
+
+interface StrictDecoder {
+  decode(bytes: Uint8Array): string;
+  end(): void;
+}
+
+class ByteDecoder implements StrictDecoder {
+  readonly #encoding: Encoding;
+  readonly #decode: (bytes: Uint8Array) => string;
+  #offset = 0;
+
+  constructor(encoding: Encoding) {
+    this.#encoding = encoding;
+    this.#decode = byteDecoder(DECODERS[encoding]);
+  }
+
+  decode(bytes: Uint8Array): string {
+    const { lacks }: Decoding = DECODERS[this.#encoding];
+    const text = this.#decode(bytes);
+    const bad = [
+      bytes.indexOf(0),
+      // One byte is one character, so that an index of the text is one of the bytes.
+      text.search(NO_TEXT),
+      lacks === undefined ? -1 : bytes.findIndex((byte) => byte >= lacks[0] && byte <= lacks[1]),
+    ].filter((index) => index >= 0);
+    const first = Math.min(...bad);
+    if (bad.length > 0) throw badByte(bytes[first] ?? 0, this.#offset + first, this.#encoding);
+    this.#offset += bytes.length;
+    return text;
+  }
+
+  end(): void {}
+}
+
+function byteDecoder({ label, iconv }: Decoding): (bytes: Uint8Array) => string {
+  if (iconv === true) {
+    const decoder = iconvLite.getDecoder(label);
+    return (bytes) => decoder.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  }
+  const decoder = new TextDecoder(label, { fatal: true });
+  return (bytes) => decoder.decode(bytes);
+}
+
+/** UTF-8 and UTF-16, where a character may begin in one chunk and end in the next. */
+class UnicodeDecoder implements StrictDecoder {
+  readonly #encoding: Encoding;
+  readonly #label: string;
+  readonly #unit: Decoding["unit"];
+  readonly #decoder: InstanceType<typeof TextDecoder>;
+  #offset = 0;
+  /** The last bytes before the next chunk: a character that is not complete has at most three. */
+  #tail = new Uint8Array();
+
+  constructor(encoding: Encoding) {
+    this.#encoding = encoding;
+    this.#label = DECODERS[encoding].label;
+    this.#unit = DECODERS[encoding].unit;
+    this.#decoder = new TextDecoder(this.#label, { fatal: true });
+  }
+
+  decode(bytes: Uint8Array): string {
+    const text = this.#decodeOrRefuse(bytes);
+    if (text.includes("\0")) throw badByte(0, this.#offset + this.#nulIndex(bytes), this.#encoding);
+    this.#offset += bytes.length;
+    this.#tail = joined(this.#tail, bytes.subarray(-3)).slice(-3);
+    return text;
+  }
+
+  end(): void {
+    try {
+      this.#decoder.decode();
+    } catch {
+      const sentence = `The file ends in the middle of a character (offset ${this.#offset}), so a part of it is missing; upload the whole file.`;
+      throw new StatementRefusedError("truncated", sentence);
+    }
+  }
+
+  #decodeOrRefuse(bytes: Uint8Array): string {
+    try {
+      return this.#decoder.decode(bytes, { stream: true });
+    } catch {
+      const index = this.#firstBadIndex(bytes);
+      throw badByte(bytes[index] ?? 0, this.#offset + index, this.#encoding);
+    }
+  }
+
+  /** Bisects: the shortest beginning that is refused ends in the bad byte. */
+  #firstBadIndex(bytes: Uint8Array): number {
+    const begun = this.#unit === "utf-8" ? begunUtf8(this.#tail) : begunUtf16(this.#tail, this.#offset, this.#label);
+    let good = 0;
+    let bad = bytes.length;
+    while (bad - good > 1) {
+      const middle = (good + bad) >> 1;
+      if (decodes(this.#label, joined(begun, bytes.subarray(0, middle)))) good = middle;
+      else bad = middle;
+    }
+    return bad - 1;
+  }
+
+  #nulIndex(bytes: Uint8Array): number {
+    if (this.#unit === "utf-8") return bytes.indexOf(0);
+    for (let index = this.#offset % 2; index + 1 < bytes.length; index += 2) {
+      if (bytes[index] === 0 && bytes[index + 1] === 0) return index;
+    }
+    return 0;
+  }
+}
+
+function decodes(label: string, bytes: Uint8Array): boolean {
+  try {
+    new TextDecoder(label, { fatal: true }).decode(bytes, { stream: true });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The bytes of a character that the tail begins and does not complete. */
+function begunUtf8(tail: Uint8Array): Uint8Array {
+  const lead = tail.findLastIndex((byte) => (byte & 0xc0) !== 0x80);
+  const first = tail[lead] ?? 0;
+  const needed = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+  return lead >= 0 && tail.length - lead < needed ? tail.subarray(lead) : new Uint8Array();
+}
+
+function begunUtf16(tail: Uint8Array, offset: number, label: string): Uint8Array {
+  const half = offset % 2;
+  const high = tail[tail.length - half - (label === "utf-16le" ? 1 : 2)] ?? 0;
+  const isHighSurrogate = (high & 0xfc) === 0xd8;
+  return tail.subarray(tail.length - half - (isHighSurrogate ? 2 : 0));
+}
+
+function refuseOtherMark(head: Uint8Array, encoding: Encoding): void {
+  const mark = markOf(head);
+  if (mark === undefined || mark === encoding) return;
+  const sentence = `The file begins with the byte order mark of ${mark}, but ${encoding} is declared; declare ${mark}.`;
+  throw new StatementRefusedError("not_text", sentence);
+}
+
+function markOf(head: Uint8Array): Encoding | undefined {
+  return MARKS.find(({ bytes }) => bytes.every((byte, index) => head[index] === byte))?.encoding;
+}
+
+function badByte(byte: number, offset: number, encoding: Encoding): StatementRefusedError {
+  const hex = byte.toString(16).padStart(2, "0");
+  const sentence =
+    byte === 0
+      ? `The file has a NUL byte at offset ${offset}, which no text in ${encoding} has; upload the file as the provider made it.`
+      : `The byte 0x${hex} at offset ${offset} is no text in ${encoding}; declare the encoding that the file has.`;
+  return new StatementRefusedError("not_text", sentence);
+}
+
+/** In the order of their likelihood; none where the head is no text. */
+export function detectEncoding(head: Uint8Array): readonly EncodingCandidate[] {
+  const mark = markOf(head);
+  if (mark !== undefined) return [candidate(mark, "The file begins with its byte order mark.", head)];
+  const wide = wideEncoding(head);
+  if (wide !== undefined) return [candidate(wide, "Every second byte is zero, and there is no byte order mark.", head)];
+  if (head.includes(0)) return [];
+  if (head.every((byte) => byte < 0x80)) {
+    const reason = "All characters up to here are ASCII, which most encodings have in common.";
+    return [candidate("utf-8", reason, head), candidate("windows-1252", reason, head)];
+  }
+  if (decodes("utf-8", head)) return [candidate("utf-8", "All bytes up to here are valid UTF-8.", head)];
+  return SINGLE_BYTE.filter((encoding) => isTextIn(encoding, head)).map((encoding) =>
+    candidate(encoding, "The bytes are not UTF-8, and all of them are characters in this encoding.", head),
+  );
+}
+
+const SINGLE_BYTE: readonly Encoding[] = ["windows-1252", "iso-8859-15", "iso-8859-1", "macintosh", "cp850"];
+
+function isTextIn(encoding: Encoding, head: Uint8Array): boolean {
+  try {
+    new ByteDecoder(encoding).decode(head);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** UTF-16 without a mark: Latin text has its zeros at the even offsets, or at the odd ones, and hardly any at the others. */
+function wideEncoding(head: Uint8Array): Encoding | undefined {
+  const zeros = [0, 0];
+  head.forEach((byte, index) => {
+    if (byte === 0) zeros[index % 2] = (zeros[index % 2] ?? 0) + 1;
+  });
+  const [even = 0, odd = 0] = zeros;
+  const pairs = Math.floor(head.length / 2);
+  if (pairs === 0 || Math.min(even, odd) > pairs / 50) return undefined;
+  if (odd > pairs / 2) return "utf-16le";
+  return even > pairs / 2 ? "utf-16be" : undefined;
+}
+
+const SAMPLE_CHARACTERS = 40;
+
+function candidate(encoding: Encoding, reason: string, head: Uint8Array): EncodingCandidate {
+  const { label, unit }: Decoding = DECODERS[encoding];
+  const whole = unit === "byte" ? byteDecoder(DECODERS[encoding])(head) : new TextDecoder(label).decode(head);
+  const at = whole.search(/\P{ASCII}/u);
+  const from = Math.max(0, at - SAMPLE_CHARACTERS / 2);
+  const sample = at < 0 ? "" : whole.slice(from, from + SAMPLE_CHARACTERS).replaceAll(/\s+/g, " ");
+  return { encoding, reason, sample };
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(first.length + second.length);
+  bytes.set(first);
+  bytes.set(second, first.length);
+  return bytes;
+}

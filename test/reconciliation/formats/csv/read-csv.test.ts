@@ -1,0 +1,198 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  bindHeader,
+  dictionaryRule,
+  type HeaderDictionary,
+} from "../../../../services/reconciliation/formats/csv/dictionary.ts";
+import {
+  type CsvOptions,
+  type CsvRecord,
+  findHeader,
+  type HeaderRule,
+  readCsv,
+} from "../../../../services/reconciliation/formats/csv/read-csv.ts";
+import { StatementRefusedError } from "../../../../services/reconciliation/formats/format.ts";
+import { FORMAT_LIMITS } from "../../../../services/reconciliation/formats/limits.ts";
+import { collected, dividedAt, oneChunk } from "../chunks.ts";
+
+const FIRST_LINE: HeaderRule = {
+  accepts: (_columns, position) => position === 1,
+  refusal: () => new StatementRefusedError("unknown_header", "The file is empty."),
+};
+const COMMAS: CsvOptions = { delimiter: ",", header: FIRST_LINE };
+
+const read = (text: string, options = COMMAS): Promise<CsvRecord[]> => collected(readCsv(oneChunk(text), options));
+
+/** "3: a|b" for a row, "3! reason" for a malformed one. */
+async function outline(text: string, options = COMMAS): Promise<string[]> {
+  return (await read(text, options)).flatMap((record) => {
+    if (record.type === "header") return [];
+    if (record.type === "row") return [`${record.row.position}: ${record.row.fields.join("|")}`];
+    return [`${record.malformed.position}! ${record.malformed.reason}`];
+  });
+}
+const QUOTES = "A quote is in the wrong place or is never closed.";
+
+describe("readCsv", () => {
+  it("divides rows at the delimiter, and fields in quotes hold delimiters, quotes and line breaks", async () => {
+    const text = 'a,b\n1,"x, ""y"""\n2,"one\ntwo"\n3,z\n';
+    expect(await outline(text)).toEqual(['2: 1|x, "y"', "3: 2|one\ntwo", "5: 3|z"]);
+  });
+
+  it.each([
+    ["\n", "LF"],
+    ["\r\n", "CRLF"],
+    ["\r", "CR"],
+  ])("numbers physical lines that end in %j (%s), also in fields with quotes", async (ending) => {
+    const text = ["a,b", '1,"one', "", 'three"', "2,x", "", "3,y"].join(ending);
+    expect(await outline(text)).toEqual([`2: 1|one${ending}${ending}three`, "5: 2|x", "7: 3|y"]);
+  });
+
+  it("keeps text that a spreadsheet would run as a formula", async () => {
+    const formulas = ["=1+1", "@SUM(A1)", "+49 30", "-2", "=cmd|' /C calc'!A0"];
+    const [, ...rows] = await read(`a\n${formulas.join("\n")}\n`);
+    expect(rows.map((record) => (record.type === "row" ? record.row.fields[0] : record))).toEqual(formulas);
+  });
+
+  it("reads on after a row with another count of fields, and names both counts", async () => {
+    expect(await outline("a,b\n1\n2,x\n3,x,y\n4,z\n")).toEqual([
+      "2! The row has 1 fields, and the header has 2 columns.",
+      "3: 2|x",
+      "4! The row has 3 fields, and the header has 2 columns.",
+      "5: 4|z",
+    ]);
+  });
+
+  it.each<[string, string, readonly string[]]>([
+    ["inside a field", 'a,b\n1,5" pizza\n2,x\n3,y\n', [`2! ${QUOTES}`, "3: 2|x", "4: 3|y"]],
+    ["at the start of a field", 'a,b\n1,"x\n2,y\n3,z\n', [`2! ${QUOTES}`, "3: 2|y", "4: 3|z"]],
+    ["twice, with rows between", 'a,b\n1,"x\n2,y\n3,"z\n4,w\n', [`2! ${QUOTES}`, "3: 2|y", `4! ${QUOTES}`, "5: 4|w"]],
+    ["after a closed field", 'a,b\n1,"x"y\n2,z\n', [`2! ${QUOTES}`, "3: 2|z"]],
+    ["on the last line", 'a,b\n1,x\n2,"', ["2: 1|x", `3! ${QUOTES}`]],
+  ])("a stray quote %s costs one line", async (_name, text, rows) => {
+    expect(await outline(text)).toEqual(rows);
+  });
+
+  it("abandons a quote that is never closed after a bounded count of lines", async () => {
+    const rows = Array.from({ length: 3 * FORMAT_LIMITS.recordLines }, (_, index) => `${index},x`);
+    const records = await outline(`a,b\n0,"\n${rows.join("\n")}\n`);
+    expect(records).toEqual([`2! ${QUOTES}`, ...rows.map((row, index) => `${index + 3}: ${row.replace(",", "|")}`)]);
+  });
+
+  it("refuses a line that has no end, without holding it", async () => {
+    let chunks = 0;
+    async function* endless(): AsyncIterable<string> {
+      yield "a,b\n";
+      for (;;) {
+        chunks += 1;
+        yield "x".repeat(FORMAT_LIMITS.chunkCharacters);
+      }
+    }
+    await expect(collected(readCsv(endless(), COMMAS))).rejects.toMatchObject({ code: "line_too_long" });
+    expect(chunks * FORMAT_LIMITS.chunkCharacters).toBeLessThanOrEqual(2 * FORMAT_LIMITS.lineCharacters);
+  });
+
+  it("skips what is before the header and empty lines", async () => {
+    const header: HeaderRule = { ...FIRST_LINE, accepts: ([first]) => first === "a" };
+    const text = '\ufeffAccount;"1" 2"\nsep=;\n\na;b\n\n1;x\n;\n';
+    const records = await read(text, { delimiter: undefined, header });
+    expect(records[0]).toEqual({ type: "header", header: { position: 4, columns: ["a", "b"], delimiter: ";" } });
+    expect(await outline(text, { delimiter: undefined, header })).toEqual(["6: 1|x", "7: |"]);
+  });
+
+  it("looks for the header in a bounded count of lines", async () => {
+    const header: HeaderRule = { ...FIRST_LINE, accepts: ([first]) => first === "a" };
+    const preamble = "x\n".repeat(FORMAT_LIMITS.preambleLines);
+    await expect(read(`${preamble}a,b\n`, { delimiter: ",", header })).rejects.toMatchObject({
+      code: "unknown_header",
+    });
+    await expect(read("", COMMAS)).rejects.toMatchObject({ code: "unknown_header" });
+  });
+
+  it.each([",", ";", "\t", "|"])("finds the delimiter %j in the header row alone", async (delimiter) => {
+    const text = `a${delimiter}b\n1,2;3|4\t5${delimiter}\n`;
+    const [header] = await read(text, { delimiter: undefined, header: FIRST_LINE });
+    expect(header).toMatchObject({ header: { delimiter } });
+  });
+
+  it("does not choose between two delimiters that divide the header alike", async () => {
+    await expect(read("a;b,c\n", { delimiter: undefined, header: FIRST_LINE })).rejects.toMatchObject({
+      code: "mapping_refused",
+    });
+  });
+
+  it("gives rows of any width where there is no header", async () => {
+    expect(await outline("RH,1\nFH\n", { delimiter: ",", header: "none" })).toEqual(["1: RH|1", "2: FH"]);
+  });
+
+  it("gives the same records for each division into chunks, and throws nothing but a refusal", async () => {
+    const part = fc.constantFrom('"', ",", "\n", "\r", "\r\n", "x", "ä€", '""', "=1+1", "1,2\n", '"a"');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(part, { maxLength: 60 }),
+        fc.array(fc.nat(), { maxLength: 6 }),
+        async (parts, places) => {
+          const text = `a,b\n${parts.join("")}`;
+          const whole = await read(text);
+          expect(await collected(readCsv(dividedAt(text, places), COMMAS))).toEqual(whole);
+          // Each line that is not empty is in one record.
+          const positions = whole.flatMap((record) => (record.type === "row" ? [record.row.position] : []));
+          expect(positions).toEqual(positions.toSorted((first, second) => first - second));
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+});
+
+const SHOP: HeaderDictionary<"date" | "amount" | "fee"> = {
+  report: "the shop's report",
+  version: 1,
+  entries: [
+    {
+      name: "English",
+      columns: { date: ["Date"], amount: ["Amount", "Total"], fee: ["Fee"] },
+      required: ["date", "amount"],
+    },
+    { name: "French", columns: { date: ["Date d'achat"], amount: ["Montant"] }, required: ["date", "amount"] },
+  ],
+};
+
+describe("bindHeader", () => {
+  it("finds columns by name, in any order and with others beside them", () => {
+    const row = { position: 2, fields: ["x", " 5.00 ", "2026-11-01"], raw: "" };
+    const bound = bindHeader(["New", "amount ", "DATE"], SHOP);
+    expect(bound?.entry.name).toBe("English");
+    expect(bound?.value(row, "amount")).toBe("5.00");
+    expect(bound?.value(row, "fee")).toBe("");
+    expect([...(bound?.details(row) ?? [])]).toEqual([["New", "x"]]);
+    expect(bound?.unknownColumns).toEqual(["New"]);
+  });
+
+  it("takes kinds of spaces, apostrophes and accents for the same", () => {
+    expect(bindHeader(["Date\u00a0d’achat", "Montant"], SHOP)?.entry.name).toBe("French");
+  });
+
+  it("matches the whole row: parts of two entries are no header", () => {
+    expect(bindHeader(["Date", "Montant"], SHOP)).toBeUndefined();
+  });
+
+  it("refuses a column that is there twice, and lets an unknown or empty name repeat", () => {
+    expect(() => bindHeader(["Date", "Amount", "Total"], SHOP)).toThrow(StatementRefusedError);
+    expect(bindHeader(["Date", "Amount", "", "", "X", "X"], SHOP)?.entry.name).toBe("English");
+  });
+
+  it("refuses an unknown header with its unknown and its missing columns", async () => {
+    const options = { delimiter: undefined, header: dictionaryRule(SHOP) };
+    await expect(read("Period\nDate;Betrag;Fee\n1;2;3\n", options)).rejects.toThrow(
+      'The file has no known header of the shop\'s report: it has unknown columns ("Betrag") and it lacks "Amount"; store a mapping for this header and import the file with it.',
+    );
+  });
+
+  it("is found in the head of a file", () => {
+    const options = { delimiter: undefined, header: dictionaryRule(SHOP) };
+    expect(findHeader("x\nDate;Amount", options)).toMatchObject({ position: 2, delimiter: ";" });
+    expect(findHeader("Date;Betrag\n", options)).toBeUndefined();
+  });
+});
