@@ -88,7 +88,7 @@ await part(
 );
 
 if (only === "scale") {
-  const rows = await measureScale(
+  const { natsVersion, rows } = await measureScale(
     {
       layouts: [1, 3].flatMap((replicas) => [1, 6].map((logs) => ({ replicas, logs }))),
       hosts: [1, 2, 4],
@@ -98,6 +98,7 @@ if (only === "scale") {
     },
     say,
   );
+  raw["natsServer"] = natsVersion;
   raw["scale"] = rows;
   figures.push(...scaleFigures(rows));
 }

@@ -44,25 +44,32 @@ type Part = (typeof PARTS)[number];
 const WARM_COLLECTIONS = 3;
 /** Longer than the hosts need to share the partitions after one has joined or left. */
 const SHARE_MS = 5_000;
-const START_OF_ALL = ["registry", "settlement", "relay", "audit"];
+const SERVICES = ["registry", "settlement", "relay", "audit"];
 
-export async function measureScale(plan: ScalePlan, print: (line: string) => void): Promise<ScaleRow[]> {
+export interface Scale {
+  readonly natsVersion: string;
+  readonly rows: readonly ScaleRow[];
+}
+
+export async function measureScale(plan: ScalePlan, print: (line: string) => void): Promise<Scale> {
   const rows: ScaleRow[] = [];
+  let natsVersion = "";
   for (const layout of plan.layouts) {
     print(`  ${layout.replicas} copies, ${layout.logs} logs …`);
     const ground = await startGround(print, layout);
+    natsVersion = ground.natsVersion;
     try {
       rows.push(...(await measureLayout(plan, layout, ground)));
     } finally {
       await ground.stop();
     }
   }
-  return rows;
+  return { natsVersion, rows };
 }
 
 async function measureLayout(plan: ScalePlan, layout: BusLayout, ground: Ground): Promise<ScaleRow[]> {
   const environment = { DATABASE_URL: await ground.databaseUrl(), DEVICE_SILENCE_MS: "600000" };
-  const services = await ground.startProcess("services", "services/main.ts", START_OF_ALL, environment);
+  const services = await ground.startProcess("services", "services/main.ts", SERVICES, environment);
   const startHost = (nth: number): Promise<BenchProcess> =>
     ground.startProcess(`stations-${nth}`, "services/main.ts", ["stations"], environment);
   const rows = plan.hosts.map((hosts) => newRow(layout, hosts));
