@@ -144,8 +144,17 @@ const querySchema = z.strictObject({
   limit: z.coerce.number().int().min(1).max(max).default(defaultLines),
 });
 
-const COLUMNS = ["line", "payment_id", "reference", "account", "amount", "currency", "paid_at"] as const;
-type Line = Readonly<Record<(typeof COLUMNS)[number], string | number>>;
+/** The columns of the CSV statement, as docs/sandbox.md has them. */
+export const STATEMENT_COLUMNS = [
+  "line",
+  "payment_id",
+  "reference",
+  "account",
+  "amount",
+  "currency",
+  "paid_at",
+] as const;
+type Line = Readonly<Record<(typeof STATEMENT_COLUMNS)[number], string | number>>;
 
 /** A page; the next one begins behind `next_after`, which is null on the last page. */
 export async function getStatement(
@@ -161,7 +170,7 @@ export async function getStatement(
   if (asked.format === "json") return { status: 200, json: { lines, next_after: nextAfter } };
   return {
     status: 200,
-    text: [COLUMNS.join(","), ...lines.map(csvLine)].join("\r\n").concat("\r\n"),
+    text: [STATEMENT_COLUMNS.join(","), ...lines.map(csvLine)].join("\r\n").concat("\r\n"),
     headers: {
       "content-type": "text/csv; charset=utf-8",
       ...(nextAfter === null ? {} : { "x-next-after": String(nextAfter) }),
@@ -177,7 +186,7 @@ function lineOf(payment: sql.PaymentRow): Line {
 
 /** RFC 4180: a field with a comma, a quote or a line's end is in quotes. */
 function csvLine(line: Line): string {
-  return COLUMNS.map((column) => {
+  return STATEMENT_COLUMNS.map((column) => {
     const field = String(line[column]);
     return /[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field;
   }).join(",");

@@ -28,13 +28,6 @@ interface Ports {
   readonly monitor: number;
 }
 
-export interface ClusterOptions {
-  /** The nats-server to run; the test run's own when left out. */
-  readonly binary: string;
-  /** The servers dial each other without links, so that none can be separated and no proxy costs CPU. */
-  readonly isDirect: boolean;
-}
-
 export class NatsCluster {
   readonly #folder: TemporaryFolder = serverFolder("cluster");
   readonly #token = randomBytes(12).toString("hex");
@@ -43,16 +36,9 @@ export class NatsCluster {
   readonly #links = new Map<`${NodeName}>${NodeName}`, Link>();
   readonly #children = new Map<NodeName, Child>();
 
-  readonly #options: ClusterOptions;
-
-  constructor(options: ClusterOptions) {
-    this.#options = options;
-  }
-
   /** Starts the servers and waits until they have elected a leader for their streams. */
-  static async start(options: Partial<ClusterOptions> = {}): Promise<NatsCluster> {
-    const { binary = inject("natsBinary").path, isDirect = false } = options;
-    const cluster = new NatsCluster({ binary, isDirect });
+  static async start(): Promise<NatsCluster> {
+    const cluster = new NatsCluster();
     try {
       await cluster.#prepare();
       await Promise.all(NODES.map((node) => cluster.startNode(node)));
@@ -75,10 +61,6 @@ export class NatsCluster {
     return `nats://${this.#token}@127.0.0.1:${this.#portsOf(node).client}`;
   }
 
-  get pids(): readonly number[] {
-    return NODES.map((node) => this.#childOf(node).pid);
-  }
-
   logFile(node: NodeName): string {
     return join(this.#folder.path, `${node}.log`);
   }
@@ -87,7 +69,7 @@ export class NatsCluster {
   async startNode(node: NodeName): Promise<void> {
     const { client } = this.#portsOf(node);
     const child = await startChild({
-      command: this.#options.binary,
+      command: inject("natsBinary").path,
       args: ["--config", join(this.#folder.path, `${node}.conf`)],
       spawn: { cwd: this.#folder.path },
       stopSignal: "SIGTERM",
@@ -176,8 +158,7 @@ export class NatsCluster {
     }
     for (const from of NODES) {
       for (const to of NODES) {
-        if (from !== to && !this.#options.isDirect)
-          this.#links.set(`${from}>${to}`, await Link.open(this.#portsOf(to).cluster));
+        if (from !== to) this.#links.set(`${from}>${to}`, await Link.open(this.#portsOf(to).cluster));
       }
     }
     for (const node of NODES) writeFileSync(join(this.#folder.path, `${node}.conf`), this.#configuration(node));
@@ -186,7 +167,7 @@ export class NatsCluster {
   #configuration(node: NodeName): string {
     const { client, cluster, monitor } = this.#portsOf(node);
     const routes = NODES.filter((other) => other !== node).map(
-      (other) => `nats-route://127.0.0.1:${this.#links.get(`${node}>${other}`)?.port ?? this.#portsOf(other).cluster}`,
+      (other) => `nats-route://127.0.0.1:${this.#links.get(`${node}>${other}`)?.port}`,
     );
     return `server_name: ${node}
 listen: "127.0.0.1:${client}"

@@ -170,4 +170,6 @@ export interface ParseOptions {
   readonly mapping: CsvMapping | undefined;
   /** The time zone that the operator declared for local times, an IANA name; without it `occurredAt` stays undefined for local times. */
   readonly timeZone: string | undefined;
+  /** The account's currency, for a statement that names none; without it such a statement is refused. */
+  readonly currency?: string | undefined;
 }

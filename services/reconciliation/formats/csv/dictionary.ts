@@ -14,6 +14,8 @@ export interface DictionaryEntry<Field extends string> {
   readonly columns: Readonly<Partial<Record<Field, readonly string[]>>>;
   /** What a header must have to be this one. */
   readonly required: readonly Field[];
+  /** Further names of this report: their columns become details, and are not unknown. */
+  readonly informative?: readonly string[];
 }
 
 export interface HeaderDictionary<Field extends string> {
@@ -62,7 +64,10 @@ export class BoundHeader<Field extends string> {
   }
 
   get unknownColumns(): readonly string[] {
-    return this.#unbound.map((index) => this.columns[index]?.trim() ?? "").filter((name) => name !== "");
+    const informative = new Set(this.entry.informative?.map(nameKey));
+    return this.#unbound
+      .map((index) => this.columns[index]?.trim() ?? "")
+      .filter((name) => name !== "" && !informative.has(nameKey(name)));
   }
 }
 
@@ -154,7 +159,8 @@ function compare<Field extends string>(line: readonly string[], entry: Dictionar
 }
 
 function keysOf<Field extends string>(entry: DictionaryEntry<Field>): ReadonlySet<string> {
-  return new Set((Object.keys(entry.columns) as Field[]).flatMap((field) => namesOf(entry, field).map(nameKey)));
+  const names = (Object.keys(entry.columns) as Field[]).flatMap((field) => namesOf(entry, field));
+  return new Set([...names, ...(entry.informative ?? [])].map(nameKey));
 }
 
 function listed(names: readonly string[]): string {

@@ -4,6 +4,7 @@
  */
 import { type MalformedLine, StatementRefusedError } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
+import { cutTo } from "../records.ts";
 import { LineSplitter, type PhysicalLine } from "./physical-lines.ts";
 import { divideRow, type FramedRow, RecordFramer } from "./record-framer.ts";
 
@@ -147,7 +148,7 @@ class CsvReader {
 }
 
 function malformed(line: MalformedLine): CsvRecord {
-  return { type: "malformed", malformed: line };
+  return { type: "malformed", malformed: { ...line, raw: cutTo(FORMAT_LIMITS.rawCharacters, line.raw) } };
 }
 
 function undecided(position: number): StatementRefusedError {

@@ -1,0 +1,178 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type StatementLine, StatementRefusedError } from "../../../services/reconciliation/formats/format.ts";
+import { sumup } from "../../../services/reconciliation/formats/sumup.ts";
+import { collected, dividedAt, oneChunk } from "./chunks.ts";
+import { linesOf, NO_OPTIONS, parseSample, parseText, problemsOf, sampleText } from "./samples.ts";
+
+/** "2 payment Sale TA1 1700 CHF fee -24 net 1676 tip 100 2025-02-14" */
+function outline(line: StatementLine): string {
+  const sums = Object.entries({ fee: line.feeMinor, net: line.netMinor, tip: line.tipMinor })
+    .filter(([, minor]) => minor !== undefined && minor !== 0n)
+    .map(([name, minor]) => ` ${name} ${minor}`)
+    .join("");
+  const payout = line.payoutReference === "" ? "" : ` in ${line.payoutReference} on ${line.valueOn}`;
+  const id = line.providerReference.slice(0, 3);
+  return `${line.position} ${line.kind} ${line.providerType} ${id} ${line.amountMinor} ${line.currency}${sums} ${line.bookedOn}${payout}`;
+}
+
+const outlines = async (sample: string, currency?: string): Promise<readonly string[]> => {
+  const records = await parseSample(sumup, `sumup/${sample}.csv`, { currency });
+  expect(problemsOf(records)).toEqual([]);
+  return linesOf(records).map(outline);
+};
+
+describe("SumUp's transaction report", () => {
+  it("German, early 2025: sale and payout share an id, and cash, cancelled, failed and planned rows are told apart", async () => {
+    expect(await outlines("de-early-2025", "CHF")).toEqual([
+      "2 payment Sale TA1 1700 CHF fee -24 net 1676 tip 100 2025-02-14",
+      "3 payout Payout TA1 -1676 CHF net -1676 2025-02-14 in 900001 on 2025-02-17",
+      "4 cash_payment Sale TA2 450 CHF net 450 2025-02-14",
+      "5 not_money Sale TA3 450 CHF 2025-02-14",
+      "6 not_money Sale TA4 1200 CHF 2025-02-14",
+      "7 payment Sale TA5 101150 CHF fee -1517 net 99633 2025-02-14",
+      "8 planned_payout Payout TA5 -99633 CHF net -99633 2025-02-14 in 900002 on 2025-02-18",
+      "9 refund Refund TA1 -1700 CHF net -1700 2025-02-15",
+    ]);
+  });
+
+  it("German, late 2025: decimal comma and thousands", async () => {
+    expect(await outlines("de-late-2025", "EUR")).toEqual([
+      "2 payment Sale TB1 1700 EUR fee -24 net 1676 tip 100 2025-11-14",
+      "3 payout Payout TB1 -1676 EUR net -1676 2025-11-14 in 900011 on 2025-11-17",
+      "4 payment Sale TB2 123450 EUR fee -1852 net 121598 2025-11-14",
+    ]);
+  });
+
+  it("German, 2026: its own currency, a new column, and a payout that is the total less the fee", async () => {
+    expect(await outlines("de-2026")).toEqual([
+      "2 payment Sale TC1 1700 EUR fee -24 net 1676 tip 100 2026-03-14",
+      "3 payout Payout TC1 -1676 EUR net -1676 2026-03-14 in 900021 on 2026-03-17",
+      "4 cash_payment Sale TC2 450 EUR net 450 2026-03-14",
+      "5 not_money Sale TC3 450 EUR 2026-03-14",
+    ]);
+  });
+
+  it("French: the id is French, the tip English, and months are named", async () => {
+    expect(await outlines("fr-2025", "EUR")).toEqual([
+      "2 payment Sale TD1 1700 EUR fee -24 net 1676 tip 100 2025-11-14",
+      "3 payout Payout TD1 -1676 EUR net -1676 2025-11-14 in 900031 on 2025-11-17",
+      "4 cash_payment Sale TD2 450 EUR net 450 2025-12-01",
+      "5 not_money Sale TD3 450 EUR 2025-12-02",
+    ]);
+  });
+
+  it("Italian", async () => {
+    expect(await outlines("it-2025", "EUR")).toEqual([
+      "2 payment Sale TE1 1700 EUR fee -24 net 1676 tip 100 2025-11-14",
+      "3 payout Payout TE1 -1676 EUR net -1676 2025-11-14 in 900041 on 2025-11-17",
+      "4 planned_payout Payout TE2 -886 EUR net -886 2025-11-15 in 900042 on 2025-11-18",
+    ]);
+  });
+
+  it("English, late 2025 and 2026", async () => {
+    expect(await outlines("en-late-2025", "GBP")).toEqual([
+      "2 payment Sale TF1 1700 GBP fee -24 net 1676 tip 100 2025-11-14",
+      "3 payout Payout TF1 -1676 GBP net -1676 2025-11-14 in 900051 on 2025-11-17",
+      "4 planned_payout Payout TF2 -886 GBP net -886 2025-11-14 in 900052 on 2025-11-18",
+      "5 not_money Sale TF3 1200 GBP 2025-11-14",
+    ]);
+    expect(await outlines("en-2026")).toEqual(["2 payment Sale TG1 1700 GBP fee -24 net 1676 tip 100 2026-03-14"]);
+  });
+
+  it("a line has the references, the text verbatim, the reason and what else the row says", async () => {
+    const [sale, payout, , cancelled, failed] = linesOf(
+      await parseSample(sumup, "sumup/de-early-2025.csv", { currency: "CHF", timeZone: "Europe/Zurich" }),
+    );
+    expect(sale).toMatchObject({
+      merchantReference: "ORDER-17",
+      paymentReference: "",
+      text: '1 x Menü 16.-, dazu "Tagessuppe"',
+      occurredAt: "2025-02-14T11:03:10.000Z",
+      details: { Zahlungsart: "Umsatz", Kartentyp: "VISA", "Letzte 4 Ziffern": "**** **** **** 1111" },
+    });
+    expect(payout).toMatchObject({ paymentReference: "TA1AAAAAAA", details: { Gebühr: "0.24" } });
+    expect(cancelled?.details).toMatchObject({ not_money_reason: "Abgebrochen" });
+    expect(failed?.text).toBe('=HYPERLINK("http://example.com")');
+  });
+
+  it("an instant is taken from the file's offset, and a local time without a declared zone is none", async () => {
+    const [english] = linesOf(await parseSample(sumup, "sumup/en-2026.csv"));
+    const [german] = linesOf(await parseSample(sumup, "sumup/de-2026.csv"));
+    expect(english?.occurredAt).toBe("2026-03-14T12:03:10Z");
+    expect(german?.occurredAt).toBeUndefined();
+  });
+
+  it("a row that cannot be read is malformed with its column and reason, and the rest is read", async () => {
+    const records = await parseSample(sumup, "sumup/damaged.csv", { currency: "EUR" });
+    expect(linesOf(records).map(outline)).toEqual(["3 payment Sale TJ2 500 EUR fee -10 net 490 2025-11-14"]);
+    expect(problemsOf(records)).toEqual([
+      '2 Total: "1.234" can be read in two ways, and no amount before it shows which one is meant.',
+      '4 Total: "5,00" is no decimal number.',
+      '5 Date: "2025-02-30 12:00:00" is no date that the report has.',
+      '6 Transaction type: "Transfer" is no word that is known here.',
+      '7 Status: "Half" is no word that is known here.',
+      "8 Transaction ID: The row has no transaction id.",
+      "9 Total: The row has no amount.",
+      "10 Total: 5.001 has more decimals than EUR has (2).",
+      "11 Fee: The row has 6 fields, and the header has 7 columns.",
+    ]);
+  });
+
+  it.each([
+    ["fr-sales-report", "unknown_header", /it has unknown columns \("Quantité", "Catégorie", .+store a mapping/],
+    ["account-statement", "unknown_header", /store a mapping/],
+    ["de-late-2025", "mapping_refused", /declare the currency of its account/],
+  ])("refuses %s as %s", async (sample, code, message) => {
+    const refusal = await parseSample(sumup, `sumup/${sample}.csv`).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code, message: expect.stringMatching(message) });
+  });
+
+  it("refuses an English report whose day and month cannot be told apart", async () => {
+    const text = "Date,Transaction ID,Transaction type,Status,Total,Fee\n04/05/2025 12:00,T1,Sale,Successful,5.00,0\n";
+    await expect(parseText(sumup, text, { currency: "GBP" })).rejects.toMatchObject({ code: "ambiguous_dates" });
+  });
+
+  it("is detected by its header alone", async () => {
+    for (const sample of [
+      "de-early-2025",
+      "de-late-2025",
+      "de-2026",
+      "fr-2025",
+      "it-2025",
+      "en-late-2025",
+      "en-2026",
+    ]) {
+      expect(sumup.detect((await collected(sampleText(`sumup/${sample}.csv`))).join("")), sample).toBe(true);
+    }
+    for (const sample of ["fr-sales-report", "account-statement"]) {
+      expect(sumup.detect((await collected(sampleText(`sumup/${sample}.csv`))).join("")), sample).toBe(false);
+    }
+    expect(sumup.detect("")).toBe(false);
+  });
+
+  it("gives the same lines for each division into chunks, and damage throws nothing but a refusal", async () => {
+    const text = (await collected(sampleText("sumup/de-early-2025.csv"))).join("");
+    const options = { ...NO_OPTIONS, currency: "CHF" };
+    const whole = await collected(sumup.parse(oneChunk(text), options));
+    const damage = fc.tuple(fc.nat(), fc.constantFrom('"', "\n", ",", ";", "\0", "x", "=", "\ufeff", "9".repeat(30)));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.nat(), { maxLength: 5 }),
+        fc.array(damage, { maxLength: 4 }),
+        async (places, hits) => {
+          expect(await collected(sumup.parse(dividedAt(text, places), options))).toEqual(whole);
+          const damaged = hits.reduce(
+            (so, [at, what]) => so.slice(0, at % so.length) + what + so.slice((at % so.length) + 1),
+            text,
+          );
+          const outcome = await collected(sumup.parse(dividedAt(damaged, places), options)).catch(
+            (error: unknown) => error,
+          );
+          if (!Array.isArray(outcome)) expect(outcome).toBeInstanceOf(StatementRefusedError);
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+});
