@@ -727,6 +727,185 @@ create table settlement_refusals (
 CREATE TRIGGER settlement_refusals_append_only BEFORE DELETE OR UPDATE ON settlement_refusals FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER settlement_refusals_not_truncated BEFORE TRUNCATE ON settlement_refusals FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+create table statement_accounts (
+  account_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  filial_id bigint,
+  provider text not null,
+  reference text not null,
+  name text not null,
+  currency text,
+  mode text not null,
+  config_id bigint,
+  settlement_delay_days integer default 3 not null,
+  time_zone text,
+  created_at timestamp with time zone default now() not null,
+  constraint statement_accounts_pkey PRIMARY KEY (account_id),
+  constraint statement_accounts_currency_check CHECK (currency ~ '^[A-Z]{3}$'::text),
+  constraint statement_accounts_mode_check CHECK (mode = ANY (ARRAY['test'::text, 'live'::text])),
+  constraint statement_accounts_name_check CHECK (name <> ''::text),
+  constraint statement_accounts_provider_check CHECK (provider <> ''::text),
+  constraint statement_accounts_reference_check CHECK (reference <> ''::text),
+  constraint statement_accounts_settlement_delay_days_check CHECK (settlement_delay_days >= 0 AND settlement_delay_days <= 90),
+  constraint statement_accounts_organization_id_config_id_fkey FOREIGN KEY (organization_id, config_id) REFERENCES provider_configs(organization_id, config_id),
+  constraint statement_accounts_organization_id_filial_id_fkey FOREIGN KEY (organization_id, filial_id) REFERENCES filials(organization_id, filial_id),
+  constraint statement_accounts_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id),
+  constraint statement_accounts_organization_id_account_id_key UNIQUE (organization_id, account_id),
+  constraint statement_accounts_organization_id_mode_provider_reference_key UNIQUE (organization_id, mode, provider, reference)
+);
+CREATE UNIQUE INDEX statement_accounts_by_config ON statement_accounts USING btree (config_id) WHERE config_id IS NOT NULL;
+
+create table statement_imports (
+  import_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  account_id bigint not null,
+  sha256 bytea not null,
+  file_name text not null,
+  size_bytes bigint not null,
+  object_name text,
+  format text,
+  format_version integer,
+  encoding text,
+  mapping_id bigint,
+  status text default 'needs_format'::text not null,
+  status_code text,
+  status_detail text,
+  uploaded_by bigint not null,
+  uploaded_at timestamp with time zone default now() not null,
+  leased_by uuid,
+  leased_until timestamp with time zone,
+  read_bytes bigint default 0 not null,
+  records bigint default 0 not null,
+  lines_new bigint default 0 not null,
+  lines_known bigint default 0 not null,
+  malformed bigint default 0 not null,
+  totals jsonb default '[]'::jsonb not null,
+  from_date date,
+  to_date date,
+  ended_at timestamp with time zone,
+  released_by bigint,
+  released_at timestamp with time zone,
+  release_reason text,
+  withdrawn_by bigint,
+  withdrawn_at timestamp with time zone,
+  withdrawal_reason text,
+  constraint statement_imports_pkey PRIMARY KEY (import_id),
+  constraint statement_imports_code_check CHECK ((status <> ALL (ARRAY['held'::text, 'refused'::text])) OR status_code IS NOT NULL),
+  constraint statement_imports_format_check CHECK (status = 'needs_format'::text OR status = 'refused'::text OR status = 'withdrawn'::text OR format IS NOT NULL AND format_version IS NOT NULL AND encoding IS NOT NULL),
+  constraint statement_imports_release_check CHECK ((released_by IS NULL) = (released_at IS NULL) AND (released_by IS NULL) = (release_reason IS NULL)),
+  constraint statement_imports_sha256_check CHECK (octet_length(sha256) = 32),
+  constraint statement_imports_size_bytes_check CHECK (size_bytes >= 0),
+  constraint statement_imports_status_check CHECK (status = ANY (ARRAY['needs_format'::text, 'waiting'::text, 'importing'::text, 'held'::text, 'imported'::text, 'refused'::text, 'withdrawn'::text])),
+  constraint statement_imports_withdrawal_check CHECK ((status = 'withdrawn'::text) = (withdrawn_by IS NOT NULL) AND (withdrawn_by IS NULL) = (withdrawn_at IS NULL) AND (withdrawn_by IS NULL) = (withdrawal_reason IS NULL)),
+  constraint statement_imports_organization_id_account_id_fkey FOREIGN KEY (organization_id, account_id) REFERENCES statement_accounts(organization_id, account_id),
+  constraint statement_imports_organization_id_mapping_id_fkey FOREIGN KEY (organization_id, mapping_id) REFERENCES statement_mappings(organization_id, mapping_id),
+  constraint statement_imports_organization_id_import_id_key UNIQUE (organization_id, import_id)
+);
+CREATE INDEX statement_imports_by_account ON statement_imports USING btree (organization_id, account_id, import_id);
+CREATE UNIQUE INDEX statement_imports_one_of_file ON statement_imports USING btree (account_id, sha256) WHERE status <> ALL (ARRAY['refused'::text, 'withdrawn'::text]);
+CREATE INDEX statement_imports_waiting ON statement_imports USING btree (import_id) WHERE status = ANY (ARRAY['waiting'::text, 'importing'::text]);
+
+create table statement_line_sources (
+  import_id bigint not null,
+  "position" bigint not null,
+  line_id bigint not null,
+  constraint statement_line_sources_pkey PRIMARY KEY (import_id, "position"),
+  constraint statement_line_sources_position_check CHECK ("position" > 0),
+  constraint statement_line_sources_import_id_fkey FOREIGN KEY (import_id) REFERENCES statement_imports(import_id),
+  constraint statement_line_sources_line_id_fkey FOREIGN KEY (line_id) REFERENCES statement_lines(line_id)
+);
+CREATE INDEX statement_line_sources_by_line ON statement_line_sources USING btree (line_id);
+
+create table statement_lines (
+  line_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  account_id bigint not null,
+  fingerprint bytea not null,
+  fingerprint_version smallint not null,
+  ordinal integer default 0 not null,
+  kind text not null,
+  provider_type text not null,
+  amount_minor bigint not null,
+  currency text not null,
+  fee_minor bigint,
+  net_minor bigint,
+  tip_minor bigint,
+  booked_on date not null,
+  value_on date,
+  occurred_at timestamp with time zone,
+  provider_reference text not null,
+  payment_reference text not null,
+  merchant_reference text not null,
+  payout_reference text not null,
+  terminal text not null,
+  account text not null,
+  text text not null,
+  details jsonb default '{}'::jsonb not null,
+  created_at timestamp with time zone default now() not null,
+  constraint statement_lines_pkey PRIMARY KEY (line_id),
+  constraint statement_lines_currency_check CHECK (currency ~ '^[A-Z]{3}$'::text),
+  constraint statement_lines_fingerprint_check CHECK (octet_length(fingerprint) = 32),
+  constraint statement_lines_kind_check CHECK (kind = ANY (ARRAY['payment'::text, 'refund'::text, 'refund_reversal'::text, 'chargeback'::text, 'chargeback_reversal'::text, 'fee'::text, 'payout'::text, 'planned_payout'::text, 'payout_reversal'::text, 'adjustment'::text, 'conversion'::text, 'bank_credit'::text, 'bank_debit'::text, 'cash_payment'::text, 'not_money'::text])),
+  constraint statement_lines_ordinal_check CHECK (ordinal >= 0),
+  constraint statement_lines_organization_id_account_id_fkey FOREIGN KEY (organization_id, account_id) REFERENCES statement_accounts(organization_id, account_id),
+  constraint statement_lines_account_id_fingerprint_key UNIQUE (account_id, fingerprint)
+);
+CREATE INDEX statement_lines_by_day ON statement_lines USING btree (account_id, booked_on, line_id);
+CREATE INDEX statement_lines_by_payout ON statement_lines USING btree (account_id, payout_reference) WHERE payout_reference <> ''::text;
+CREATE INDEX statement_lines_by_provider_reference ON statement_lines USING btree (account_id, provider_reference) WHERE provider_reference <> ''::text;
+
+create table statement_malformed (
+  import_id bigint not null,
+  "position" bigint not null,
+  column_name text not null,
+  reason text not null,
+  raw text not null,
+  constraint statement_malformed_pkey PRIMARY KEY (import_id, "position"),
+  constraint statement_malformed_position_check CHECK ("position" > 0),
+  constraint statement_malformed_import_id_fkey FOREIGN KEY (import_id) REFERENCES statement_imports(import_id)
+);
+
+create table statement_mappings (
+  mapping_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  name text not null,
+  version integer not null,
+  definition jsonb not null,
+  created_by bigint not null,
+  created_at timestamp with time zone default now() not null,
+  constraint statement_mappings_pkey PRIMARY KEY (mapping_id),
+  constraint statement_mappings_name_check CHECK (name <> ''::text),
+  constraint statement_mappings_version_check CHECK (version > 0),
+  constraint statement_mappings_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id),
+  constraint statement_mappings_organization_id_mapping_id_key UNIQUE (organization_id, mapping_id),
+  constraint statement_mappings_organization_id_name_version_key UNIQUE (organization_id, name, version)
+);
+
+create unlogged table statement_staging (
+  import_id bigint not null,
+  "position" bigint not null,
+  identity bytea not null,
+  kind text not null,
+  provider_type text not null,
+  amount_minor bigint not null,
+  currency text not null,
+  fee_minor bigint,
+  net_minor bigint,
+  tip_minor bigint,
+  booked_on date not null,
+  value_on date,
+  occurred_at timestamp with time zone,
+  provider_reference text not null,
+  payment_reference text not null,
+  merchant_reference text not null,
+  payout_reference text not null,
+  terminal text not null,
+  account text not null,
+  text text not null,
+  details jsonb not null
+);
+CREATE INDEX statement_staging_by_import ON statement_staging USING btree (import_id);
+
 create table station_events (
   station_id bigint not null,
   version bigint not null,
@@ -965,6 +1144,14 @@ begin
     or exists (
       select from provider_issues where money_names && names and status = 'closed' and transaction_id is null);
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION line_fingerprint(the_identity bytea, the_ordinal integer)
+ RETURNS bytea
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select sha256(the_identity || int4send(the_ordinal))
 $function$;
 
 CREATE OR REPLACE FUNCTION lock_settled_money(the_name text)

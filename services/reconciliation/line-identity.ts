@@ -1,0 +1,44 @@
+/**
+ * What makes a line of a statement the same line in another file. A line with a reference of the provider is identified
+ * by it; any other by its content. Lines of one file with the same identity get an ordinal each, so that two genuine sales
+ * of the same amount are two lines. The account is no part of it: a line is unique within its account.
+ */
+import { createHash } from "node:crypto";
+import type { StatementLine } from "./formats/format.ts";
+
+/** Grows with every change of these rules. A line keeps the version it was stored with, so that history is not imported again. */
+export const IDENTITY_VERSION = 1;
+
+/** How long the provider's references stay unique: some banks number their entries anew each day. */
+export type ReferenceScope = "year" | "day";
+
+const YEAR_CHARACTERS = 4;
+
+/**
+ * 32 bytes. The amount is a part of it only where the line has no reference: a corrected statement repeats the reference
+ * with another amount, and that is the same line with other evidence.
+ */
+export function lineIdentity(line: StatementLine, scope: ReferenceScope): Buffer {
+  const { providerReference, paymentReference, providerType, kind, currency, account, bookedOn } = line;
+  const type = [kind, providerType, currency, account];
+  const fields =
+    providerReference === ""
+      ? ["content", ...type, ...contentOf(line)]
+      : ["reference", ...type, providerReference, paymentReference, scopeOf(bookedOn, scope)];
+  return createHash("sha256")
+    .update(JSON.stringify([IDENTITY_VERSION, ...fields]))
+    .digest();
+}
+
+function scopeOf(bookedOn: string, scope: ReferenceScope): string {
+  return scope === "day" ? bookedOn : bookedOn.slice(0, YEAR_CHARACTERS);
+}
+
+/** Without the position and the details: an overlapping file has other positions, and a later export more columns. */
+function contentOf(line: StatementLine): readonly string[] {
+  const { bookedOn, valueOn = "", occurredAt = "", amountMinor, feeMinor, netMinor } = line;
+  const { paymentReference, merchantReference, payoutReference, terminal, text } = line;
+  const amounts = [amountMinor, feeMinor, netMinor].map((amount) => amount?.toString() ?? "");
+  const days = [bookedOn, valueOn, occurredAt];
+  return [...days, ...amounts, paymentReference, merchantReference, payoutReference, terminal, text];
+}

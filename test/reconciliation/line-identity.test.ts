@@ -1,0 +1,81 @@
+import { describe, expect, test } from "vitest";
+import type { StatementLine } from "../../services/reconciliation/formats/format.ts";
+import { lineIdentity } from "../../services/reconciliation/line-identity.ts";
+
+const LINE: StatementLine = {
+  position: 2,
+  kind: "payment",
+  providerType: "Settled",
+  amountMinor: 1_250n,
+  currency: "EUR",
+  feeMinor: -25n,
+  netMinor: 1_225n,
+  tipMinor: undefined,
+  bookedOn: "2026-03-01",
+  valueOn: undefined,
+  occurredAt: undefined,
+  providerReference: "8835",
+  paymentReference: "",
+  merchantReference: "order-7",
+  payoutReference: "batch-89",
+  terminal: "T-1",
+  account: "",
+  text: "",
+  details: {},
+};
+const WITHOUT_REFERENCE: StatementLine = { ...LINE, providerReference: "" };
+const identity = (line: StatementLine, scope: "year" | "day" = "year"): string =>
+  lineIdentity(line, scope).toString("hex");
+
+describe("the identity of a line with the provider's reference", () => {
+  test.each<[string, Partial<StatementLine>]>([
+    ["at another position", { position: 900 }],
+    ["with more columns", { details: { ARN: "1.23E+022" } }],
+    ["with a corrected amount", { amountMinor: 1_240n, netMinor: 1_215n }],
+    ["with another fee", { feeMinor: -30n }],
+    ["in another batch", { payoutReference: "batch-90" }],
+    ["booked on another day of the year", { bookedOn: "2026-03-02" }],
+  ])("%s: is the same line", (_, change) => {
+    expect(identity({ ...LINE, ...change })).toBe(identity(LINE));
+  });
+
+  test.each<[string, Partial<StatementLine>]>([
+    ["the payout of the same id", { kind: "payout", providerType: "Payout" }],
+    ["the refund of the same id", { kind: "refund", providerType: "Refunded" }],
+    ["another modification of the payment", { paymentReference: "8836" }],
+    ["the other side of a conversion, in another currency", { currency: "CHF" }],
+    ["a line of another account in the same file", { account: "M-2" }],
+    ["the same reference a year later", { bookedOn: "2027-03-01" }],
+  ])("%s: is another line", (_, change) => {
+    expect(identity({ ...LINE, ...change })).not.toBe(identity(LINE));
+  });
+
+  test("a bank that numbers its entries anew each day: the same reference on another day is another line", () => {
+    expect(identity({ ...LINE, bookedOn: "2026-03-02" }, "day")).not.toBe(identity(LINE, "day"));
+  });
+});
+
+describe("the identity of a line without a reference", () => {
+  test("the same content at another position: is the same line", () => {
+    expect(identity({ ...WITHOUT_REFERENCE, position: 7, details: { note: "x" } })).toBe(identity(WITHOUT_REFERENCE));
+  });
+
+  test.each<Partial<StatementLine>>([
+    { amountMinor: 1_251n },
+    { bookedOn: "2026-03-02" },
+    { occurredAt: "2026-03-01T12:00:00Z" },
+    { merchantReference: "order-8" },
+    { terminal: "T-2" },
+    { text: "Table 4" },
+  ])("other content (%j): is another line", (change) => {
+    expect(identity({ ...WITHOUT_REFERENCE, ...change })).not.toBe(identity(WITHOUT_REFERENCE));
+  });
+
+  test("is never that of a line whose reference is its content", () => {
+    expect(identity({ ...LINE, providerReference: "content" })).not.toBe(identity(WITHOUT_REFERENCE));
+  });
+});
+
+test("an identity has 32 bytes", () => {
+  expect(lineIdentity(LINE, "year")).toHaveLength(32);
+});
