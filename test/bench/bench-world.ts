@@ -4,13 +4,16 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Child, describeExit } from "../../deploy/child.ts";
-import { findNatsServer } from "../../deploy/embedded/find-nats-server.ts";
+import { findNatsServer, type NatsBinary } from "../../deploy/embedded/find-nats-server.ts";
 import { startNats } from "../../deploy/embedded/nats.ts";
 import { ensureDatabase, startPostgres } from "../../deploy/embedded/postgres.ts";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import type { BusLayout } from "../../services/bus/stream-config.ts";
+import { StationLogs } from "../../services/bus/streams.ts";
 import { migrate } from "../../services/db/migrate.ts";
+import { NatsCluster } from "../cluster/nats-cluster.ts";
 import { keepBucketsComplete } from "../support/buckets-complete.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 
@@ -31,7 +34,9 @@ export interface BenchProcess {
 export interface Ground {
   readonly bus: Bus;
   readonly natsVersion: string;
-  readonly natsPid: number;
+  /** Of one server, or of the three of a cluster. */
+  readonly natsPids: readonly number[];
+  readonly logs: StationLogs;
   /** Undefined until `databaseUrl` has been asked for. */
   postgresPid(): number | undefined;
   startProcess(name: string, script: string, args: string[], environment?: NodeJS.ProcessEnv): Promise<BenchProcess>;
@@ -40,16 +45,20 @@ export interface Ground {
   stop(): Promise<void>;
 }
 
-export async function startGround(print: (line: string) => void): Promise<Ground> {
+/** On one server; three copies of each stream need a cluster of three. */
+const ONE_SERVER: BusLayout = { replicas: 1, logs: 1 };
+
+export async function startGround(print: (line: string) => void, layout: BusLayout = ONE_SERVER): Promise<Ground> {
   const folder = mkdtempSync(join(tmpdir(), "device-payments-bench-"));
   const log = (name: string): string => join(folder, `${name}.log`);
   const running: Child[] = [];
   const binary = await findNatsServer({ environment: process.env, checkout: CHECKOUT, print });
-  const token = randomBytes(12).toString("hex");
-  const nats = await startNats({ binary, folder: join(folder, "nats"), logFile: log("nats-server"), token });
+  const nats = await (layout.replicas === 1
+    ? startServer(binary, { folder: join(folder, "nats"), logFile: log("nats-server") })
+    : startCluster(binary));
   const silent = { info: () => undefined, warn: () => undefined };
   const bus = await connectBus({ url: nats.url, name: "bench", log: silent });
-  await ensureStreams(bus, { replicas: 1, logs: 1 });
+  await ensureStreams(bus, layout);
   await keepBucketsComplete(bus);
   let database: Promise<string> | undefined;
   let postgresPid: number | undefined;
@@ -61,13 +70,14 @@ export async function startGround(print: (line: string) => void): Promise<Ground
     postgresPid = server.child.pid;
     await ensureDatabase(server.url("postgres"), DATABASE_NAME);
     await migrate({ databaseUrl: server.url(DATABASE_NAME), log: () => undefined });
-    await prepareBus(nats.url, server.url(DATABASE_NAME));
+    await prepareBus(nats.url, server.url(DATABASE_NAME), layout);
     return server.url(DATABASE_NAME);
   };
   return {
     bus,
     natsVersion: nats.version,
-    natsPid: nats.child.pid,
+    natsPids: nats.pids,
+    logs: new StationLogs(layout.logs),
     postgresPid: () => postgresPid,
     async startProcess(name, script, args, environment = {}) {
       const env = { ...process.env, NATS_URL: nats.url, LOG_LEVEL: "warn", ...environment };
@@ -102,8 +112,30 @@ export async function startGround(print: (line: string) => void): Promise<Ground
     async stop() {
       await bus.close();
       for (const child of running.toReversed()) await child.stop();
-      await nats.child.stop();
+      await nats.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+interface BenchNats {
+  readonly url: string;
+  readonly version: string;
+  readonly pids: readonly number[];
+  stop(): Promise<void>;
+}
+
+async function startServer(
+  binary: NatsBinary,
+  files: { readonly folder: string; readonly logFile: string },
+): Promise<BenchNats> {
+  const token = randomBytes(12).toString("hex");
+  const { url, version, child } = await startNats({ binary, ...files, token });
+  return { url, version, pids: [child.pid], stop: async () => void (await child.stop()) };
+}
+
+/** Without the links of the trials, whose proxies would use the CPU of the bench. */
+async function startCluster(binary: NatsBinary): Promise<BenchNats> {
+  const cluster = await NatsCluster.start({ binary: binary.path, isDirect: true });
+  return { url: cluster.url(), version: binary.version, pids: cluster.pids, stop: () => cluster.stop() };
 }

@@ -1,6 +1,7 @@
 /** Who takes part when callbacks are measured, and what each of them costs. */
 import { randomBytes } from "node:crypto";
 import { freePort } from "../support/free-port.ts";
+import { natsTimeUs } from "./bare-appends.ts";
 import type { BenchProcess, Ground } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
 import { percentile } from "./percentile.ts";
@@ -40,7 +41,7 @@ export function cpuTimes(ground: Ground, parties: Parties): CpuTimes {
     gateway: cpuTimeUs(parties.gateway.pid),
     services: cpuTimeUs(parties.services.pid),
     stations: cpuTimeUs(parties.stations.pid),
-    "nats-server": cpuTimeUs(ground.natsPid),
+    "nats-server": natsTimeUs(ground),
     PostgreSQL: postgresPid === undefined ? 0 : familyCpuTimeUs(postgresPid),
     control: cpuTimeUs(parties.control.pid),
     load: cpuTimeUs(process.pid),

@@ -1,4 +1,7 @@
-/** `npm run bench`: every figure beside its control, printed as one table and stored as JSON. `-- --short` for a quick look. */
+/**
+ * `npm run bench`: every result beside its control, printed as one table and stored as JSON. `-- --short` for a quick one;
+ * `-- --only=scale` measures how commands scale with hosts, copies and logs.
+ */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
@@ -9,6 +12,7 @@ import { curveFigures, measureCurve } from "./cost-curve.ts";
 import { measureDisplayPolls } from "./display-polls.ts";
 import { type Figure, table } from "./figure.ts";
 import { pollFigures } from "./polls.ts";
+import { measureScale, scaleFigures } from "./scale.ts";
 import { measureVisibility, visibilityFigures } from "./visibility.ts";
 import { measureWebhooks, webhookFigures } from "./webhooks.ts";
 
@@ -82,6 +86,22 @@ await part(
   (ground) => measureCurve(ground, isShort ? [1_000, 10_000] : [1_000, 10_000, 100_000, 1_000_000], say),
   curveFigures,
 );
+
+if (only === "scale") {
+  const { natsVersion, rows } = await measureScale(
+    {
+      layouts: [1, 3].flatMap((replicas) => [1, 6].map((logs) => ({ replicas, logs }))),
+      hosts: [1, 2, 4],
+      stations: 64,
+      collectionsPerStation: isShort ? 3 : 10,
+      rounds: isShort ? 1 : 2,
+    },
+    say,
+  );
+  raw["natsServer"] = natsVersion;
+  raw["scale"] = rows;
+  figures.push(...scaleFigures(rows));
+}
 
 const machine = {
   cpu: cpus()[0]?.model ?? "unknown",

@@ -28,6 +28,13 @@ interface Ports {
   readonly monitor: number;
 }
 
+export interface ClusterOptions {
+  /** The nats-server to run; the test run's own when left out. */
+  readonly binary: string;
+  /** The servers dial each other without links, so that none can be separated and no proxy costs CPU. */
+  readonly isDirect: boolean;
+}
+
 export class NatsCluster {
   readonly #folder: TemporaryFolder = serverFolder("cluster");
   readonly #token = randomBytes(12).toString("hex");
@@ -36,9 +43,16 @@ export class NatsCluster {
   readonly #links = new Map<`${NodeName}>${NodeName}`, Link>();
   readonly #children = new Map<NodeName, Child>();
 
+  readonly #options: ClusterOptions;
+
+  constructor(options: ClusterOptions) {
+    this.#options = options;
+  }
+
   /** Starts the servers and waits until they have elected a leader for their streams. */
-  static async start(): Promise<NatsCluster> {
-    const cluster = new NatsCluster();
+  static async start(options: Partial<ClusterOptions> = {}): Promise<NatsCluster> {
+    const { binary = inject("natsBinary").path, isDirect = false } = options;
+    const cluster = new NatsCluster({ binary, isDirect });
     try {
       await cluster.#prepare();
       await Promise.all(NODES.map((node) => cluster.startNode(node)));
@@ -61,6 +75,10 @@ export class NatsCluster {
     return `nats://${this.#token}@127.0.0.1:${this.#portsOf(node).client}`;
   }
 
+  get pids(): readonly number[] {
+    return NODES.map((node) => this.#childOf(node).pid);
+  }
+
   logFile(node: NodeName): string {
     return join(this.#folder.path, `${node}.log`);
   }
@@ -69,7 +87,7 @@ export class NatsCluster {
   async startNode(node: NodeName): Promise<void> {
     const { client } = this.#portsOf(node);
     const child = await startChild({
-      command: inject("natsBinary").path,
+      command: this.#options.binary,
       args: ["--config", join(this.#folder.path, `${node}.conf`)],
       spawn: { cwd: this.#folder.path },
       stopSignal: "SIGTERM",
@@ -158,7 +176,8 @@ export class NatsCluster {
     }
     for (const from of NODES) {
       for (const to of NODES) {
-        if (from !== to) this.#links.set(`${from}>${to}`, await Link.open(this.#portsOf(to).cluster));
+        if (from !== to && !this.#options.isDirect)
+          this.#links.set(`${from}>${to}`, await Link.open(this.#portsOf(to).cluster));
       }
     }
     for (const node of NODES) writeFileSync(join(this.#folder.path, `${node}.conf`), this.#configuration(node));
@@ -167,7 +186,7 @@ export class NatsCluster {
   #configuration(node: NodeName): string {
     const { client, cluster, monitor } = this.#portsOf(node);
     const routes = NODES.filter((other) => other !== node).map(
-      (other) => `nats-route://127.0.0.1:${this.#links.get(`${node}>${other}`)?.port}`,
+      (other) => `nats-route://127.0.0.1:${this.#links.get(`${node}>${other}`)?.port ?? this.#portsOf(other).cluster}`,
     );
     return `server_name: ${node}
 listen: "127.0.0.1:${client}"

@@ -5,6 +5,8 @@ import { type ScriptedProviders, startScriptedProviders } from "./scripted-provi
 import { eventually, PROVIDER, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
 
 const LIFETIME_MS = 1_500;
+/** A wait is there each time and other load is not, so the shortest of these is the wait. */
+const MEASURED_STATIONS = 3;
 
 describe("a station with an overdue QR, while the providers service takes requests and answers none", () => {
   let world: StationWorld;
@@ -36,7 +38,20 @@ describe("a station with an overdue QR, while the providers service takes reques
     return { stationId, qrIntentId, qrOrderId: orderId };
   };
 
-  /** How much longer the work takes at this station than at one without a QR: what it waits for, on a machine of any speed. */
+  /** Stations with an overdue QR each, for one measurement. */
+  const overdueQrs = (checks: number) =>
+    Promise.all(Array.from({ length: MEASURED_STATIONS }, () => overdueQr(checks)));
+
+  /** The least that the work takes longer at these stations than at ones without a QR: what it waits for. */
+  const leastWaitedMs = async (
+    stations: readonly { readonly stationId: number }[],
+    work: (stationId: number) => Promise<unknown>,
+  ): Promise<number> => {
+    const waits: number[] = [];
+    for (const { stationId } of stations) waits.push(await waitedMs(stationId, work));
+    return Math.min(...waits);
+  };
+
   const waitedMs = async (stationId: number, work: (stationId: number) => Promise<unknown>): Promise<number> => {
     const tookMs = async (id: number): Promise<number> => {
       const startedAtMs = performance.now();
@@ -50,18 +65,20 @@ describe("a station with an overdue QR, while the providers service takes reques
   };
 
   it("commands about anything else: none waits for the check", async () => {
-    const { stationId, qrIntentId } = await overdueQr(1);
+    const stations = await overdueQrs(1);
     const renew = async (id: number) => {
       for (let turn = 0; turn < 5; turn += 1) await world.ask(id, { type: "lease_renew" });
     };
-    expect(await waitedMs(stationId, renew)).toBeLessThan(STATION_LIMITS.confirmationCheckMs);
-    expect((await world.newest(stationId)).state.intent).toMatchObject({ intentId: qrIntentId, status: "presented" });
+    expect(await leastWaitedMs(stations, renew)).toBeLessThan(STATION_LIMITS.confirmationCheckMs);
+    for (const { stationId, qrIntentId } of stations) {
+      expect((await world.newest(stationId)).state.intent).toMatchObject({ intentId: qrIntentId, status: "presented" });
+    }
   });
 
   it.each(["cash", "attested_terminal"] as const)(
     "a collection by %s, once a check had no answer: it is created and settled within the time of one check",
     async (route) => {
-      const { stationId, qrIntentId } = await overdueQr(2);
+      const stations = await overdueQrs(2);
       const collect = async (id: number) => {
         const orderId = await world.openOrder(id);
         const created = await world.ask(id, { type: "intent_create", route, orderId });
@@ -69,10 +86,12 @@ describe("a station with an overdue QR, while the providers service takes reques
         const attested = await world.ask(id, { type: "intent_attest", intentId, reference: `SLIP-${intentId}` });
         expect(attested.reply).toMatchObject({ ok: true, status: "succeeded" });
       };
-      expect(await waitedMs(stationId, collect)).toBeLessThan(STATION_LIMITS.confirmationCheckMs);
-      const { ended, unclearCollections } = (await world.newest(stationId)).state;
-      expect(ended.find((intent) => intent.intentId === qrIntentId)?.status).toBe("expired");
-      expect(unclearCollections).toMatchObject([{ intentId: qrIntentId, reason: "qr_presented" }]);
+      expect(await leastWaitedMs(stations, collect)).toBeLessThan(STATION_LIMITS.confirmationCheckMs);
+      for (const { stationId, qrIntentId } of stations) {
+        const { ended, unclearCollections } = (await world.newest(stationId)).state;
+        expect(ended.find((intent) => intent.intentId === qrIntentId)?.status).toBe("expired");
+        expect(unclearCollections).toMatchObject([{ intentId: qrIntentId, reason: "qr_presented" }]);
+      }
     },
   );
 

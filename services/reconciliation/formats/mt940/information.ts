@@ -1,0 +1,74 @@
+/**
+ * Field :86:, what the bank says about an entry: free text, or text in sub-fields after a business transaction code of
+ * three digits (`166?00…?20…?32…`), as banks in Germany, Austria, Poland and others write it.
+ */
+
+export interface Information {
+  readonly text: string;
+  /** EREF+ of the purpose: the EndToEndId; "" where there is none. */
+  readonly endToEndId: string;
+  readonly details: readonly (readonly [name: string, value: string])[];
+}
+
+/** The purpose, in the order of its sub-fields. */
+const PURPOSE = /^(?:2\d|6[0-3])$/;
+const STRUCTURED = /^\s*(\d{3})([^A-Za-z0-9\s])(?=\d\d)/;
+/** SEPA keywords begin a sub-field; what follows without one belongs to the keyword before. */
+const KEYWORD = /^([A-Z]{4})[+:]/;
+const NOT_PROVIDED = new Set(["NOTPROVIDED", "NOT PROVIDED", "NONREF"]);
+
+export function readInformation(lines: readonly string[]): Information {
+  const [, code, separator] = STRUCTURED.exec(lines[0] ?? "") ?? [];
+  if (code === undefined || separator === undefined) return plain(lines);
+  // The bank cuts lines at 65 characters, anywhere: they are put together without a space.
+  const parts = lines
+    .join("")
+    .trim()
+    .slice(code.length + 1)
+    .split(separator);
+  const fields = subFields(parts, separator);
+  const purpose = fields.filter(([name]) => PURPOSE.test(name)).map(([, value]) => value);
+  const keywords = keywordsOf(purpose);
+  const eref = keywords.find(([name]) => name === "EREF")?.[1].trim() ?? "";
+  const text = keywords.find(([name]) => name === "SVWZ")?.[1].trim() ?? purpose.join("").trim();
+  return {
+    text: text === "" ? (fields.find(([name]) => name === "00")?.[1] ?? "") : text,
+    endToEndId: NOT_PROVIDED.has(eref) ? "" : eref,
+    details: [
+      ["86", code],
+      ...fields.filter(([name]) => !PURPOSE.test(name)).map(([name, value]) => [`?${name}`, value.trim()] as const),
+      ...keywords
+        .filter(([name]) => name !== "SVWZ" && name !== "")
+        .map(([name, value]) => [name, value.trim()] as const),
+    ],
+  };
+}
+
+/** Dutch banks name parts of free text: /EREF/…/; the text stays as it is. */
+function plain(lines: readonly string[]): Information {
+  const text = lines.join("\n").trim();
+  const eref = /(?:^|\/)EREF\/([^/\n]+)\//.exec(lines.join(""))?.[1]?.trim() ?? "";
+  return { text, endToEndId: NOT_PROVIDED.has(eref) ? "" : eref, details: [] };
+}
+
+/** A separator inside a text is not followed by two digits. */
+function subFields(parts: readonly string[], separator: string): readonly (readonly [name: string, value: string])[] {
+  const fields: [string, string][] = [];
+  for (const part of parts) {
+    const last = fields.at(-1);
+    if (/^\d\d/.test(part)) fields.push([part.slice(0, 2), part.slice(2)]);
+    else if (last !== undefined) last[1] += separator + part;
+  }
+  return fields;
+}
+
+function keywordsOf(purpose: readonly string[]): readonly (readonly [name: string, value: string])[] {
+  const keywords: [string, string][] = [["", ""]];
+  for (const part of purpose) {
+    const name = KEYWORD.exec(part)?.[1];
+    const last = keywords.at(-1);
+    if (name !== undefined) keywords.push([name, part.slice(name.length + 1)]);
+    else if (last !== undefined) last[1] += part;
+  }
+  return keywords;
+}

@@ -1,0 +1,81 @@
+/** The control of commands: bare JetStream compare-and-set appends of the same size on the same servers. */
+import { headers } from "nats";
+import type { Ground } from "./bench-world.ts";
+import { cpuTimeUs } from "./cpu-time.ts";
+
+/** The CPU time of all NATS servers so far. */
+export const natsTimeUs = ({ natsPids }: Pick<Ground, "natsPids">): number =>
+  natsPids.reduce((sum, pid) => sum + cpuTimeUs(pid), 0);
+
+/** The size of a commit as it really is after a few collections. */
+export async function commitBytes({ bus, logs }: Pick<Ground, "bus" | "logs">, stationId: number): Promise<number> {
+  const { name } = logs.of(stationId);
+  const message = await bus.jsm.streams.getMessage(name, { last_by_subj: logs.subject(stationId) });
+  return message?.data.length ?? 0;
+}
+
+/** Appends with the expected last sequence of their subject, each chain waiting for its own acknowledgement. */
+export async function appendChain(
+  ground: Pick<Ground, "bus">,
+  subject: string,
+  count: number,
+  body: Uint8Array,
+): Promise<number[]> {
+  const latenciesUs: number[] = [];
+  let last = 0;
+  for (let i = 0; i < count; i += 1) {
+    const startedAtMs = performance.now();
+    const expected = headers();
+    expected.set("Nats-Expected-Last-Subject-Sequence", String(last));
+    const answer = await ground.bus.nc.request(subject, body, { headers: expected, timeout: 5_000 });
+    const ack = answer.json<{ seq?: number; error?: unknown }>();
+    if (ack.seq === undefined) throw new Error(`A bare append failed: ${JSON.stringify(ack)}`);
+    last = ack.seq;
+    latenciesUs.push((performance.now() - startedAtMs) * 1_000);
+  }
+  return latenciesUs;
+}
+
+/** Subjects beyond every real station, so that the host and the gateway never read what is no commit. */
+export async function withBareStream<T>(ground: Pick<Ground, "bus">, work: () => Promise<T>, replicas = 1): Promise<T> {
+  const name = "BENCH_BARE";
+  await ground.bus.jsm.streams.add({
+    name,
+    subjects: ["bench.bare.*"],
+    max_msgs_per_subject: 64,
+    num_replicas: replicas,
+  });
+  try {
+    return await work();
+  } finally {
+    await ground.bus.jsm.streams.delete(name);
+  }
+}
+
+/** One chain for each station. */
+export async function measureBare(
+  ground: Ground,
+  chains: number,
+  appendsEach: number,
+  bytes: number,
+  replicas = 1,
+): Promise<{ readonly bareAppendsPerSecond: number; readonly natsCpuUsPerBareAppend: number }> {
+  return withBareStream(
+    ground,
+    async () => {
+      const body = new Uint8Array(bytes).fill(120);
+      const natsBefore = natsTimeUs(ground);
+      const startedAtMs = performance.now();
+      await Promise.all(
+        Array.from({ length: chains }, (_, chain) => appendChain(ground, `bench.bare.${chain}`, appendsEach, body)),
+      );
+      const seconds = (performance.now() - startedAtMs) / 1_000;
+      const appends = chains * appendsEach;
+      return {
+        bareAppendsPerSecond: appends / seconds,
+        natsCpuUsPerBareAppend: (natsTimeUs(ground) - natsBefore) / appends,
+      };
+    },
+    replicas,
+  );
+}

@@ -1,0 +1,156 @@
+/**
+ * How commands scale: 1, 2 and 4 actor hosts, on one NATS server or on three with three copies of each stream, with one
+ * log or six. Each row is measured in turns with the others of its layout, and beside bare appends of the same size and
+ * as many copies.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { BusLayout } from "../../services/bus/stream-config.ts";
+import { StationLogs } from "../../services/bus/streams.ts";
+import { commitBytes, measureBare, natsTimeUs } from "./bare-appends.ts";
+import { benchOwner } from "./bench-owner.ts";
+import { type BenchProcess, type Ground, startGround } from "./bench-world.ts";
+import {
+  APPENDS_PER_COLLECTION,
+  type BenchStation,
+  COMMANDS_PER_COLLECTION,
+  collectAll,
+  makeStations,
+} from "./collections.ts";
+import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
+import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
+
+export interface ScalePlan {
+  readonly layouts: readonly BusLayout[];
+  readonly hosts: readonly number[];
+  readonly stations: number;
+  readonly collectionsPerStation: number;
+  readonly rounds: number;
+}
+
+/** The sums of all rounds of one number of hosts on one layout. */
+export interface ScaleRow extends BusLayout {
+  readonly hosts: number;
+  commands: number;
+  seconds: number;
+  cpuUs: Record<Part, number>;
+  bareAppendsPerSecond: number[];
+  natsCpuUsPerBareAppend: number[];
+}
+
+const PARTS = ["hosts", "nats-servers", "services", "PostgreSQL", "caller"] as const;
+type Part = (typeof PARTS)[number];
+
+/** Not counted: they warm the compiled code, and the hosts share the partitions meanwhile. */
+const WARM_COLLECTIONS = 3;
+/** Longer than the hosts need to share the partitions after one has joined or left. */
+const SHARE_MS = 5_000;
+const SERVICES = ["registry", "settlement", "relay", "audit"];
+
+export interface Scale {
+  readonly natsVersion: string;
+  readonly rows: readonly ScaleRow[];
+}
+
+export async function measureScale(plan: ScalePlan, print: (line: string) => void): Promise<Scale> {
+  const rows: ScaleRow[] = [];
+  let natsVersion = "";
+  for (const layout of plan.layouts) {
+    print(`  ${layout.replicas} copies, ${layout.logs} logs …`);
+    const ground = await startGround(print, layout);
+    natsVersion = ground.natsVersion;
+    try {
+      rows.push(...(await measureLayout(plan, layout, ground)));
+    } finally {
+      await ground.stop();
+    }
+  }
+  return { natsVersion, rows };
+}
+
+async function measureLayout(plan: ScalePlan, layout: BusLayout, ground: Ground): Promise<ScaleRow[]> {
+  const environment = { DATABASE_URL: await ground.databaseUrl(), DEVICE_SILENCE_MS: "600000" };
+  const services = await ground.startProcess("services", "services/main.ts", SERVICES, environment);
+  const startHost = (nth: number): Promise<BenchProcess> =>
+    ground.startProcess(`stations-${nth}`, "services/main.ts", ["stations"], environment);
+  const rows = plan.hosts.map((hosts) => newRow(layout, hosts));
+  const first = await startHost(0);
+  const caller = await benchOwner(ground);
+  const each = WARM_COLLECTIONS + plan.collectionsPerStation;
+  const ordersEach = each * plan.hosts.length * plan.rounds;
+  const stations = await makeStations(ground, caller, { stations: plan.stations, ordersAt: () => ordersEach });
+  const logs = new StationLogs(layout.logs);
+  let from = 0;
+  for (let round = 0; round < plan.rounds; round += 1) {
+    for (const row of rows) {
+      const more = await Promise.all(Array.from({ length: row.hosts - 1 }, (_, nth) => startHost(nth + 1)));
+      await delay(SHARE_MS);
+      await collectAll(ground.bus, caller, stations, from, WARM_COLLECTIONS);
+      const collect = () =>
+        collectAll(ground.bus, caller, stations, from + WARM_COLLECTIONS, plan.collectionsPerStation);
+      await measureOnce({ ground, row, stations, plan, collect, hosts: [first, ...more], services });
+      from += each;
+      const bytes = await commitBytes({ bus: ground.bus, logs }, stations[0]?.stationId ?? 0);
+      const appends = plan.collectionsPerStation * APPENDS_PER_COLLECTION;
+      const bare = await measureBare(ground, plan.stations, appends, bytes, layout.replicas);
+      row.bareAppendsPerSecond.push(bare.bareAppendsPerSecond);
+      row.natsCpuUsPerBareAppend.push(bare.natsCpuUsPerBareAppend);
+      await Promise.all(more.map((host) => host.stop()));
+    }
+  }
+  await first.stop();
+  await services.stop();
+  return rows;
+}
+
+interface Measured {
+  readonly ground: Ground;
+  readonly row: ScaleRow;
+  readonly stations: readonly BenchStation[];
+  readonly plan: ScalePlan;
+  readonly collect: () => Promise<void>;
+  readonly hosts: readonly BenchProcess[];
+  readonly services: BenchProcess;
+}
+
+async function measureOnce({ ground, row, stations, plan, collect, hosts, services }: Measured): Promise<void> {
+  const times = (): Record<Part, number> => ({
+    hosts: hosts.reduce((sum, { pid }) => sum + cpuTimeUs(pid), 0),
+    "nats-servers": natsTimeUs(ground),
+    services: cpuTimeUs(services.pid),
+    PostgreSQL: familyCpuTimeUs(ground.postgresPid() ?? process.pid),
+    caller: cpuTimeUs(process.pid),
+  });
+  const before = times();
+  const startedAtMs = performance.now();
+  await collect();
+  row.seconds += (performance.now() - startedAtMs) / 1_000;
+  const after = times();
+  for (const part of PARTS) row.cpuUs[part] += after[part] - before[part];
+  row.commands += stations.length * plan.collectionsPerStation * COMMANDS_PER_COLLECTION;
+}
+
+function newRow(layout: BusLayout, hosts: number): ScaleRow {
+  const cpuUs = { hosts: 0, "nats-servers": 0, services: 0, PostgreSQL: 0, caller: 0 };
+  const sums = { commands: 0, seconds: 0, cpuUs, bareAppendsPerSecond: [], natsCpuUsPerBareAppend: [] };
+  return { ...layout, hosts, ...sums };
+}
+
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+export function scaleFigures(rows: readonly ScaleRow[]): Figure[] {
+  return rows.map((row) => {
+    const { hosts, replicas, logs, commands, seconds, cpuUs } = row;
+    const perCommand = (part: Part): number => cpuUs[part] / commands;
+    const sum = PARTS.reduce((all, part) => all + perCommand(part), 0);
+    const bare = mean(row.bareAppendsPerSecond);
+    const parts = PARTS.map((part) => `${part} ${wholeNumber(perCommand(part))}`).join(", ");
+    return {
+      name: `${hosts} ${hosts === 1 ? "host" : "hosts"}, R${replicas}, ${logs} ${logs === 1 ? "log" : "logs"}`,
+      measured: `${wholeNumber(commands / seconds)} commands/s; ${wholeNumber(sum)} µs of CPU: ${parts}`,
+      control: `${wholeNumber(bare)} appends/s; nats-servers ${oneDecimal(mean(row.natsCpuUsPerBareAppend))} µs`,
+      ratio: `${((commands / seconds / bare) * 100).toFixed(0)} %`,
+      goal: "",
+      met: undefined,
+    };
+  });
+}
