@@ -3,31 +3,9 @@
  * database, no bus and no clock, and its memory is bounded by one record.
  */
 import type { CsvMapping } from "./csv/mapping.ts";
+import type { LineKind } from "./line-kinds.ts";
 
-/** What a line of a statement is. The sign of its amount is the merchant's view: money in is positive. */
-export const LINE_KINDS = [
-  "payment",
-  "refund",
-  "refund_reversal",
-  "chargeback",
-  "chargeback_reversal",
-  "fee",
-  "payout",
-  "planned_payout",
-  "payout_reversal",
-  "adjustment",
-  "conversion",
-  "bank_credit",
-  "bank_debit",
-  /** A cash row in the statement of a provider of points of sale. */
-  "cash_payment",
-  /**
-   * A failed, cancelled, pending or informational row: it is stored and never matched. `NOT_MONEY_REASON` of its details
-   * says why.
-   */
-  "not_money",
-] as const;
-export type LineKind = (typeof LINE_KINDS)[number];
+export { LINE_KINDS, type LineKind } from "./line-kinds.ts";
 
 /** The key of `details` under which a line of the kind `not_money` states its reason, in the provider's word where it has one. */
 export const NOT_MONEY_REASON = "not_money_reason";

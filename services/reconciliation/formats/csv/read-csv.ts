@@ -2,9 +2,11 @@
  * CSV by header, streaming. A row is malformed when its quotes or its count of fields are wrong, and the next row is read.
  * Fields stay verbatim: text that a spreadsheet would run as a formula is text here.
  */
+
 import { type MalformedLine, StatementRefusedError } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
 import { cutTo } from "../records.ts";
+import { DELIMITERS } from "./delimiters.ts";
 import { LineSplitter, type PhysicalLine } from "./physical-lines.ts";
 import { divideRow, type FramedRow, RecordFramer } from "./record-framer.ts";
 
@@ -42,8 +44,6 @@ export interface CsvOptions {
   /** "none": each line is a row, and rows may have different counts of fields. It needs a delimiter. */
   readonly header: HeaderRule | "none";
 }
-
-export const DELIMITERS = [",", ";", "\t", "|"] as const;
 
 /** Throws `StatementRefusedError`. */
 export async function* readCsv(text: AsyncIterable<string>, options: CsvOptions): AsyncIterable<CsvRecord> {

@@ -1,0 +1,2 @@
+/** What divides the fields of a CSV record. */
+export const DELIMITERS = [",", ";", "\t", "|"] as const;

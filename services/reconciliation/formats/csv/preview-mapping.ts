@@ -1,0 +1,36 @@
+/** What a mapping makes of the first rows of a file: each row as it is in the file, beside its line or the reason. */
+import type { MalformedLine, StatementLine } from "../format.ts";
+import { type MappedRow, mappedRows } from "./mapped.ts";
+import type { CsvMapping } from "./mapping.ts";
+
+export interface PreviewRow {
+  readonly position: number;
+  readonly raw: string;
+  /** The columns of the file with their values; none for a row that cannot be divided. */
+  readonly fields: readonly { readonly column: string; readonly value: string }[];
+  readonly outcome:
+    | { readonly type: "line"; readonly line: StatementLine }
+    | { readonly type: "malformed"; readonly malformed: MalformedLine }
+    /** By a rule of the mapping. */
+    | { readonly type: "skipped" };
+}
+
+/** At most `limit` rows, which is 1 or more, the skipped ones included. Throws `StatementRefusedError` when the mapping does not fit the file. */
+export async function previewMapping(
+  text: AsyncIterable<string>,
+  mapping: CsvMapping,
+  { limit, timeZone }: { readonly limit: number; readonly timeZone?: string | undefined },
+): Promise<readonly PreviewRow[]> {
+  const rows: PreviewRow[] = [];
+  for await (const { header, ...row } of mappedRows(text, mapping, timeZone)) {
+    const { position, raw, fields } = row;
+    const named = fields.map((value, index) => ({ column: header.columns[index] ?? "", value }));
+    rows.push({ position, raw, fields: named, outcome: outcomeOf(row) });
+    if (rows.length === limit) break;
+  }
+  return rows;
+}
+
+function outcomeOf({ record }: MappedRow): PreviewRow["outcome"] {
+  return record?.type === "line" || record?.type === "malformed" ? record : { type: "skipped" };
+}
