@@ -60,14 +60,14 @@ describe("the identity of a line without a reference", () => {
     expect(identity({ ...WITHOUT_REFERENCE, position: 7, details: { note: "x" } })).toBe(identity(WITHOUT_REFERENCE));
   });
 
-  test.each<Partial<StatementLine>>([
-    { amountMinor: 1_251n },
-    { bookedOn: "2026-03-02" },
-    { occurredAt: "2026-03-01T12:00:00Z" },
-    { merchantReference: "order-8" },
-    { terminal: "T-2" },
-    { text: "Table 4" },
-  ])("other content (%j): is another line", (change) => {
+  test.each<[string, Partial<StatementLine>]>([
+    ["amount", { amountMinor: 1_251n }],
+    ["day", { bookedOn: "2026-03-02" }],
+    ["instant", { occurredAt: "2026-03-01T12:00:00Z" }],
+    ["merchant's reference", { merchantReference: "order-8" }],
+    ["terminal", { terminal: "T-2" }],
+    ["text", { text: "Table 4" }],
+  ])("another %s: is another line", (_, change) => {
     expect(identity({ ...WITHOUT_REFERENCE, ...change })).not.toBe(identity(WITHOUT_REFERENCE));
   });
 
