@@ -235,7 +235,8 @@ function entryRecord(
   { field, information, further }: Entry,
   line: EntryLine,
 ) {
-  const { text, endToEndId, details } = readInformation(information);
+  const { text, endToEndId, details, ...others } = readInformation(information);
+  const ownerReference = line.ownerReference === "" ? others.ownerReference : line.ownerReference;
   const addition = further.join("\n").trim();
   const kind = kindOf(line);
   return lineRecord({
@@ -247,14 +248,14 @@ function entryRecord(
     bookedOn: line.bookedOn,
     valueOn: line.valueOn,
     providerReference: line.bankReference,
-    merchantReference: endToEndId === "" ? line.ownerReference : endToEndId,
+    merchantReference: endToEndId === "" ? ownerReference : endToEndId,
     account,
     text: [text, addition, line.supplement].find((part) => part !== "") ?? "",
     details: [
       [NOT_MONEY_REASON, kind === "not_money" ? "zero amount" : undefined],
       ["mark", line.mark.length === 2 ? line.mark : undefined],
       ["funds code", line.fundsCode],
-      ["reference", endToEndId === "" || endToEndId === line.ownerReference ? undefined : line.ownerReference],
+      ["reference", endToEndId === "" || endToEndId === ownerReference ? undefined : ownerReference],
       ["supplementary details", line.supplement],
       ...details,
       [":NS:", text === "" ? undefined : addition],

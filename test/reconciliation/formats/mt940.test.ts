@@ -79,6 +79,7 @@ describe("MT940 in blocks", () => {
       ["bank_credit", 500n, "RD", ""],
       ["fee", -740n, undefined, ""],
     ]);
+    expect(lines[3]).toMatchObject({ merchantReference: "ORDER-4600", text: "Returned payment" });
     expect(lines[4]).toMatchObject({ merchantReference: "REF-5", text: "" });
   });
 });

@@ -76,9 +76,18 @@ export function elementsAt(element: XmlElement, path: string): readonly XmlEleme
 }
 
 export function elementAt(element: XmlElement, path: string): XmlElement | undefined {
-  let found: XmlElement | undefined = element;
-  for (const name of path.split("/")) found = found?.children.find((child) => child.name === name);
+  let found = element;
+  for (const name of path.split("/")) {
+    const child = childOf(found, name);
+    if (child === undefined) return undefined;
+    found = child;
+  }
   return found;
+}
+
+function childOf({ children }: XmlElement, name: string): XmlElement | undefined {
+  for (const child of children) if (child.name === name) return child;
+  return undefined;
 }
 
 /** The text at the first of the paths that has some, without space around it; "" where none has. */

@@ -4,7 +4,7 @@ import { isoInstant } from "../dates.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
 import { cutTo } from "../records.ts";
 import { type BankTransactionCode, bankTransactionCode } from "./bank-transaction-codes.ts";
-import { elementsAt, textAt, type XmlElement } from "./element.ts";
+import { elementAt, elementsAt, textAt, type XmlElement } from "./element.ts";
 import { type Charge, chargesOf, type Money, moneyAt } from "./money.ts";
 
 export type Details = readonly (readonly [name: string, value: string])[];
@@ -85,23 +85,12 @@ const PARTIES = ["Dbtr", "UltmtDbtr", "Cdtr", "UltmtCdtr"];
 
 function detailsOf(element: XmlElement): Details {
   const details = [
-    ...REFERENCES.map((name) => [name, referenceAt(element, `Refs/${name}`)] as const),
-    ...elementsAt(element, "Refs/Prtry").map(
-      (reference) => [`Refs/Prtry ${textAt(reference, "Tp")}`.trim(), textAt(reference, "Ref")] as const,
-    ),
-    ...PARTIES.map((name) => [name, partyAt(element, name)] as const),
-    ["DbtrAcct", textAt(element, "RltdPties/DbtrAcct/Id/IBAN", "RltdPties/DbtrAcct/Id/Othr/Id")] as const,
-    ["CdtrAcct", textAt(element, "RltdPties/CdtrAcct/Id/IBAN", "RltdPties/CdtrAcct/Id/Othr/Id")] as const,
-    ["DbtrAgt", agentAt(element, "DbtrAgt")] as const,
-    ["CdtrAgt", agentAt(element, "CdtrAgt")] as const,
+    ...within(element, "Refs", referenceDetails),
+    ...within(element, "RltdPties", partyDetails),
+    ...within(element, "RltdAgts", agentDetails),
     ["Purp", textAt(element, "Purp/Cd", "Purp/Prtry")] as const,
-    ["RtrInf", textAt(element, "RtrInf/Rsn/Cd", "RtrInf/Rsn/Prtry")] as const,
-    ...elementsAt(element, "RtrInf/AddtlInf").map(({ text }) => ["RtrInf/AddtlInf", text.trim()] as const),
-    ...elementsAt(element, "RmtInf/Strd").flatMap((remittance) => [
-      ["CdtrRefInf", textAt(remittance, "CdtrRefInf/Ref", "CdtrRefInf/CdtrRef")] as const,
-      ["RfrdDocInf", textAt(remittance, "RfrdDocInf/Nb")] as const,
-      ["AddtlRmtInf", textAt(remittance, "AddtlRmtInf")] as const,
-    ]),
+    ...within(element, "RtrInf", returnDetails),
+    ...elementsAt(element, "RmtInf/Strd").flatMap(remittanceDetails),
     ...amountDetailsOf(element),
     ["AddtlTxInf", textAt(element, "AddtlTxInf")] as const,
   ].filter(([, value]) => value !== "");
@@ -110,34 +99,69 @@ function detailsOf(element: XmlElement): Details {
     .map(([name, value]) => [name, cutTo(FORMAT_LIMITS.detailCharacters, value)]);
 }
 
+/** Most parts are missing in most transactions. */
+function within(element: XmlElement, name: string, read: (part: XmlElement) => Details): Details {
+  const part = elementAt(element, name);
+  return part === undefined ? [] : read(part);
+}
+
+function referenceDetails(references: XmlElement): Details {
+  const proprietary = elementsAt(references, "Prtry").map(
+    (reference) => [`Refs/Prtry ${textAt(reference, "Tp")}`.trim(), textAt(reference, "Ref")] as const,
+  );
+  return [...REFERENCES.map((name) => [name, referenceAt(references, name)] as const), ...proprietary];
+}
+
+/** Since version 08 a party is a `Pty` or an agent; before, it was the party itself. */
+function partyDetails(parties: XmlElement): Details {
+  const names = PARTIES.map(
+    (name) =>
+      [
+        name,
+        textAt(parties, `${name}/Pty/Nm`, `${name}/Nm`, `${name}/Agt/FinInstnId/Nm`, `${name}/Agt/FinInstnId/BICFI`),
+      ] as const,
+  );
+  const accounts = ["DbtrAcct", "CdtrAcct"].map(
+    (name) => [name, textAt(parties, `${name}/Id/IBAN`, `${name}/Id/Othr/Id`)] as const,
+  );
+  return [...names, ...accounts];
+}
+
+function agentDetails(agents: XmlElement): Details {
+  return ["DbtrAgt", "CdtrAgt"].map((name) => {
+    const agent = `${name}/FinInstnId`;
+    return [
+      name,
+      textAt(agents, `${agent}/BICFI`, `${agent}/BIC`, `${agent}/ClrSysMmbId/MmbId`, `${agent}/Nm`),
+    ] as const;
+  });
+}
+
+function returnDetails(information: XmlElement): Details {
+  const further = elementsAt(information, "AddtlInf").map(({ text }) => ["RtrInf/AddtlInf", text.trim()] as const);
+  return [["RtrInf", textAt(information, "Rsn/Cd", "Rsn/Prtry")], ...further];
+}
+
+function remittanceDetails(remittance: XmlElement): Details {
+  return [
+    ["CdtrRefInf", textAt(remittance, "CdtrRefInf/Ref", "CdtrRefInf/CdtrRef")],
+    ["RfrdDocInf", textAt(remittance, "RfrdDocInf/Nb")],
+    ["AddtlRmtInf", textAt(remittance, "AddtlRmtInf")],
+  ];
+}
+
 /** The amounts that led to the one booked, and the charges, as the statement writes them. */
 export function amountDetailsOf(element: XmlElement): Details {
   return [
-    ...["InstdAmt", "TxAmt", "CntrValAmt", "AnncdPstngAmt"].flatMap((name) =>
-      elementsAt(element, `AmtDtls/${name}/Amt`).map(
-        ({ text, currency = "" }) => [name, `${text.trim()} ${currency}`] as const,
-      ),
-    ),
-    ...["InstdAmt", "TxAmt", "CntrValAmt"].map(
-      (name) => [`${name}/XchgRate`, textAt(element, `AmtDtls/${name}/CcyXchg/XchgRate`)] as const,
-    ),
+    ...within(element, "AmtDtls", ({ children }) => children.flatMap(amountDetails)),
     ...chargesOf(element).map(({ words }) => ["Chrgs", words] as const),
   ];
 }
 
-/** Since version 08 a party is a `Pty` or an agent; before, it was the party itself. */
-function partyAt(element: XmlElement, name: string): string {
-  const party = `RltdPties/${name}`;
-  return textAt(
-    element,
-    `${party}/Pty/Nm`,
-    `${party}/Nm`,
-    `${party}/Agt/FinInstnId/Nm`,
-    `${party}/Agt/FinInstnId/BICFI`,
-  );
-}
-
-function agentAt(element: XmlElement, name: string): string {
-  const agent = `RltdAgts/${name}/FinInstnId`;
-  return textAt(element, `${agent}/BICFI`, `${agent}/BIC`, `${agent}/ClrSysMmbId/MmbId`, `${agent}/Nm`);
+function amountDetails(amount: XmlElement): Details {
+  const { text = "", currency = "" } = elementAt(amount, "Amt") ?? {};
+  return [
+    [amount.name, `${text.trim()} ${currency}`.trim()],
+    [`${amount.name}/XchgRate`, textAt(amount, "CcyXchg/XchgRate")],
+  ];
 }

@@ -7,6 +7,8 @@ export interface Information {
   readonly text: string;
   /** EREF+ of the purpose: the EndToEndId; "" where there is none. */
   readonly endToEndId: string;
+  /** KREF+ of the purpose: the account owner's reference when :61: only points here; "" where there is none. */
+  readonly ownerReference: string;
   readonly details: readonly (readonly [name: string, value: string])[];
 }
 
@@ -29,11 +31,11 @@ export function readInformation(lines: readonly string[]): Information {
   const fields = subFields(parts, separator);
   const purpose = fields.filter(([name]) => PURPOSE.test(name)).map(([, value]) => value);
   const keywords = keywordsOf(purpose);
-  const eref = keywords.find(([name]) => name === "EREF")?.[1].trim() ?? "";
   const text = keywords.find(([name]) => name === "SVWZ")?.[1].trim() ?? purpose.join("").trim();
   return {
     text: text === "" ? (fields.find(([name]) => name === "00")?.[1] ?? "") : text,
-    endToEndId: NOT_PROVIDED.has(eref) ? "" : eref,
+    endToEndId: referenceOf(keywords, "EREF"),
+    ownerReference: referenceOf(keywords, "KREF"),
     details: [
       ["86", code],
       ...fields.filter(([name]) => !PURPOSE.test(name)).map(([name, value]) => [`?${name}`, value.trim()] as const),
@@ -48,7 +50,12 @@ export function readInformation(lines: readonly string[]): Information {
 function plain(lines: readonly string[]): Information {
   const text = lines.join("\n").trim();
   const eref = /(?:^|\/)EREF\/([^/\n]+)\//.exec(lines.join(""))?.[1]?.trim() ?? "";
-  return { text, endToEndId: NOT_PROVIDED.has(eref) ? "" : eref, details: [] };
+  return { text, endToEndId: NOT_PROVIDED.has(eref) ? "" : eref, ownerReference: "", details: [] };
+}
+
+function referenceOf(keywords: readonly (readonly [name: string, value: string])[], keyword: string): string {
+  const value = keywords.find(([name]) => name === keyword)?.[1].trim() ?? "";
+  return NOT_PROVIDED.has(value) ? "" : value;
 }
 
 /** A separator inside a text is not followed by two digits. */
