@@ -25,6 +25,14 @@ export const FORMAT_LIMITS = {
   recordLines: 200,
   /** Lines before the header of a CSV file: account, period and legal text take about 20. */
   preambleLines: 100,
+  /** Batches, payouts and currencies of one file that are added up for control totals; a year has some 400 batches. */
+  controlGroups: 10_000,
+  /** Rows whose own amounts do not add up and that are reported one by one; a file with more of them is held all the same. */
+  rowTotals: 100,
+  /** Rows that wait for the first date that shows whether the day or the month is first. */
+  heldRows: 20_000,
+  /** What the delimiter of a file without a header row is found in. */
+  firstCharacters: 1_024,
   /** Columns that the refusal of an unknown header names. */
   namedColumns: 12,
   /** A chunk of text is handed to a parser in parts of this size, so that what is parsed and not yet read stays small. */

@@ -1,0 +1,69 @@
+/**
+ * The columns of Stripe's itemised reports. The exporter chooses them and their order; only those that the lines are read from
+ * are named, and all others become details.
+ */
+import type { HeaderDictionary } from "../csv/dictionary.ts";
+
+const COLUMNS = {
+  balanceTransaction: ["balance_transaction_id"],
+  category: ["reporting_category"],
+  currency: ["currency"],
+  gross: ["gross"],
+  fee: ["fee"],
+  net: ["net"],
+  created: ["created"],
+  createdUtc: ["created_utc"],
+  availableOn: ["available_on"],
+  availableOnUtc: ["available_on_utc"],
+  payoutEffectiveAt: ["automatic_payout_effective_at"],
+  payoutEffectiveAtUtc: ["automatic_payout_effective_at_utc"],
+  payout: ["automatic_payout_id"],
+  source: ["source_id"],
+  charge: ["charge_id"],
+  paymentIntent: ["payment_intent_id"],
+  description: ["description"],
+  /** The merchant chooses the keys of metadata; under these ones its own reference is found. */
+  orderReference: ["payment_metadata[order_id]"],
+  merchantReference: ["payment_metadata[merchant_reference]"],
+  intentReference: ["payment_metadata[intent_reference]"],
+  plainReference: ["payment_metadata[reference]"],
+} as const satisfies Record<string, readonly string[]>;
+export type StripeField = keyof typeof COLUMNS;
+
+const REQUIRED: readonly StripeField[] = ["balanceTransaction", "category", "currency", "gross", "fee", "net"];
+
+/** The balance history as the dashboard exports it. */
+const HISTORY_COLUMNS: Partial<Record<StripeField, readonly string[]>> = {
+  balanceTransaction: ["id"],
+  category: ["Type"],
+  source: ["Source"],
+  gross: ["Amount"],
+  fee: ["Fee"],
+  net: ["Net"],
+  currency: ["Currency"],
+  createdUtc: ["Created (UTC)"],
+  created: ["Created"],
+  availableOnUtc: ["Available On (UTC)"],
+  availableOn: ["Available On"],
+  description: ["Description"],
+  payout: ["Transfer"],
+};
+
+export const STRIPE_PAYOUT_COLUMNS: HeaderDictionary<StripeField> = {
+  report: "Stripe's payout reconciliation report",
+  version: 1,
+  entries: [{ name: "itemised", columns: COLUMNS, required: [...REQUIRED, "payout"] }],
+};
+
+export const STRIPE_ACTIVITY_COLUMNS: HeaderDictionary<StripeField> = {
+  report: "Stripe's report of balance changes from activity",
+  version: 1,
+  entries: [
+    { name: "itemised", columns: COLUMNS, required: REQUIRED },
+    { name: "balance history", columns: HISTORY_COLUMNS, required: [...REQUIRED, "source"] },
+  ],
+};
+
+/** Columns with data of persons, which no one needs to reconcile. */
+export const STRIPE_PERSONAL =
+  /^(?:customer_(?:name|email|description|(?:shipping_)?address_.*)|card_address_.*|shipping_address_.*|card name|card address .*|customer (?:name|email|description))$/i;

@@ -1,0 +1,38 @@
+/**
+ * Abbreviations of time zones that reports write beside local times, and their offsets. An abbreviation with two meanings is
+ * not here (CST, IST, MST, AST): its times stay local.
+ */
+export const ZONE_OFFSETS: Readonly<Record<string, string>> = {
+  UTC: "Z",
+  GMT: "Z",
+  Z: "Z",
+  WET: "+00:00",
+  WEST: "+01:00",
+  BST: "+01:00",
+  CET: "+01:00",
+  CEST: "+02:00",
+  MEZ: "+01:00",
+  MESZ: "+02:00",
+  EET: "+02:00",
+  EEST: "+03:00",
+  MSK: "+03:00",
+  HKT: "+08:00",
+  SGT: "+08:00",
+  AWST: "+08:00",
+  JST: "+09:00",
+  KST: "+09:00",
+  AEST: "+10:00",
+  AEDT: "+11:00",
+  NZST: "+12:00",
+  NZDT: "+13:00",
+  BRT: "-03:00",
+  EST: "-05:00",
+  EDT: "-04:00",
+  CDT: "-05:00",
+  MDT: "-06:00",
+  PST: "-08:00",
+  PDT: "-07:00",
+  AKST: "-09:00",
+  AKDT: "-08:00",
+  HST: "-10:00",
+};
