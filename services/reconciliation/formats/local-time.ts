@@ -2,6 +2,10 @@
 
 const FORMATTERS = new Map<string, Intl.DateTimeFormat>();
 const DAY_MS = 24 * 3_600_000;
+/** Clocks change at a quarter of an hour in UTC. To ask for an offset takes long, and the rows of a file are of few hours. */
+const QUARTER_MS = 900_000;
+const OFFSETS = new Map<string, number>();
+const MOST_OFFSETS = 10_000;
 
 /** Whether the runtime knows this IANA time zone. */
 export function isTimeZone(timeZone: string): boolean {
@@ -30,10 +34,21 @@ export function instantOf(date: string, time: string, timeZone: string): string 
 
 /** How far the zone's clock is ahead of UTC at an instant. */
 function offsetMs(atMs: number, timeZone: string): number {
+  const quarter = Math.floor(atMs / QUARTER_MS);
+  const key = `${timeZone} ${quarter}`;
+  const known = OFFSETS.get(key);
+  if (known !== undefined) return known;
+  if (OFFSETS.size >= MOST_OFFSETS) OFFSETS.clear();
+  const offset = computedOffsetMs(quarter * QUARTER_MS, timeZone);
+  OFFSETS.set(key, offset);
+  return offset;
+}
+
+function computedOffsetMs(atMs: number, timeZone: string): number {
   const parts = formatterOf(timeZone).formatToParts(atMs);
   const part = (type: string): number => Number(parts.find((found) => found.type === type)?.value);
   const localMs = Date.UTC(part("year"), part("month") - 1, part("day"), part("hour"), part("minute"), part("second"));
-  return localMs - Math.floor(atMs / 1_000) * 1_000;
+  return localMs - atMs;
 }
 
 function formatterOf(timeZone: string): Intl.DateTimeFormat {

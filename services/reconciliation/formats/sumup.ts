@@ -183,8 +183,7 @@ class AmountNotation {
   #separator: "." | "," | undefined;
 
   of(text: string): DecimalNotation | undefined {
-    const shown = shownSeparator(text);
-    this.#separator ??= shown;
+    this.#separator ??= shownSeparator(text);
     if (this.#separator !== undefined) return { decimalSeparator: this.#separator, grouped: true };
     return /[.,]/.test(text) ? undefined : { decimalSeparator: ".", grouped: false };
   }

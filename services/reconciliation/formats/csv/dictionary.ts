@@ -31,14 +31,16 @@ export class BoundHeader<Field extends string> {
   readonly entry: DictionaryEntry<Field>;
   readonly columns: readonly string[];
   readonly #indexes: ReadonlyMap<Field, number>;
-  readonly #unbound: readonly number[];
+  readonly #unbound: readonly { readonly index: number; readonly name: string }[];
 
   constructor(entry: DictionaryEntry<Field>, columns: readonly string[], indexes: ReadonlyMap<Field, number>) {
     this.entry = entry;
     this.columns = columns;
     this.#indexes = indexes;
     const bound = new Set(indexes.values());
-    this.#unbound = [...columns.keys()].filter((index) => !bound.has(index));
+    this.#unbound = columns
+      .map((name, index) => ({ index, name: name.trim() }))
+      .filter(({ index }) => !bound.has(index));
   }
 
   has(field: Field): boolean {
@@ -59,15 +61,12 @@ export class BoundHeader<Field extends string> {
   /** The fields of the columns that the dictionary does not name, and of these ones besides; for a line's `details`. */
   *details(row: CsvRow, also: readonly Field[] = []): Generator<readonly [name: string, value: string]> {
     for (const field of also) yield [this.nameOf(field), this.value(row, field)];
-    for (const index of this.#unbound)
-      yield [this.columns[index]?.trim() || `column ${index + 1}`, row.fields[index] ?? ""];
+    for (const { index, name } of this.#unbound) yield [name || `column ${index + 1}`, row.fields[index] ?? ""];
   }
 
   get unknownColumns(): readonly string[] {
     const informative = new Set(this.entry.informative?.map(nameKey));
-    return this.#unbound
-      .map((index) => this.columns[index]?.trim() ?? "")
-      .filter((name) => name !== "" && !informative.has(nameKey(name)));
+    return this.#unbound.map(({ name }) => name).filter((name) => name !== "" && !informative.has(nameKey(name)));
   }
 }
 
