@@ -5,6 +5,7 @@
 import iconvLite from "iconv-lite";
 import { DECODERS, type Decoding, type Encoding } from "./encodings.ts";
 import { StatementRefusedError } from "./format.ts";
+import { xmlEncoding } from "./xml-encoding.ts";
 
 export { ENCODINGS, type Encoding } from "./encodings.ts";
 
@@ -209,6 +210,8 @@ export function detectEncoding(head: Uint8Array): readonly EncodingCandidate[] {
   const wide = wideEncoding(head);
   if (wide !== undefined) return [candidate(wide, "Every second byte is zero, and there is no byte order mark.", head)];
   if (head.includes(0)) return [];
+  const declared = xmlEncoding(head);
+  if (declared !== undefined && isText(declared, head)) return [candidate(declared, "The XML declares it.", head)];
   if (head.every((byte) => byte < 0x80)) {
     const reason = "All characters up to here are ASCII, which most encodings have in common.";
     return [candidate("utf-8", reason, head), candidate("windows-1252", reason, head)];
@@ -220,6 +223,10 @@ export function detectEncoding(head: Uint8Array): readonly EncodingCandidate[] {
 }
 
 const SINGLE_BYTE: readonly Encoding[] = ["windows-1252", "iso-8859-15", "iso-8859-1", "macintosh", "cp850"];
+
+function isText(encoding: Encoding, head: Uint8Array): boolean {
+  return DECODERS[encoding].unit === "byte" ? isTextIn(encoding, head) : decodes(encoding, head);
+}
 
 function isTextIn(encoding: Encoding, head: Uint8Array): boolean {
   try {

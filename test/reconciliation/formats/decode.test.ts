@@ -104,6 +104,22 @@ describe("detectEncoding", () => {
     ["UTF-8 that the head cuts in a character", utf8("Gebühr €").slice(0, -1), ["utf-8"]],
     ["a euro sign of windows-1252", bytesOf(0x35, 0x20, 0x80), ["windows-1252", "macintosh", "cp850"]],
     ["NUL bytes among text", bytesOf(0x61, 0x62, 0, 0x63, 0x64, 0x65), []],
+    [
+      "XML that declares it",
+      bytesOf(...utf8("<?xml version='1.0' encoding='ISO-8859-1'?><a>Geb"), 0xfc),
+      ["iso-8859-1"],
+    ],
+    [
+      "XML that declares it, up to here in ASCII",
+      utf8('<?xml version="1.0" encoding="Windows-1252"?>'),
+      ["windows-1252"],
+    ],
+    [
+      "XML that declares UTF-8 and is not",
+      bytesOf(...utf8('<?xml version="1.0" encoding="UTF-8"?>'), 0x80),
+      ["windows-1252", "macintosh", "cp850"],
+    ],
+    ["XML that declares nothing", utf8("<?xml version='1.0'?><a>Gebühr</a>"), ["utf-8"]],
   ])("%s: gives candidates, the likeliest first", (_name, head, encodings) => {
     expect(detectEncoding(head).map(({ encoding }) => encoding)).toEqual(encodings);
   });
