@@ -10,7 +10,7 @@ import type { CsvRow, HeaderRule } from "./read-csv.ts";
 export interface DictionaryEntry<Field extends string> {
   /** For example "German, 2026". */
   readonly name: string;
-  /** A column may have several names; two of them in one header are refused. */
+  /** A column may have several names: the first one that the header has counts. One name twice in a header is refused. */
   readonly columns: Readonly<Partial<Record<Field, readonly string[]>>>;
   /** What a header must have to be this one. */
   readonly required: readonly Field[];
@@ -98,10 +98,10 @@ function indexesOf<Field extends string>(
 ): ReadonlyMap<Field, number> {
   const indexes = new Map<Field, number>();
   for (const field of Object.keys(entry.columns) as Field[]) {
-    const found = [...new Set(namesOf(entry, field).flatMap((name) => places.get(nameKey(name)) ?? []))];
-    if (found.length > 1) throw twice(entry, field);
-    const [index] = found;
-    if (index !== undefined) indexes.set(field, index);
+    const name = namesOf(entry, field).find((candidate) => places.has(nameKey(candidate))) ?? "";
+    const [index, second] = places.get(nameKey(name)) ?? [];
+    if (second !== undefined && name !== "") throw twice(name);
+    if (index !== undefined && name !== "") indexes.set(field, index);
   }
   return indexes;
 }
@@ -124,9 +124,8 @@ function nameKey(name: string): string {
   return name.normalize("NFC").replaceAll(/\s+/gu, " ").replaceAll("’", "'").trim().toLowerCase();
 }
 
-function twice<Field extends string>(entry: DictionaryEntry<Field>, field: Field): StatementRefusedError {
-  const names = namesOf(entry, field).map((name) => JSON.stringify(name));
-  const sentence = `The header has the column ${names.join(" or ")} twice, so it is unclear which one counts; make a mapping for this file.`;
+function twice(name: string): StatementRefusedError {
+  const sentence = `The header has the column ${JSON.stringify(name)} twice, so it is unclear which one counts; store a mapping for this header and import the file with it.`;
   return new StatementRefusedError("unknown_header", sentence);
 }
 

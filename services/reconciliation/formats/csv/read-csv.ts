@@ -118,6 +118,10 @@ class CsvReader {
   #headerIn({ text, number }: PhysicalLine): CsvHeader | undefined {
     const { delimiter, header } = this.#options;
     if (header === "none") return undefined;
+    if (text.length > FORMAT_LIMITS.headCharacters) {
+      this.#preamble.push([]);
+      return undefined;
+    }
     const delimiters = delimiter === undefined ? DELIMITERS : [delimiter];
     const divided = delimiters
       .map((candidate) => ({ delimiter: candidate, columns: divideRow(text, candidate) ?? [] }))

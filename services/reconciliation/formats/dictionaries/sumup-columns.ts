@@ -123,8 +123,8 @@ export const SUMUP_COLUMNS: HeaderDictionary<SumupField> = {
       early2025: { type: ["Payment type"] },
       late2025: {},
       since2026: {
-        date: ["Timestamp"],
-        id: ["Transaction code"],
+        date: ["Timestamp", "Date"],
+        id: ["Transaction code", "Transaction ID"],
         total: ["Amount", "Total amount"],
         fee: ["Fee amount"],
       },
@@ -132,14 +132,19 @@ export const SUMUP_COLUMNS: HeaderDictionary<SumupField> = {
     ...entriesOf("German", GERMAN, GERMAN_DETAILS, {
       early2025: { type: ["Zahlungsart"] },
       late2025: {},
-      since2026: { date: ["Zeitstempel"], id: ["Transaktionscode"], total: ["Betrag"], fee: ["Gebührenbetrag"] },
+      since2026: {
+        date: ["Zeitstempel", "Datum"],
+        id: ["Transaktionscode", "Transaktions-ID"],
+        total: ["Betrag", "Gesamtbetrag"],
+        fee: ["Gebührenbetrag"],
+      },
     }),
     ...entriesOf("French", FRENCH, FRENCH_DETAILS, {
       early2025: { type: ["Type de paiement"] },
       late2025: {},
       since2026: {
         date: ["Horodatage", "Date et heure", "Date"],
-        id: ["Code de transaction", "Code de la transaction", "Réf. transaction"],
+        id: ["Code de transaction", "Code de la transaction", "Réf. transaction", "ID de transaction"],
         total: ["Montant"],
         fee: ["Montant des frais"],
       },
@@ -148,8 +153,8 @@ export const SUMUP_COLUMNS: HeaderDictionary<SumupField> = {
       early2025: { type: ["Tipo di pagamento"] },
       late2025: {},
       since2026: {
-        date: ["Data e ora", "Marca temporale", "Timestamp"],
-        id: ["Codice transazione", "Codice della transazione"],
+        date: ["Data e ora", "Marca temporale", "Data"],
+        id: ["Codice transazione", "Codice della transazione", "ID transazione"],
         total: ["Importo"],
         fee: ["Importo commissione", "Importo della commissione", "Importo commissioni"],
       },
@@ -178,7 +183,12 @@ function entriesOf(
   return [
     entry("early 2025", generations.early2025, { type: ["Payment type"] }),
     entry("late 2025", generations.late2025, {}),
-    entry("2026", generations.since2026, { fee: ["Fee amount"], total: ["Amount"] }),
+    entry("2026", generations.since2026, {
+      date: ["Timestamp", "Date"],
+      id: ["Transaction code", "Transaction ID"],
+      total: ["Amount"],
+      fee: ["Fee amount"],
+    }),
   ];
 }
 

@@ -178,8 +178,15 @@ describe("bindHeader", () => {
     expect(bindHeader(["Date", "Montant"], SHOP)).toBeUndefined();
   });
 
+  it("takes the first of a column's names that the header has", () => {
+    const row = { position: 2, fields: ["2026-11-01", "1.00", "2.00"], raw: "" };
+    const bound = bindHeader(["Date", "Total", "Amount"], SHOP);
+    expect(bound?.value(row, "amount")).toBe("2.00");
+    expect([...(bound?.details(row) ?? [])]).toEqual([["Total", "1.00"]]);
+  });
+
   it("refuses a column that is there twice, and lets an unknown or empty name repeat", () => {
-    expect(() => bindHeader(["Date", "Amount", "Total"], SHOP)).toThrow(StatementRefusedError);
+    expect(() => bindHeader(["Date", "Amount", "amount"], SHOP)).toThrow(StatementRefusedError);
     expect(bindHeader(["Date", "Amount", "", "", "X", "X"], SHOP)?.entry.name).toBe("English");
   });
 
