@@ -1,0 +1,47 @@
+/**
+ * Whether the day or the month is first in dates with slashes. A region of the world decides it, and the file does not name
+ * one, so the first date that can be read in one way only does: "13/5/2026" can, "4/9/2026" cannot.
+ */
+import { type DateFormat, dateFormat, type ReadDate, readDate } from "../csv/declared-dates.ts";
+
+const CLEAR = withTimes(["DD.MM.YYYY", "D.M.YYYY", "YYYY-MM-DD"]);
+const ORDERS = {
+  day: [...withTimes(["D/M/YYYY"]), ...CLEAR],
+  month: [...withTimes(["M/D/YYYY"]), ...CLEAR],
+} as const;
+const SLASHES = /^(\d{1,2})\/(\d{1,2})\/\d{4}$/;
+
+export class DateOrder {
+  #first: keyof typeof ORDERS | undefined;
+  #hasSlashes = false;
+  #isAmbiguous = false;
+
+  see(date: string): void {
+    const [, one, two] = SLASHES.exec(date) ?? [];
+    if (one === undefined || two === undefined) return;
+    this.#hasSlashes = true;
+    if (one !== two) this.#isAmbiguous = true;
+    if (Number(one) > 12) this.#first ??= "day";
+    else if (Number(two) > 12) this.#first ??= "month";
+  }
+
+  /** Whether a date with slashes was seen, and none that decides. */
+  get isOpen(): boolean {
+    return this.#hasSlashes && this.#first === undefined;
+  }
+
+  /** Whether it matters: 5 May is the same day in both ways. */
+  get isAmbiguous(): boolean {
+    return this.#isAmbiguous;
+  }
+
+  read(text: string): ReadDate | undefined {
+    return readDate(text, ORDERS[this.#first ?? "day"]);
+  }
+}
+
+function withTimes(dates: readonly string[]): readonly DateFormat[] {
+  return dates.flatMap((date) =>
+    ["", " HH:mm:ss", " HH:mm", " H:mm:ss"].flatMap((time) => dateFormat(date + time) ?? []),
+  );
+}

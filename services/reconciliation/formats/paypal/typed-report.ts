@@ -1,0 +1,188 @@
+/**
+ * PayPal's settlement report (STL) and transaction detail report (TRR). The first field of each row is its type:
+ *
+ *   RH report header · FH file header ─┬─ SH section header · CH column header · SB body rows
+ *                                      │  SF section totals, one for each currency · SC count
+ *                                      └─ …
+ *   RF report totals, one for each currency · RC count · FF file footer
+ *
+ * Amounts are whole numbers of minor units without a sign; CR or DR beside each says its direction. Totals may be missing.
+ */
+import { readMinorUnits } from "../amounts.ts";
+import { type BoundHeader, bindHeader } from "../csv/dictionary.ts";
+import { FieldProblem, minorOf, quoted, recordOfRow } from "../csv/field-problem.ts";
+import { type CsvRow, readCsv } from "../csv/read-csv.ts";
+import { PAYPAL_COLUMNS, type PaypalField } from "../dictionaries/paypal-columns.ts";
+import { type StatementFormat, type StatementRecord, StatementRefusedError } from "../format.ts";
+import { FORMAT_LIMITS } from "../limits.ts";
+import { headerRecord, malformedRecord } from "../records.ts";
+import { BodyRows } from "./body-rows.ts";
+import { paypalDate } from "./paypal-date.ts";
+import { ReportTotals } from "./report-totals.ts";
+
+export const paypalStl: StatementFormat = {
+  name: "paypal_stl",
+  version: PAYPAL_COLUMNS.version,
+  title: "PayPal settlement report (STL)",
+  detect: (head) => columnsIn(head)?.has("status") === false,
+  parse: (text) => parseTyped(text, { needsStatus: false }),
+};
+
+export const paypalTrr: StatementFormat = {
+  name: "paypal_trr",
+  version: PAYPAL_COLUMNS.version,
+  title: "PayPal transaction detail report (TRR)",
+  detect: (head) => columnsIn(head)?.has("status") === true,
+  parse: (text) => parseTyped(text, { needsStatus: true }),
+};
+
+interface TypedOptions {
+  /** Without the column of the status it is no transaction detail report. */
+  readonly needsStatus: boolean;
+}
+
+/** A file may begin with any header row: parts of a report are handed on without the rows before. */
+const FIRST_ROW = /^\ufeff?\s*"?(?:RH|FH|SH|CH)"?([,\t;|])/;
+
+async function* parseTyped(text: AsyncIterable<string>, options: TypedOptions): AsyncGenerator<StatementRecord> {
+  const { delimiter, whole } = await delimiterOf(text);
+  const report = new TypedReport(options);
+  for await (const record of readCsv(whole, { delimiter, header: "none" })) {
+    if (record.type === "malformed") yield record;
+    else if (record.type === "row") yield* report.row(record.row);
+  }
+  yield* report.end();
+}
+
+/** The delimiter of the first row, and the text with its beginning again. */
+async function delimiterOf(text: AsyncIterable<string>) {
+  const rest = text[Symbol.asyncIterator]();
+  let head = "";
+  while (head.length < FORMAT_LIMITS.firstCharacters) {
+    const { done, value } = await rest.next();
+    if (done === true) break;
+    head += value;
+  }
+  const [, delimiter] = FIRST_ROW.exec(head) ?? [];
+  if (delimiter === undefined) {
+    await rest.return?.();
+    const sentence = "The file does not begin with a row of the type RH, FH, SH or CH; declare the format that it has.";
+    throw new StatementRefusedError("not_this_format", sentence);
+  }
+  async function* whole(): AsyncGenerator<string> {
+    try {
+      yield head;
+      for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+    } finally {
+      await rest.return?.();
+    }
+  }
+  return { delimiter, whole: whole() };
+}
+
+/** The columns of the first CH row of a file that begins like such a report. */
+function columnsIn(head: string): BoundHeader<PaypalField> | undefined {
+  const [, delimiter] = FIRST_ROW.exec(head) ?? [];
+  if (delimiter === undefined) return undefined;
+  for (const line of head.split(/\r\n|\n|\r/)) {
+    // Header rows have no delimiters and no quotes inside their fields.
+    const [type, ...columns] = line.split(delimiter).map((field) => field.replace(/^\ufeff?\s*"|"\s*$/g, ""));
+    if (type?.trim() === "CH") return bindHeader(columns, PAYPAL_COLUMNS);
+  }
+  return undefined;
+}
+
+class TypedReport {
+  readonly #options: TypedOptions;
+  readonly #totals = new ReportTotals();
+  #account = "";
+  #body: BodyRows | undefined;
+
+  constructor(options: TypedOptions) {
+    this.#options = options;
+  }
+
+  *row(row: CsvRow): Generator<StatementRecord> {
+    const type = field(row, 0).toUpperCase();
+    if (type === "SB") yield recordOfRow(row, () => this.#bodyRow(row));
+    else if (type === "RH") this.#account = field(row, 3);
+    else if (type === "FH") this.#totals.fileNumber(Number(field(row, 1)));
+    else if (type === "SH") yield this.#sectionHeader(row);
+    else if (type === "CH") this.#columnHeader(row);
+    else if (type === "SF" || type === "RF") yield* this.#footer(row, type);
+    else if (!COUNTS.has(type)) yield unknownType(row, type);
+  }
+
+  *end(): Generator<StatementRecord> {
+    yield* this.#totals.end();
+    if (this.#body !== undefined) return;
+    const sentence = "The file has no row with column headers (CH), so a part of it is missing; upload the whole file.";
+    throw new StatementRefusedError("truncated", sentence);
+  }
+
+  #sectionHeader(row: CsvRow): StatementRecord {
+    const [from, to, account] = [1, 2, 3].map((index) => field(row, index));
+    this.#account = account ?? "";
+    this.#totals.section();
+    return headerRecord({
+      statementReference: "",
+      account: this.#account,
+      currency: undefined,
+      fromDate: paypalDate(from ?? "")?.date,
+      toDate: paypalDate(to ?? "")?.date,
+    });
+  }
+
+  #columnHeader(row: CsvRow): void {
+    const header = bindHeader(row.fields.slice(1), PAYPAL_COLUMNS);
+    if (header === undefined) {
+      const sentence = `Line ${row.position} has column headers that ${PAYPAL_COLUMNS.report} do not have; store a mapping for this header and import the file with it.`;
+      throw new StatementRefusedError("unknown_header", sentence);
+    }
+    if (this.#options.needsStatus && !header.has("status")) {
+      const sentence = `The section in line ${row.position} has no column "Transactional Status", so the file is no transaction detail report; declare the settlement report (paypal_stl).`;
+      throw new StatementRefusedError("not_this_format", sentence);
+    }
+    this.#body = new BodyRows(header);
+  }
+
+  #bodyRow(row: CsvRow): StatementRecord {
+    if (this.#body === undefined) throw new FieldProblem("", "The row has no column headers (CH) before it.");
+    const { line, sums } = this.#body.read({ ...row, fields: row.fields.slice(1) }, this.#account);
+    if (line.type === "line") this.#totals.add(sums);
+    return line;
+  }
+
+  *#footer(row: CsvRow, type: "SF" | "RF"): Generator<StatementRecord> {
+    const currency = field(row, 1);
+    // A report without transactions has only a count here.
+    if (/^\d*$/.test(currency)) return;
+    try {
+      const stated = SUMS.map((name, index) => minorOf(name, readMinorUnits(field(row, index + 2))));
+      const [grossCredits = 0n, grossDebits = 0n, feeCredits = 0n, feeDebits = 0n] = stated;
+      yield* this.#totals.footer(type, currency, { grossCredits, grossDebits, feeCredits, feeDebits });
+    } catch (error) {
+      if (!(error instanceof FieldProblem)) throw error;
+      const { column, message: reason } = error;
+      yield malformedRecord({ position: row.position, column, reason, raw: row.raw });
+    }
+  }
+}
+
+const COUNTS: ReadonlySet<string> = new Set(["SC", "RC", "FF"]);
+/** In the order of the fields of a footer, after its type and currency. */
+const SUMS = [
+  "total gross amount of credits",
+  "total gross amount of debits",
+  "total fees of credits",
+  "total fees of debits",
+] as const;
+
+function unknownType(row: CsvRow, type: string): StatementRecord {
+  const reason = `${quoted(type)} is no type of row that the report has.`;
+  return malformedRecord({ position: row.position, column: "", reason, raw: row.raw });
+}
+
+function field(row: CsvRow, index: number): string {
+  return (row.fields[index] ?? "").replace(/^\ufeff/, "").trim();
+}

@@ -1,0 +1,245 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { StatementRefusedError } from "../../../services/reconciliation/formats/format.ts";
+import { paypalActivity } from "../../../services/reconciliation/formats/paypal/paypal-activity.ts";
+import { paypalStl, paypalTrr } from "../../../services/reconciliation/formats/paypal/typed-report.ts";
+import { collected, dividedAt } from "./chunks.ts";
+import { outlineOf, totalsOf } from "./outline.ts";
+import { linesOf, NO_OPTIONS, parseSample, parseText, problemsOf, sampleText } from "./samples.ts";
+
+const textOf = async (sample: string): Promise<string> =>
+  (await collected(sampleText(`paypal/${sample}.csv`))).join("");
+
+describe("PayPal's settlement report (STL)", () => {
+  it("reads the rows of each section by its own column headers", async () => {
+    const records = await parseSample(paypalStl, "paypal/stl.csv");
+    expect(problemsOf(records)).toEqual([]);
+    expect(linesOf(records).map(outlineOf)).toEqual([
+      "5 payment T0006 5200 EUR fee -225 net 4975 | TX-1 of 4H844 for ORDER-1",
+      "6 refund T1107 -1340 EUR fee 47 net -1293 | TX-2 of TX-1 for ORDER-1",
+      "7 payment T0003 2200 BRL fee -360 net 1840 | TX-3 for ORDER-3",
+      "8 conversion T0200 -1840 BRL net -1840 | TX-4 of TX-3 for ORDER-3",
+      "9 conversion T0200 327 EUR net 327 | TX-4 of TX-3 for ORDER-3",
+      "10 payout T0400 -3000 EUR net -3000 | TX-5 in 1047428557493",
+      "11 chargeback T1201 -300 EUR net -300 | TX-6 of TX-0",
+      "12 fee T0106 -2000 EUR net -2000 | TX-7 of TX-6",
+      "13 chargeback_reversal T1202 300 EUR net 300 | TX-8 of TX-0",
+      "14 not_money T2107 -500 EUR net -500 | TX-9 of TX-1",
+      "19 payment T0011 15000 JPY fee -430 net 14570 | TX-20 for ORDER-20",
+      "20 adjustment T0000 -1000 EUR | TX-21",
+    ]);
+  });
+
+  it("has the account of each section, its days, and instants with their offset", async () => {
+    const records = await parseSample(paypalStl, "paypal/stl.csv");
+    const headers = records.flatMap((record) => (record.type === "header" ? [record.header] : []));
+    expect(headers.map(({ account, fromDate, toDate }) => `${account} ${fromDate} ${toDate}`)).toEqual([
+      "MERCHANT0001 2026-03-02 2026-03-02",
+      "MERCHANT0002 2026-03-02 2026-03-02",
+    ]);
+    const lines = linesOf(records);
+    expect(lines.map(({ account }) => account).slice(9)).toEqual(["MERCHANT0001", "MERCHANT0002", "MERCHANT0002"]);
+    expect(lines[0]).toMatchObject({
+      bookedOn: "2026-03-02",
+      occurredAt: "2026-03-02T00:00:30-08:00",
+      terminal: "STORE-7",
+      details: { "PayPal Reference ID Type": "TXN" },
+    });
+    expect(lines[9]?.details["not_money_reason"]).toBe("hold");
+    expect(lines[11]?.details).toMatchObject({ "Fee Amount": "-10 USD" });
+  });
+
+  it("compares the totals of sections and of the report, for the currencies that have some", async () => {
+    expect(totalsOf(await parseSample(paypalStl, "paypal/stl.csv"))).toEqual([
+      "gross credits of section 1: 5827 EUR, 5827 by its lines",
+      "gross debits of section 1: 7140 EUR, 7140 by its lines",
+      "fee credits of section 1: 47 EUR, 47 by its lines",
+      "fee debits of section 1: 225 EUR, 225 by its lines",
+      "gross credits of section 2: 15000 JPY, 15000 by its lines",
+      "gross debits of section 2: 0 JPY, 0 by its lines",
+      "fee credits of section 2: 0 JPY, 0 by its lines",
+      "fee debits of section 2: 430 JPY, 430 by its lines",
+      "gross credits of report: 5827 EUR, 5827 by its lines",
+      "gross debits of report: 8140 EUR, 8140 by its lines",
+      "fee credits of report: 47 EUR, 47 by its lines",
+      "fee debits of report: 225 EUR, 225 by its lines",
+      "gross credits of report: 2200 BRL, 2200 by its lines",
+      "gross debits of report: 1840 BRL, 1840 by its lines",
+      "fee credits of report: 0 BRL, 0 by its lines",
+      "fee debits of report: 360 BRL, 360 by its lines",
+      "gross credits of report: 0 USD, 0 by its lines",
+      "gross debits of report: 0 USD, 0 by its lines",
+      "fee credits of report: 0 USD, 0 by its lines",
+      "fee debits of report: 10 USD, 10 by its lines",
+    ]);
+  });
+
+  it("reads a part of a report without the rows before it and without totals", async () => {
+    const records = await parseSample(paypalStl, "paypal/stl-without-totals.csv");
+    expect(linesOf(records)).toHaveLength(1);
+    expect([totalsOf(records), problemsOf(records)]).toEqual([[], []]);
+  });
+
+  it("compares no totals that count rows of the file before", async () => {
+    const records = await parseSample(paypalStl, "paypal/stl-second-file.csv");
+    expect([linesOf(records).length, totalsOf(records)]).toEqual([1, []]);
+  });
+
+  it("keeps bad rows apart, with the reason, and the totals show them", async () => {
+    const records = await parseSample(paypalStl, "paypal/stl-damaged.csv");
+    expect(problemsOf(records)).toEqual([
+      "2 : The row has no column headers (CH) before it.",
+      '5 Gross Transaction Amount: "52.00" is no whole number of minor units.',
+      '6 Transaction Debit or Credit: "" is neither CR nor DR.',
+      '7 Transaction Initiation Date: "2026/02/30 00:00:30 -0800" is no date that the report has.',
+      "8 Transaction Completion Date: The row has 6 fields after its type, and the header has 13 columns.",
+      '9 Gross Transaction Currency: "EURO" is no ISO 4217 currency.',
+      '10 : "XX" is no type of row that the report has.',
+      '12 total gross amount of debits: "x" is no whole number of minor units.',
+    ]);
+    expect(linesOf(records).map(({ position }) => position)).toEqual([11]);
+    expect(totalsOf(records)[0]).toBe("gross credits of section 1: 5201 EUR, 5200 by its lines");
+  });
+
+  it("refuses a file of another type, one without column headers, and one with unknown ones", async () => {
+    await expect(parseText(paypalStl, "Date,Amount\n1,2\n")).rejects.toMatchObject({ code: "not_this_format" });
+    await expect(parseText(paypalStl, '"RH",2026/03/03\n"FH",01\n')).rejects.toMatchObject({ code: "truncated" });
+    await expect(parseText(paypalStl, '"CH","Case ID","Case Type"\n')).rejects.toMatchObject({
+      code: "unknown_header",
+    });
+  });
+
+  it("gives the same records for each division into chunks, and throws nothing but refusals", async () => {
+    const text = await textOf("stl");
+    const whole = await parseText(paypalStl, text);
+    const damage = fc.record({ at: fc.nat(text.length - 1), with: fc.constantFrom("", '"', ",", "\n", "9", "S", "-") });
+    const property = fc.asyncProperty(
+      fc.array(fc.nat(), { maxLength: 5 }),
+      fc.array(damage, { minLength: 1, maxLength: 4 }),
+      async (places, damages) => {
+        expect(await collected(paypalStl.parse(dividedAt(text, places), NO_OPTIONS))).toEqual(whole);
+        const damaged = damages.reduce((all, { at, with: part }) => all.slice(0, at) + part + all.slice(at + 1), text);
+        const error = await parseText(paypalStl, damaged).then(
+          () => undefined,
+          (thrown: unknown) => thrown,
+        );
+        if (error !== undefined) expect(error).toBeInstanceOf(StatementRefusedError);
+      },
+    );
+    await fc.assert(property, { numRuns: 50 });
+  });
+});
+
+describe("PayPal's transaction detail report (TRR)", () => {
+  it("reads what moved no money as such, with its reason, and leaves it out of the totals", async () => {
+    const records = await parseSample(paypalTrr, "paypal/trr.csv");
+    expect(problemsOf(records)).toEqual([]);
+    expect(linesOf(records).map((line) => `${outlineOf(line)} ${line.details["not_money_reason"] ?? ""}`)).toEqual([
+      "5 payment T0006 1500 EUR fee -43 net 1457 | TX-1 of AUTH-1 for ORDER-1 ",
+      "6 not_money T0006 1500 EUR net 1500 | TX-2 for ORDER-2 denied",
+      "7 not_money T0006 1500 EUR net 1500 | TX-3 for ORDER-3 pending",
+      "8 not_money T1302 1560 EUR net 1560 | TX-4 for ORDER-4 authorization",
+      "9 refund T1107 -1500 EUR fee 43 net -1457 | TX-5 of TX-1 for ORDER-1 ",
+    ]);
+    expect(totalsOf(records).slice(0, 2)).toEqual([
+      "gross credits of section 1: 1500 EUR, 1500 by its lines",
+      "gross debits of section 1: 1500 EUR, 1500 by its lines",
+    ]);
+  });
+
+  it("keeps terminal, texts and further columns, and no data of persons", async () => {
+    const [line] = linesOf(await parseSample(paypalTrr, "paypal/trr.csv"));
+    expect(line).toMatchObject({ terminal: "T-1", text: 'Table 7 · Thank you, "very" much' });
+    expect(line?.details).toEqual({
+      "Transactional Status": "S",
+      "PayPal Reference ID": "AUTH-1",
+      "PayPal Reference ID Type": "TXN",
+      "Custom Field": "C-1",
+      "Payment Source": "Express Checkout",
+    });
+  });
+
+  it("is told from the settlement report by the column of the status", async () => {
+    const [stl, trr] = [await textOf("stl"), await textOf("trr")];
+    expect([paypalStl.detect(stl), paypalTrr.detect(stl)]).toEqual([true, false]);
+    expect([paypalStl.detect(trr), paypalTrr.detect(trr)]).toEqual([false, true]);
+    await expect(parseText(paypalTrr, stl)).rejects.toMatchObject({ code: "not_this_format" });
+  });
+});
+
+describe("PayPal's activity download", () => {
+  it("German: decimal comma, fees that are positive both ways, pairs with one id, and what is no money", async () => {
+    const records = await parseSample(paypalActivity, "paypal/activity-de.csv");
+    expect(linesOf(records).map(outlineOf)).toEqual([
+      "2 payment T0007 101700 EUR fee -1764 net 99936 | TX-1 for ORDER-1",
+      "3 refund T1107 -1700 EUR fee 29 net -1671 | TX-2 of TX-1 for ORDER-1",
+      "4 conversion T0200 -5000 USD fee 0 net -5000 | TX-3 of TX-9",
+      "5 conversion T0200 4334 EUR fee 0 net 4334 | TX-3 of TX-9",
+      "6 planned_payout T0400 -10000 EUR fee 0 net -10000 | TX-4",
+      "7 not_money T0006 1200 EUR fee 0 net 1200 | TX-5 for ORDER-5",
+      "8 not_money T1501 -800 EUR fee 0 net -800 | TX-6",
+      "9 adjustment Neue Art von Zahlung 800 EUR fee 0 net 800 | TX-7",
+    ]);
+    expect(problemsOf(records)).toEqual([
+      '10 Datum: "30.02.2026 17:00:00" is no date that the report has.',
+      "11 Gebühr: The fee is not what lies between gross and net.",
+    ]);
+    expect(linesOf(records)[0]).toMatchObject({
+      tipMinor: 100n,
+      bookedOn: "2026-03-02",
+      occurredAt: "2026-03-02T12:21:25+01:00",
+      text: "Tisch 7",
+      details: { Name: "Gina Guest", Typ: "Web Accept-Zahlung", Status: "Abgeschlossen" },
+    });
+  });
+
+  it("English: the first date that can be read in one way decides for the rows before it too", async () => {
+    const lines = linesOf(await parseSample(paypalActivity, "paypal/activity-en.csv"));
+    expect(lines.map(({ position, kind, bookedOn }) => `${position} ${kind} ${bookedOn}`)).toEqual([
+      "2 payment 2026-09-04",
+      "3 conversion 2026-09-12",
+      "4 conversion 2026-09-12",
+      "5 not_money 2026-09-25",
+    ]);
+    expect(lines[0]).toMatchObject({ amountMinor: 108400n, feeMinor: -425n, occurredAt: "2026-09-04T07:45:51-07:00" });
+    const statement = linesOf(await parseSample(paypalActivity, "paypal/statement-en.csv"));
+    expect(statement.map(({ kind, bookedOn, occurredAt }) => `${kind} ${bookedOn} ${occurredAt}`)).toEqual([
+      "payout 2026-09-04 2026-09-05T04:15:11.000Z",
+      "payment 2026-09-24 2026-09-25T03:44:10.000Z",
+    ]);
+  });
+
+  it("refuses dates that all can be read in two ways, and reads those where it does not matter", async () => {
+    const [header, first] = (await textOf("activity-en")).split("\n");
+    const withDate = (date: string) => `${header}\n${first?.replace("04/09/2026", date)}\n`;
+    await expect(parseText(paypalActivity, withDate("04/09/2026"))).rejects.toMatchObject({ code: "ambiguous_dates" });
+    const [line] = linesOf(await parseText(paypalActivity, withDate("05/05/2026")));
+    expect(line?.bookedOn).toBe("2026-05-05");
+  });
+
+  it("is detected by its header", async () => {
+    for (const sample of ["activity-de", "activity-en", "statement-en"])
+      expect(paypalActivity.detect(await textOf(sample))).toBe(true);
+    expect(paypalActivity.detect(await textOf("stl"))).toBe(false);
+  });
+
+  it("gives the same lines for each order of the columns and each division into chunks", async () => {
+    const text = await textOf("activity-en");
+    const rows = text
+      .trim()
+      .split("\n")
+      .map((row) => row.match(/"[^"]*"|[^,]+|(?<=^|,)(?=,|$)/g) ?? []);
+    const columns = rows[0]?.length ?? 0;
+    const whole = linesOf(await parseText(paypalActivity, text));
+    const property = fc.asyncProperty(
+      fc.shuffledSubarray([...Array(columns).keys()], { minLength: columns, maxLength: columns }),
+      fc.array(fc.nat(), { maxLength: 5 }),
+      async (order, places) => {
+        const shuffled = rows.map((row) => order.map((index) => row[index] ?? "").join(",")).join("\n");
+        const divided = paypalActivity.parse(dividedAt(shuffled, places), NO_OPTIONS);
+        expect(linesOf(await collected(divided))).toEqual(whole);
+      },
+    );
+    await fc.assert(property, { numRuns: 30 });
+  });
+});
