@@ -124,7 +124,7 @@ export class StatementRefusedError extends Error {
 export interface StatementFormat {
   /**
    * "sumup", "adyen_settlement_details", "stripe_payout_reconciliation", "stripe_activity", "paypal_stl", "paypal_trr",
-   * "camt.053", "camt.054", "mt940", "sandbox" or "csv".
+   * "paypal_activity", "camt.053", "camt.054", "mt940", "sandbox" or "csv".
    */
   readonly name: string;
   /** Grows when the rules that give a line its fields or its identity change; it is stored with the import. */

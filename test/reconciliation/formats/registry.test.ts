@@ -1,0 +1,78 @@
+import { readdirSync, readFileSync } from "node:fs";
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { FORMAT_LIMITS } from "../../../services/reconciliation/formats/limits.ts";
+import {
+  detectFormats,
+  STATEMENT_FORMATS,
+  statementFormat,
+} from "../../../services/reconciliation/formats/registry.ts";
+
+const SAMPLES = new URL("../samples/", import.meta.url);
+/** Each folder's samples are of one of these formats, or of none that is known. */
+const FORMATS_OF: Readonly<Record<string, readonly string[]>> = {
+  adyen: ["adyen_settlement_details"],
+  camt: ["camt.053", "camt.054"],
+  mt940: ["mt940"],
+  paypal: ["paypal_stl", "paypal_trr", "paypal_activity"],
+  sandbox: ["sandbox"],
+  stripe: ["stripe_payout_reconciliation", "stripe_activity"],
+  sumup: ["sumup"],
+};
+const samples = Object.keys(FORMATS_OF).flatMap((folder) =>
+  readdirSync(new URL(`${folder}/`, SAMPLES)).map((file) => `${folder}/${file}`),
+);
+const headOf = (sample: string): string => readFileSync(new URL(sample, SAMPLES), "utf8");
+const namesOf = (head: string): readonly string[] => detectFormats(head).map(({ name }) => name);
+
+describe("the formats of statements", () => {
+  it("have one name each, by which they are found", () => {
+    const names = STATEMENT_FORMATS.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    for (const format of STATEMENT_FORMATS) expect(statementFormat(format.name)).toBe(format);
+    expect(statementFormat("")).toBeUndefined();
+    expect(statementFormat("toString")).toBeUndefined();
+  });
+
+  it.each(samples)("%s is detected as a format of its folder, and as no other one", (sample) => {
+    const [folder = ""] = sample.split("/");
+    const names = namesOf(headOf(sample));
+    expect(names.length).toBeLessThanOrEqual(1);
+    for (const name of names) expect(FORMATS_OF[folder]).toContain(name);
+  });
+
+  it("detect whole samples of every provider", () => {
+    expect(
+      ["adyen/batch.csv", "stripe/payout.csv", "paypal/stl.csv", "paypal/trr.csv"].map(headOf).map(namesOf),
+    ).toEqual([["adyen_settlement_details"], ["stripe_payout_reconciliation"], ["paypal_stl"], ["paypal_trr"]]);
+    expect(["paypal/activity-de.csv", "stripe/activity.csv"].map(headOf).map(namesOf)).toEqual([
+      ["paypal_activity"],
+      ["stripe_activity"],
+    ]);
+  });
+
+  it("detect nothing in text of any other kind, and never throw", () => {
+    const heads = fc.oneof(
+      fc.string(),
+      fc.constantFrom(...samples).chain((sample) =>
+        fc.tuple(fc.nat(), fc.string({ maxLength: 3 })).map(([at, part]) => {
+          const head = headOf(sample);
+          const place = at % head.length;
+          return head.slice(0, place) + part + head.slice(place + 1);
+        }),
+      ),
+    );
+    fc.assert(
+      fc.property(heads, (head) => {
+        expect(detectFormats(head).length).toBeLessThanOrEqual(STATEMENT_FORMATS.length);
+      }),
+      { numRuns: 100 },
+    );
+    expect(namesOf("")).toEqual([]);
+    expect(namesOf("Date,Amount\n2026-01-01,5\n")).toEqual([]);
+  });
+
+  it("are detected in a beginning of bounded length", () => {
+    expect(namesOf(" ".repeat(FORMAT_LIMITS.headCharacters) + headOf("adyen/batch.csv"))).toEqual([]);
+  });
+});
