@@ -1,11 +1,18 @@
 /** Dates and instants of statements as text. A date that the calendar does not have is no date: 30 February never becomes March. */
 
-/** `YYYY-MM-DD` of a year, a month and a day that the calendar has. */
+const DAYS_OF_MONTHS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+const FEBRUARY = 2;
+
+/** `YYYY-MM-DD` of a year, a month and a day that the calendar has. Without a `Date`: it is called for each row. */
 export function calendarDate(year: number, month: number, day: number): string | undefined {
-  const date = new Date(Date.UTC(year, month - 1, day));
-  if (year < 1900 || year > 2199) return undefined;
-  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
-  return date.toISOString().slice(0, 10);
+  if (!(year >= 1900 && year <= 2199)) return undefined;
+  const days = (DAYS_OF_MONTHS[month - 1] ?? 0) + (month === FEBRUARY && isLeapYear(year) ? 1 : 0);
+  if (!(day >= 1 && day <= days)) return undefined;
+  return `${year}-${month < 10 ? "0" : ""}${month}-${day < 10 ? "0" : ""}${day}`;
+}
+
+function isLeapYear(year: number): boolean {
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
 }
 
 /** The date of an ISO 8601 date or date and time, as it is written there; a time zone after it changes nothing. */

@@ -86,7 +86,7 @@ function columnsIn(head: string): BoundHeader<PaypalField> | undefined {
   if (delimiter === undefined) return undefined;
   for (const line of head.split(/\r\n|\n|\r/)) {
     // Header rows have no delimiters and no quotes inside their fields.
-    const [type, ...columns] = line.split(delimiter).map((field) => field.replace(/^\ufeff?\s*"|"\s*$/g, ""));
+    const [type, ...columns] = line.split(delimiter).map((name) => name.replace(/^\ufeff?\s*"|"\s*$/g, ""));
     if (type?.trim() === "CH") return bindHeader(columns, PAYPAL_COLUMNS);
   }
   return undefined;
