@@ -64,8 +64,8 @@ class SettlementDetails implements CsvReport {
   }
 
   *end(): Generator<StatementRecord> {
-    for (const [{ batch, currency }, minor] of this.#batches.entries())
-      yield totalRecord({ name: `sum of batch ${batch}`, currency, statedMinor: 0n, computedMinor: minor });
+    for (const [{ account, batch, currency }, minor] of this.#batches.entries())
+      yield totalRecord({ name: `batch ${batch} of ${account}`, currency, statedMinor: 0n, computedMinor: minor });
   }
 
   *#addToBatch(row: CsvRow, { netCurrency, netMinor }: EntrySums): Generator<StatementRecord> {

@@ -59,14 +59,14 @@ describe("Adyen's settlement details report", () => {
         },
       },
     ]);
-    expect(totalsOf(records)).toEqual(["sum of batch 41: 0 EUR, 0 by its lines"]);
+    expect(totalsOf(records)).toEqual(["batch 41 of BistroBasel: 0 EUR, 0 by its lines"]);
   });
 
   it("reports a batch that does not add up to zero, and a row whose fee and net disagree", async () => {
     const records = await parse("off-balance");
     expect(totalsOf(records)).toEqual([
       "gross less fees of line 4: 4900 EUR, 4910 by its lines",
-      "sum of batch 89: 0 EUR, -5000 by its lines",
+      "batch 89 of BistroBasel: 0 EUR, -5000 by its lines",
     ]);
   });
 
@@ -92,7 +92,7 @@ describe("Adyen's settlement details report", () => {
       details: { ARN: "1.2302025304E+022", "Net Currency": "USD", "Net Debit (NC)": "0.03", Metadata: '{"table":"7"}' },
     });
     expect(plain?.details).toEqual({ "Company Account": "Bistro", "Exchange Rate": "1" });
-    expect(totalsOf(records)).toEqual(["sum of batch 1136: 0 USD, 0 by its lines"]);
+    expect(totalsOf(records)).toEqual(["batch 1136 of BistroGoa: 0 USD, 0 by its lines"]);
   });
 
   it("reads a local time by the zone beside it, and not at all when the zone's name has two meanings", async () => {
@@ -118,7 +118,7 @@ describe("Adyen's settlement details report", () => {
       "9 Net Credit (NC): The row has 15 fields, and the header has 25 columns.",
     ]);
     expect(linesOf(records).map(({ position }) => position)).toEqual([10]);
-    expect(totalsOf(records)).toEqual(["sum of batch 41: 0 EUR, 1700 by its lines"]);
+    expect(totalsOf(records)).toEqual(["batch 41 of BistroBasel: 0 EUR, 1700 by its lines"]);
   });
 
   it("is detected by its header, in any order", async () => {

@@ -15,7 +15,7 @@ export function outlineOf(line: StatementLine): string {
   return `${line.position} ${line.kind} ${line.providerType} ${line.amountMinor} ${line.currency}${sums.join("")} |${references.join("")}`;
 }
 
-/** "sum of batch 41: 0 EUR, 0 by its lines" */
+/** "batch 41 of Bistro: 0 EUR, 0 by its lines" */
 export function totalsOf(records: readonly StatementRecord[]): readonly string[] {
   return records.flatMap((record) =>
     record.type === "total"
