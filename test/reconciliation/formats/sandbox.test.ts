@@ -1,8 +1,11 @@
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SANDBOX_COLUMNS } from "../../../services/reconciliation/formats/dictionaries/sandbox-columns.ts";
+import { StatementRefusedError } from "../../../services/reconciliation/formats/format.ts";
 import { sandbox } from "../../../services/reconciliation/formats/sandbox.ts";
 import { STATEMENT_COLUMNS } from "../../../services/sandbox-provider/payments.ts";
-import { linesOf, parseSample, parseText, problemsOf } from "./samples.ts";
+import { collected } from "./chunks.ts";
+import { linesOf, parseSample, parseText, problemsOf, sampleText } from "./samples.ts";
 
 describe("the sandbox provider's statement", () => {
   it("gives a line for each paid payment, in the exponent of its currency", async () => {
@@ -27,6 +30,17 @@ describe("the sandbox provider's statement", () => {
 
   it("has the columns that the provider writes", () => {
     expect(SANDBOX_COLUMNS.entries[0]?.required).toEqual(STATEMENT_COLUMNS);
+  });
+
+  it("damage throws nothing but a refusal", async () => {
+    const text = (await collected(sampleText("sandbox/statement.csv"))).join("");
+    await fc.assert(
+      fc.asyncProperty(fc.nat(text.length), fc.string({ maxLength: 5 }), async (at, what) => {
+        const damaged = text.slice(0, at) + what + text.slice(at + what.length);
+        const outcome = await parseText(sandbox, damaged).catch((error: unknown) => error);
+        if (!Array.isArray(outcome)) expect(outcome).toBeInstanceOf(StatementRefusedError);
+      }),
+    );
   });
 
   it("refuses another header, and is detected by its own", async () => {

@@ -13,7 +13,7 @@ import { lineRecord } from "../records.ts";
 import { type DateFormat, dateFormat, instantOfDate, type ReadDate, readDate } from "./declared-dates.ts";
 import { type ExtractPattern, extractPattern } from "./extract-pattern.ts";
 import { FieldProblem, minorOf, quoted, recordOfRow } from "./field-problem.ts";
-import { type CsvMapping, columnsOf, REFERENCE_FIELDS } from "./mapping.ts";
+import { type CsvMapping, columnsOf, csvMappingSchema, REFERENCE_FIELDS } from "./mapping.ts";
 import { type CsvHeader, type CsvRecord, type CsvRow, type HeaderRule, readCsv } from "./read-csv.ts";
 
 export const mappedCsv: StatementFormat = {
@@ -44,9 +44,10 @@ export interface MappedRow {
 
 export async function* mappedRows(
   text: AsyncIterable<string>,
-  mapping: CsvMapping,
+  stored: CsvMapping,
   timeZone: string | undefined,
 ): AsyncIterable<MappedRow & { readonly header: CsvHeader }> {
+  const mapping = checkedMapping(stored);
   const csv = readCsv(text, { delimiter: mapping.delimiter, header: headerRule(mapping) });
   let header: CsvHeader | undefined;
   let rows: MappedRows | undefined;
@@ -56,6 +57,17 @@ export async function* mappedRows(
       rows = new MappedRows(header, mapping, timeZone);
     } else if (header !== undefined && rows !== undefined) yield { header, ...rows.of(record) };
   }
+}
+
+/** A mapping is stored as JSON, perhaps by an older version with other rules. */
+function checkedMapping(stored: CsvMapping): CsvMapping {
+  const read = csvMappingSchema.safeParse(stored);
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  const place = issue === undefined || issue.path.length === 0 ? "the whole" : issue.path.join(".");
+  throw refused(
+    `The stored mapping is no longer valid (${place}: ${issue?.message.replace(/\.$/, "")}); correct it and import the file again.`,
+  );
 }
 
 function headerRule({ headerRow }: CsvMapping): HeaderRule {

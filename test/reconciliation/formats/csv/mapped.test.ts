@@ -125,6 +125,14 @@ describe("a mapped CSV file", () => {
     expect(refusal).toMatchObject({ code: "mapping_refused", message: expect.stringMatching(message) });
   });
 
+  it("refuses a stored mapping that the rules no longer allow", async () => {
+    const stored = { ...mapping(SMALL), dateFormats: ["tomorrow"] };
+    await expect(parseText(mappedCsv, "a,d\n", { mapping: stored })).rejects.toMatchObject({
+      code: "mapping_refused",
+      message: expect.stringMatching(/no longer valid \(dateFormats: "tomorrow" is no format of dates\)/),
+    });
+  });
+
   it("needs a mapping, and is never detected", async () => {
     await expect(parseText(mappedCsv, "a\n1\n")).rejects.toMatchObject({ code: "mapping_refused" });
     expect(mappedCsv.detect("a,b\n")).toBe(false);
