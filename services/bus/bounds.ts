@@ -48,6 +48,11 @@ export const BOUNDS = {
   intentLifetimeMs: INTENT_LIFETIME_BOUNDS_MS,
   /** Why a person did something, or what else there is to say of a place: a few sentences. */
   reasonCharacters: 500,
+  /**
+   * Issues that one request closes by a filter. Each one of provider money takes locks of its own, some milliseconds; all
+   * together stay within the time that a person's request has.
+   */
+  issuesClosedAtOnce: 500,
   /** How long an old secret may be taken beside the new one. */
   secretOverlapMs: 7 * 24 * 3_600_000,
   /** How long an offer to a robot may stand: it needs seconds to be read, and food is cold after an hour. */
@@ -69,3 +74,5 @@ export const BOUNDS = {
 
 /** An amount in minor units on the bus: digits only. */
 export const AMOUNT_MINOR_PATTERN = new RegExp(`^\\d{1,${BOUNDS.amountMinorDigits}}$`);
+/** The same of a statement's line, which may take money away. */
+export const SIGNED_AMOUNT_MINOR_PATTERN = new RegExp(`^-?\\d{1,${BOUNDS.amountMinorDigits}}$`);

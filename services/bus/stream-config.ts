@@ -21,7 +21,7 @@ export interface BusLayout {
 }
 
 /** The version of this program's streams and buckets; a change of their definitions raises it. */
-export const LAYOUT_VERSION = 3;
+export const LAYOUT_VERSION = 4;
 
 const KEYS = {
   version: "device-payments-layout",

@@ -1,7 +1,7 @@
 /** Streams and buckets as data: what each holds, how much, and why. `migrate` makes them so. */
 
 import { PARTITION_COUNT, partitionOf, partitionToken } from "../../machines/partition.ts";
-import { HEARTBEATS_ALL, POLLS_ALL, ROBOTICS_EVENTS_ALL } from "./subjects.ts";
+import { HEARTBEATS_ALL, ISSUE_EVENTS_ALL, POLLS_ALL, ROBOTICS_EVENTS_ALL } from "./subjects.ts";
 
 interface StreamFacts {
   readonly name: string;
@@ -45,8 +45,19 @@ export const ROBOTICS_EVENTS: WorkStreamDefinition = {
   maxMessages: 1_000_000,
 };
 
+/**
+ * Issues that were opened or decided, for programs that follow them. PostgreSQL has the truth: a program that was away for
+ * longer than an organization's newest ten thousand events reads the list of issues.
+ */
+export const ISSUE_EVENTS: StateStreamDefinition = {
+  keeps: "newest",
+  name: "ISSUE_EVENTS",
+  subjects: [ISSUE_EVENTS_ALL],
+  maxMessagesPerSubject: 10_000,
+};
+
 /** Beside the logs of the stations (`StationLogs`). */
-export const STREAMS = [LIVENESS, ROBOTICS_EVENTS] as const;
+export const STREAMS = [LIVENESS, ROBOTICS_EVENTS, ISSUE_EVENTS] as const;
 
 export interface BucketDefinition {
   readonly name: string;

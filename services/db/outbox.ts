@@ -5,6 +5,7 @@
 import type { JSONValue } from "postgres";
 import type { Actor } from "../../machines/actor.ts";
 import type { CredentialEntry } from "../bus/messages/caller.ts";
+import type { IssueEvent } from "../bus/messages/issues.ts";
 import type { SwitchEntry } from "../bus/messages/kill-switches.ts";
 import type { RoboticsEvent } from "../bus/messages/robotics-events.ts";
 import type { SessionEntry } from "../bus/messages/sessions.ts";
@@ -33,7 +34,8 @@ export type OutboxRow =
   | { readonly key: SessionKey; readonly kind: "session_put"; readonly hash: string; readonly entry: SessionEntry }
   | { readonly key: SessionKey; readonly kind: "session_delete"; readonly hash: string }
   | { readonly key: SwitchKey; readonly kind: "switch_set"; readonly entry: SwitchEntry }
-  | { readonly key: FilialKey; readonly kind: "robotics_event"; readonly event: RoboticsEvent };
+  | { readonly key: FilialKey; readonly kind: "robotics_event"; readonly event: RoboticsEvent }
+  | { readonly key: OrganizationKey; readonly kind: "issue_event"; readonly event: IssueEvent };
 
 /** Each kind of row; the compiler asks for a new one. */
 export const OUTBOX_KINDS = Object.keys({
@@ -44,6 +46,7 @@ export const OUTBOX_KINDS = Object.keys({
   session_delete: true,
   switch_set: true,
   robotics_event: true,
+  issue_event: true,
 } satisfies Record<OutboxRow["kind"], true>);
 
 /** A station's own commands, and the credential that a device may use once the station knows it. */
@@ -55,13 +58,16 @@ export type SessionKey = `session.${number}`;
 export type SwitchKey = `switch.${number}`;
 /** What happens at a filial: its events leave in the order in which they were committed. */
 export type FilialKey = `filial.${number}`;
-export type OutboxKey = StationKey | CredentialKey | SessionKey | SwitchKey | FilialKey;
+/** Events about the issues of an organization. */
+export type OrganizationKey = `organization.${number}`;
+export type OutboxKey = StationKey | CredentialKey | SessionKey | SwitchKey | FilialKey | OrganizationKey;
 
 export const stationKey = (stationId: number): StationKey => `station.${stationId}`;
 export const credentialKey = (deviceId: number): CredentialKey => `credential.${deviceId}`;
 export const sessionKey = (userId: number): SessionKey => `session.${userId}`;
 export const switchKey = (switchId: number): SwitchKey => `switch.${switchId}`;
 export const filialKey = (filialId: number): FilialKey => `filial.${filialId}`;
+export const organizationKey = (organizationId: number): OrganizationKey => `organization.${organizationId}`;
 
 /** The first half of the advisory locks that order writers of one key; the second half is the key's hash. */
 const OUTBOX_LOCK_CLASS = 0x0b0c;

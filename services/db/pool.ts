@@ -16,6 +16,9 @@ export type Transaction = postgres.TransactionSql<{ int8: number }>;
 /** What a function of one SQL operation takes: it runs alone on a pool or within a transaction. */
 export type Queryable = postgres.ISql<{ int8: number }>;
 
+/** A part of a statement, which another statement takes in. */
+export type Fragment = postgres.PendingQuery<postgres.Row[]>;
+
 export interface DatabaseOptions {
   readonly url: string;
   readonly maxConnections?: number | undefined;

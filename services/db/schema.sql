@@ -141,6 +141,82 @@ create table intent_records (
 CREATE UNIQUE INDEX intent_records_by_command ON intent_records USING btree (station_id, command_id) WHERE command_id IS NOT NULL;
 CREATE INDEX intent_records_by_time ON intent_records USING brin (created_at);
 
+create table issue_comments (
+  comment_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  issue_id bigint not null,
+  author_id bigint not null,
+  author_name text not null,
+  text text not null,
+  created_at timestamp with time zone default now() not null,
+  constraint issue_comments_pkey PRIMARY KEY (comment_id),
+  constraint issue_comments_issue_id_fkey FOREIGN KEY (issue_id) REFERENCES issues(issue_id)
+);
+CREATE INDEX issue_comments_by_issue ON issue_comments USING btree (issue_id, comment_id);
+
+create table issues (
+  issue_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  config_id bigint,
+  kind text not null,
+  status text default 'open'::text not null,
+  subject_key text not null,
+  money_names text[] default '{}'::text[] not null,
+  said_differently boolean default false not null,
+  station_id bigint,
+  intent_id bigint,
+  order_id bigint,
+  amount_minor bigint,
+  currency text,
+  provider_reference text default ''::text not null,
+  evidence jsonb not null,
+  opened_at timestamp with time zone default now() not null,
+  resolved_at timestamp with time zone,
+  resolved_by bigint,
+  reason text,
+  transaction_id bigint,
+  attribution jsonb,
+  attributed_since timestamp with time zone,
+  account_key text not null,
+  generation integer default 1 not null,
+  supersedes_id bigint,
+  superseded_by bigint,
+  source text default 'provider'::text not null,
+  statement_account_id bigint,
+  evidence_hash bytea not null,
+  prior_evidence jsonb default '[]'::jsonb not null,
+  last_seen_at timestamp with time zone default now() not null,
+  assignee_id bigint,
+  constraint issues_pkey PRIMARY KEY (issue_id),
+  constraint issues_assigned_check CHECK (
+CASE status
+    WHEN 'open'::text THEN assignee_id IS NULL
+    WHEN 'assigned'::text THEN assignee_id IS NOT NULL
+    ELSE true
+END),
+  constraint issues_attribution_check CHECK ((attribution IS NULL) = (attributed_since IS NULL)),
+  constraint issues_evidence_hash_check CHECK (octet_length(evidence_hash) = 32),
+  constraint issues_generation_check CHECK (generation > 0),
+  constraint issues_kind_check CHECK (kind = ANY (ARRAY['unmatched_money'::text, 'amount_over'::text, 'amount_under'::text, 'amount_unknown'::text, 'currency_mismatch'::text, 'account_mismatch'::text, 'reference_mismatch'::text, 'late_money'::text, 'duplicate_money'::text, 'settlement_refused'::text, 'missing_in_statement'::text, 'direction_mismatch'::text, 'status_mismatch'::text, 'ambiguous_match'::text, 'duplicate_in_statement'::text, 'possible_duplicate'::text, 'date_out_of_window'::text, 'fee_mismatch'::text, 'refund_not_registered'::text, 'chargeback_not_registered'::text, 'wrong_station'::text, 'rounding'::text, 'tip'::text, 'batch_total_mismatch'::text, 'malformed_line'::text, 'after_closing'::text])),
+  constraint issues_resolved_check CHECK ((status = ANY (ARRAY['open'::text, 'assigned'::text])) = (resolved_at IS NULL)),
+  constraint issues_source_check CHECK (source = ANY (ARRAY['provider'::text, 'statement'::text])),
+  constraint issues_status_check CHECK (status = ANY (ARRAY['open'::text, 'assigned'::text, 'attributed'::text, 'closed'::text, 'ended'::text])),
+  constraint issues_organization_id_config_id_fkey FOREIGN KEY (organization_id, config_id) REFERENCES provider_configs(organization_id, config_id),
+  constraint issues_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id),
+  constraint issues_superseded_by_fkey FOREIGN KEY (superseded_by) REFERENCES issues(issue_id),
+  constraint issues_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES issues(issue_id)
+);
+CREATE INDEX issues_attribution_open ON issues USING btree (attributed_since) WHERE attribution IS NOT NULL;
+CREATE INDEX issues_by_intent ON issues USING btree (intent_id) WHERE intent_id IS NOT NULL;
+CREATE INDEX issues_by_money_name ON issues USING gin (money_names) WITH (fastupdate=off);
+CREATE INDEX issues_by_organization ON issues USING btree (organization_id, issue_id);
+CREATE UNIQUE INDEX issues_money_attributed_once ON issues USING btree (config_id, subject_key) WHERE status = 'attributed'::text OR attribution IS NOT NULL;
+CREATE UNIQUE INDEX issues_one_each ON issues USING btree (account_key, kind, subject_key, COALESCE(station_id, 0::bigint), generation);
+CREATE INDEX issues_open_by_intent ON issues USING btree (intent_id) WHERE status = ANY (ARRAY['open'::text, 'assigned'::text]);
+CREATE INDEX issues_refused ON issues USING btree (issue_id) WHERE kind = 'settlement_refused'::text AND (status = ANY (ARRAY['open'::text, 'assigned'::text]));
+CREATE INDEX issues_unresolved ON issues USING btree (organization_id, issue_id) WHERE status = ANY (ARRAY['open'::text, 'assigned'::text]);
+CREATE INDEX issues_unresolved_by_age ON issues USING btree (opened_at, kind) WHERE status = ANY (ARRAY['open'::text, 'assigned'::text]);
+
 create table kill_switches (
   switch_id bigint generated always as identity not null,
   subject_kind text not null,
@@ -271,7 +347,7 @@ create table outbox (
   constraint outbox_pkey PRIMARY KEY (outbox_id),
   constraint outbox_check CHECK (failed_reason IS NULL OR delivered_at IS NOT NULL),
   constraint outbox_key_check CHECK (key ~ '^[a-z]+\.[0-9]+$'::text),
-  constraint outbox_kind_check CHECK (kind = ANY (ARRAY['station_command'::text, 'credential_put'::text, 'credential_delete'::text, 'session_put'::text, 'session_delete'::text, 'switch_set'::text, 'robotics_event'::text]))
+  constraint outbox_kind_check CHECK (kind = ANY (ARRAY['station_command'::text, 'credential_put'::text, 'credential_delete'::text, 'session_put'::text, 'session_delete'::text, 'switch_set'::text, 'robotics_event'::text, 'issue_event'::text]))
 ) with (autovacuum_vacuum_scale_factor=0.02);
 CREATE INDEX outbox_by_key ON outbox USING btree (key, outbox_id);
 CREATE INDEX outbox_done ON outbox USING btree (delivered_at) WHERE delivered_at IS NOT NULL;
@@ -368,51 +444,13 @@ create table provider_events (
   subject_id bigint not null,
   data jsonb default '{}'::jsonb not null,
   constraint provider_events_pkey PRIMARY KEY (event_id),
-  constraint provider_events_subject_kind_check CHECK (subject_kind = ANY (ARRAY['provider_config'::text, 'provider_issue'::text])),
+  constraint provider_events_subject_kind_check CHECK (subject_kind = ANY (ARRAY['provider_config'::text, 'provider_issue'::text, 'issue'::text])),
   constraint provider_events_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
 );
+CREATE INDEX provider_events_by_issue ON provider_events USING btree (subject_id, event_id) WHERE subject_kind = ANY (ARRAY['issue'::text, 'provider_issue'::text]);
 CREATE INDEX provider_events_by_organization ON provider_events USING btree (organization_id, event_id);
 CREATE TRIGGER provider_events_append_only BEFORE DELETE OR UPDATE ON provider_events FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER provider_events_not_truncated BEFORE TRUNCATE ON provider_events FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
-
-create table provider_issues (
-  issue_id bigint generated always as identity not null,
-  organization_id bigint not null,
-  config_id bigint not null,
-  kind text not null,
-  status text default 'open'::text not null,
-  money_key text not null,
-  money_names text[] not null,
-  said_differently boolean default false not null,
-  station_id bigint,
-  intent_id bigint,
-  order_id bigint,
-  amount_minor bigint,
-  currency text,
-  provider_reference text not null,
-  evidence jsonb not null,
-  opened_at timestamp with time zone default now() not null,
-  resolved_at timestamp with time zone,
-  resolved_by bigint,
-  reason text,
-  transaction_id bigint,
-  attribution jsonb,
-  attributed_since timestamp with time zone,
-  constraint provider_issues_pkey PRIMARY KEY (issue_id),
-  constraint provider_issues_check CHECK ((status = 'open'::text) = (resolved_at IS NULL)),
-  constraint provider_issues_check1 CHECK ((attribution IS NULL) = (attributed_since IS NULL)),
-  constraint provider_issues_kind_check CHECK (kind = ANY (ARRAY['unmatched_money'::text, 'amount_mismatch'::text, 'currency_mismatch'::text, 'account_mismatch'::text, 'reference_mismatch'::text, 'late_money'::text, 'duplicate_money'::text, 'settlement_refused'::text])),
-  constraint provider_issues_status_check CHECK (status = ANY (ARRAY['open'::text, 'attributed'::text, 'closed'::text])),
-  constraint provider_issues_organization_id_config_id_fkey FOREIGN KEY (organization_id, config_id) REFERENCES provider_configs(organization_id, config_id)
-);
-CREATE INDEX provider_issues_attribution_open ON provider_issues USING btree (attributed_since) WHERE attribution IS NOT NULL;
-CREATE INDEX provider_issues_by_intent ON provider_issues USING btree (intent_id) WHERE intent_id IS NOT NULL;
-CREATE INDEX provider_issues_by_money_name ON provider_issues USING gin (money_names) WITH (fastupdate=off);
-CREATE INDEX provider_issues_by_organization ON provider_issues USING btree (organization_id, issue_id);
-CREATE UNIQUE INDEX provider_issues_money_attributed_once ON provider_issues USING btree (config_id, money_key) WHERE status = 'attributed'::text OR attribution IS NOT NULL;
-CREATE UNIQUE INDEX provider_issues_one_each ON provider_issues USING btree (config_id, kind, money_key) WHERE status <> 'attributed'::text;
-CREATE INDEX provider_issues_open_by_intent ON provider_issues USING btree (intent_id) WHERE status = 'open'::text;
-CREATE INDEX provider_issues_refused ON provider_issues USING btree (issue_id) WHERE kind = 'settlement_refused'::text AND status = 'open'::text;
 
 create table provider_payments (
   intent_id bigint not null,
@@ -1142,8 +1180,17 @@ begin
       select from paid_money_names n join transactions t using (transaction_id)
         where n.name = any (names) and t.intent_id <> own_intent_id)
     or exists (
-      select from provider_issues where money_names && names and status = 'closed' and transaction_id is null);
+      select from issues where money_names && names and status = 'closed' and transaction_id is null);
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION issue_evidence_hash(the_amount_minor bigint, the_currency text, the_status text, the_type text)
+ RETURNS bytea
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select sha256(convert_to(
+    jsonb_build_array(the_amount_minor, upper(btrim(the_currency)), lower(btrim(the_status)), lower(btrim(the_type)))::text, 'UTF8'))
 $function$;
 
 CREATE OR REPLACE FUNCTION line_fingerprint(the_identity bytea, the_ordinal integer)
@@ -1241,7 +1288,7 @@ begin
     where p.intent_id = the_intent_id and p.config_id = the_config_id;
   if not found then
     names := array['provider:' || the_config_id || ':' || coalesce(provider_money_name(the_name), the_name)];
-    perform from provider_issues where money_names && names;
+    perform from issues where money_names && names;
     if not found then
       return names_of_money(the_config_id, null, null, the_name);
     end if;
@@ -1249,7 +1296,7 @@ begin
   loop
     select array_agg(distinct name order by name) into more from (
       select unnest(names) union all
-      select unnest(i.money_names) from provider_issues i where i.money_names && names) as known (name);
+      select unnest(i.money_names) from issues i where i.money_names && names) as known (name);
     exit when more = names;
     names := more;
   end loop;
@@ -1330,7 +1377,7 @@ begin
       perform lock_settled_money(regexp_replace(the_money_key, '^provider:[0-9]+:', ''));
       names := names_of_settlement(the_intent_id, the_money_key);
       perform from paid_money_names where name = any (names)
-        union all select from provider_issues where money_names && names and status = 'closed' and transaction_id is null;
+        union all select from issues where money_names && names and status = 'closed' and transaction_id is null;
       if found then
         refusal := 'money_already_used';
       end if;

@@ -5,19 +5,22 @@
  * Called by callback-recording.ts and tasks.ts; calls issue-recording.ts. The caller starts the returned task after its
  * commit.
  */
+import type { IssueKind } from "../bus/messages/issues.ts";
 import type { Transaction } from "../db/pool.ts";
 import type { AssertedPayment } from "./adapters/adapter.ts";
 import {
   type AssertionSource,
   addEvidence,
+  difficultyOf,
   type Misfit,
   nameOf,
   raiseIssue,
+  storedText,
   type Written,
   writeNothing,
 } from "./issue-recording.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
-import { findResolutions, type IssueKind, type Resolution } from "./sql/issues.ts";
+import { findResolutions, type Resolution } from "./sql/issues.ts";
 import {
   findPaymentByProviderReference,
   isTakenElsewhere,
@@ -51,12 +54,13 @@ export async function lockAssertedPayment(
 ): Promise<LockedPayment> {
   const { configId, organizationId } = source;
   const { reference, providerReference } = money;
+  const said = storedText(money.said);
   const named = { configId, providerReference };
   // The lock comes first, so that no other transaction decides about the same money meanwhile.
   const [, payment, resolutions, isElsewhere] = await Promise.all([
     providerReference === "" ? undefined : lockMoney(tx, { organizationId, providerReference }),
     lockPaymentByReference(tx, { configId, reference }),
-    findResolutions(tx, { configId, moneyName: nameOf(source, money), reference, saidAccount: money.account }),
+    findResolutions(tx, { configId, moneyName: nameOf(source, money), reference, saidAccount: money.account, said }),
     isTakenElsewhere(tx, { ...named, reference }),
   ]);
   return { payment, resolutions, isTakenElsewhere: isElsewhere };
@@ -80,6 +84,10 @@ export async function decidePayment(
   // A person has resolved it: a later assertion is evidence and pays nothing.
   const closed = resolutions.find(({ status }) => status === "closed");
   const attributed = resolutions.find(({ status }) => status === "attributed");
+  const news =
+    closed === undefined ? undefined : await changedDifference(tx, closed, { source, money, payment, mismatch });
+  if (closed !== undefined && news !== undefined)
+    return misfit(tx, news, { source, money, payment, supersedesId: closed.issueId });
   const resolved = closed ?? (attributed !== undefined && isOfAmount(attributed, money) ? attributed : undefined);
   if (resolved !== undefined) return addAsEvidence(tx, resolved, { source, money, payment });
   // Another amount than the attributed one is a new difference, as it is after a payment.
@@ -100,8 +108,33 @@ function isOfAmount({ amountMinor, currency }: Resolution, money: AssertedPaymen
   return amountMinor === money.amountMinor && currency === money.currency;
 }
 
-function differenceFrom({ currency }: Resolution, money: AssertedPayment): IssueKind {
-  return currency === money.currency ? "amount_mismatch" : "currency_mismatch";
+function differenceFrom({ currency, amountMinor }: Resolution, money: AssertedPayment): IssueKind {
+  return currency === money.currency ? differenceOfAmounts(amountMinor, money.amountMinor) : "currency_mismatch";
+}
+
+function differenceOfAmounts(expectedMinor: string | null, assertedMinor: string | null): IssueKind {
+  if (assertedMinor === null) return "amount_unknown";
+  return BigInt(assertedMinor) > BigInt(expectedMinor ?? 0) ? "amount_over" : "amount_under";
+}
+
+/**
+ * A closing holds for the money, whatever is asserted later, also what fits. Only another amount with the difficulty that was
+ * closed is a new issue, which supersedes the closed one: the person has decided about other evidence.
+ */
+async function changedDifference(
+  tx: Transaction,
+  closed: Resolution,
+  about: Pick<Misfit, "source" | "money" | "payment"> & { readonly mismatch: IssueKind | undefined },
+): Promise<IssueKind | undefined> {
+  const { source, money, payment, mismatch } = about;
+  if (closed.isKnown || isOfAmount(closed, money)) return undefined;
+  const { configId } = source;
+  const { providerReference } = money;
+  const kind =
+    payment === undefined
+      ? kindOfUnknown(await findPaymentByProviderReference(tx, { configId, providerReference }))
+      : mismatch;
+  return kind !== undefined && difficultyOf(kind).includes(closed.kind) ? kind : undefined;
 }
 
 async function confirm(tx: Transaction, payment: PaymentRow, providerReference: string): Promise<Written> {
@@ -119,8 +152,11 @@ async function decideUnknown(tx: Transaction, source: AssertionSource, money: As
   const { configId } = source;
   const { providerReference } = money;
   const payment = await findPaymentByProviderReference(tx, { configId, providerReference });
-  return misfit(tx, payment === undefined ? "unmatched_money" : "reference_mismatch", { source, money, payment });
+  return misfit(tx, kindOfUnknown(payment), { source, money, payment });
 }
+
+const kindOfUnknown = (payment: PaymentRow | undefined): IssueKind =>
+  payment === undefined ? "unmatched_money" : "reference_mismatch";
 
 /** The first difference: whose money it is comes before how much. */
 function mismatchOf(payment: PaymentRow, money: AssertedPayment): IssueKind | undefined {
@@ -128,7 +164,7 @@ function mismatchOf(payment: PaymentRow, money: AssertedPayment): IssueKind | un
   if (registered !== "" && registered !== money.providerReference) return "reference_mismatch";
   if (payment.account !== money.account) return "account_mismatch";
   if (payment.currency !== money.currency) return "currency_mismatch";
-  if (payment.amount_minor !== money.amountMinor) return "amount_mismatch";
+  if (payment.amount_minor !== money.amountMinor) return differenceOfAmounts(payment.amount_minor, money.amountMinor);
   return undefined;
 }
 

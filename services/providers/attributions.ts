@@ -17,21 +17,21 @@ import { RefusedError, UnavailableError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import type { ProvidersDeps } from "./deps.ts";
-import { checkReason, personActor } from "./events.ts";
+import { personActor } from "../db/provider-audit-log.ts";
 import {
+  checkReason,
   issueConflict,
-  lockMoneyOf,
-  requireAttributable,
-  requireKnownMoney,
-  requireOpen,
+  requireIssue,
   requireUnattributed,
-  resumeEnd,
+  requireUnresolved,
   toIssue,
-} from "./issues.ts";
+} from "../issues/life-cycle.ts";
+import { announceIssues, priorOf, recordSteps } from "../issues/recording.ts";
+import { type IssueKey, type IssueRow, lockIssue, resolveIssue } from "../issues/sql/issues.ts";
+import type { ProvidersDeps } from "./deps.ts";
+import { lockMoneyOf, requireAttributable, requireKnownMoney, resumeEnd } from "./issues.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { findConfigById } from "./sql/configs.ts";
-import { recordEvents } from "./sql/events.ts";
 import * as sql from "./sql/issues.ts";
 import type { KnownTask } from "./task-runner.ts";
 
@@ -49,17 +49,18 @@ export async function attributeIssue(
   requirePermission(caller, "reconciliation.manage");
   checkReason(reason);
   const key = { organizationId: caller.organizationId, issueId };
-  const seen = await deps.database.begin(async (tx) => requireIssue(await sql.lockIssue(tx, key)));
+  const seen = await deps.database.begin(async (tx) => requireIssue(await lockIssue(tx, key)));
   // An earlier attempt may have paid, so it is finished first.
   const before = seen.attribution === null ? seen : (await finishAttribution(deps, key)).issue;
   if (isRepetition(before, request)) return { issue: toIssue(before) };
-  requireOpen(before);
+  requireUnresolved(before);
+  configOf(before);
   requireKnownMoney(before);
   const attribution = await plan(deps, request, before);
   await deps.database.begin(async (tx) => {
     await lockMoneyOf(tx, before);
-    const issue = requireIssue(await sql.lockIssue(tx, key));
-    requireOpen(issue);
+    const issue = requireIssue(await lockIssue(tx, key));
+    requireUnresolved(issue);
     requireUnattributed(issue);
     await requireAttributable(tx, issue, deps.bus.clock.nowMs());
     if (!(await sql.startAttribution(tx, issueId, attribution))) {
@@ -73,10 +74,7 @@ export async function attributeIssue(
 }
 
 /** Why the seam has refused: the money has paid, or it was closed by another issue meanwhile. */
-async function takenMeanwhile(
-  { database }: Pick<ProvidersDeps, "database">,
-  issue: sql.IssueRow,
-): Promise<RefusedError> {
+async function takenMeanwhile({ database }: Pick<ProvidersDeps, "database">, issue: IssueRow): Promise<RefusedError> {
   const names = await sql.findNamesAtSeam(database, issue);
   const paid = await sql.findOrderPaidWith(database, names);
   const others = await sql.findOtherIssues(database, { ...issue, money_names: names });
@@ -87,7 +85,7 @@ async function takenMeanwhile(
 }
 
 /** The request to the seam: order truth at this moment, which must match the money. */
-async function plan(deps: ProvidersDeps, request: Request, issue: sql.IssueRow): Promise<sql.Attribution> {
+async function plan(deps: ProvidersDeps, request: Request, issue: IssueRow): Promise<sql.Attribution> {
   const { caller, orderId, reason } = request;
   const { organizationId } = caller;
   const place = await sql.findOrderPlace(deps.database, { organizationId, orderId });
@@ -112,8 +110,8 @@ async function plan(deps: ProvidersDeps, request: Request, issue: sql.IssueRow):
 }
 
 /** The money is at the account of one filial, and is test money or real money; it can pay an order of that filial and mode only. */
-async function requireSameAccount(deps: ProvidersDeps, issue: sql.IssueRow, place: sql.OrderPlace): Promise<void> {
-  const config = await findConfigById(deps.database, issue.config_id);
+async function requireSameAccount(deps: ProvidersDeps, issue: IssueRow, place: sql.OrderPlace): Promise<void> {
+  const config = await findConfigById(deps.database, configOf(issue));
   if (config?.mode !== place.mode) {
     const [money, order] = config?.mode === "test" ? ["of a test provider", "real"] : ["real", "of a sandbox station"];
     throw issueConflict("other_mode", `The money is ${money} and the order is ${order}.`);
@@ -122,7 +120,7 @@ async function requireSameAccount(deps: ProvidersDeps, issue: sql.IssueRow, plac
     throw issueConflict("other_filial", "The money went to the account of another filial.");
 }
 
-function requireAmount(issue: sql.IssueRow, order: Pick<OrderSnapshot, "amountMinor" | "currency">): void {
+function requireAmount(issue: IssueRow, order: Pick<OrderSnapshot, "amountMinor" | "currency">): void {
   if (order.amountMinor !== issue.amount_minor || order.currency !== issue.currency) {
     throw issueConflict("amount_differs", "The money and the order differ in amount or currency.");
   }
@@ -131,12 +129,12 @@ function requireAmount(issue: sql.IssueRow, order: Pick<OrderSnapshot, "amountMi
 /** The order must not be in a collection at its station. */
 async function requireNoCollection(
   deps: ProvidersDeps,
-  issue: sql.IssueRow,
+  issue: IssueRow,
   { stationId, orderId }: { readonly stationId: number; readonly orderId: number },
 ): Promise<void> {
   const { reply } = await askStation(deps.bus.nc, stationId, {
     commandId: `provider:inquire:${randomUUID()}`,
-    actor: { kind: "provider", id: issue.config_id },
+    actor: { kind: "provider", id: configOf(issue) },
     command: { type: "order_inquire", orderId },
   });
   if (reply.ok || reply.code !== "collection_active") return;
@@ -144,13 +142,17 @@ async function requireNoCollection(
   throw issueConflict("order_being_collected", detail);
 }
 
-function requireIssue(issue: sql.IssueRow | undefined): sql.IssueRow {
-  if (issue === undefined) throw new RefusedError({ code: "not_found" });
-  return issue;
+/** The config whose money it is. Refuses with `conflict` an issue that has none. */
+function configOf({ config_id: configId, money_names: names }: IssueRow): number {
+  if (configId !== null && names.length > 0) return configId;
+  throw issueConflict(
+    "not_attributable",
+    "This issue is not about money of a provider config, so it can pay no order.",
+  );
 }
 
 /** The same person repeats the request, because an answer was lost. */
-function isRepetition(issue: sql.IssueRow, { caller, orderId, reason }: Request): boolean {
+function isRepetition(issue: IssueRow, { caller, orderId, reason }: Request): boolean {
   const { status, resolved_by: by, order_id: attributedTo, reason: given } = issue;
   return status === "attributed" && by === caller.userId && attributedTo === orderId && given === reason;
 }
@@ -160,7 +162,7 @@ function byOf({ userId, name, role }: Caller): sql.Attribution["by"] {
 }
 
 export interface Finished {
-  readonly issue: sql.IssueRow;
+  readonly issue: IssueRow;
   /** The seam's, when it has refused; the issue is open again then. */
   readonly refusal: SettlementRefusal | undefined;
 }
@@ -169,13 +171,13 @@ export interface Finished {
  * Calls the payment seam with the stored attribution and stores the result. Idempotent. Throws `UnavailableError` when the
  * seam does not answer: the attribution stays and is repeated.
  */
-async function finishAttribution(deps: ProvidersDeps, key: sql.IssueKey): Promise<Finished> {
-  const asked = await deps.database.begin((tx) => sql.lockIssue(tx, key));
+async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Finished> {
+  const asked = await deps.database.begin((tx) => lockIssue(tx, key));
   if (asked === undefined) throw new Error("An issue is missing.");
-  const { attribution } = asked;
+  const attribution = sql.attributionOf(asked);
   if (attribution === null) return { issue: asked, refusal: undefined };
   const { reason: _reason, by, ...question } = attribution;
-  const money = moneyKey({ configId: asked.config_id, name: asked.money_key });
+  const money = moneyKey({ configId: configOf(asked), name: asked.subject_key });
   const request = { ...question, route: "dynamic_qr", attestedBy: by.userId, moneyKey: money } as const;
   const answer = await call(deps.bus.nc, settleIntent, request);
   const { stationId, orderId } = attribution;
@@ -185,10 +187,10 @@ async function finishAttribution(deps: ProvidersDeps, key: sql.IssueKey): Promis
   let task: KnownTask | undefined;
   const finished = await deps.database.begin(async (tx): Promise<Finished> => {
     await lockMoneyOf(tx, asked);
-    const issue = await sql.lockIssue(tx, key);
+    const issue = await lockIssue(tx, key);
     if (issue === undefined) throw new Error("An issue is missing.");
     // Another process has finished it.
-    if (issue.attribution?.intentId !== attribution.intentId) return { issue, refusal: undefined };
+    if (sql.attributionOf(issue)?.intentId !== attribution.intentId) return { issue, refusal: undefined };
     if (!answer.settled) {
       await sql.clearAttribution(tx, issueId);
       return { issue: { ...issue, attribution: null }, refusal: answer.code };
@@ -196,9 +198,15 @@ async function finishAttribution(deps: ProvidersDeps, key: sql.IssueKey): Promis
     const { transactionId } = answer;
     const { reason } = attribution;
     const resolution = { status: "attributed", by: by.userId, reason, orderId, transactionId } as const;
-    const resolved = await sql.resolveIssue(tx, issueId, resolution);
+    const resolved = await resolveIssue(tx, issueId, resolution);
     task = await resumeEnd(tx, deps, resolved);
-    await recordAttribution(tx, resolved, attribution);
+    await recordAttribution(tx, { before: issue, issue: resolved }, attribution);
+    // The keys of the outbox in their order.
+    await announceIssues(tx, {
+      type: "issues_closed",
+      organizationId: resolved.organization_id,
+      issueIds: [issueId],
+    });
     await announceOrder(tx, stationId, order);
     return { issue: resolved, refusal: undefined };
   });
@@ -253,13 +261,10 @@ export function finishLeftAttributions(deps: ProvidersDeps): () => Promise<void>
 /** Written in the name of the person who asked, when the seam has settled it. */
 async function recordAttribution(
   tx: Transaction,
-  issue: Pick<sql.IssueRow, "issue_id" | "organization_id" | "kind" | "transaction_id">,
+  { before, issue }: { readonly before: IssueRow; readonly issue: IssueRow },
   { by, reason, orderId, intentId }: sql.Attribution,
 ): Promise<void> {
-  const { issue_id: id, organization_id: organizationId, kind, transaction_id } = issue;
-  const data = { kind, reason, order_id: orderId, intent_id: intentId, transaction_id };
-  const subject = { kind: "provider_issue", id } as const;
-  await recordEvents(tx, [
-    { organizationId, actor: personActor(by), action: "provider_issue_attributed", subject, data },
-  ]);
+  const { kind, transaction_id } = issue;
+  const data = { kind, reason, order_id: orderId, intent_id: intentId, transaction_id, prior: priorOf(before) };
+  await recordSteps(tx, [{ issue, actor: personActor(by), action: "attributed", data }]);
 }

@@ -10,15 +10,16 @@ import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, type FieldError, RefusedError } from "../bus/refusals.ts";
 import type { Json, Queryable, Transaction } from "../db/pool.ts";
+import { type ProviderActor, personActor, recordEvents } from "../db/provider-audit-log.ts";
+import { checkReason } from "../issues/life-cycle.ts";
 import { type PreparedConfig, ProviderError } from "./adapters/adapter.ts";
 import { announceConfig } from "./choices.ts";
 import type { ProvidersDeps } from "./deps.ts";
-import { checkReason, OPERATOR, personActor } from "./events.ts";
+import { OPERATOR } from "./events.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { accessOf, providerSecretPlace, requireUnsharedSecret } from "./secrets.ts";
 import { choose, lockFilial } from "./sql/choices.ts";
 import * as sql from "./sql/configs.ts";
-import { type ProviderActor, recordEvents } from "./sql/events.ts";
 import { expireSecrets, insertSecret, listLiveSecrets, lockRotation } from "./sql/secrets.ts";
 
 export async function listProviderConfigs(

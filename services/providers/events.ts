@@ -1,34 +1,16 @@
-/** The audit log of provider configs, their secrets and issues: who may be an actor, what a reason is, and reading it. */
+/** The audit log of provider configs, their secrets and issues: the operator as its actor, and reading it. */
 
 import { BOUNDS } from "../bus/bounds.ts";
-import { issueSentence } from "../bus/issue-sentence.ts";
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/provider-configs.ts";
-import { reasonSchema } from "../bus/messages/sentence.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import type { ProviderActor } from "../db/provider-audit-log.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import * as sql from "./sql/events.ts";
 
 /** The operator of the installation acts on the bus only; the registry's audit log has the same name. */
-export const OPERATOR: sql.ProviderActor = { kind: "registry", id: 0, name: "operator" };
-/** What resolves without a person. */
-export const SYSTEM: sql.ProviderActor = { kind: "system", id: 0, name: "system" };
-
-/** A person by the role. */
-export function personActor({ role, userId, name }: Pick<Caller, "role" | "userId" | "name">): sql.ProviderActor {
-  return { kind: role, id: userId, name };
-}
-
-/** A person must give a reason, because a later reader of the audit log cannot ask. Throws `invalid_request`. */
-export function checkReason(reason: string): void {
-  const { error } = reasonSchema.safeParse(reason, { error: issueSentence });
-  if (error === undefined) return;
-  const errors = error.issues.map(({ message }) => ({ pointer: "/reason", detail: message }));
-  throw new RefusedError({ code: "invalid_request", errors });
-}
-
+export const OPERATOR: ProviderActor = { kind: "registry", id: 0, name: "operator" };
 /** Oldest first after `sinceId`; otherwise newest first. Refuses with `permission_denied`. */
 export async function listProviderEvents(
   deps: ProvidersDeps,

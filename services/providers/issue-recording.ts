@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto";
 import { moneyName } from "../bus/messages/intents.ts";
-import type { IssueEvidence } from "../bus/messages/issues.ts";
+import type { IssueEvidence, IssueKind } from "../bus/messages/issues.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
 import type { AssertedPayment } from "./adapters/adapter.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
@@ -14,7 +14,6 @@ import {
   addFurtherEvidence,
   type FurtherEvidence,
   findIssueOfMoney,
-  type IssueKind,
   insertIssue,
   type Resolution,
 } from "./sql/issues.ts";
@@ -35,6 +34,16 @@ export interface Misfit {
   readonly source: AssertionSource;
   readonly money: AssertedPayment;
   readonly payment: PaymentRow | undefined;
+  /** The closed issue of this money whose evidence the assertion changes. */
+  readonly supersedesId?: number;
+}
+
+/** Money with one difficulty is one issue, so that several amounts that were asserted for it stand side by side. */
+const AMOUNT_KINDS: readonly IssueKind[] = ["amount_over", "amount_under", "amount_unknown"];
+
+/** The kinds that are one difficulty with this one. */
+export function difficultyOf(kind: IssueKind): readonly IssueKind[] {
+  return AMOUNT_KINDS.includes(kind) ? AMOUNT_KINDS : [kind];
 }
 
 export interface Written {
@@ -52,9 +61,15 @@ export async function raiseIssue(tx: Transaction, kind: IssueKind, about: Misfit
   const { said, ...asserted } = money;
   const { configId, learnedFrom } = source;
   const name = nameOf(source, money);
-  const issueId = await insertIssue(tx, {
+  const sought = { configId, kinds: difficultyOf(kind), moneyName: name };
+  const known = await findIssueOfMoney(tx, sought);
+  // Known already. What differs in this assertion is further evidence.
+  if (known !== undefined && !(known.isClosed && about.supersedesId !== undefined))
+    return await addEvidence(tx, known, about);
+  const raised = await insertIssue(tx, {
     ...source,
     kind,
+    supersedesId: about.supersedesId,
     moneyName: name,
     payment: payment === undefined ? undefined : placeOf(payment),
     amountMinor: money.amountMinor,
@@ -63,11 +78,11 @@ export async function raiseIssue(tx: Transaction, kind: IssueKind, about: Misfit
     saidAccount: money.account,
     evidence: { learnedFrom, asserted, said, registered: registeredOf(payment) },
   });
-  if (issueId === undefined) {
-    // Known already. What differs in this assertion is further evidence.
-    const known = await findIssueOfMoney(tx, { configId, kind, moneyName: name });
-    return known === undefined ? NOTHING : await addEvidence(tx, known, about);
+  if (raised === undefined) {
+    const meanwhile = await findIssueOfMoney(tx, sought);
+    return meanwhile === undefined ? NOTHING : await addEvidence(tx, meanwhile, about);
   }
+  const { issueId } = raised;
   if (payment === undefined) return { task: undefined, issueId };
   await clearEnd(tx, payment.intent_id);
   const task = await notifyOfIssue(tx, { intentId: payment.intent_id, kind, issueId });
@@ -127,8 +142,12 @@ function evidenceOf(
   { learnedFrom }: Pick<AssertionSource, "learnedFrom">,
   { said, amountMinor, currency, account }: AssertedPayment,
 ): FurtherEvidence {
-  const text = said.slice(0, PROVIDER_LIMITS.furtherEvidenceCharacters).toWellFormed();
-  return { said: text, learnedFrom, amountMinor, currency, account };
+  return { said: storedText(said), learnedFrom, amountMinor, currency, account };
+}
+
+/** The provider's text as further evidence stores it. */
+export function storedText(said: string): string {
+  return said.slice(0, PROVIDER_LIMITS.furtherEvidenceCharacters).toWellFormed();
 }
 
 /** The place of a payment, as an issue names it. */

@@ -1,78 +1,55 @@
 /**
- * Issues: money that does not fit. Lists them and closes them with a reason; the payment itself may close one too. Also the
- * rules that attributions.ts shares: two decisions about the same money, a person's and the payment's, must never be open
- * at once.
+ * The rules of issues that are about money of a provider: two decisions about the same money, a person's and the payment's,
+ * must never be open at once. Also closes an issue that the payment itself has settled.
  *
- * Called by attributions.ts; calls sql only and starts tasks through the task runner. issue-recording.ts raises the issues.
+ * The life cycle in services/issues calls them through `moneyRules`, and so does attributions.ts; issue-recording.ts raises
+ * the issues.
  */
-import { amountFitsWire } from "../../machines/currency.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
 import { comparableReference } from "../bus/messages/intents.ts";
-import type * as bus from "../bus/messages/issues.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
-import { readPage } from "../bus/page.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import type { IssueKind } from "../bus/messages/issues.ts";
 import type { Database, Transaction } from "../db/pool.ts";
+import { SYSTEM } from "../db/provider-audit-log.ts";
+import type { MoneyRules } from "../issues/closing.ts";
+import { issueConflict, isUnresolved } from "../issues/life-cycle.ts";
+import { announceIssues, recordSteps } from "../issues/recording.ts";
+import type { IssueRow } from "../issues/sql/issues.ts";
 import type { ProvidersDeps } from "./deps.ts";
-import { checkReason, personActor, SYSTEM } from "./events.ts";
+import { notifyOfIssue } from "./issue-recording.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { findConfigById } from "./sql/configs.ts";
-import { recordEvents } from "./sql/events.ts";
 import * as sql from "./sql/issues.ts";
 import { lockMoney, lockPaidPayments, lockPayment, lockSettledMoney } from "./sql/payments.ts";
 import { armTask, hasOpenTask } from "./sql/tasks.ts";
 import type { KnownTask } from "./task-runner.ts";
 
-/** Newest first. Refuses with `permission_denied`. */
-export async function listIssues(
-  deps: ProvidersDeps,
-  { caller, status, beforeId, limit }: RequestOf<typeof bus.listIssues>,
-): Promise<ReplyOf<typeof bus.listIssues>> {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
-  const { page, hasMore } = await readPage<bus.Issue>(limit, async (last, count) => {
-    const wanted = { organizationId, status, beforeId: last?.issueId ?? beforeId, limit: count };
-    return (await sql.listIssues(deps.database, wanted)).map(toIssue);
-  });
-  return { issues: page, hasMore };
+/** What the closing of an issue of provider money must not break (services/issues/closing.ts). */
+export function moneyRules(deps: Pick<ProvidersDeps, "adapters" | "bus" | "tasks">): MoneyRules {
+  const start = (task: KnownTask | undefined) => () => {
+    if (task !== undefined) deps.tasks.start(task);
+  };
+  return {
+    lock: lockMoneyOf,
+    async beforeClosing(tx, issue) {
+      await requireClosable(tx, issue, deps.bus.clock.nowMs());
+      return start(await resumeEnd(tx, deps, issue));
+    },
+    async afterUndoing(tx, closed) {
+      return start(await notifyAgain(tx, closed));
+    },
+  };
 }
 
-/** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `ISSUE_CONFLICTS`. */
-export async function closeIssue(
-  deps: ProvidersDeps,
-  { caller, issueId, reason }: RequestOf<typeof bus.closeIssue>,
-): Promise<ReplyOf<typeof bus.closeIssue>> {
-  requirePermission(caller, "reconciliation.manage");
-  checkReason(reason);
-  const { organizationId, userId } = caller;
-  const seen = await sql.findIssue(deps.database, { organizationId, issueId });
-  if (seen === undefined) throw new RefusedError({ code: "not_found" });
-  const closed = await deps.database.begin(async (tx) => {
-    await lockMoneyOf(tx, seen);
-    const issue = await sql.lockIssue(tx, { organizationId, issueId });
-    if (issue === undefined) throw new RefusedError({ code: "not_found" });
-    if (isRepetition(issue, { caller, reason })) return { issue, task: undefined };
-    requireOpen(issue);
-    requireUnattributed(issue);
-    await requireClosable(tx, issue, deps.bus.clock.nowMs());
-    const task = await resumeEnd(tx, deps, issue);
-    const subject = { kind: "provider_issue", id: issueId } as const;
-    const data = { kind: issue.kind, reason };
-    const actor = personActor(caller);
-    await recordEvents(tx, [{ organizationId, actor, action: "provider_issue_closed", subject, data }]);
-    const resolution = { status: "closed", by: userId, reason, orderId: null, transactionId: null } as const;
-    return { issue: await sql.resolveIssue(tx, issueId, resolution), task };
-  });
-  if (closed.task !== undefined) deps.tasks.start(closed.task);
-  return { issue: toIssue(closed.issue) };
-}
-
-/** The same person repeats the request, because an answer was lost. */
-function isRepetition(
-  { status, resolved_by: by, reason: given }: sql.IssueRow,
-  { caller, reason }: Pick<RequestOf<typeof bus.closeIssue>, "caller" | "reason">,
-): boolean {
-  return status === "closed" && by === caller.userId && given === reason;
+/**
+ * The closing may have cleared the intent at its station, so the station learns once more that money may have moved. An intent
+ * that has its payment needs no notice.
+ */
+async function notifyAgain(tx: Transaction, closed: IssueRow): Promise<KnownTask | undefined> {
+  const { intent_id: intentId, kind, issue_id: issueId, resolved_at: resolvedAt } = closed;
+  if (intentId === null) return undefined;
+  const payment = await lockPayment(tx, intentId);
+  if (payment === undefined || payment.paid_reference !== null) return undefined;
+  const since = `undone${resolvedAt?.getTime()}`;
+  return { ...(await notifyOfIssue(tx, { intentId, kind, issueId, since })), payment };
 }
 
 /** Closes issues whose money has settled its order since. The audit log names the system. */
@@ -80,24 +57,29 @@ export async function closeSettledIssues(database: Database): Promise<void> {
   await database.begin(async (tx) => {
     const closed = await sql.closeSettledIssues(tx, PROVIDER_LIMITS.settledIssuesPerTurn);
     if (closed.length === 0) return;
-    const events = closed.map(({ issue_id: id, organization_id: organizationId, kind, reason, transaction_id }) => ({
-      organizationId,
+    const steps = closed.map((issue) => ({
+      issue,
       actor: SYSTEM,
-      action: "provider_issue_closed",
-      subject: { kind: "provider_issue" as const, id },
-      data: { kind, reason, transaction_id },
+      action: "closed" as const,
+      data: { kind: issue.kind, reason: issue.reason, transaction_id: issue.transaction_id },
     }));
-    await recordEvents(tx, events);
+    await recordSteps(tx, steps);
+    const organizations = new Set(closed.map((issue) => issue.organization_id));
+    for (const organizationId of [...organizations].toSorted((one, other) => one - other)) {
+      const own = closed.filter((issue) => issue.organization_id === organizationId);
+      const issueIds = own.map((issue) => issue.issue_id);
+      await announceIssues(tx, { type: "issues_closed", organizationId, issueIds });
+    }
   });
 }
 
 /** With these the station has refused for good to settle its intent with the money. */
-const FINAL: ReadonlySet<sql.IssueKind> = new Set(["late_money", "duplicate_money"]);
+const FINAL: ReadonlySet<IssueKind> = new Set(["late_money", "duplicate_money"]);
 
 /** Locks the issue's money until the transaction ends. Comes before every row lock of the transaction. */
 export async function lockMoneyOf(
   tx: Transaction,
-  issue: Pick<sql.IssueRow, "organization_id" | "provider_reference">,
+  issue: Pick<IssueRow, "organization_id" | "provider_reference">,
 ): Promise<void> {
   const { organization_id: organizationId } = issue;
   const providerReference = comparableReference(issue.provider_reference);
@@ -108,7 +90,7 @@ export async function lockMoneyOf(
  * No payment has or takes the issue's money until the transaction ends, whatever the issue's kind: a provider may have
  * asserted the same money correctly before or since. The caller has locked the money. Refuses with `conflict`.
  */
-async function requireFreeMoney(tx: Transaction, issue: sql.IssueRow, nowMs: number): Promise<void> {
+async function requireFreeMoney(tx: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   const paid = await sql.findOrderPaidWith(tx, issue.money_names);
   if (paid !== undefined) throw moneyHasPaid(paid);
   await requireUnclaimed(tx, issue, nowMs);
@@ -118,10 +100,10 @@ async function requireFreeMoney(tx: Transaction, issue: sql.IssueRow, nowMs: num
  * Money that may still pay cannot be closed as paid back. A difference in money that has paid can be closed. An issue that
  * its payment has settled closes without a person. Refuses with `conflict`.
  */
-async function requireClosable(tx: Transaction, issue: sql.IssueRow, nowMs: number): Promise<void> {
-  await lockSettledMoney(tx, issue.money_key);
+async function requireClosable(tx: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
+  await lockSettledMoney(tx, issue.subject_key);
   const others = await sql.findOtherIssues(tx, issue);
-  const attributing = others.find(({ status, is_attributed: isAttributed }) => status === "open" && isAttributed);
+  const attributing = others.find((other) => isUnresolved(other) && other.is_attributed);
   if (attributing !== undefined) {
     const detail = `This money is just being attributed by issue ${attributing.issue_id}; try again in a moment.`;
     throw issueConflict("attribution_under_way", detail);
@@ -135,9 +117,9 @@ const moneyHasPaid = ({ orderId }: { readonly orderId: number }) =>
   issueConflict("money_has_paid", `This money has paid order ${orderId}.`);
 
 /** No payment is about to take the money, by whichever config of its account, and no cashier may settle it. */
-async function requireUnclaimed(tx: Transaction, issue: sql.IssueRow, nowMs: number): Promise<void> {
+async function requireUnclaimed(tx: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   const { config_id: configId, provider_reference: providerReference, money_names: names } = issue;
-  for (const payment of await lockPaidPayments(tx, { configId, providerReference, names })) {
+  for (const payment of await lockPaidPayments(tx, { configId: configId ?? 0, providerReference, names })) {
     const { intent_id: intentId, expires_at: expiresAt } = payment;
     if (await hasOpenTask(tx, { intentId, kind: "confirm" })) {
       throw issueConflict(
@@ -152,7 +134,7 @@ async function requireUnclaimed(tx: Transaction, issue: sql.IssueRow, nowMs: num
 }
 
 /** What can pay an order: money with a provider reference and one amount, that has not paid and was not closed. */
-export async function requireAttributable(tx: Transaction, issue: sql.IssueRow, nowMs: number): Promise<void> {
+export async function requireAttributable(tx: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   requireKnownMoney(issue);
   await requireFreeMoney(tx, issue, nowMs);
   const others = await sql.findOtherIssues(tx, issue);
@@ -163,13 +145,13 @@ export async function requireAttributable(tx: Transaction, issue: sql.IssueRow, 
   const closed = others.find(({ status }) => status === "closed");
   if (closed !== undefined)
     throw issueConflict("money_closed", `This money was dealt with and closed as issue ${closed.issue_id}.`);
-  const isOfOneAmount = (other: Pick<sql.IssueRow, "amount_minor" | "currency" | "said_differently">): boolean =>
+  const isOfOneAmount = (other: Pick<IssueRow, "amount_minor" | "currency" | "said_differently">): boolean =>
     !other.said_differently && other.amount_minor === issue.amount_minor && other.currency === issue.currency;
   if (![issue, ...others].every(isOfOneAmount)) throw contradicted();
 }
 
 /** For every order: the amount is known and not contradicted, and a reference keeps it from paying twice. Refuses with `conflict`. */
-export function requireKnownMoney(issue: sql.IssueRow): asserts issue is sql.IssueRow & KnownAmount {
+export function requireKnownMoney(issue: IssueRow): asserts issue is IssueRow & KnownAmount {
   if (issue.amount_minor === null || issue.currency === null) {
     const detail = "How much this money is cannot be read from what the provider has sent; see the evidence.";
     throw issueConflict("amount_unknown", detail);
@@ -202,7 +184,7 @@ const contradicted = () =>
 export async function resumeEnd(
   tx: Transaction,
   { adapters }: Pick<ProvidersDeps, "adapters">,
-  { intent_id: intentId }: Pick<sql.IssueRow, "intent_id">,
+  { intent_id: intentId }: Pick<IssueRow, "intent_id">,
 ): Promise<KnownTask | undefined> {
   if (intentId === null) return undefined;
   const payment = await lockPayment(tx, intentId);
@@ -215,47 +197,4 @@ export async function resumeEnd(
     return undefined;
   if (await hasOpenTask(tx, { intentId, kind: "withdraw" })) return undefined;
   return { ...(await armTask(tx, { ...claim, kind: "withdraw" })), payment };
-}
-
-/** Why an issue cannot be resolved so: a reason for a program and a sentence for a person. */
-export function issueConflict(reason: (typeof bus.ISSUE_CONFLICTS)[number], detail: string): RefusedError {
-  return new RefusedError({ code: "conflict", reason, detail });
-}
-
-/** Refuses with `conflict` unless the issue is open. */
-export function requireOpen({ status }: Pick<sql.IssueRow, "status">): void {
-  if (status !== "open") throw issueConflict(`issue_${status}`, `This issue is ${status}.`);
-}
-
-/** Refuses with `conflict` while an attribution is at the payment seam. */
-export function requireUnattributed({ attribution }: Pick<sql.IssueRow, "attribution">): void {
-  if (attribution !== null)
-    throw issueConflict("attribution_under_way", "This issue is just being attributed; try again in a moment.");
-}
-
-export function toIssue(row: sql.IssueRow): bus.Issue {
-  return {
-    issueId: row.issue_id,
-    kind: row.kind,
-    status: row.status,
-    configId: row.config_id,
-    stationId: row.station_id,
-    intentId: row.intent_id,
-    orderId: row.order_id,
-    ...amountOf(row),
-    providerReference: row.provider_reference,
-    evidence: row.evidence,
-    openedAtMs: row.opened_at.getTime(),
-    resolvedAtMs: row.resolved_at?.getTime() ?? null,
-    resolvedBy: row.resolved_by,
-    reason: row.reason,
-    transactionId: row.transaction_id,
-  };
-}
-
-/** An amount is shown whole or not at all; the provider's text is in the evidence. */
-function amountOf({ amount_minor: amountMinor, currency }: sql.IssueRow): Pick<bus.Issue, "amountMinor" | "currency"> {
-  if (currency === null || !/^[A-Z]{3}$/.test(currency)) return { amountMinor: null, currency: null };
-  const fits = amountMinor !== null && amountFitsWire(BigInt(amountMinor), currency);
-  return { amountMinor: fits ? amountMinor : null, currency };
 }

@@ -1,6 +1,6 @@
 /** The metrics of the providers service. Every label has a closed list of values. */
 import type { Registry } from "prom-client";
-import { ISSUE_KINDS } from "../bus/messages/issues.ts";
+import { CALLBACK_ISSUE_KINDS } from "../bus/messages/issues.ts";
 import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/repeat.ts";
 import type { ProviderFailure } from "./adapters/adapter.ts";
@@ -97,7 +97,7 @@ export function addProviderMetrics(registry: Registry | undefined): ProviderMetr
     issues: addCount(registry, {
       name: "providers_issues_total",
       help: "Issues raised, by kind.",
-      labels: { kind: ISSUE_KINDS },
+      labels: { kind: CALLBACK_ISSUE_KINDS },
     }),
   };
 }

@@ -4,11 +4,16 @@ import { providersHealth } from "../bus/messages/health.ts";
 import * as issueMessages from "../bus/messages/issues.ts";
 import * as configMessages from "../bus/messages/provider-configs.ts";
 import * as paymentMessages from "../bus/messages/provider-payments.ts";
-import { serve } from "../bus/operation.ts";
+import { type ServeDeps, serve } from "../bus/operation.ts";
 import { followSwitches } from "../bus/switches-replica.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
+import { type ClosingDeps, closeIssue, closeIssues, undoIssueClosing } from "../issues/closing.ts";
+import { assignIssue, commentIssue, getIssue, listIssues } from "../issues/life-cycle.ts";
+import { ISSUE_LIMITS } from "../issues/limits.ts";
+import { addIssueGauges } from "../issues/metrics.ts";
+import { summarizeUnresolved } from "../issues/sql/issues.ts";
 import { FairSlots } from "../runtime/fair-slots.ts";
 import { createKeyring } from "../runtime/keyring.ts";
 import { type Repeated, repeat, sample } from "../runtime/repeat.ts";
@@ -25,7 +30,7 @@ import { announceChoices, recoverStations } from "./choices.ts";
 import * as configs from "./configs.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import { listProviderEvents } from "./events.ts";
-import { closeIssue, closeSettledIssues, listIssues } from "./issues.ts";
+import { closeSettledIssues, moneyRules } from "./issues.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { addProviderMetrics, addTaskGauges } from "./metrics.ts";
 import { createProviderPayment, findRecordedConfirmation, withdrawProviderPayment } from "./payments.ts";
@@ -61,6 +66,10 @@ export async function startProvidersService(options: ServiceDeps): Promise<Servi
   addTaskGauges(
     registry,
     sample(() => summarizeDueTasks(database, summaryTasks), summaryMs),
+  );
+  addIssueGauges(
+    registry,
+    sample(() => summarizeUnresolved(database), ISSUE_LIMITS.summaryMs),
   );
   const http = createHttpClient(metrics);
   const switches = await followSwitches(bus, log);
@@ -162,8 +171,25 @@ function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
     serve(responder, configMessages.rotateProviderSecret, (request) => configs.rotateProviderSecret(deps, request)),
     serve(responder, configMessages.seedSandboxProvider, (request) => configs.seedSandboxProvider(deps, request)),
     serve(responder, configMessages.listProviderEvents, (request) => listProviderEvents(deps, request)),
+    ...serveIssues(deps, responder),
+  ];
+}
+
+/** All issues, whichever service has raised them: the rules of provider money are here. */
+function serveIssues(deps: ProvidersDeps, responder: ServeDeps): ReturnType<typeof serve>[] {
+  const closing: ClosingDeps = {
+    database: deps.database,
+    rules: moneyRules(deps),
+    nowMs: () => deps.bus.clock.nowMs(),
+  };
+  return [
     serve(responder, issueMessages.listIssues, (request) => listIssues(deps, request)),
+    serve(responder, issueMessages.getIssue, (request) => getIssue(deps, request)),
+    serve(responder, issueMessages.assignIssue, (request) => assignIssue(deps, request)),
+    serve(responder, issueMessages.commentIssue, (request) => commentIssue(deps, request)),
     serve(responder, issueMessages.attributeIssue, (request) => attributeIssue(deps, request)),
-    serve(responder, issueMessages.closeIssue, (request) => closeIssue(deps, request)),
+    serve(responder, issueMessages.closeIssue, (request) => closeIssue(closing, request)),
+    serve(responder, issueMessages.closeIssues, (request) => closeIssues(closing, request)),
+    serve(responder, issueMessages.undoIssueClosing, (request) => undoIssueClosing(closing, request)),
   ];
 }

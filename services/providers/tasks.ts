@@ -12,9 +12,10 @@ import { PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
 import { confirmationId } from "../../machines/station/deadlines.ts";
 import { type Refusal, SETTLEMENT_REFUSALS } from "../../machines/station/reply.ts";
 import { moneyName } from "../bus/messages/intents.ts";
-import { ISSUE_KINDS, type IssueEvidence } from "../bus/messages/issues.ts";
+import { ISSUE_KINDS, type IssueEvidence, type IssueKind } from "../bus/messages/issues.ts";
 import type { RequestedCommand, StationResponse } from "../bus/messages/station-commands.ts";
 import { askStation } from "../bus/station-client.ts";
+import { announceIssues } from "../issues/recording.ts";
 import { type AskedPayment, type AssertedPayment, type ProviderAccess, ProviderError } from "./adapters/adapter.ts";
 import { decidePayment, lockAssertedPayment } from "./asserted-payments.ts";
 import type { ProvidersDeps } from "./deps.ts";
@@ -24,7 +25,7 @@ import { countIssue } from "./metrics.ts";
 import { askedPaymentOf } from "./payments.ts";
 import { accessOf } from "./secrets.ts";
 import { type ConfigRow, findConfigById } from "./sql/configs.ts";
-import { findOpenIssueOf, type IssueKind, insertIssue } from "./sql/issues.ts";
+import { findOpenIssueOf, insertIssue } from "./sql/issues.ts";
 import { findPayment, type PaymentRow, recordEnd } from "./sql/payments.ts";
 import { armTask, dropTask, findNewestNotice, insertTask, noteInTask, type Task, type TaskKind } from "./sql/tasks.ts";
 import { backOffMs, type KnownTask, type TaskResult } from "./task-runner.ts";
@@ -172,7 +173,11 @@ async function takeFoundPayment(
   const { outcome, task, issueId } = await deps.database.begin(async (tx) => {
     const held = await lockAssertedPayment(tx, source, found.money);
     const decision = await decidePayment(tx, { source, money: found.money, mayPay: true }, held);
-    return { outcome: decision.outcome, ...(await decision.write()) };
+    const written = await decision.write();
+    const { issueId: raisedId } = written;
+    if (raisedId !== undefined)
+      await announceIssues(tx, { type: "issues_opened", organizationId, issueIds: [raisedId] });
+    return { outcome: decision.outcome, ...written };
   });
   deps.log.info({ intentId: payment.intent_id, configId, outcome, issueId, by: found.by }, "money found by asking");
   countIssue(deps.metrics, outcome, issueId);
@@ -195,8 +200,9 @@ async function confirmAtStation(deps: ProvidersDeps, task: Task, payment: Paymen
   }
   const kind = issueOf(reply);
   const raised = await deps.database.begin(async (tx) => {
-    const issueId = await insertIssue(tx, {
-      organizationId: payment.organization_id,
+    const { organization_id: organizationId } = payment;
+    const issue = await insertIssue(tx, {
+      organizationId,
       configId: payment.config_id,
       kind,
       moneyName: moneyName(providerReference, `intent:${intentId}`),
@@ -211,7 +217,11 @@ async function confirmAtStation(deps: ProvidersDeps, task: Task, payment: Paymen
         station: { code: reply.code, status: reply.status ?? null },
       },
     });
-    return issueId === undefined ? undefined : { issueId, task: await notifyOfIssue(tx, { intentId, kind, issueId }) };
+    if (issue === undefined) return undefined;
+    const { issueId: raisedId } = issue;
+    const notice = await notifyOfIssue(tx, { intentId, kind, issueId: raisedId });
+    await announceIssues(tx, { type: "issues_opened", organizationId, issueIds: [raisedId] });
+    return { issueId: raisedId, task: notice };
   });
   if (raised !== undefined) deps.tasks.start({ ...raised.task, payment });
   const issueId = raised?.issueId;

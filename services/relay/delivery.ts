@@ -7,11 +7,12 @@
  */
 import type { Bus } from "../bus/connection.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
+import type { PublishedIssueEvent } from "../bus/messages/issues.ts";
 import type { PublishedRoboticsEvent } from "../bus/messages/robotics-events.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
-import { CREDENTIALS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../bus/streams.ts";
-import { roboticsEventSubject } from "../bus/subjects.ts";
+import { CREDENTIALS, ISSUE_EVENTS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../bus/streams.ts";
+import { issueEventSubject, roboticsEventSubject } from "../bus/subjects.ts";
 import { deleteEntry, putOnce, setSwitch } from "./buckets.ts";
 import type { RelayDeps } from "./deps.ts";
 import { RELAY_LIMITS } from "./limits.ts";
@@ -57,6 +58,8 @@ async function deliverRow({ bus, logs }: Pick<RelayDeps, "bus" | "logs">, row: P
       return stored(`KV_${SWITCHES.name}`, (await setSwitch(bus, row.entry)).sequence);
     case "robotics_event":
       return stored(ROBOTICS_EVENTS.name, await publishRoboticsEvent(bus, row));
+    case "issue_event":
+      return stored(ISSUE_EVENTS.name, await publishIssueEvent(bus, row));
   }
 }
 
@@ -77,12 +80,25 @@ export async function publishRoboticsEvent(
   return ack.seq;
 }
 
+/** The same for those who follow issues. */
+async function publishIssueEvent(
+  { js }: Pick<Bus, "js">,
+  { outboxId, event }: Extract<PendingRow, { readonly kind: "issue_event" }>,
+): Promise<number> {
+  const published: PublishedIssueEvent = { eventId: outboxId, event };
+  const ack = await js.publish(issueEventSubject(event.organizationId), JSON.stringify(published), {
+    msgID: `outbox:${outboxId}`,
+    timeout: RELAY_LIMITS.streamTimeoutMs,
+  });
+  return ack.seq;
+}
+
 /** How far each replica must have come to show these rows. */
 export function barrierOf(rows: readonly DeliveredRow[]): Barrier {
   const positions: Record<string, number> = {};
   for (const { kind, stream, sequence } of rows) {
-    // No replica shows an event: the webhook signer reads it from its own stream.
-    if (kind === "robotics_event" || stream === null || sequence === null) continue;
+    // No replica shows an event: who follows events reads their stream.
+    if (kind === "robotics_event" || kind === "issue_event" || stream === null || sequence === null) continue;
     positions[stream] = Math.max(positions[stream] ?? 0, sequence);
   }
   return { positions };

@@ -49,7 +49,7 @@ export const MAGIC_AMOUNTS = [
     scenario: "wrong_amount",
     provider: "takes one whole unit of the currency too much",
     outcome:
-      "an issue amount_mismatch; the intent stays unpaid, its QR is shown no longer, and another collection of the order needs the cashier's confirmation",
+      "an issue amount_over; the intent stays unpaid, its QR is shown no longer, and another collection of the order needs the cashier's confirmation",
   },
   {
     ending: "08",

@@ -146,10 +146,10 @@ test("a timeline says whether the provider payment had another reference, or non
     select organization_id, filial_id, 'emvco_generic', 'test', 'Acquirer', '{}' from filials
     where organization_id = ${organizationId} limit 1 returning config_id`;
   const raise = (reference: string) => world.database`
-    insert into provider_issues (organization_id, config_id, kind, money_key, intent_id, provider_reference, evidence,
-      money_names)
-    values (${organizationId}, ${config?.config_id ?? 0}, 'reference_mismatch', ${`key:${reference}`}, ${intentId},
-      ${reference}, '{}', ${[`name:${reference}`]})`;
+    insert into issues (organization_id, account_key, config_id, kind, subject_key, intent_id, provider_reference, evidence,
+      evidence_hash, money_names)
+    values (${organizationId}, ${`provider:${config?.config_id}`}, ${config?.config_id ?? 0}, 'reference_mismatch',
+      ${`key:${reference}`}, ${intentId}, ${reference}, '{}', sha256('X'), ${[`name:${reference}`]})`;
   const sentenceOf = async (): Promise<string | undefined> => {
     const { entries } = await world.timelineOf(station, intentId);
     return entries.find(({ type }) => type === "money_differs")?.sentence;
@@ -162,6 +162,6 @@ test("a timeline says whether the provider payment had another reference, or non
   );
   await raise("PAY-2");
   expect(await sentenceOf()).toBe(expected("under another reference or without one of its own"));
-  await world.database`delete from provider_issues where provider_reference = '' and intent_id = ${intentId}`;
+  await world.database`delete from issues where provider_reference = '' and intent_id = ${intentId}`;
   expect(await sentenceOf()).toBe(expected("under another reference"));
 });

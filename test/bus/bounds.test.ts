@@ -11,7 +11,7 @@ import { BOUNDS } from "../../services/bus/bounds.ts";
 import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
 import { createFilial } from "../../services/bus/messages/filials.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
-import { checkReason } from "../../services/providers/events.ts";
+import { checkReason } from "../../services/issues/life-cycle.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 /** One is no bound but "not empty" or "from the first on", and so is zero. */

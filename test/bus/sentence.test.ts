@@ -7,7 +7,7 @@ import { closeIssueBodySchema } from "../../gateway/api/reconciliation/issues.ts
 import { pauseFilialRobotics, resumeFilialRobotics } from "../../services/bus/messages/filial-robotics.ts";
 import { detailsSchema, reasonSchema } from "../../services/bus/messages/sentence.ts";
 import { cancelServingTask, offerServingTask } from "../../services/bus/messages/serving-tasks.ts";
-import { checkReason } from "../../services/providers/events.ts";
+import { checkReason } from "../../services/issues/life-cycle.ts";
 
 const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
 const offer = { leg: "courier", manifest: [{ name: "Soup", quantity: 1 }] } as const;

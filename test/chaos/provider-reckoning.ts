@@ -55,7 +55,7 @@ async function readStatement({ url, apiKey }: ProviderSide): Promise<readonly St
 async function reckonStatement(sql: postgres.Sql, lines: readonly StatementLine[]) {
   const sales = await sql<{ reference: string }[]>`select reference from transactions where route = 'dynamic_qr'`;
   const raised = await sql<{ kind: string; provider_reference: string }[]>`
-    select kind, provider_reference from provider_issues`;
+    select kind, provider_reference from issues`;
   const complaints: string[] = [];
   const issues: Record<string, number> = {};
   let paid = 0;

@@ -62,6 +62,29 @@ describe.each(readdirSync(RELEASED))("a database of version %s", (version) => {
     expect(await ask(3, 2, "provider:1:money:T-1")).toEqual({ settled_as: null, refusal: "money_already_used" });
   });
 
+  test("keeps its issues, what people have decided about them, and that closed money pays nothing", async () => {
+    const issues = await sql`
+      select kind, status, subject_key, account_key, generation, supersedes_id, superseded_by, reason from issues order by issue_id`;
+    const one = { account_key: "provider:1", generation: 1, supersedes_id: null, superseded_by: null, reason: null };
+    expect(issues).toEqual([
+      {
+        ...one,
+        kind: "amount_under",
+        status: "attributed",
+        subject_key: "money:T-2",
+        superseded_by: 2,
+        reason: "short",
+      },
+      { ...one, kind: "amount_under", status: "open", subject_key: "money:T-2", generation: 2, supersedes_id: 1 },
+      { ...one, kind: "amount_over", status: "open", subject_key: "money:T-3" },
+      { ...one, kind: "amount_unknown", status: "open", subject_key: "money:T-4" },
+      { ...one, kind: "unmatched_money", status: "closed", subject_key: "money:T-5", reason: "paid back" },
+    ]);
+    const [answer] = await sql`
+      select refusal from settle_intent(4, 'attestation-4', 1, 2, 'dynamic_qr', 1250, 'EUR', 'T-5', 1, 'provider:1:money:T-5')`;
+    expect(answer).toEqual({ refusal: "money_already_used" });
+  });
+
   test("keeps what waits for the relay", async () => {
     expect(await sql`select key from outbox where delivered_at is null`).toEqual([{ key: "station.1" }]);
   });

@@ -123,7 +123,7 @@ function expectWholeQr(output: string): void {
 
 /** One issue attributed, as its timeline shows, the other closed, and its order collected again with the confirmation. */
 function expectIssuesResolved(output: string): void {
-  for (const kind of ["reference_mismatch", "amount_mismatch"]) expect(output).toContain(`"kind":"${kind}"`);
+  for (const kind of ["reference_mismatch", "amount_over"]) expect(output).toContain(`"kind":"${kind}"`);
   for (const status of ["attributed", "closed", "paid"]) expect(output).toContain(`"status":"${status}"`);
   expect(output).toContain("Sandbox Operator attributed the provider's EUR 12.09");
   expect(output).toContain('"code":"money_may_have_moved"');

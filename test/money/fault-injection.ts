@@ -77,7 +77,7 @@ export async function reportConfirmations({ database }: MoneyWorld): Promise<voi
 async function passClaims({ database }: MoneyWorld): Promise<void> {
   await database`update provider_tasks set due_at = now() where done_at is null`;
   await database`
-    update provider_issues set attributed_since = attributed_since - interval '1 minute' where attribution is not null`;
+    update issues set attributed_since = attributed_since - interval '1 minute' where attribution is not null`;
 }
 
 /** Throws a kill switch, or suspends a device, and takes it back. */

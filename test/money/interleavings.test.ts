@@ -97,7 +97,7 @@ test.each(asked === undefined ? [FIXED_SEED, Date.now() % 2 ** 31] : [Number(ask
 test("and a great deal has happened in them", async () => {
   const routes = await world.database<{ route: string }[]>`select distinct route from transactions order by route`;
   const issues = await world.database<{ kind: string; count: number }[]>`
-    select kind, count(*)::int as count from provider_issues group by kind`;
+    select kind, count(*)::int as count from issues group by kind`;
   if (process.env["MONEY_LOUD"] === "1")
     process.stderr.write(`${JSON.stringify({ ...seen, frozen: [...seen.frozen], routes, issues })}\n`);
   expect(seen.hits).toBeGreaterThan(0);

@@ -26,9 +26,9 @@ export async function untilQuiet(world: MoneyWorld, played: readonly Played[]): 
     const hasCaughtUp = await world.log.hasCaughtUp();
     const [rows] = await world.database<[Record<string, number>]>`
       select (select count(*) from provider_tasks where done_at is null)::int as tasks,
-        (select count(*) from provider_issues where attribution is not null)::int as attributions,
+        (select count(*) from issues where attribution is not null)::int as attributions,
         (select count(*) from outbox where delivered_at is null)::int as messages,
-        (select count(*) from provider_issues i join transactions t
+        (select count(*) from issues i join transactions t
           on t.intent_id = i.intent_id and t.reference = i.provider_reference
           where i.kind = 'settlement_refused' and i.status = 'open')::int as settled_issues`;
     due = { ...rows, stations: played.filter(isAsking).map(({ house }) => house.stationId), hasCaughtUp };
@@ -95,7 +95,7 @@ async function readBooks(
       select transaction_id, order_id, intent_id, route, amount_minor::float8 as amount, currency, reference
       from transactions where station_id = ${stationId}`,
     database<IssueNow[]>`
-      select issue_id, kind, status, provider_reference, transaction_id from provider_issues where config_id = ${configId}`,
+      select issue_id, kind, status, provider_reference, transaction_id from issues where config_id = ${configId}`,
   ]);
   return { orders, sales, issues };
 }

@@ -157,8 +157,8 @@ describe("the money of a payment that was registered", () => {
 
 describe("money that does not fit pays nothing and is named", () => {
   test.each([
-    ["amount_mismatch", { amount: "12.51" }],
-    ["amount_mismatch", { amount: "not an amount" }],
+    ["amount_over", { amount: "12.51" }],
+    ["amount_unknown", { amount: "not an amount" }],
     ["currency_mismatch", { currency: "USD" }],
     ["account_mismatch", { merchant_id: "M-2" }],
     ["unmatched_money", { reference: "NEVERREGISTERED", transaction_id: "T-never" }],

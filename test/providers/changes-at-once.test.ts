@@ -1,10 +1,10 @@
 /** Changes that are made at once: two in one filial follow one another, and the audit log of an organization has an order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
+import { recordEvents } from "../../services/db/provider-audit-log.ts";
 import { OPERATOR } from "../../services/providers/events.ts";
 import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
 import { changeProviderConfig } from "../../services/providers/sql/configs.ts";
-import { recordEvents } from "../../services/providers/sql/events.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
@@ -82,7 +82,7 @@ describe("the audit log", () => {
     let isAnswered = false;
     let created: Promise<unknown> = Promise.resolve();
     await world.database.begin(async (sql) => {
-      const subject = { kind: "provider_issue", id: 1 } as const;
+      const subject = { kind: "issue", id: 1 } as const;
       await recordEvents(sql, [{ organizationId, actor: OPERATOR, action: "slow_change", subject, data: {} }]);
       created = create(place).finally(() => {
         isAnswered = true;

@@ -116,10 +116,10 @@ test("money that one issue is just being attributed by is not closed by another"
   const first = await scenes.onlyIssueOf(scene.place);
   const second = await siblings.tellAsNobodys(scene, await siblings.replace(scene), { transaction_id: "TWICE" });
   await world.database`
-    update provider_issues set attribution = '{}', attributed_since = now() where issue_id = ${first.issueId}`;
+    update issues set attribution = '{}', attributed_since = now() where issue_id = ${first.issueId}`;
   expect(await refusalOf(scenes.close(scene.place, second))).toMatchObject({ reason: "attribution_under_way" });
   await world.database`
-    update provider_issues set attribution = null, attributed_since = null where issue_id = ${first.issueId}`;
+    update issues set attribution = null, attributed_since = null where issue_id = ${first.issueId}`;
   expect((await scenes.close(scene.place, second)).issue.status).toBe("closed");
 });
 

@@ -70,8 +70,8 @@ test("the look after the deadline is the last one, whatever it says", async () =
   provider.answer = () => ({ ...paid, amount: "0.01" });
   await world.database`
     update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intent.intentId}`;
-  expect((await look(intent)).outcome).toBe("amount_mismatch");
-  expect(await scenes.onlyIssueOf(place)).toMatchObject({ kind: "amount_mismatch" });
+  expect((await look(intent)).outcome).toBe("amount_under");
+  expect(await scenes.onlyIssueOf(place)).toMatchObject({ kind: "amount_under" });
 });
 
 test("a look that says that nothing was paid ends nothing when the money has come meanwhile", async () => {

@@ -25,7 +25,7 @@ const signed = async (scene: Scene, body: string): Promise<string> => {
 describe("a signed callback that cannot be read in full", () => {
   test.each([
     ["a reference of null", "unmatched_money", { reference: null }],
-    ["an amount that is a number", "amount_mismatch", { amount: 12.5 }],
+    ["an amount that is a number", "amount_unknown", { amount: 12.5 }],
     ["a transaction id that is a number", "reference_mismatch", { transaction_id: 5 }],
     ["a transaction id beyond its bound", "reference_mismatch", { transaction_id: "x".repeat(129) }],
     ["a reference beyond its bound", "unmatched_money", { reference: "r".repeat(201) }],
@@ -81,7 +81,7 @@ describe("a signed callback that cannot be read in full", () => {
     const scene = await scenes.open({ currency: "BHD" });
     await scenes.pay(scene, { amount: "1.234", currency: "BHD" });
     const issue = await scenes.onlyIssueOf(scene.place);
-    expect(issue).toMatchObject({ kind: "amount_mismatch", amountMinor: null, currency: "BHD" });
+    expect(issue).toMatchObject({ kind: "amount_unknown", amountMinor: null, currency: "BHD" });
     expect(JSON.parse(issue.evidence["said"] as string)).toMatchObject({ amount: "1.234" });
     const order = await world.openIntent(scene.place, 1250);
     const { detail } = await refusalOf(scenes.attribute(scene.place, issue, order));
@@ -91,7 +91,7 @@ describe("a signed callback that cannot be read in full", () => {
 
 describe("the same money with other words", () => {
   test.each([
-    ["amount_mismatch", { amount: "50.00" }],
+    ["amount_over", { amount: "50.00" }],
     ["currency_mismatch", { currency: "USD" }],
     ["account_mismatch", { merchant_id: "M-2" }],
   ] as const)("after it has paid is %s, and the right words are nothing new", async (kind, more) => {
@@ -112,7 +112,7 @@ describe("the same money with other words", () => {
     const scene = await scenes.open();
     for (const amount of ["5.00", "50.00", "5.00", "50.00"]) await scenes.pay(scene, { amount });
     const issue = await scenes.onlyIssueOf(scene.place);
-    expect(issue).toMatchObject({ kind: "amount_mismatch", amountMinor: "500" });
+    expect(issue).toMatchObject({ kind: "amount_under", amountMinor: "500" });
     expect(issue.evidence["further"]).toMatchObject([
       { same_amount: false, said: expect.stringContaining("50.00") as string },
     ]);
@@ -153,7 +153,7 @@ describe("an event id that comes again with another body", () => {
     await scenes.pay(scene, { note: "again" }, "once");
     expect(await scenes.issuesOf(scene.place)).toEqual([]);
     await scenes.pay(scene, { amount: "99.00" }, "once");
-    expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({ kind: "amount_mismatch" });
+    expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({ kind: "amount_over" });
   });
 });
 
@@ -164,7 +164,7 @@ describe("the station of an intent with an issue", () => {
     expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
     expect(world.stations.about(scene.intent.intentId)[0]).toMatchObject({
       actor: { kind: "provider", id: scene.configId },
-      command: { type: "provider_money_differs", intentId: scene.intent.intentId, issue: "amount_mismatch" },
+      command: { type: "provider_money_differs", intentId: scene.intent.intentId, issue: "amount_under" },
     });
     // A second money differs as well; and the provider says that the payment has expired.
     await scenes.pay(scene, { transaction_id: "T-other", merchant_id: "M-2" });

@@ -110,9 +110,9 @@ describe("attributing", () => {
       limit: 100,
     });
     expect(events.at(-1)).toMatchObject({
-      action: "provider_issue_attributed",
+      action: "issue_attributed",
       actor: { kind: "reconciliation_operator", id: place.operator.userId, name: "Rosa" },
-      subject: { kind: "provider_issue", id: issue.issueId },
+      subject: { kind: "issue", id: issue.issueId },
       data: {
         reason: "the guest showed the receipt",
         order_id: intent.orderId,
@@ -271,7 +271,7 @@ async function leaveAttribution(
     by: { userId: 77, name: "Rosa", role: "reconciliation_operator" },
   };
   await world.database`
-    update provider_issues set attribution = ${world.database.json(attribution)}, attributed_since = now() - ${agoMs}::float8 * interval '1 ms'
+    update issues set attribution = ${world.database.json(attribution)}, attributed_since = now() - ${agoMs}::float8 * interval '1 ms'
     where issue_id = ${issue.issueId}`;
 }
 
@@ -290,7 +290,9 @@ describe("closing", () => {
     await addStray(configId, { transaction_id: issue.providerReference });
     const { evidence } = closed;
     const further = [{ learned_from: "payment.paid", same_amount: true }];
-    expect((await listOf(place)).issues).toMatchObject([{ ...closed, evidence: { ...evidence, further } }]);
+    expect((await listOf(place)).issues).toMatchObject([
+      { ...closed, lastSeenAtMs: expect.any(Number) as number, evidence: { ...evidence, further } },
+    ]);
     const intent = await world.openIntent(place, 1250);
     // Again by the same person: the same answer, and one entry of the audit log.
     const [known] = (await listOf(place)).issues;
@@ -307,7 +309,7 @@ describe("closing", () => {
       sinceId: 0,
       limit: 100,
     });
-    expect(events.filter(({ action }) => action === "provider_issue_closed")).toMatchObject([
+    expect(events.filter(({ action }) => action === "issue_closed")).toMatchObject([
       { data: { reason: "paid back by bank transfer" } },
     ]);
   });

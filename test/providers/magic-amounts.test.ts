@@ -61,7 +61,7 @@ const ENDS: Record<Scenario, readonly End[]> = {
     { ...LATE, status: "cancelled", shown: "cancel" },
     { ...LATE, status: "expired" },
   ],
-  wrong_amount: [{ ...MISFIT, issues: ["amount_mismatch"] }],
+  wrong_amount: [{ ...MISFIT, issues: ["amount_over"] }],
   wrong_currency: [{ ...MISFIT, issues: ["currency_mismatch"] }],
   wrong_reference: [{ ...MISFIT, issues: ["reference_mismatch"] }],
   wrong_account: [{ ...MISFIT, issues: ["account_mismatch"] }],

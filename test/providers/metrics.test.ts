@@ -131,7 +131,7 @@ describe("issues", () => {
       await tell(configId, stray("T-8"));
       await tell(configId, paidBody(money));
     });
-    expect(grown).toEqual(prefixed("providers_issues_total", { unmatched_money: 1, amount_mismatch: 1 }));
+    expect(grown).toEqual(prefixed("providers_issues_total", { unmatched_money: 1, amount_over: 1 }));
   });
 
   test("that a station raises are counted as well", async () => {

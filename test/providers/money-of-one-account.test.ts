@@ -217,7 +217,7 @@ describe("what was said of a money", () => {
     for (const nth of [1, 2]) await scenes.pay(scene, { ...more, amount: "99.00", nth });
     const issues = await scenes.issuesOf(scene.place);
     expect(issues.map(({ kind, status, amountMinor }) => [kind, status, amountMinor])).toEqual([
-      ["amount_mismatch", "open", "9900"],
+      ["amount_over", "open", "9900"],
       [expect.any(String), "attributed", amount.replace(".", "")],
     ]);
     const other = await world.openIntent(scene.place, 9900);

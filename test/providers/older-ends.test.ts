@@ -28,7 +28,7 @@ async function assertMoney(sql: Transaction, intentId: number, said: string): Pr
   const { reference, account, currency, config_id: configId, organization_id: organizationId } = payment;
   const money = { reference, providerReference: "DIFFERS", account, amountMinor: "1", currency, said };
   const source = { configId, organizationId, eventKey: "e", learnedFrom: "payment.paid" };
-  await raiseIssue(sql, "amount_mismatch", { source, money, payment });
+  await raiseIssue(sql, "amount_under", { source, money, payment });
 }
 
 async function asked(intentId: number): Promise<{ intentId: number; assertions: number }> {

@@ -180,7 +180,7 @@ test("a collection that began while its order was being attributed ends as soon 
   const attribution = { intentId, stationId, orderId, amountMinor, currency, reference, reason: "the receipt", by };
   const asked = { ...attribution, attestationId: `issue:${issueId}:${intentId}` };
   await world.database`
-    update provider_issues set attribution = ${world.database.json(asked)}, attributed_since = now() - interval '1 hour'
+    update issues set attribution = ${world.database.json(asked)}, attributed_since = now() - interval '1 hour'
     where issue_id = ${issueId}`;
   await waitFor("the order is paid", async () => (await scenes.salesOf(scene.intent)).length === 1);
   const ended = await waitFor("the collection's end", async () => {
@@ -241,9 +241,10 @@ test("with the last issue closed, a provider that can be asked is asked about wh
   const intent = await world.openIntent(place, 1203);
   expect((await world.askProvider(place, configId, intent)).created).toBe(true);
   const [{ issue_id: issueId }] = await world.database<[{ issue_id: number }]>`
-    insert into provider_issues (organization_id, config_id, kind, money_key, intent_id, provider_reference, evidence,
-      money_names)
-    values (${place.organizationId}, ${configId}, 'amount_mismatch', 'money:X', ${intent.intentId}, 'X', '{}', '{X}')
+    insert into issues (organization_id, account_key, config_id, kind, subject_key, intent_id, provider_reference, evidence,
+      evidence_hash, money_names)
+    values (${place.organizationId}, ${`provider:${configId}`}, ${configId}, 'amount_over', 'money:X', ${intent.intentId},
+      'X', '{}', sha256('X'), '{X}')
     returning issue_id`;
   // As the station has told of its end, and the provider could not say then.
   await world.database`

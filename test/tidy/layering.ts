@@ -10,8 +10,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   "services/db": ["machines", "services/bus", "services/runtime"],
   // The gateway uses these two, so neither may reach the database.
   "services/runtime": ["machines", "services/bus", "package.json"],
+  // What services that raise issues share; no service itself.
+  "services/issues": ["machines", ...SHARED_SERVICES],
   /** Any other folder under services/: a service. */
-  service: ["machines", ...SHARED_SERVICES],
+  service: ["machines", ...SHARED_SERVICES, "services/issues"],
   gateway: ["machines", "services/bus", "services/runtime"],
   clients: [],
   deploy: SHARED_SERVICES,

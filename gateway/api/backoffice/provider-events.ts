@@ -53,7 +53,7 @@ export const providerEventRoutes: readonly Route[] = [
     tag: "backoffice",
     summary: "Read who changed a payment provider, or settled money that does not fit",
     description:
-      "The audit log of provider configs, their secrets, and issues: who added, changed or rotated one, and who attributed or closed which issue, with the reason. Kill switches, those of providers as well, are in the other audit log, `/api/backoffice/v1/events/`. Newest first; a program that follows it asks with the last event's id as `since_id`, and misses none.",
+      "The audit log of provider configs, their secrets, and issues: who added, changed or rotated one, and who assigned, commented, attributed or closed which issue, with the reason. The subject of an older entry about an issue is `provider_issue`, and its action begins so. Kill switches, those of providers as well, are in the other audit log, `/api/backoffice/v1/events/`. Newest first; a program that follows it asks with the last event's id as `since_id`, and misses none.",
     who: session("organization.manage"),
     query: pageOfAuditLogQuery,
     replies: { 200: { description: "By id.", schema: providerEventsSchema } },

@@ -1,134 +1,69 @@
-/** Issues: money that does not fit. An operator attributes it to an order through the payment seam, or closes it with a reason. */
+/**
+ * Issues: what callbacks and reconciliation runs find different. An operator assigns them, attributes money to an order through
+ * the payment seam, or closes them with a reason.
+ */
 import { z } from "zod";
-import { formatAmount } from "../../../machines/currency.ts";
+import { parseAmount } from "../../../machines/currency.ts";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/issues.ts";
-import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
+import { detailsSchema } from "../../../services/bus/messages/sentence.ts";
+import { created, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreBefore, pageBeforeQuery, queryId, queryNumber } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import {
-  amountSchema,
+  actorJson,
   currencySchema,
   idSchema,
   reasonSchema,
   timestampSchema,
   toTimestamp,
 } from "../../http/shared-schemas.ts";
+import { actorSchema } from "../backoffice/events.ts";
+import { issueJson, issueKindSchema, issueSchema, issueSourceSchema, issueStatusSchema } from "./issue-json.ts";
 
-const issueStatusSchema = z.enum(["open", "attributed", "closed"]).meta({ id: "IssueStatus" });
+const DAY_MS = 24 * 3_600_000;
+/** Ten years: more than issues are kept, and a number that no arithmetic breaks. */
+const MOST_DAYS = 3_650;
 
-const text = (description: string): z.ZodString => z.string().meta({ description });
-
-const factsShape = {
-  reference: text("The service's reference of the payment; empty where none was given."),
-  provider_reference: text("The provider's reference of the money; empty where there is none."),
-  account: text(
-    "The account that the money must reach, or has reached by the provider's report; empty where none was given.",
-  ),
-  amount: amountSchema.nullable().meta({ description: "Null where none can be read." }),
-  currency: currencySchema.nullable(),
-};
-const saidSchema = text("The provider's text: JSON, or the text of what could not be read.");
-
-/** Every part is there, and null where an issue of its kind has none. */
-const issueEvidenceSchema = z
-  .object({
-    learned_from: text("The callback's event type, or how the provider was asked.").nullable(),
-    asserted: z
-      .object(factsShape)
-      .nullable()
-      .meta({ description: "What the provider asserts, as far as it can be read." }),
-    said: saidSchema.nullable(),
-    registered: z
-      .object({
-        ...factsShape,
-        paid_reference: text("The provider's name of the money that the payment was paid with.").nullable(),
-      })
-      .nullable()
-      .meta({
-        description: "What was registered when the payment was asked for; null where the money names no payment.",
-      }),
-    station: z
-      .object({
-        code: text("An error code of the station."),
-        status: text("The intent's status at that moment.").nullable(),
-      })
-      .nullable()
-      .meta({ description: "Why the intent's station did not settle with money that fits." }),
-    further: z
-      .array(
-        z.object({
-          at: timestampSchema,
-          learned_from: z.string(),
-          said: saidSchema,
-          same_amount: z.boolean().meta({ description: "False: the amount differs from the issue's." }),
-        }),
-      )
-      .meta({ description: "What the provider has reported about this money since, the oldest first, up to a bound." }),
-  })
-  .meta({ id: "IssueEvidence", description: "What was registered, beside what the provider reports. Never a secret." });
-
-const EXAMPLE_FACTS = {
-  reference: "7Q2M4K8D1VXA9T3H6NBE5RWZ",
-  provider_reference: "tx-1",
-  account: "M-1",
-  amount: "12.50",
-  currency: "EUR",
-};
-/** An order of 12.50 for which the provider reports 12.40. */
-const EXAMPLE = {
-  issue_id: 42,
-  kind: "amount_mismatch",
-  status: "open",
-  config_id: 1,
-  station_id: 1,
-  intent_id: 42,
-  order_id: 42,
-  amount: "12.40",
-  currency: "EUR",
-  provider_reference: "tx-1",
-  evidence: {
-    learned_from: "payment.paid",
-    asserted: { ...EXAMPLE_FACTS, amount: "12.40" },
-    said: '{"reference":"7Q2M4K8D1VXA9T3H6NBE5RWZ","transaction_id":"tx-1","merchant_id":"M-1","amount":"12.40","currency":"EUR"}',
-    registered: { ...EXAMPLE_FACTS, provider_reference: "", paid_reference: null },
-    station: null,
-    further: [],
-  },
-  opened_at: "2026-11-20T12:00:00.000Z",
-  resolved_at: null,
-  resolved_by: null,
-  reason: null,
-  transaction_id: null,
-} as const;
-
-const issueSchema = z
-  .object({
-    issue_id: idSchema,
-    kind: z.enum(bus.ISSUE_KINDS).meta({ id: "IssueKind" }),
-    status: issueStatusSchema,
-    config_id: idSchema,
-    station_id: idSchema.nullable(),
-    intent_id: idSchema
-      .nullable()
-      .meta({ description: "The collection that the money names; null where it names none." }),
-    order_id: idSchema
-      .nullable()
-      .meta({ description: "The order of that collection, or the one that it was attributed to." }),
-    amount: amountSchema.nullable().meta({ description: "How much money it is; null where that cannot be read." }),
-    currency: currencySchema.nullable(),
-    provider_reference: z.string(),
-    evidence: issueEvidenceSchema,
-    opened_at: timestampSchema,
-    resolved_at: timestampSchema.nullable(),
-    resolved_by: z.int().nullable().meta({ description: "A person's id; null when it resolved by itself." }),
-    reason: z.string().nullable(),
-    transaction_id: idSchema.nullable().meta({ description: "What it was attributed by, through the payment seam." }),
-  })
-  .meta({ id: "Issue", examples: [EXAMPLE] });
 const issuesSchema = z.object({ issues: z.array(issueSchema), has_more: hasMoreBefore });
+
+const accountKeySchema = z
+  .string()
+  .regex(/^(?:provider|statement):[1-9]\d{0,17}$/)
+  .meta({
+    description: "`provider:` and a config's id, or `statement:` and an account's id.",
+    examples: ["provider:1"],
+  });
+const decimal = z
+  .string()
+  .regex(/^\d{1,10}(?:\.\d{1,3})?$/)
+  .meta({
+    description: "A decimal amount without a sign, in `currency`, which must be given with it.",
+    examples: ["12.50"],
+  });
+
+/** What both the list and the bulk closing can be confined to. */
+const filterShape = {
+  kind: issueKindSchema.optional(),
+  source: issueSourceSchema.optional(),
+  account: accountKeySchema.optional(),
+  currency: currencySchema.optional(),
+  min_amount: decimal.optional(),
+  max_amount: decimal.optional(),
+};
 const issuesQuerySchema = z.strictObject({
   ...pageBeforeQuery,
+  ...filterShape,
   status: issueStatusSchema.optional().meta({ description: "Only issues of this status; all when left out." }),
+  is_unresolved: z
+    .enum(["true", "false"])
+    .optional()
+    .meta({ description: "`true`: only what waits for a decision, open or assigned; `false`: only the others." }),
+  station_id: queryId().optional(),
+  assignee_id: queryId().optional(),
+  min_age_days: queryNumber({ least: 0, most: MOST_DAYS })
+    .optional()
+    .meta({ description: "Only issues that were opened at least so many days ago." }),
 });
 
 const attributeIssueBodySchema = z
@@ -137,65 +72,162 @@ const attributeIssueBodySchema = z
 export const closeIssueBodySchema = z
   .strictObject({ reason: reasonSchema })
   .meta({ id: "CloseIssue", examples: [{ reason: "Paid back by the provider on 2026-11-20." }] });
+const assignIssueBodySchema = z
+  .strictObject({ assignee_id: idSchema.nullable().meta({ description: "Null: it waits for any person again." }) })
+  .meta({ id: "AssignIssue" });
+const commentIssueBodySchema = z
+  .strictObject({ text: detailsSchema.meta({ description: "A few sentences; line ends are allowed." }) })
+  .meta({ id: "CommentIssue", examples: [{ text: "The bank looks for it; answer on Monday." }] });
+const bulkFilterSchema = z
+  .strictObject({
+    ...filterShape,
+    station_id: idSchema.optional(),
+    assignee_id: idSchema.optional(),
+    min_age_days: z.int().min(0).max(MOST_DAYS).optional(),
+  })
+  .refine((filter) => Object.keys(filter).length > 0, {
+    error: "Name at least one field: a filter closes what it names.",
+  });
+const closeIssuesBodySchema = z
+  .strictObject({
+    filter: bulkFilterSchema,
+    through_id: idSchema
+      .optional()
+      .meta({ description: "The newest issue that the person has seen: newer ones stay open." }),
+    reason: reasonSchema,
+  })
+  .meta({
+    id: "CloseIssues",
+    examples: [
+      { filter: { kind: "rounding", account: "provider:1" }, through_id: 42, reason: "Rounding of the provider." },
+    ],
+  });
 
-/** For the descriptions of both operations. */
+const issueCommentSchema = z
+  .object({
+    comment_id: idSchema,
+    author_id: idSchema,
+    author_name: z.string(),
+    text: z.string(),
+    created_at: timestampSchema,
+  })
+  .meta({ id: "IssueComment" });
+const issueDetailsSchema = z
+  .object({
+    issue: issueSchema,
+    comments: z.array(issueCommentSchema).meta({ description: "The oldest first." }),
+    steps: z
+      .array(
+        z.object({
+          event_id: idSchema,
+          at: timestampSchema,
+          actor: actorSchema,
+          action: z.string().meta({ examples: ["issue_closed"] }),
+          data: z
+            .record(z.string(), z.unknown())
+            .meta({ description: "What changed and why; `prior` is the state before." }),
+        }),
+      )
+      .meta({ description: "Who did what, the oldest first, up to a bound; the audit log has all." }),
+    prior_evidence: z
+      .array(z.record(z.string(), z.unknown()))
+      .meta({ description: "What the evidence was before it changed, the oldest first, up to a bound." }),
+  })
+  .meta({ id: "IssueDetails" });
+const bulkClosingSchema = z
+  .object({
+    closed: z.int().meta({ description: "How many were closed." }),
+    refused: z.array(z.object({ issue_id: idSchema, reason: z.string() })).meta({
+      description: "Those that cannot be closed now, with the `reason` that closing one of them is refused with.",
+    }),
+    has_more: z.boolean().meta({ description: "Whether the filter names more: ask again." }),
+  })
+  .meta({ id: "IssuesClosed" });
+
+/** For the descriptions of several operations. */
 const ISSUE_CONFLICT_DESCRIPTION = `The \`reason\` of a \`conflict\` is one of ${bus.ISSUE_CONFLICTS.map((word) => `\`${word}\``).join(", ")}. The same person with the same body again gets the same answer.`;
 
-function issueJson(issue: bus.Issue): z.infer<typeof issueSchema> {
-  const { amountMinor, currency } = issue;
-  return {
-    issue_id: issue.issueId,
-    kind: issue.kind,
-    status: issue.status,
-    config_id: issue.configId,
-    station_id: issue.stationId,
-    intent_id: issue.intentId,
-    order_id: issue.orderId,
-    amount: amountMinor === null || currency === null ? null : formatAmount(amountMinor, currency),
-    currency,
-    provider_reference: issue.providerReference,
-    evidence: evidenceJson(issue.evidence),
-    opened_at: toTimestamp(issue.openedAtMs),
-    resolved_at: issue.resolvedAtMs === null ? null : toTimestamp(issue.resolvedAtMs),
-    resolved_by: issue.resolvedBy,
-    reason: issue.reason,
-    transaction_id: issue.transactionId,
-  };
+interface AmountFilter {
+  readonly currency?: string | undefined;
+  readonly min_amount?: string | undefined;
+  readonly max_amount?: string | undefined;
 }
 
-function evidenceJson(evidence: bus.IssueEvidence): z.infer<typeof issueEvidenceSchema> {
-  const { learnedFrom, asserted, said, registered, station, further = [] } = evidence;
-  return {
-    learned_from: learnedFrom ?? null,
-    asserted: asserted === undefined ? null : factsJson(asserted),
-    said: said ?? null,
-    registered: registered ? { ...factsJson(registered), paid_reference: registered.paidReference } : null,
-    station: station ?? null,
-    further: further.map(({ at, learned_from, said: words, same_amount }) => ({
-      at: new Date(at).toISOString(),
-      learned_from,
-      said: words,
-      same_amount,
-    })),
+/** Refuses with `invalid_request` an amount that is none of its currency. */
+function amountsOf({ currency, min_amount, max_amount }: AmountFilter, at: string) {
+  const minorOf = (name: string, text: string | undefined): string | undefined => {
+    if (text === undefined) return undefined;
+    const minor = currency === undefined ? undefined : parseAmount(text, currency);
+    if (minor !== undefined) return minor.toString();
+    const detail = "Must be an amount of `currency`, which must be given with it.";
+    throw new Refusal("invalid_request", { errors: [{ pointer: `${at}/${name}`, detail }] });
   };
+  return { currency, leastMinor: minorOf("min_amount", min_amount), mostMinor: minorOf("max_amount", max_amount) };
 }
 
-function factsJson({
-  reference,
-  providerReference,
-  account,
-  amountMinor,
-  currency,
-}: NonNullable<bus.IssueEvidence["asserted"]>) {
-  const amount = amountMinor === null || currency === null ? null : formatAmount(amountMinor, currency);
-  return { reference, provider_reference: providerReference, account, amount, currency };
-}
+const ageOf = (days: number | undefined): number | undefined => (days === undefined ? undefined : days * DAY_MS);
 
 const listIssues: SessionHandler<undefined, z.infer<typeof issuesQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
-  const { status, before_id: beforeId, limit } = query;
-  const { issues, hasMore } = await deps.bus.call(bus.listIssues, { caller, status, beforeId, limit });
+  const { status, kind, source, account, station_id, assignee_id, min_age_days, is_unresolved } = query;
+  const { issues, hasMore } = await deps.bus.call(bus.listIssues, {
+    caller,
+    status,
+    isUnresolved: is_unresolved === undefined ? undefined : is_unresolved === "true",
+    kind,
+    source,
+    accountKey: account,
+    stationId: station_id,
+    assigneeId: assignee_id,
+    leastAgeMs: ageOf(min_age_days),
+    ...amountsOf(query, ""),
+    beforeId: query.before_id,
+    limit: query.limit,
+  });
   return ok({ issues: issues.map(issueJson), has_more: hasMore });
+};
+
+const getIssue: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const found = await deps.bus.call(bus.getIssue, { caller, issueId: context.id("issue_id") });
+  return ok({
+    issue: issueJson(found.issue),
+    comments: found.comments.map(commentJson),
+    steps: found.steps.map(({ eventId, atMs, actor, action, data }) => ({
+      event_id: eventId,
+      at: toTimestamp(atMs),
+      actor: actorJson(actor),
+      action,
+      data,
+    })),
+    prior_evidence: found.priorEvidence,
+  });
+};
+
+function commentJson({ commentId, authorId, authorName, text, createdAtMs }: bus.IssueComment) {
+  return {
+    comment_id: commentId,
+    author_id: authorId,
+    author_name: authorName,
+    text,
+    created_at: toTimestamp(createdAtMs),
+  };
+}
+
+/** Refuses with `not_found` (the issue, the person), `conflict` with a reason. */
+const assignIssue: SessionHandler<z.infer<typeof assignIssueBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, issueId: context.id("issue_id"), assigneeId: body.assignee_id };
+  const { issue } = await deps.bus.call(bus.assignIssue, request);
+  return ok(issueJson(issue));
+};
+
+/** Refuses with `not_found`, `conflict` with a reason. */
+const commentIssue: SessionHandler<z.infer<typeof commentIssueBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, issueId: context.id("issue_id"), text: body.text };
+  const { comment } = await deps.bus.call(bus.commentIssue, request);
+  return created(commentJson(comment));
 };
 
 /** Refuses with `not_found`, `conflict` with a reason, and the payment seam's refusals. */
@@ -209,11 +241,39 @@ const attributeIssue: SessionHandler<z.infer<typeof attributeIssueBodySchema>> =
 /** Refuses with `not_found`, `conflict` with a reason. */
 const closeIssue: SessionHandler<z.infer<typeof closeIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
-  const { issue } = await deps.bus.call(bus.closeIssue, {
+  const request = { caller, issueId: context.id("issue_id"), reason: body.reason };
+  const { issue } = await deps.bus.call(bus.closeIssue, request);
+  return ok(issueJson(issue));
+};
+
+const closeIssues: SessionHandler<z.infer<typeof closeIssuesBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const { kind, source, account, station_id, assignee_id, min_age_days } = body.filter;
+  const { closed, refused, hasMore } = await deps.bus.call(bus.closeIssues, {
     caller,
-    issueId: context.id("issue_id"),
+    filter: {
+      kind,
+      source,
+      accountKey: account,
+      stationId: station_id,
+      assigneeId: assignee_id,
+      leastAgeMs: ageOf(min_age_days),
+      ...amountsOf(body.filter, "/filter"),
+    },
+    throughId: body.through_id,
     reason: body.reason,
   });
+  return ok({
+    closed,
+    refused: refused.map(({ issueId, reason }) => ({ issue_id: issueId, reason })),
+    has_more: hasMore,
+  });
+};
+
+/** Refuses with `not_found`, `conflict` with a reason. */
+const undoIssueClosing: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const { issue } = await deps.bus.call(bus.undoIssueClosing, { caller, issueId: context.id("issue_id") });
   return ok(issueJson(issue));
 };
 
@@ -229,13 +289,52 @@ export const issueRoutes: readonly Route[] = [
     path: issues,
     operation: "listIssues",
     tag,
-    summary: "List the money that does not fit",
-    description: "Each kind names what differs; nothing of it has paid an order by itself.",
+    summary: "List what does not fit",
+    description:
+      "Each kind names what differs, in a provider's callback or in a statement; nothing of it has paid an order by itself.",
     who,
     query: issuesQuerySchema,
     replies: { 200: { description: "Newest first.", schema: issuesSchema } },
     errors: [],
     handler: listIssues,
+  }),
+  route({
+    method: "GET",
+    path: `${issue}/`,
+    operation: "getIssue",
+    tag,
+    summary: "Read an issue with its history",
+    description: "With what people have written about it, who has done what, and what its evidence was before.",
+    who,
+    replies: { 200: { description: "The issue and its history.", schema: issueDetailsSchema } },
+    errors: ["not_found"],
+    handler: getIssue,
+  }),
+  route({
+    method: "POST",
+    path: `${issue}/assign/`,
+    operation: "assignIssue",
+    tag,
+    summary: "Assign it to a person",
+    description: `The person must be an active reconciliation operator of the organization. ${ISSUE_CONFLICT_DESCRIPTION}`,
+    who,
+    body: assignIssueBodySchema,
+    replies: issueReply,
+    errors: ["not_found", "conflict"],
+    handler: assignIssue,
+  }),
+  route({
+    method: "POST",
+    path: `${issue}/comments/`,
+    operation: "commentIssue",
+    tag,
+    summary: "Write a comment",
+    description: "Also on an issue that is decided. A comment stays.",
+    who,
+    body: commentIssueBodySchema,
+    replies: { 201: { description: "The comment.", schema: issueCommentSchema } },
+    errors: ["not_found", "conflict"],
+    handler: commentIssue,
   }),
   route({
     method: "POST",
@@ -262,5 +361,30 @@ export const issueRoutes: readonly Route[] = [
     replies: issueReply,
     errors: ["not_found", "conflict"],
     handler: closeIssue,
+  }),
+  route({
+    method: "POST",
+    path: `${issue}/undo/`,
+    operation: "undoIssueClosing",
+    tag,
+    summary: "Undo its closing",
+    description: `By the person who has closed it, within a day, unless a newer issue has taken its place; it is open or assigned again, as before. An issue that is open stays as it is. ${ISSUE_CONFLICT_DESCRIPTION}`,
+    who,
+    replies: issueReply,
+    errors: ["not_found", "conflict"],
+    handler: undoIssueClosing,
+  }),
+  route({
+    method: "POST",
+    path: `${issues}close/`,
+    operation: "closeIssues",
+    tag,
+    summary: "Close all that a filter names",
+    description: `The oldest ${BOUNDS.issuesClosedAtOnce} that wait for a decision when the request begins, each as if it were closed by itself; what cannot be closed is named. Money that is closed pays nothing any more.`,
+    who,
+    body: closeIssuesBodySchema,
+    replies: { 200: { description: "How many were closed.", schema: bulkClosingSchema } },
+    errors: [],
+    handler: closeIssues,
   }),
 ];

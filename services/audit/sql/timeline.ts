@@ -21,13 +21,13 @@ interface NamedActor {
 const actorOf = (database: Database) =>
   database`jsonb_build_object('kind', e.actor_role, 'id', e.actor_id, 'name', e.actor_name)`;
 
-/** The first event by which a person decided about the issue `i`, as `e`. */
-const joinDecision = (database: Database, action: string) => database`
+/** The newest event by which a person decided about the issue `i`, as `e`; an undone closing is followed by another one. */
+const joinDecision = (database: Database, action: "attributed" | "closed") => database`
   join lateral (
     select event_id, at, actor_role, actor_id, actor_name from provider_events
-    where organization_id = i.organization_id and subject_kind = 'provider_issue' and subject_id = i.issue_id
-      and action = ${action}
-    order by event_id limit 1) e on true`;
+    where organization_id = i.organization_id and subject_kind in ('issue', 'provider_issue') and subject_id = i.issue_id
+      and action in (${`issue_${action}`}, ${`provider_issue_${action}`})
+    order by event_id desc limit 1) e on true`;
 
 /** What the payment seam recorded for an intent: the truth about its funds, whatever the station has committed yet. */
 export interface Settlement {
@@ -154,10 +154,10 @@ const attributionColumns = (database: Database) => database`
 
 /** An attributed issue, its transaction, its order, and the event that has who decided it. */
 const attributions = (database: Database) => database`
-  provider_issues i
+  issues i
   join transactions t on t.organization_id = i.organization_id and t.transaction_id = i.transaction_id
   join orders o on o.order_id = t.order_id
-  ${joinDecision(database, "provider_issue_attributed")}`;
+  ${joinDecision(database, "attributed")}`;
 
 /** The attribution whose transaction has this intent id; undefined when the organization has none. */
 export async function findAttribution(
@@ -203,7 +203,7 @@ export interface PaymentIssues {
   readonly hasOpen: boolean;
 }
 
-/** The issues that name this intent; of the closed ones the newest, at most `limit`. */
+/** The issues of money that name this intent; of the closed ones the newest, at most `limit`. */
 export async function selectPaymentIssues(
   database: Database,
   { organizationId, intentId, limit }: IntentKey & { readonly limit: number },
@@ -211,10 +211,11 @@ export async function selectPaymentIssues(
   const rows = await database<(ClosedIssue & { readonly hasOpen: boolean })[]>`
     select i.issue_id as "issueId", i.kind, floor(extract(epoch from e.at) * 1000)::bigint as "closedAtMs", ${actorOf(database)} as by,
            coalesce(i.reason, '') as reason,
-           exists (select from provider_issues o
-             where o.intent_id = i.intent_id and o.organization_id = i.organization_id and o.status = 'open') as "hasOpen"
-    from provider_issues i ${joinDecision(database, "provider_issue_closed")}
-    where i.organization_id = ${organizationId} and i.intent_id = ${intentId} and i.status = 'closed'
+           exists (select from issues o
+             where o.intent_id = i.intent_id and o.organization_id = i.organization_id and o.money_names <> '{}'
+               and o.status in ('open', 'assigned')) as "hasOpen"
+    from issues i ${joinDecision(database, "closed")}
+    where i.organization_id = ${organizationId} and i.intent_id = ${intentId} and i.status = 'closed' and i.money_names <> '{}'
     order by e.at desc, i.issue_id desc limit ${limit}`;
   const closed = rows.toReversed().map(({ hasOpen: _hasOpen, ...issue }) => issue);
   return { closed, hasOpen: rows.some((row) => row.hasOpen) };
@@ -231,8 +232,8 @@ export async function selectOwnReferences(
   const [row] = await database<{ readonly named: number; readonly unnamed: number }[]>`
     select count(*) filter (where provider_reference <> '')::int as named,
            count(*) filter (where provider_reference = '')::int as unnamed
-    from provider_issues
-    where organization_id = ${organizationId} and intent_id = ${intentId} and kind = 'reference_mismatch'`;
+    from issues
+    where organization_id = ${organizationId} and intent_id = ${intentId} and kind = 'reference_mismatch' and money_names <> '{}'`;
   if (row === undefined || row.unnamed === 0) return "all";
   return row.named === 0 ? "none" : "some";
 }

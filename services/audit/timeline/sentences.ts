@@ -79,6 +79,10 @@ export const END_REASONS: Readonly<Record<EndReason, string>> = {
 
 /** How a provider payment differs, by the kind of its issue. */
 export const DIFFERENCES: Readonly<Record<string, string>> = {
+  amount_over: "of a higher amount",
+  amount_under: "of a lower amount",
+  amount_unknown: "of an amount that cannot be read",
+  // As older events have it.
   amount_mismatch: "of another amount",
   currency_mismatch: "in another currency",
   account_mismatch: "on another account",

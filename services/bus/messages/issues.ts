@@ -1,17 +1,31 @@
-/** Issues: payments that a provider asserts and that do not fit. Amounts are minor units; every operation needs `reconciliation.manage`. */
+/**
+ * Issues: what provider callbacks and reconciliation runs find different. Amounts are minor units; every operation needs
+ * `reconciliation.manage`.
+ *
+ *   raised ──► open ◄──► assigned ──► closed, or attributed ──► superseded by a new issue, when its evidence changes
+ *               ▲            │           │ undone by the same person
+ *               └── ended ◄──┘ ◄─────────┘ (back to open or assigned)
+ *
+ * `ended`: its cause is gone; it comes back with its cause.
+ */
 import { z } from "zod";
-import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
+import { AMOUNT_MINOR_PATTERN, BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
-import { callerSchema as caller } from "./caller.ts";
+import { actorSchema, callerSchema as caller } from "./caller.ts";
 
 const id = z.int().positive();
 const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
+/** Of a statement: a refund and a fee are negative. */
+const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 
-/** What does not fit; an operator acts by the kind (contract, "Rules" 7). */
-export const ISSUE_KINDS = [
+/** What a provider's callback, or its answer to a poll, can raise (contract, "Rules" 7). */
+export const CALLBACK_ISSUE_KINDS = [
   /** Money for a payment that was never registered, or a signed callback that cannot be read. */
   "unmatched_money",
-  "amount_mismatch",
+  "amount_over",
+  "amount_under",
+  /** How much money it is cannot be read. */
+  "amount_unknown",
   "currency_mismatch",
   "account_mismatch",
   /** Money of another payment, money without a provider reference, or an event id that came with another body before. */
@@ -24,11 +38,50 @@ export const ISSUE_KINDS = [
   "settlement_refused",
 ] as const;
 
+/** What only a reconciliation run can raise, beside most of the above. */
+export const STATEMENT_ISSUE_KINDS = [
+  "missing_in_statement",
+  "direction_mismatch",
+  "status_mismatch",
+  "ambiguous_match",
+  "duplicate_in_statement",
+  /** Rows of which two statements that overlap in part do not show whether they are one movement or several. */
+  "possible_duplicate",
+  "date_out_of_window",
+  "fee_mismatch",
+  "refund_not_registered",
+  "chargeback_not_registered",
+  "wrong_station",
+  "rounding",
+  /** The guest has given more than the order costs, and the statement names the rest a tip. */
+  "tip",
+  "batch_total_mismatch",
+  "malformed_line",
+  /** Something that belongs to a period that was closed before it came. */
+  "after_closing",
+] as const;
+
+/** What does not fit; an operator acts by the kind. */
+export const ISSUE_KINDS = [...CALLBACK_ISSUE_KINDS, ...STATEMENT_ISSUE_KINDS] as const;
+export type IssueKind = (typeof ISSUE_KINDS)[number];
+export const ISSUE_STATUSES = ["open", "assigned", "attributed", "closed", "ended"] as const;
+export type IssueStatus = (typeof ISSUE_STATUSES)[number];
+export const ISSUE_SOURCES = ["provider", "statement"] as const;
+
 /** Why an issue cannot be resolved as it was asked: the `reason` of a `conflict`. */
 export const ISSUE_CONFLICTS = [
-  /** Resolved already: by another person, in another way, or for another reason. */
+  /** Decided already: by another person, in another way, or for another reason. */
   "issue_attributed",
   "issue_closed",
+  /** Its cause is gone. */
+  "issue_ended",
+  /** Its evidence has changed since: the newer issue is the one to decide. */
+  "issue_superseded",
+  /** Another person, or the system, has closed it. */
+  "closed_by_another",
+  "undo_too_late",
+  /** The issue has as many comments as it can have. */
+  "too_many_comments",
   /** An attribution of it is at the payment seam. */
   "attribution_under_way",
   /** How much the money is cannot be read from what the provider has sent. */
@@ -45,6 +98,8 @@ export const ISSUE_CONFLICTS = [
   "money_closed",
   /** The money may still settle its collection. */
   "money_may_settle",
+  /** The issue is not about a payment of a provider config, so no order can be paid with it. */
+  "not_attributable",
   "order_not_open",
   "order_being_collected",
   /** Play money and a real order, or the reverse; the account of another filial. */
@@ -76,22 +131,42 @@ export const issueEvidenceSchema = z.object({
   further: z
     .array(z.looseObject({ at: z.string(), learned_from: z.string(), said, same_amount: z.boolean() }))
     .optional(),
+  /** What a run has found in the lines of statements. */
+  statement: z
+    .object({
+      lineIds: z.array(id),
+      /** By field, for a person: what was expected and what was found. */
+      differences: z.array(
+        z.object({ field: z.string(), expected: z.string().nullable(), found: z.string().nullable() }),
+      ),
+      facts: z.record(z.string(), z.string()),
+    })
+    .optional(),
 });
 export type IssueEvidence = z.infer<typeof issueEvidenceSchema>;
 
 export const issueSchema = z.object({
   issueId: id,
   kind: z.enum(ISSUE_KINDS),
-  status: z.enum(["open", "attributed", "closed"]),
-  configId: id,
+  status: z.enum(ISSUE_STATUSES),
+  source: z.enum(ISSUE_SOURCES),
+  /** `provider:<config id>`, or `statement:<account id>`. */
+  accountKey: z.string(),
+  configId: id.nullable(),
   stationId: id.nullable(),
   intentId: id.nullable(),
   orderId: id.nullable(),
-  amountMinor: amountMinor.nullable(),
+  amountMinor: signedMinor.nullable(),
   currency: z.string().nullable(),
   providerReference: z.string(),
   evidence: issueEvidenceSchema,
+  /** SHA-256 in hex of what a decision depends on: amount, currency, status and type. */
+  evidenceHash: z.string(),
+  assigneeId: id.nullable(),
+  supersedesId: id.nullable(),
+  supersededBy: id.nullable(),
   openedAtMs: z.number(),
+  lastSeenAtMs: z.number(),
   resolvedAtMs: z.number().nullable(),
   resolvedBy: z.int().nullable(),
   reason: z.string().nullable(),
@@ -99,17 +174,81 @@ export const issueSchema = z.object({
 });
 export type Issue = z.infer<typeof issueSchema>;
 
+/** Which issues; what is left out does not matter. */
+export const issueFilterSchema = z.object({
+  status: z.enum(ISSUE_STATUSES).optional(),
+  /** True: open and assigned ones; false: the others. */
+  isUnresolved: z.boolean().optional(),
+  kind: z.enum(ISSUE_KINDS).optional(),
+  source: z.enum(ISSUE_SOURCES).optional(),
+  accountKey: z.string().optional(),
+  stationId: id.optional(),
+  assigneeId: id.optional(),
+  currency: z.string().optional(),
+  /** Of the amount without its sign. */
+  leastMinor: amountMinor.optional(),
+  mostMinor: amountMinor.optional(),
+  /** Opened at least this long ago. */
+  leastAgeMs: z.number().min(0).optional(),
+});
+export type IssueFilter = z.infer<typeof issueFilterSchema>;
+
 /** Newest first; `beforeId` continues a list. */
 export const listIssues = defineOperation(
   "providers.listIssues",
   "repeatable",
   z.object({
     caller,
-    status: z.enum(["open", "attributed", "closed"]).optional(),
+    ...issueFilterSchema.shape,
     beforeId: id.optional(),
     limit: z.int().min(1).max(BOUNDS.listed),
   }),
   z.object({ issues: z.array(issueSchema), hasMore: z.boolean() }),
+);
+
+const oneIssue = z.object({ issue: issueSchema });
+export const issueCommentSchema = z.object({
+  commentId: id,
+  authorId: id,
+  authorName: z.string(),
+  text: z.string(),
+  createdAtMs: z.number(),
+});
+export type IssueComment = z.infer<typeof issueCommentSchema>;
+/** A step of the life cycle as the audit log has it; `data` names the state before it. */
+export const issueStepSchema = z.object({
+  eventId: id,
+  atMs: z.number(),
+  actor: actorSchema,
+  action: z.string(),
+  data: z.record(z.string(), z.unknown()),
+});
+export type IssueStep = z.infer<typeof issueStepSchema>;
+
+/** The issue with its comments, its steps and its earlier evidence, each the oldest first. */
+export const getIssue = defineOperation(
+  "providers.getIssue",
+  "repeatable",
+  z.object({ caller, issueId: id }),
+  z.object({
+    issue: issueSchema,
+    comments: z.array(issueCommentSchema),
+    steps: z.array(issueStepSchema),
+    priorEvidence: z.array(z.record(z.string(), z.unknown())),
+  }),
+);
+/** Null for `assigneeId`: it waits for any person again. Refuses with `not_found` for a person who may not decide issues. */
+export const assignIssue = defineOperation(
+  "providers.assignIssue",
+  "repeatable",
+  z.object({ caller, issueId: id, assigneeId: id.nullable() }),
+  oneIssue,
+);
+export const commentIssue = defineOperation(
+  "providers.commentIssue",
+  "once",
+  z.object({ caller, issueId: id, text: z.string() }),
+  z.object({ comment: issueCommentSchema }),
 );
 /**
  * The money pays this order after all, through the payment seam; a refusal of the seam leaves the issue open. Refuses with
@@ -120,7 +259,7 @@ export const attributeIssue = defineOperation(
   "providers.attributeIssue",
   "repeatable",
   z.object({ caller, issueId: id, orderId: id, reason: z.string() }),
-  z.object({ issue: issueSchema }),
+  oneIssue,
 );
 /**
  * Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is asserted later.
@@ -130,5 +269,48 @@ export const closeIssue = defineOperation(
   "providers.closeIssue",
   "repeatable",
   z.object({ caller, issueId: id, reason: z.string() }),
-  z.object({ issue: issueSchema }),
+  oneIssue,
 );
+/**
+ * Closes the oldest unresolved issues that the filter names, each as `closeIssue` would. The ids are fixed when the request
+ * begins; `throughId` leaves out what the person has not seen. An issue that cannot be closed is in `refused` with its reason.
+ */
+export const closeIssues = defineOperation(
+  "providers.closeIssues",
+  "once",
+  z.object({ caller, filter: issueFilterSchema, throughId: id.optional(), reason: z.string() }),
+  z.object({
+    closed: z.int(),
+    refused: z.array(z.object({ issueId: id, reason: z.string() })),
+    /** There are more that the filter names: ask again. */
+    hasMore: z.boolean(),
+  }),
+);
+/** The person who closed an issue opens it again, within `ISSUE_LIMITS.undoMs`. One that is open stays as it is. */
+export const undoIssueClosing = defineOperation(
+  "providers.undoIssueClosing",
+  "repeatable",
+  z.object({ caller, issueId: id }),
+  oneIssue,
+);
+
+export const ISSUE_EVENT_TYPES = ["issues_opened", "issues_closed"] as const;
+/** What subscribers of the bus learn: several issues of one organization that were opened or decided in one transaction. */
+export const issueEventSchema = z.object({
+  type: z.enum(ISSUE_EVENT_TYPES),
+  organizationId: id,
+  issues: z.array(
+    z.object({
+      issueId: id,
+      kind: z.enum(ISSUE_KINDS),
+      status: z.enum(ISSUE_STATUSES),
+      accountKey: z.string(),
+      stationId: id.nullable(),
+      supersedesId: id.nullable(),
+    }),
+  ),
+});
+export type IssueEvent = z.infer<typeof issueEventSchema>;
+/** In the stream: with the id of its outbox row, which is the same however often it is published. */
+export const publishedIssueEventSchema = z.object({ eventId: id, event: issueEventSchema });
+export type PublishedIssueEvent = z.infer<typeof publishedIssueEventSchema>;

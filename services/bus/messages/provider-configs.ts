@@ -89,7 +89,8 @@ export const rotateProviderSecret = defineOperation(
   z.object({ config: providerConfigSchema, newSecrets: z.record(z.string(), z.string()) }),
 );
 
-export const PROVIDER_EVENT_SUBJECTS = ["provider_config", "provider_issue"] as const;
+/** `provider_issue` is what `issue` was before runs raised issues too. */
+export const PROVIDER_EVENT_SUBJECTS = ["provider_config", "provider_issue", "issue"] as const;
 
 /** One entry of the audit log of provider configs and issues; never a secret. */
 export const providerEventSchema = z.object({

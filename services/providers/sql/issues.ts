@@ -1,12 +1,16 @@
-/** Issues and their attributions, and what an attribution reads of orders, which belong to the settlement service. */
+/**
+ * What issues of provider money have beside the life cycle of all issues (services/issues/sql): match keys, further evidence
+ * and attributions. Also what an attribution reads of orders, which belong to the settlement service.
+ */
 import type { Caller } from "../../bus/messages/caller.ts";
 import { moneyKey } from "../../bus/messages/intents.ts";
-import type { ISSUE_KINDS, IssueEvidence } from "../../bus/messages/issues.ts";
+import type { IssueEvidence, IssueKind } from "../../bus/messages/issues.ts";
 import type { Json, Queryable, Transaction } from "../../db/pool.ts";
+import { providerAccountKey } from "../../issues/identity.ts";
+import type { IssueKey, IssueRow } from "../../issues/sql/issues.ts";
+import { type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import type { ConfigRow } from "./configs.ts";
-
-export type IssueKind = (typeof ISSUE_KINDS)[number];
 
 /** An attribution under way: the whole request to the payment seam, so that it can be repeated. */
 export interface Attribution {
@@ -21,36 +25,10 @@ export interface Attribution {
   readonly by: Pick<Caller, "userId" | "name" | "role">;
 }
 
-export interface IssueRow {
-  readonly issue_id: number;
-  readonly organization_id: number;
-  readonly config_id: number;
-  readonly kind: IssueKind;
-  readonly status: "open" | "attributed" | "closed";
-  readonly money_key: string;
-  readonly station_id: number | null;
-  readonly intent_id: number | null;
-  readonly order_id: number | null;
-  readonly amount_minor: string | null;
-  readonly currency: string | null;
-  readonly provider_reference: string;
-  readonly evidence: IssueEvidence;
-  readonly opened_at: Date;
-  readonly resolved_at: Date | null;
-  readonly resolved_by: number | null;
-  readonly reason: string | null;
-  readonly transaction_id: number | null;
-  readonly attribution: Attribution | null;
-  /** Every match key of its money: of its config, of the registered account, and of each asserted account. */
-  readonly money_names: readonly string[];
-  /** Different amounts were asserted, or more accounts than are stored, also beyond what the evidence stores. */
-  readonly said_differently: boolean;
+/** The request that an issue has at the payment seam. */
+export function attributionOf({ attribution }: Pick<IssueRow, "attribution">): Attribution | null {
+  return attribution as unknown as Attribution | null;
 }
-
-const columns = (sql: Queryable) => sql`
-  issue_id, organization_id, config_id, kind, status, money_key, station_id, intent_id, order_id,
-  amount_minor::text as amount_minor, currency, provider_reference, evidence, opened_at, resolved_at, resolved_by,
-  reason, transaction_id, attribution, money_names, said_differently`;
 
 interface NewIssue {
   readonly organizationId: number;
@@ -67,25 +45,26 @@ interface NewIssue {
   /** The account that the provider has asserted; empty where there is none. */
   readonly saidAccount: string;
   readonly evidence: IssueEvidence;
+  /** The decided issue of the same money whose evidence this one changes. */
+  readonly supersedesId?: number | undefined;
 }
 
-/** Opens an issue unless this money has it already and it is not attributed; returns its id when it is new. */
-export async function insertIssue(sql: Transaction, issue: NewIssue): Promise<number | undefined> {
+/** Raises the issue; undefined when there is one of the same identity and evidence. */
+export async function insertIssue(sql: Transaction, issue: NewIssue): Promise<RaisedIssue | undefined> {
   const { organizationId, configId, kind, moneyName, payment, amountMinor, currency, providerReference } = issue;
   const stationId = payment?.stationId ?? null;
-  const [row] = await sql<{ issue_id: number }[]>`
-    insert into provider_issues (organization_id, config_id, kind, money_key, station_id, intent_id, order_id,
-      amount_minor, currency, provider_reference, evidence, money_names)
-    values (${organizationId}, ${configId}, ${kind}, ${moneyName}, ${stationId}, ${payment?.intentId ?? null},
-      (select order_id from orders
-        where station_id = ${stationId}::bigint and display_number = ${payment?.orderDisplayNumber ?? null}::bigint),
-      ${amountMinor}::bigint, ${currency}, ${providerReference}, ${sql.json(issue.evidence as Json)},
-      names_of_money(${configId},
-        (select p from provider_payments p where intent_id = ${payment?.intentId ?? null}::bigint),
-        ${issue.saidAccount}, ${moneyName}))
-    on conflict (config_id, kind, money_key) where status <> 'attributed' do nothing
-    returning issue_id`;
-  return row?.issue_id;
+  const [raised] = await raiseIssues(
+    sql,
+    sql`
+      select ${organizationId}::bigint, ${providerAccountKey(configId)}::text, ${stationId}::bigint, ${kind}::text,
+        ${moneyName}::text, 'paid', 'payment', ${amountMinor}::bigint, ${currency}::text, 'provider', ${configId}::bigint,
+        null::bigint, ${payment?.intentId ?? null}::bigint,
+        (select order_id from orders
+          where station_id = ${stationId}::bigint and display_number = ${payment?.orderDisplayNumber ?? null}::bigint),
+        ${providerReference}::text, ${sql.json(issue.evidence as Json)}::jsonb, true, ${issue.saidAccount}::text,
+        ${issue.supersedesId ?? null}::bigint`,
+  );
+  return raised?.outcome === "opened" || raised?.outcome === "superseded" ? raised : undefined;
 }
 
 /** What a person has decided about money: it pays, or is about to pay, an order; or it is closed as resolved outside. */
@@ -96,6 +75,8 @@ export interface Resolution {
   readonly status: "attributed" | "closed";
   readonly amountMinor: string | null;
   readonly currency: string | null;
+  /** What the provider asserts now is evidence of it already. */
+  readonly isKnown: boolean;
 }
 
 /**
@@ -109,23 +90,27 @@ export async function findResolutions(
     readonly moneyName: string;
     readonly reference: string;
     readonly saidAccount: string;
+    readonly said: string;
   },
 ): Promise<readonly Resolution[]> {
-  const { configId, moneyName, reference, saidAccount } = money;
+  const { configId, moneyName, reference, saidAccount, said } = money;
   const rows = await sql<
-    (Pick<IssueRow, "issue_id" | "kind" | "intent_id" | "amount_minor" | "currency"> & Pick<Resolution, "status">)[]
+    (Pick<IssueRow, "issue_id" | "kind" | "intent_id" | "amount_minor" | "currency"> &
+      Pick<Resolution, "status"> & { readonly is_known: boolean })[]
   >`
     select issue_id, kind, intent_id, amount_minor::text as amount_minor, currency,
-      case status when 'closed' then 'closed' else 'attributed' end as status
-    from provider_issues
+      case status when 'closed' then 'closed' else 'attributed' end as status,
+      coalesce(evidence ->> 'said', '') = ${said}
+        or coalesce(evidence -> 'further', '[]') @> jsonb_build_array(jsonb_build_object('said', ${said}::text)) as is_known
+    from issues
     where money_names && names_of_money(${configId},
         (select p from provider_payments p where config_id = ${configId} and reference = ${reference}),
         ${saidAccount}, ${moneyName})
       and (status = 'attributed' or attribution is not null or (status = 'closed' and transaction_id is null))
-    order by issue_id`;
+    order by superseded_by is not null, issue_id`;
   return rows.map((row) => {
     const { issue_id: issueId, kind, intent_id: intentId, status, amount_minor: amountMinor, currency } = row;
-    return { issueId, kind, intentId, status, amountMinor, currency };
+    return { issueId, kind, intentId, status, amountMinor, currency, isKnown: row.is_known };
   });
 }
 
@@ -139,19 +124,19 @@ export async function findOtherIssues(sql: Queryable, issue: IssueRow): Promise<
   return await sql<OtherIssue[]>`
     select issue_id, status, amount_minor::text as amount_minor, currency, said_differently,
       (status = 'attributed' or attribution is not null) as is_attributed
-    from provider_issues
-    where issue_id <> ${issue.issue_id} and money_names && ${[...issue.money_names]}::text[]
+    from issues
+    where issue_id <> ${issue.issue_id} and money_names && ${[...issue.money_names]}::text[] and status <> 'ended'
     order by issue_id`;
 }
 
 /** Every match key of an issue's money that the payment seam finds, also through other issues. */
 export async function findNamesAtSeam(
   sql: Queryable,
-  { config_id: configId, money_key: name }: Pick<IssueRow, "config_id" | "money_key">,
+  { config_id: configId, subject_key: name }: Pick<IssueRow, "config_id" | "subject_key">,
 ): Promise<readonly string[]> {
   const [row] = await sql<
     [{ names: string[] }]
-  >`select names_of_settlement(0, ${moneyKey({ configId, name })}) as names`;
+  >`select names_of_settlement(0, ${moneyKey({ configId: configId ?? 0, name })}) as names`;
   return row.names;
 }
 
@@ -175,21 +160,26 @@ export async function addFurtherEvidence(
 ): Promise<boolean> {
   const { said, learnedFrom, amountMinor, currency, account } = evidence;
   await sql`
-    update provider_issues i set
+    update issues i set
       money_names = case when cardinality(named.names) <= ${PROVIDER_LIMITS.moneyNames} then named.names else i.money_names end,
       said_differently = i.said_differently or cardinality(named.names) > ${PROVIDER_LIMITS.moneyNames}
-    from provider_issues known, lateral (
+    from issues known, lateral (
       select array_agg(distinct name order by name) as names
       from unnest(known.money_names || names_of_money(known.config_id,
-        (select p from provider_payments p where intent_id = known.intent_id), ${account}, known.money_key)) as name
+        (select p from provider_payments p where intent_id = known.intent_id), ${account}, known.subject_key)) as name
     ) named
     where i.issue_id = ${issueId} and known.issue_id = i.issue_id and named.names <> i.money_names`;
   const differs = await sql`
-    update provider_issues set said_differently = true
+    update issues set said_differently = true
     where issue_id = ${issueId} and not said_differently
       and (amount_minor, currency) is distinct from (${amountMinor}::bigint, ${currency}::text)`;
+  await sql`
+    update issues set last_seen_at = now(), source = 'provider',
+      status = case when status <> 'ended' then status when assignee_id is null then 'open' else 'assigned' end,
+      resolved_at = case when status <> 'ended' then resolved_at end, reason = case when status <> 'ended' then reason end
+    where issue_id = ${issueId}`;
   const kept = await sql`
-    update provider_issues set evidence = jsonb_set(evidence, '{further}',
+    update issues set evidence = jsonb_set(evidence, '{further}',
       coalesce(evidence -> 'further', '[]') || jsonb_build_array(jsonb_build_object(
         'at', to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
         'learned_from', ${learnedFrom}::text, 'said', ${said}::text,
@@ -200,64 +190,30 @@ export async function addFurtherEvidence(
   return differs.count + kept.count > 0;
 }
 
-/** The money's issue of this kind that is not attributed. */
+/** The money's newest issue of one of these kinds that no person has decided yet, or that a person has closed. */
 export async function findIssueOfMoney(
   sql: Transaction,
-  key: { readonly configId: number; readonly kind: IssueKind; readonly moneyName: string },
-): Promise<Pick<Resolution, "issueId" | "kind" | "intentId"> | undefined> {
-  const [row] = await sql<{ issue_id: number; intent_id: number | null }[]>`
-    select issue_id, intent_id from provider_issues
-    where config_id = ${key.configId} and kind = ${key.kind} and money_key = ${key.moneyName}
-      and status <> 'attributed'`;
-  return row === undefined ? undefined : { issueId: row.issue_id, kind: key.kind, intentId: row.intent_id };
+  key: { readonly configId: number; readonly kinds: readonly IssueKind[]; readonly moneyName: string },
+): Promise<(Pick<Resolution, "issueId" | "kind" | "intentId"> & { readonly isClosed: boolean }) | undefined> {
+  const [row] = await sql<(Pick<IssueRow, "issue_id" | "kind" | "intent_id"> & { readonly is_closed: boolean })[]>`
+    select issue_id, kind, intent_id, status = 'closed' as is_closed from issues
+    where account_key = ${providerAccountKey(key.configId)} and kind = any(${[...key.kinds]}::text[])
+      and subject_key = ${key.moneyName} and status <> 'attributed' and superseded_by is null
+    order by issue_id desc limit 1`;
+  if (row === undefined) return undefined;
+  return { issueId: row.issue_id, kind: row.kind, intentId: row.intent_id, isClosed: row.is_closed };
 }
 
-/** The newest open issue that names the intent. */
+/** The newest open issue of money that names the intent. */
 export async function findOpenIssueOf(
   sql: Queryable,
   intentId: number,
 ): Promise<{ readonly issueId: number; readonly kind: IssueKind } | undefined> {
   const [row] = await sql<{ issue_id: number; kind: IssueKind }[]>`
-    select issue_id, kind from provider_issues where intent_id = ${intentId} and status = 'open'
+    select issue_id, kind from issues
+    where intent_id = ${intentId} and status in ('open', 'assigned') and money_names <> '{}'
     order by issue_id desc limit 1`;
   return row === undefined ? undefined : { issueId: row.issue_id, kind: row.kind };
-}
-
-/** The organization's issues, newest first, those before one of them. */
-export async function listIssues(
-  sql: Queryable,
-  page: {
-    readonly organizationId: number;
-    readonly status: IssueRow["status"] | undefined;
-    readonly beforeId: number | undefined;
-    readonly limit: number;
-  },
-): Promise<IssueRow[]> {
-  const ofStatus = page.status === undefined ? sql`` : sql`and status = ${page.status}`;
-  const before = page.beforeId === undefined ? sql`` : sql`and issue_id < ${page.beforeId}`;
-  return sql<IssueRow[]>`
-    select ${columns(sql)} from provider_issues where organization_id = ${page.organizationId} ${ofStatus} ${before}
-    order by issue_id desc limit ${page.limit}`;
-}
-
-export interface IssueKey {
-  readonly organizationId: number;
-  readonly issueId: number;
-}
-
-export async function findIssue(sql: Queryable, key: IssueKey): Promise<IssueRow | undefined> {
-  const [row] = await sql<IssueRow[]>`
-    select ${columns(sql)} from provider_issues
-    where organization_id = ${key.organizationId} and issue_id = ${key.issueId}`;
-  return row;
-}
-
-/** The issue, locked until the transaction ends. */
-export async function lockIssue(sql: Transaction, key: IssueKey): Promise<IssueRow | undefined> {
-  const [row] = await sql<IssueRow[]>`
-    select ${columns(sql)} from provider_issues
-    where organization_id = ${key.organizationId} and issue_id = ${key.issueId} for update`;
-  return row;
 }
 
 /**
@@ -266,9 +222,9 @@ export async function lockIssue(sql: Transaction, key: IssueKey): Promise<IssueR
  */
 export async function startAttribution(sql: Transaction, issueId: number, attribution: Attribution): Promise<boolean> {
   const started = await sql`
-    update provider_issues i set attribution = ${sql.json(attribution as unknown as Json)}, attributed_since = now()
+    update issues i set attribution = ${sql.json(attribution as unknown as Json)}, attributed_since = now()
     where i.issue_id = ${issueId} and not exists (
-      select 1 from provider_issues o
+      select 1 from issues o
       where o.issue_id <> i.issue_id
         and o.money_names && i.money_names
         and (o.status = 'attributed' or o.attribution is not null))`;
@@ -278,27 +234,7 @@ export async function startAttribution(sql: Transaction, issueId: number, attrib
 /** The seam has refused for good: the issue is as it was. */
 export async function clearAttribution(sql: Transaction, issueId: number): Promise<void> {
   await sql`
-    update provider_issues set attribution = null, attributed_since = null where issue_id = ${issueId}`;
-}
-
-export async function resolveIssue(
-  sql: Transaction,
-  issueId: number,
-  resolution: {
-    readonly status: "attributed" | "closed";
-    readonly by: number;
-    readonly reason: string;
-    readonly orderId: number | null;
-    readonly transactionId: number | null;
-  },
-): Promise<IssueRow> {
-  const { status, by, reason, orderId, transactionId } = resolution;
-  const [row] = await sql<[IssueRow]>`
-    update provider_issues set status = ${status}, resolved_at = now(), resolved_by = ${by}, reason = ${reason},
-      order_id = coalesce(${orderId}, order_id), transaction_id = ${transactionId}, attribution = null,
-      attributed_since = null
-    where issue_id = ${issueId} returning ${columns(sql)}`;
-  return row;
+    update issues set attribution = null, attributed_since = null where issue_id = ${issueId}`;
 }
 
 /** Up to `limit` issues after `afterId`, by id, whose attribution is so old that its process must have ended. */
@@ -307,7 +243,7 @@ export async function listLeftAttributions(
   page: { readonly olderThanMs: number; readonly afterId: number; readonly limit: number },
 ): Promise<readonly IssueKey[]> {
   const rows = await sql<{ organization_id: number; issue_id: number }[]>`
-    select organization_id, issue_id from provider_issues
+    select organization_id, issue_id from issues
     where attribution is not null and attributed_since < now() - ${page.olderThanMs}::float8 * interval '1 ms'
       and issue_id > ${page.afterId}
     order by issue_id limit ${page.limit}`;
@@ -320,13 +256,13 @@ export async function closeSettledIssues(
   limit: number,
 ): Promise<readonly Pick<IssueRow, "issue_id" | "organization_id" | "kind" | "reason" | "transaction_id">[]> {
   return await sql<Pick<IssueRow, "issue_id" | "organization_id" | "kind" | "reason" | "transaction_id">[]>`
-    update provider_issues i set status = 'closed', resolved_at = now(), transaction_id = t.transaction_id,
+    update issues i set status = 'closed', resolved_at = now(), transaction_id = t.transaction_id,
       reason = 'The cashier has settled this money since.'
     from transactions t
     where i.issue_id in (
-        select o.issue_id from provider_issues o
+        select o.issue_id from issues o
         join transactions paid on paid.intent_id = o.intent_id and paid.reference = o.provider_reference
-        where o.kind = 'settlement_refused' and o.status = 'open' and o.attribution is null
+        where o.kind = 'settlement_refused' and o.status in ('open', 'assigned') and o.attribution is null
         order by o.issue_id limit ${limit} for update of o skip locked)
       and t.intent_id = i.intent_id
     returning i.issue_id, i.organization_id, i.kind, i.reason, i.transaction_id`;

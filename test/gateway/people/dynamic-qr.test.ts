@@ -200,7 +200,7 @@ describe("a dynamic QR", () => {
       (await operator.good<{ issues: Issue[] }>("GET", "issues/?status=open")).issues.find(
         (issue) => issue.intent_id === intent.intent_id,
       );
-    await expect.poll(find, { timeout: SETTLED_WITHIN_MS, interval: 100 }).toMatchObject({ kind: "amount_mismatch" });
+    await expect.poll(find, { timeout: SETTLED_WITHIN_MS, interval: 100 }).toMatchObject({ kind: "amount_over" });
     await expect
       .poll(() => read(intent), { timeout: SETTLED_WITHIN_MS })
       .toMatchObject({
@@ -225,9 +225,9 @@ describe("a dynamic QR", () => {
     expect(timeline.entries.at(-1)).toMatchObject({
       type: "provider_issue_closed",
       actor: { kind: "reconciliation_operator", name: "Rita" },
-      sentence: `Rita closed issue ${issue?.issue_id} of the provider's money (amount_mismatch). Reason: Paid back at the counter.`,
+      sentence: `Rita closed issue ${issue?.issue_id} of the provider's money (amount_over). Reason: Paid back at the counter.`,
       money_moved: "no",
-      data: { issue_id: issue?.issue_id, kind: "amount_mismatch", reason: "Paid back at the counter." },
+      data: { issue_id: issue?.issue_id, kind: "amount_over", reason: "Paid back at the counter." },
     });
   });
 

@@ -108,8 +108,8 @@ describe("the audit log of payment providers", () => {
     expect((await page(owner, "?limit=1")).events).toMatchObject([
       {
         actor: whoIs(operator, "reconciliation_operator"),
-        action: "provider_issue_closed",
-        subject: { kind: "provider_issue", id: issueId },
+        action: "issue_closed",
+        subject: { kind: "issue", id: issueId },
         data: { kind: "unmatched_money", reason: "Paid back by bank transfer." },
       },
     ]);
@@ -130,8 +130,8 @@ describe("the audit log of payment providers", () => {
     expect((await page(owner, "?limit=1")).events).toMatchObject([
       {
         actor: whoIs(operator, "reconciliation_operator"),
-        action: "provider_issue_attributed",
-        subject: { kind: "provider_issue", id: issueId },
+        action: "issue_attributed",
+        subject: { kind: "issue", id: issueId },
         data: { kind: "unmatched_money", order_id, transaction_id, reason: "The guest showed the receipt." },
       },
     ]);

@@ -20,6 +20,14 @@ insert into provider_payments (intent_id, config_id, organization_id, station_id
     account_scheme, amount_minor, currency, expires_at, status, asked_until, paid_reference, paid_money_name, paid_at)
   values (1, 1, 1, 1, 1, 'OURS', 'M-1', 'com.bank', 1250, 'EUR', now(), 'ready', now(), 'T-1',
     '[1, "emvco_generic", "live", ["com.bank", "M-1"], "money:T-1"]', now());
+insert into provider_issues (organization_id, config_id, kind, status, money_key, money_names, station_id, intent_id,
+    amount_minor, currency, provider_reference, evidence, resolved_at, resolved_by, reason, transaction_id)
+  values
+    (1, 1, 'amount_mismatch', 'attributed', 'money:T-2', '{a}', 1, 1, 1240, 'EUR', 'T-2', '{"registered": {"amountMinor": "1250"}}', now(), 1, 'short', 1),
+    (1, 1, 'amount_mismatch', 'open', 'money:T-2', '{a}', 1, 1, 1230, 'EUR', 'T-2', '{"registered": {"amountMinor": "1250"}}', null, null, null, null),
+    (1, 1, 'amount_mismatch', 'open', 'money:T-3', '{b}', 1, 1, 1260, 'EUR', 'T-3', '{"registered": {"amountMinor": "1250"}}', null, null, null, null),
+    (1, 1, 'amount_mismatch', 'open', 'money:T-4', '{c}', 1, 1, null, null, 'T-4', '{"registered": {"amountMinor": "1250"}}', null, null, null, null),
+    (1, 1, 'unmatched_money', 'closed', 'money:T-5', '{provider:1:money:T-5}', null, null, 1250, 'EUR', 'T-5', '{}', now(), 1, 'paid back', null);
 select settle_intent(1, 'attestation-1', 1, 1, 'dynamic_qr', 1250, 'EUR', 'T-1', 1, 'provider:1:money:T-1');
 select settle_intent(2, 'attestation-2', 1, 1, 'cash', 1250, 'EUR', '', 1);
 insert into audit_heads (station_id, version, stream_sequence) values (1, 9, 9);

@@ -1,0 +1,225 @@
+/** Issues on the wire: schemas, and how the bus's form becomes the wire's. */
+import { z } from "zod";
+import { formatAmount } from "../../../machines/currency.ts";
+import * as bus from "../../../services/bus/messages/issues.ts";
+import { amountSchema, currencySchema, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+
+export const issueStatusSchema = z.enum(bus.ISSUE_STATUSES).meta({
+  id: "IssueStatus",
+  description:
+    "`open` and `assigned` wait for a decision; `attributed` and `closed` are decisions; `ended`: its cause is gone, and it comes back with it.",
+});
+export const issueKindSchema = z.enum(bus.ISSUE_KINDS).meta({ id: "IssueKind" });
+export const issueSourceSchema = z.enum(bus.ISSUE_SOURCES).meta({
+  id: "IssueSource",
+  description: "`provider`: a callback or a poll has found it; `statement`: a reconciliation run.",
+});
+
+const DAY_MS = 24 * 3_600_000;
+
+const text = (description: string): z.ZodString => z.string().meta({ description });
+
+const factsShape = {
+  reference: text("The service's reference of the payment; empty where none was given."),
+  provider_reference: text("The provider's reference of the money; empty where there is none."),
+  account: text(
+    "The account that the money must reach, or has reached by the provider's report; empty where none was given.",
+  ),
+  amount: amountSchema.nullable().meta({ description: "Null where none can be read." }),
+  currency: currencySchema.nullable(),
+};
+const saidSchema = text("The provider's text: JSON, or the text of what could not be read.");
+
+/** Every part is there, and null where an issue of its kind has none. */
+const issueEvidenceSchema = z
+  .object({
+    learned_from: text("The callback's event type, or how the provider was asked.").nullable(),
+    asserted: z
+      .object(factsShape)
+      .nullable()
+      .meta({ description: "What the provider asserts, as far as it can be read." }),
+    said: saidSchema.nullable(),
+    registered: z
+      .object({
+        ...factsShape,
+        paid_reference: text("The provider's name of the money that the payment was paid with.").nullable(),
+      })
+      .nullable()
+      .meta({
+        description: "What was registered when the payment was asked for; null where the money names no payment.",
+      }),
+    station: z
+      .object({
+        code: text("An error code of the station."),
+        status: text("The intent's status at that moment.").nullable(),
+      })
+      .nullable()
+      .meta({ description: "Why the intent's station did not settle with money that fits." }),
+    further: z
+      .array(
+        z.object({
+          at: timestampSchema,
+          learned_from: z.string(),
+          said: saidSchema,
+          same_amount: z.boolean().meta({ description: "False: the amount differs from the issue's." }),
+        }),
+      )
+      .meta({ description: "What the provider has reported about this money since, the oldest first, up to a bound." }),
+    statement: z
+      .object({
+        line_ids: z.array(idSchema),
+        differences: z.array(
+          z.object({ field: z.string(), expected: z.string().nullable(), found: z.string().nullable() }),
+        ),
+        facts: z.record(z.string(), z.string()),
+      })
+      .nullable()
+      .meta({ description: "What a run has found in the lines of statements." }),
+  })
+  .meta({ id: "IssueEvidence", description: "What was registered, beside what the provider reports. Never a secret." });
+
+const EXAMPLE_FACTS = {
+  reference: "7Q2M4K8D1VXA9T3H6NBE5RWZ",
+  provider_reference: "tx-1",
+  account: "M-1",
+  amount: "12.50",
+  currency: "EUR",
+};
+/** An order of 12.50 for which the provider reports 12.40. */
+const EXAMPLE = {
+  issue_id: 42,
+  kind: "amount_under",
+  status: "open",
+  source: "provider",
+  account: "provider:1",
+  config_id: 1,
+  station_id: 1,
+  intent_id: 42,
+  order_id: 42,
+  amount: "12.40",
+  currency: "EUR",
+  provider_reference: "tx-1",
+  evidence: {
+    learned_from: "payment.paid",
+    asserted: { ...EXAMPLE_FACTS, amount: "12.40" },
+    said: '{"reference":"7Q2M4K8D1VXA9T3H6NBE5RWZ","transaction_id":"tx-1","merchant_id":"M-1","amount":"12.40","currency":"EUR"}',
+    registered: { ...EXAMPLE_FACTS, provider_reference: "", paid_reference: null },
+    station: null,
+    further: [],
+    statement: null,
+  },
+  evidence_hash: "5d4a0c9f1f6e6a2b7c3d8e9f00112233445566778899aabbccddeeff00112233",
+  assignee_id: null,
+  supersedes_id: null,
+  superseded_by: null,
+  opened_at: "2026-11-20T12:00:00.000Z",
+  last_seen_at: "2026-11-20T12:00:00.000Z",
+  age_days: 0,
+  resolved_at: null,
+  resolved_by: null,
+  reason: null,
+  transaction_id: null,
+} as const;
+
+export const issueSchema = z
+  .object({
+    issue_id: idSchema,
+    kind: issueKindSchema,
+    status: issueStatusSchema,
+    source: issueSourceSchema,
+    account: z.string().meta({
+      description:
+        "The account that it belongs to: `provider:` and a config's id, or `statement:` and an account's id.",
+    }),
+    config_id: idSchema.nullable(),
+    station_id: idSchema.nullable(),
+    intent_id: idSchema
+      .nullable()
+      .meta({ description: "The collection that the money names; null where it names none." }),
+    order_id: idSchema
+      .nullable()
+      .meta({ description: "The order of that collection, or the one that it was attributed to." }),
+    amount: amountSchema
+      .nullable()
+      .meta({ description: "How much money it is, negative where it went out; null where that cannot be read." }),
+    currency: currencySchema.nullable(),
+    provider_reference: z.string(),
+    evidence: issueEvidenceSchema,
+    evidence_hash: z.string().meta({
+      description:
+        "SHA-256 in hex of amount, currency, status and type. While it is the same, what a person has decided stays decided.",
+    }),
+    assignee_id: z.int().nullable().meta({ description: "The person who works on it." }),
+    supersedes_id: idSchema.nullable().meta({ description: "The decided issue whose evidence has changed." }),
+    superseded_by: idSchema.nullable().meta({ description: "The newer issue that has taken its place." }),
+    opened_at: timestampSchema,
+    last_seen_at: timestampSchema.meta({ description: "When a callback or a run has found it last." }),
+    age_days: z.int().meta({ description: "Whole days from its opening to its decision, or until now." }),
+    resolved_at: timestampSchema.nullable(),
+    resolved_by: z.int().nullable().meta({ description: "A person's id; null when it resolved by itself." }),
+    reason: z.string().nullable(),
+    transaction_id: idSchema.nullable().meta({ description: "What it was attributed by, through the payment seam." }),
+  })
+  .meta({ id: "Issue", examples: [EXAMPLE] });
+
+export function issueJson(issue: bus.Issue): z.infer<typeof issueSchema> {
+  const { amountMinor, currency } = issue;
+  return {
+    issue_id: issue.issueId,
+    kind: issue.kind,
+    status: issue.status,
+    source: issue.source,
+    account: issue.accountKey,
+    config_id: issue.configId,
+    station_id: issue.stationId,
+    intent_id: issue.intentId,
+    order_id: issue.orderId,
+    amount: amountMinor === null || currency === null ? null : formatAmount(amountMinor, currency),
+    currency,
+    provider_reference: issue.providerReference,
+    evidence: evidenceJson(issue.evidence),
+    evidence_hash: issue.evidenceHash,
+    assignee_id: issue.assigneeId,
+    supersedes_id: issue.supersedesId,
+    superseded_by: issue.supersededBy,
+    opened_at: toTimestamp(issue.openedAtMs),
+    last_seen_at: toTimestamp(issue.lastSeenAtMs),
+    age_days: Math.max(0, Math.floor(((issue.resolvedAtMs ?? Date.now()) - issue.openedAtMs) / DAY_MS)),
+    resolved_at: issue.resolvedAtMs === null ? null : toTimestamp(issue.resolvedAtMs),
+    resolved_by: issue.resolvedBy,
+    reason: issue.reason,
+    transaction_id: issue.transactionId,
+  };
+}
+
+function evidenceJson(evidence: bus.IssueEvidence): z.infer<typeof issueEvidenceSchema> {
+  const { learnedFrom, asserted, said, registered, station, further = [], statement } = evidence;
+  return {
+    learned_from: learnedFrom ?? null,
+    asserted: asserted === undefined ? null : factsJson(asserted),
+    said: said ?? null,
+    registered: registered ? { ...factsJson(registered), paid_reference: registered.paidReference } : null,
+    station: station ?? null,
+    further: further.map(({ at, learned_from, said: words, same_amount }) => ({
+      at: new Date(at).toISOString(),
+      learned_from,
+      said: words,
+      same_amount,
+    })),
+    statement:
+      statement === undefined
+        ? null
+        : { line_ids: statement.lineIds, differences: statement.differences, facts: statement.facts },
+  };
+}
+
+function factsJson({
+  reference,
+  providerReference,
+  account,
+  amountMinor,
+  currency,
+}: NonNullable<bus.IssueEvidence["asserted"]>) {
+  const amount = amountMinor === null || currency === null ? null : formatAmount(amountMinor, currency);
+  return { reference, provider_reference: providerReference, account, amount, currency };
+}

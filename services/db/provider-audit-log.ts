@@ -1,0 +1,69 @@
+/**
+ * The audit log of provider configs and issues: who did what, when and why. One table, written by the services that raise and
+ * decide issues.
+ */
+import type { ActorKind, Caller } from "../bus/messages/caller.ts";
+import type { PROVIDER_EVENT_SUBJECTS } from "../bus/messages/provider-configs.ts";
+import type { Json, Transaction } from "./pool.ts";
+
+/** Who did it, with the name of that moment. */
+export interface ProviderActor {
+  readonly kind: ActorKind;
+  readonly id: number;
+  readonly name: string;
+}
+
+/** What happens without a person. */
+export const SYSTEM: ProviderActor = { kind: "system", id: 0, name: "system" };
+
+/** A person by the role. */
+export function personActor({ role, userId, name }: Pick<Caller, "role" | "userId" | "name">): ProviderActor {
+  return { kind: role, id: userId, name };
+}
+
+export interface ProviderEvent {
+  readonly organizationId: number;
+  readonly actor: ProviderActor;
+  readonly action: string;
+  readonly subject: { readonly kind: (typeof PROVIDER_EVENT_SUBJECTS)[number]; readonly id: number };
+  /** What changed and why; never a secret (I9). */
+  readonly data: Readonly<Record<string, Json>>;
+}
+
+/** The first half of the advisory locks that order the events of one organization; the second half is its id, hashed. */
+const EVENT_LOCK_CLASS = 0xe7e8;
+
+/**
+ * Locks the organizations' audit logs until the transaction ends, so that the ids of one organization grow in the order of
+ * the commits: a reader that goes on from the last id it has read misses nothing. So this comes after every row lock of a
+ * transaction, and before its outbox rows. All transactions lock in the same order, so that none waits in a circle.
+ */
+async function lockAuditLogs(sql: Transaction, organizationIds: readonly number[]): Promise<void> {
+  await sql`
+    select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, key)
+    from (select distinct hashint8(id) as key from unnest(${[...organizationIds]}::bigint[]) as id order by key) keys`;
+}
+
+/** Written in the transaction of the change itself, so that neither is without the other. */
+export async function recordEvents(sql: Transaction, events: readonly ProviderEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  await lockAuditLogs(
+    sql,
+    events.map((event) => event.organizationId),
+  );
+  const rows = events.map(({ organizationId, actor, action, subject, data }) => ({
+    organization_id: organizationId,
+    actor_role: actor.kind,
+    actor_id: actor.id,
+    actor_name: actor.name,
+    action,
+    subject_kind: subject.kind,
+    subject_id: subject.id,
+    data,
+  }));
+  await sql`
+    insert into provider_events
+      (organization_id, actor_role, actor_id, actor_name, action, subject_kind, subject_id, data)
+    select e.* from jsonb_to_recordset(${sql.json(rows)}) as e (organization_id bigint, actor_role text, actor_id bigint,
+      actor_name text, action text, subject_kind text, subject_id bigint, data jsonb)`;
+}

@@ -1,0 +1,192 @@
+/**
+ * Closing issues, one or by a filter, and undoing it. What a closing must not break is the rules' business: of provider money
+ * the providers service (services/providers/issues.ts).
+ */
+import { BOUNDS } from "../bus/bounds.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
+import type * as bus from "../bus/messages/issues.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { Database, Transaction } from "../db/pool.ts";
+import { personActor } from "../db/provider-audit-log.ts";
+import {
+  checkReason,
+  type IssuesDeps,
+  issueConflict,
+  isUnresolved,
+  requireIssue,
+  requireUnattributed,
+  requireUnresolved,
+  toIssue,
+} from "./life-cycle.ts";
+import { ISSUE_LIMITS } from "./limits.ts";
+import { announceIssues, priorOf, recordSteps } from "./recording.ts";
+import * as sql from "./sql/issues.ts";
+
+/** What starts after the commit. */
+export type AfterCommit = () => void;
+
+/** The rules of issues that are about money. They are asked about those only (`money_names`). */
+export interface MoneyRules {
+  /** Takes the locks that come before every row lock of the transaction. */
+  lock(tx: Transaction, issue: sql.IssueRow): Promise<void>;
+  /** Refuses with `conflict` what must stay open, and writes what follows a closing. The issue is locked. */
+  beforeClosing(tx: Transaction, issue: sql.IssueRow): Promise<AfterCommit>;
+  /** Writes what follows when a closing is undone. The issue, as it was when it was closed, is locked. */
+  afterUndoing(tx: Transaction, closed: sql.IssueRow): Promise<AfterCommit>;
+}
+
+export interface ClosingDeps extends IssuesDeps {
+  readonly database: Database;
+  readonly rules: MoneyRules;
+  readonly nowMs: () => number;
+}
+
+const nothing: AfterCommit = () => undefined;
+const hasMoney = (issue: sql.IssueRow): boolean => issue.money_names.length > 0;
+
+/** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `ISSUE_CONFLICTS`. */
+export async function closeIssue(
+  deps: ClosingDeps,
+  { caller, issueId, reason }: RequestOf<typeof bus.closeIssue>,
+): Promise<ReplyOf<typeof bus.closeIssue>> {
+  requirePermission(caller, "reconciliation.manage");
+  checkReason(reason);
+  return { issue: toIssue(await close(deps, { caller, issueId, reason })) };
+}
+
+async function close(
+  { database, rules }: ClosingDeps,
+  { caller, issueId, reason }: RequestOf<typeof bus.closeIssue>,
+): Promise<sql.IssueRow> {
+  const { organizationId, userId } = caller;
+  const key = { organizationId, issueId };
+  const seen = requireIssue(await sql.findIssue(database, key));
+  const { issue, follow } = await database.begin(async (tx) => {
+    if (hasMoney(seen)) await rules.lock(tx, seen);
+    const before = requireIssue(await sql.lockIssue(tx, key));
+    if (isRepetition(before, { userId, reason })) return { issue: before, follow: nothing };
+    requireUnresolved(before);
+    requireUnattributed(before);
+    const then = hasMoney(before) ? await rules.beforeClosing(tx, before) : nothing;
+    const resolution = { status: "closed", by: userId, reason, orderId: null, transactionId: null } as const;
+    const closed = await sql.resolveIssue(tx, issueId, resolution);
+    const data = { kind: before.kind, reason, prior: priorOf(before) };
+    await recordSteps(tx, [{ issue: closed, actor: personActor(caller), action: "closed", data }]);
+    await announceIssues(tx, { type: "issues_closed", organizationId, issueIds: [issueId] });
+    return { issue: closed, follow: then };
+  });
+  follow();
+  return issue;
+}
+
+/** The same person repeats the request, because an answer was lost. */
+function isRepetition(
+  { status, resolved_by: by, reason: given }: sql.IssueRow,
+  { userId, reason }: { readonly userId: number; readonly reason: string },
+): boolean {
+  return status === "closed" && by === userId && given === reason;
+}
+
+/**
+ * Those without money are closed in one transaction, the others one by one, because each has its own locks. Refuses with
+ * `permission_denied`, `invalid_request`.
+ */
+export async function closeIssues(
+  deps: ClosingDeps,
+  { caller, filter, throughId, reason }: RequestOf<typeof bus.closeIssues>,
+): Promise<ReplyOf<typeof bus.closeIssues>> {
+  requirePermission(caller, "reconciliation.manage");
+  checkReason(reason);
+  const { organizationId } = caller;
+  const limit = BOUNDS.issuesClosedAtOnce + 1;
+  const found = await sql.listUnresolved(deps.database, { organizationId, filter, throughId, limit });
+  const fixed = found.slice(0, BOUNDS.issuesClosedAtOnce);
+  const issueIds = fixed.filter((issue) => !hasMoney(issue)).map(({ issue_id: issueId }) => issueId);
+  let closed = await closeWithoutMoney(deps, { caller, issueIds, reason });
+  const refused: { issueId: number; reason: string }[] = [];
+  const ofMoney = fixed.filter(hasMoney);
+  const endsAtMs = performance.now() + ISSUE_LIMITS.closingMs;
+  let handled = 0;
+  for (const { issue_id: issueId } of ofMoney) {
+    if (performance.now() > endsAtMs) break;
+    handled += 1;
+    try {
+      await close(deps, { caller, issueId, reason });
+      closed += 1;
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error;
+      refused.push({ issueId, reason: error.refusal.reason ?? error.refusal.code });
+    }
+  }
+  return { closed, refused, hasMore: found.length > fixed.length || handled < ofMoney.length };
+}
+
+async function closeWithoutMoney(
+  { database }: ClosingDeps,
+  {
+    caller,
+    issueIds,
+    reason,
+  }: Pick<RequestOf<typeof bus.closeIssues>, "caller" | "reason"> & { readonly issueIds: readonly number[] },
+): Promise<number> {
+  if (issueIds.length === 0) return 0;
+  const { organizationId, userId } = caller;
+  return await database.begin(async (tx) => {
+    const closed = await sql.closeIssuesWithoutMoney(tx, { issueIds, by: userId, reason });
+    const steps = closed.map((issue) => ({
+      issue: { ...issue, organization_id: organizationId },
+      actor: personActor(caller),
+      action: "closed" as const,
+      data: { kind: issue.kind, reason, prior: priorOf(issue) },
+    }));
+    await recordSteps(tx, steps);
+    const ids = closed.map(({ issue_id: issueId }) => issueId).toSorted((a, b) => a - b);
+    await announceIssues(tx, { type: "issues_closed", organizationId, issueIds: ids });
+    return closed.length;
+  });
+}
+
+/**
+ * The issue is open again, or assigned as before. Refuses with `permission_denied`, `not_found` or `conflict`: it was closed
+ * by another person or too long ago, or a newer issue has taken its place.
+ */
+export async function undoIssueClosing(
+  deps: ClosingDeps,
+  { caller, issueId }: RequestOf<typeof bus.undoIssueClosing>,
+): Promise<ReplyOf<typeof bus.undoIssueClosing>> {
+  requirePermission(caller, "reconciliation.manage");
+  const { database, rules } = deps;
+  const { organizationId } = caller;
+  const key = { organizationId, issueId };
+  const seen = requireIssue(await sql.findIssue(database, key));
+  const { issue, follow } = await database.begin(async (tx) => {
+    if (hasMoney(seen)) await rules.lock(tx, seen);
+    const before = requireIssue(await sql.lockIssue(tx, key));
+    // Nothing to undo: a repeated request, or another one before it.
+    if (isUnresolved(before)) return { issue: before, follow: nothing };
+    requireUndoable(deps, before, caller.userId);
+    const reopened = await sql.reopenIssue(tx, issueId);
+    const then = hasMoney(before) ? await rules.afterUndoing(tx, before) : nothing;
+    const data = { kind: before.kind, prior: { ...priorOf(before), reason: before.reason } };
+    await recordSteps(tx, [{ issue: before, actor: personActor(caller), action: "closing_undone", data }]);
+    await announceIssues(tx, { type: "issues_opened", organizationId, issueIds: [issueId] });
+    return { issue: reopened, follow: then };
+  });
+  follow();
+  return { issue: toIssue(issue) };
+}
+
+function requireUndoable({ nowMs }: ClosingDeps, issue: sql.IssueRow, userId: number): void {
+  if (issue.status !== "closed") requireUnresolved(issue);
+  if (issue.superseded_by !== null) {
+    const detail = `Its evidence has changed since: issue ${issue.superseded_by} has taken its place.`;
+    throw issueConflict("issue_superseded", detail);
+  }
+  if (issue.resolved_by !== userId)
+    throw issueConflict("closed_by_another", "Only the person who closed this issue can undo it.");
+  if (nowMs() - (issue.resolved_at?.getTime() ?? 0) > ISSUE_LIMITS.undoMs) {
+    const hours = ISSUE_LIMITS.undoMs / 3_600_000;
+    throw issueConflict("undo_too_late", `A closing can be undone within ${hours} hours; this one is older.`);
+  }
+}

@@ -1,0 +1,183 @@
+/** Issues as people read them and work on them: lists, one issue with its history, assignment and comments. */
+import { amountFitsWire } from "../../machines/currency.ts";
+import { issueSentence } from "../bus/issue-sentence.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
+import type * as bus from "../bus/messages/issues.ts";
+import { detailsSchema, reasonSchema } from "../bus/messages/sentence.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { readPage } from "../bus/page.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { Database } from "../db/pool.ts";
+import { personActor } from "../db/provider-audit-log.ts";
+import { ISSUE_LIMITS } from "./limits.ts";
+import { priorOf, recordSteps } from "./recording.ts";
+import * as comments from "./sql/comments.ts";
+import * as sql from "./sql/issues.ts";
+
+export interface IssuesDeps {
+  readonly database: Database;
+}
+
+/** Newest first. Refuses with `permission_denied`. */
+export async function listIssues(
+  deps: IssuesDeps,
+  { caller, beforeId, limit, ...filter }: RequestOf<typeof bus.listIssues>,
+): Promise<ReplyOf<typeof bus.listIssues>> {
+  requirePermission(caller, "reconciliation.manage");
+  const { organizationId } = caller;
+  const { page, hasMore } = await readPage<bus.Issue>(limit, async (last, count) => {
+    const wanted = { organizationId, filter, beforeId: last?.issueId ?? beforeId, limit: count };
+    return (await sql.listIssues(deps.database, wanted)).map(toIssue);
+  });
+  return { issues: page, hasMore };
+}
+
+/** Refuses with `permission_denied`, `not_found`. */
+export async function getIssue(
+  { database }: IssuesDeps,
+  { caller, issueId }: RequestOf<typeof bus.getIssue>,
+): Promise<ReplyOf<typeof bus.getIssue>> {
+  requirePermission(caller, "reconciliation.manage");
+  const key = { organizationId: caller.organizationId, issueId };
+  const issue = requireIssue(await sql.findIssue(database, key));
+  const [written, steps, priorEvidence] = await Promise.all([
+    comments.listComments(database, key),
+    comments.listSteps(database, { ...key, limit: ISSUE_LIMITS.steps }),
+    comments.findPriorEvidence(database, issueId),
+  ]);
+  return {
+    issue: toIssue(issue),
+    comments: written.map(toComment),
+    steps: steps.map(({ event_id: eventId, at, actor, action, data }) => ({
+      eventId,
+      atMs: at.getTime(),
+      actor,
+      action,
+      data,
+    })),
+    priorEvidence,
+  };
+}
+
+/** Refuses with `permission_denied`, `not_found` (the issue, the person) or `conflict` for one that is decided. */
+export async function assignIssue(
+  { database }: IssuesDeps,
+  { caller, issueId, assigneeId }: RequestOf<typeof bus.assignIssue>,
+): Promise<ReplyOf<typeof bus.assignIssue>> {
+  requirePermission(caller, "reconciliation.manage");
+  const { organizationId } = caller;
+  const issue = await database.begin(async (tx) => {
+    if (assigneeId !== null && !(await sql.mayDecideIssues(tx, { organizationId, userId: assigneeId }))) {
+      const detail = "There is no such person who may decide issues; name an active reconciliation operator.";
+      throw new RefusedError({ code: "not_found", detail });
+    }
+    const before = requireIssue(await sql.lockIssue(tx, { organizationId, issueId }));
+    requireUnresolved(before);
+    if (before.assignee_id === assigneeId) return before;
+    const after = await sql.setAssignee(tx, issueId, assigneeId);
+    const action = assigneeId === null ? "unassigned" : "assigned";
+    const data = { kind: before.kind, assignee_id: assigneeId, prior: priorOf(before) };
+    await recordSteps(tx, [{ issue: before, actor: personActor(caller), action, data }]);
+    return after;
+  });
+  return { issue: toIssue(issue) };
+}
+
+/** Also of a decided issue. Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict`. */
+export async function commentIssue(
+  { database }: IssuesDeps,
+  { caller, issueId, text }: RequestOf<typeof bus.commentIssue>,
+): Promise<ReplyOf<typeof bus.commentIssue>> {
+  requirePermission(caller, "reconciliation.manage");
+  const { error, data: written } = detailsSchema.safeParse(text, { error: issueSentence });
+  if (error !== undefined) throw invalid("/text", error.issues);
+  const { organizationId, userId: authorId, name: authorName } = caller;
+  const comment = await database.begin(async (tx) => {
+    const issue = requireIssue(await sql.lockIssue(tx, { organizationId, issueId }));
+    if ((await comments.countComments(tx, issueId)) >= ISSUE_LIMITS.comments) {
+      const detail = `An issue has ${ISSUE_LIMITS.comments} comments at most.`;
+      throw issueConflict("too_many_comments", detail);
+    }
+    const row = await comments.insertComment(tx, { organizationId, issueId, authorId, authorName, text: written });
+    const data = { kind: issue.kind, comment_id: row.comment_id };
+    await recordSteps(tx, [{ issue, actor: personActor(caller), action: "commented", data }]);
+    return row;
+  });
+  return { comment: toComment(comment) };
+}
+
+/** A person must give a reason, because a later reader of the audit log cannot ask. Throws `invalid_request`. */
+export function checkReason(reason: string): void {
+  const { error } = reasonSchema.safeParse(reason, { error: issueSentence });
+  if (error !== undefined) throw invalid("/reason", error.issues);
+}
+
+function invalid(pointer: string, found: readonly { readonly message: string }[]): RefusedError {
+  const errors = found.map(({ message }) => ({ pointer, detail: message }));
+  return new RefusedError({ code: "invalid_request", errors });
+}
+
+/** Why an issue cannot be resolved so: a reason for a program and a sentence for a person. */
+export function issueConflict(reason: (typeof bus.ISSUE_CONFLICTS)[number], detail: string): RefusedError {
+  return new RefusedError({ code: "conflict", reason, detail });
+}
+
+export function requireIssue(issue: sql.IssueRow | undefined): sql.IssueRow {
+  if (issue === undefined) throw new RefusedError({ code: "not_found" });
+  return issue;
+}
+
+export function isUnresolved({ status }: Pick<sql.IssueRow, "status">): boolean {
+  return status === "open" || status === "assigned";
+}
+
+/** Refuses with `conflict` unless the issue waits for a decision. */
+export function requireUnresolved({ status }: Pick<sql.IssueRow, "status">): void {
+  if (status === "open" || status === "assigned") return;
+  throw issueConflict(`issue_${status}`, `This issue is ${status}.`);
+}
+
+/** Refuses with `conflict` while an attribution is at the payment seam. */
+export function requireUnattributed({ attribution }: Pick<sql.IssueRow, "attribution">): void {
+  if (attribution !== null)
+    throw issueConflict("attribution_under_way", "This issue is just being attributed; try again in a moment.");
+}
+
+function toComment(row: comments.CommentRow): bus.IssueComment {
+  const { comment_id: commentId, author_id: authorId, author_name: authorName, text, created_at: createdAt } = row;
+  return { commentId, authorId, authorName, text, createdAtMs: createdAt.getTime() };
+}
+
+export function toIssue(row: sql.IssueRow): bus.Issue {
+  return {
+    issueId: row.issue_id,
+    kind: row.kind,
+    status: row.status,
+    source: row.source,
+    accountKey: row.account_key,
+    configId: row.config_id,
+    stationId: row.station_id,
+    intentId: row.intent_id,
+    orderId: row.order_id,
+    ...amountOf(row),
+    providerReference: row.provider_reference,
+    evidence: row.evidence,
+    evidenceHash: row.evidence_hash,
+    assigneeId: row.assignee_id,
+    supersedesId: row.supersedes_id,
+    supersededBy: row.superseded_by,
+    openedAtMs: row.opened_at.getTime(),
+    lastSeenAtMs: row.last_seen_at.getTime(),
+    resolvedAtMs: row.resolved_at?.getTime() ?? null,
+    resolvedBy: row.resolved_by,
+    reason: row.reason,
+    transactionId: row.transaction_id,
+  };
+}
+
+/** An amount is shown whole or not at all; the provider's text is in the evidence. */
+function amountOf({ amount_minor: amountMinor, currency }: sql.IssueRow): Pick<bus.Issue, "amountMinor" | "currency"> {
+  if (currency === null || !/^[A-Z]{3}$/.test(currency)) return { amountMinor: null, currency: null };
+  const isWhole = amountMinor !== null && amountFitsWire(BigInt(amountMinor.replace("-", "")), currency);
+  return { amountMinor: isWhole ? amountMinor : null, currency };
+}

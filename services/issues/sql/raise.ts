@@ -1,0 +1,113 @@
+/**
+ * Raises issues, one or many thousands in one statement. The same identity (account, station, kind, subject) is one issue:
+ *
+ *   its newest issue is …        same evidence hash             another evidence hash
+ *   not there                    opened                         opened
+ *   open or assigned             seen again                     changed: the evidence is replaced, the earlier is kept
+ *   ended                        returned, undecided as before  returned with the new evidence
+ *   closed or attributed         seen again: stays decided      superseded: a new issue names it
+ *
+ * A difference that meets an attribution under way is only seen: the amount at the payment seam does not change.
+ */
+import type { Fragment, Transaction } from "../../db/pool.ts";
+import { ISSUE_LIMITS } from "../limits.ts";
+
+export const RAISE_OUTCOMES = ["opened", "superseded", "returned", "changed", "seen"] as const;
+
+export interface RaisedIssue {
+  readonly issueId: number;
+  readonly outcome: (typeof RAISE_OUTCOMES)[number];
+  /** The issue that a new one supersedes. */
+  readonly supersedesId: number | null;
+}
+
+/**
+ * The columns of a query of candidates, in this order, as a temporary table has them. `evidence_status` and `evidence_type`
+ * belong to the evidence hash: a payment whose money has moved is `paid` and `payment`, whoever reports it. `is_money`: it is
+ * about money that may still pay an order; only such an issue can be attributed, and closing it closes the money.
+ * `said_account` is the account that the provider names. `supersedes_id` is a decided issue of another kind about the same
+ * subject, whose place this one takes.
+ */
+export const CANDIDATE_COLUMNS = `
+  organization_id bigint, account_key text, station_id bigint, kind text, subject_key text, evidence_status text,
+  evidence_type text, amount_minor bigint, currency text, source text, config_id bigint, statement_account_id bigint,
+  intent_id bigint, order_id bigint, provider_reference text, evidence jsonb, is_money boolean, said_account text,
+  supersedes_id bigint`;
+
+/**
+ * `candidates` is a query, for example of a temporary table, with the columns of `CANDIDATE_COLUMNS`, typed as there. Of
+ * several rows with one identity one counts. Returns one row for each issue; the caller announces those that are opened or
+ * superseded (`announceIssues`). Two transactions at once raise an issue once.
+ */
+export async function raiseIssues(sql: Transaction, candidates: Fragment): Promise<readonly RaisedIssue[]> {
+  const rows = await sql<{ issue_id: number; outcome: RaisedIssue["outcome"]; supersedes_id: number | null }[]>`
+    with given (organization_id, account_key, station_id, kind, subject_key, evidence_status, evidence_type, amount_minor,
+      currency, source, config_id, statement_account_id, intent_id, order_id, provider_reference, evidence, is_money,
+      said_account, supersedes_id) as (${candidates}),
+    candidate as (
+      select distinct on (account_key, kind, subject_key, coalesce(station_id, 0)) given.*,
+        issue_evidence_hash(amount_minor, currency, evidence_status, evidence_type) as evidence_hash
+      from given order by account_key, kind, subject_key, coalesce(station_id, 0), amount_minor, currency, evidence_status
+    ),
+    known as materialized (
+      select c.*, i.issue_id, i.status as known_status, i.generation, i.attribution is not null as is_attributing,
+        i.evidence_hash = c.evidence_hash as is_same
+      from candidate c left join lateral (
+        select * from issues i where i.account_key = c.account_key and i.kind = c.kind
+          and i.subject_key = c.subject_key and coalesce(i.station_id, 0) = coalesce(c.station_id, 0)
+        order by i.generation desc limit 1) i on true
+    ),
+    seen as (
+      update issues i set last_seen_at = now()
+      from known k
+      where i.issue_id = k.issue_id and i.status <> 'ended' and (k.is_same or k.is_attributing)
+      returning i.issue_id, 'seen' as outcome
+    ),
+    changed as (
+      update issues i set last_seen_at = now(),
+        status = case when i.assignee_id is null then 'open' else 'assigned' end,
+        resolved_at = null, reason = null,
+        said_differently = i.said_differently or (i.money_names <> '{}'
+          and (i.amount_minor, i.currency) is distinct from (k.amount_minor, k.currency)),
+        amount_minor = k.amount_minor, currency = k.currency, evidence_hash = k.evidence_hash,
+        evidence = case when k.is_same then i.evidence else k.evidence end,
+        prior_evidence = case when k.is_same then i.prior_evidence else (
+          select coalesce(jsonb_agg(one order by place), '[]') from (
+            select one, place from jsonb_array_elements(i.prior_evidence || jsonb_build_object(
+                'until', to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+                'evidence_hash', encode(i.evidence_hash, 'hex'),
+                'amount_minor', i.amount_minor::text, 'currency', i.currency, 'evidence', i.evidence))
+              with ordinality as each (one, place)
+            order by place desc limit ${ISSUE_LIMITS.priorEvidence}) newest) end
+      from known k
+      where i.issue_id = k.issue_id and not k.is_attributing
+        and (i.status = 'ended' or (i.status in ('open', 'assigned') and not k.is_same))
+      returning i.issue_id, case when k.known_status = 'ended' then 'returned' else 'changed' end as outcome
+    ),
+    raised as (
+      insert into issues (organization_id, account_key, station_id, kind, subject_key, generation, supersedes_id, source,
+        config_id, statement_account_id, intent_id, order_id, amount_minor, currency, provider_reference, evidence,
+        evidence_hash, money_names)
+      select k.organization_id, k.account_key, k.station_id, k.kind, k.subject_key, coalesce(k.generation, 0) + 1,
+        coalesce(k.issue_id, k.supersedes_id), k.source, k.config_id, k.statement_account_id, k.intent_id, k.order_id,
+        k.amount_minor, k.currency, coalesce(k.provider_reference, ''), k.evidence, k.evidence_hash,
+        case when k.is_money then coalesce(names_of_money(k.config_id,
+          (select p from provider_payments p where p.intent_id = k.intent_id), k.said_account, k.subject_key), '{}')
+        else '{}' end
+      from known k
+      where k.issue_id is null or (k.known_status in ('closed', 'attributed') and not k.is_same)
+      on conflict do nothing
+      returning issue_id, case when supersedes_id is null then 'opened' else 'superseded' end as outcome, supersedes_id
+    ),
+    replaced as (
+      update issues i set superseded_by = r.issue_id from raised r where i.issue_id = r.supersedes_id
+    )
+    select issue_id, outcome, supersedes_id from raised
+    union all select issue_id, outcome, null from changed
+    union all select issue_id, outcome, null from seen`;
+  return rows.map((row) => ({
+    issueId: row.issue_id,
+    outcome: row.outcome,
+    supersedesId: row.supersedes_id,
+  }));
+}

@@ -1,0 +1,217 @@
+/** What people do with issues: assign, comment, close one or all that a filter names, and undo; each step in the audit log. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as issues from "../../services/bus/messages/issues.ts";
+import { ISSUE_LIMITS } from "../../services/issues/limits.ts";
+import { raiseIssues } from "../../services/issues/sql/raise.ts";
+import { type Scene, Scenes } from "../providers/emvco-scene.ts";
+import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "../providers/providers-world.ts";
+import { waitFor } from "../providers/waiting.ts";
+
+let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+/** As a run raises it: no money of a provider config. */
+async function raiseOf(place: Place, subjects: readonly string[], more: { readonly kind?: string } = {}) {
+  const { organizationId, stationId } = place;
+  return await world.database.begin((tx) =>
+    raiseIssues(
+      tx,
+      tx`
+        select ${organizationId}::bigint, ${`statement:${organizationId}`}::text, ${stationId}::bigint, ${more.kind ?? "fee_mismatch"}::text,
+          subject, 'paid', 'fee', -(length(subject) * 100)::bigint, 'EUR', 'statement', null::bigint, 1::bigint, null::bigint,
+          null::bigint, '', '{}'::jsonb, false, null::text, null::bigint
+        from unnest(${[...subjects]}::text[]) as subject`,
+    ),
+  );
+}
+
+async function openOne(): Promise<{ readonly place: Place; readonly issueId: number }> {
+  const place = await world.openPlace();
+  const [raised] = await raiseOf(place, ["line"]);
+  if (raised === undefined) throw new Error("There is no issue.");
+  return { place, issueId: raised.issueId };
+}
+
+let people = 0;
+async function addOperator({ organizationId }: Place, status = "active", role = "reconciliation_operator") {
+  people += 1;
+  const [user] = await world.database<{ user_id: number }[]>`
+    insert into users (organization_id, email, name, role, password_hash, status)
+    values (${organizationId}, ${`person${people}@issues.example`}, 'Rita', ${role}, 'x', ${status}) returning user_id`;
+  return user?.user_id ?? 0;
+}
+
+const get = (place: Place, issueId: number) => world.ask(issues.getIssue, { caller: place.operator, issueId });
+const list = async (place: Place, filter: issues.IssueFilter = {}) =>
+  (await world.ask(issues.listIssues, { caller: place.operator, limit: 100, ...filter })).issues;
+const close = (place: Place, issueId: number, reason = "The provider has corrected it") =>
+  world.ask(issues.closeIssue, { caller: place.operator, issueId, reason });
+const undo = (place: Place, issueId: number) => world.ask(issues.undoIssueClosing, { caller: place.operator, issueId });
+const colleagueOf = (place: Place): Place => ({ ...place, operator: { ...place.operator, userId: 424_242 } });
+
+describe("assigning", () => {
+  test("names who works on it, once in the audit log, and back to any person", async () => {
+    const { place, issueId } = await openOne();
+    const assigneeId = await addOperator(place);
+    const assign = (to: number | null) =>
+      world.ask(issues.assignIssue, { caller: place.operator, issueId, assigneeId: to });
+    for (const _ of [1, 2]) expect((await assign(assigneeId)).issue).toMatchObject({ status: "assigned", assigneeId });
+    expect(await list(place, { assigneeId })).toHaveLength(1);
+    expect((await assign(null)).issue).toMatchObject({ status: "open", assigneeId: null });
+    const { steps } = await get(place, issueId);
+    expect(steps.map(({ action, data }) => [action, data["prior"]])).toEqual([
+      ["issue_assigned", { status: "open", assignee_id: null }],
+      ["issue_unassigned", { status: "assigned", assignee_id: assigneeId }],
+    ]);
+  });
+
+  test("to a suspended person, a cashier or a person of another organization is refused", async () => {
+    const { place, issueId } = await openOne();
+    const elsewhere = await world.openPlace();
+    const strangers = [
+      await addOperator(place, "suspended"),
+      await addOperator(place, "active", "cashier"),
+      await addOperator(elsewhere),
+    ];
+    for (const assigneeId of strangers) {
+      const asked = world.ask(issues.assignIssue, { caller: place.operator, issueId, assigneeId });
+      expect((await refusalOf(asked)).code).toBe("not_found");
+    }
+  });
+});
+
+describe("comments", () => {
+  test("stay with the issue in their order, also when it is closed", async () => {
+    const { place, issueId } = await openOne();
+    const write = (text: string) => world.ask(issues.commentIssue, { caller: place.operator, issueId, text });
+    await write("The bank looks for it.");
+    await close(place, issueId);
+    await write("It has\nfound it.");
+    const { comments } = await get(place, issueId);
+    expect(comments.map(({ text, authorName }) => [authorName, text])).toEqual([
+      ["Rosa", "The bank looks for it."],
+      ["Rosa", "It has\nfound it."],
+    ]);
+    expect((await refusalOf(write("  "))).code).toBe("invalid_request");
+  });
+
+  test("of another organization's issue are not found", async () => {
+    const { issueId } = await openOne();
+    const elsewhere = await world.openPlace();
+    expect((await refusalOf(get(elsewhere, issueId))).code).toBe("not_found");
+  });
+});
+
+describe("undoing a closing", () => {
+  test("by the same person opens it as it was, and the audit log has both steps", async () => {
+    const { place, issueId } = await openOne();
+    const assigneeId = await addOperator(place);
+    await world.ask(issues.assignIssue, { caller: place.operator, issueId, assigneeId });
+    await close(place, issueId);
+    for (const _ of [1, 2])
+      expect((await undo(place, issueId)).issue).toMatchObject({ status: "assigned", assigneeId, reason: null });
+    const { steps } = await get(place, issueId);
+    expect(steps.map(({ action }) => action)).toEqual(["issue_assigned", "issue_closed", "issue_closing_undone"]);
+    expect(steps.at(-1)?.data["prior"]).toMatchObject({ status: "closed", reason: "The provider has corrected it" });
+  });
+
+  test("by another person, too late, or after a newer issue is refused by name", async () => {
+    const { place, issueId } = await openOne();
+    await close(place, issueId);
+    expect(await refusalOf(undo(colleagueOf(place), issueId))).toMatchObject({ reason: "closed_by_another" });
+    const late = ISSUE_LIMITS.undoMs + 60_000;
+    await world.database`
+      update issues set resolved_at = now() - ${late}::float8 * interval '1 ms' where issue_id = ${issueId}`;
+    expect(await refusalOf(undo(place, issueId))).toMatchObject({ reason: "undo_too_late" });
+    const second = await openOne();
+    await close(second.place, second.issueId);
+    await world.database`update issues set evidence_hash = sha256('other') where issue_id = ${second.issueId}`;
+    const [news] = await raiseOf(second.place, ["line"]);
+    expect(news).toMatchObject({ outcome: "superseded", supersedesId: second.issueId });
+    expect(await refusalOf(undo(second.place, second.issueId))).toMatchObject({ reason: "issue_superseded" });
+  });
+
+  test("of provider money: its station learns again that money may have moved, and the money can pay", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { amount: "9.00" });
+    const issue = await scenes.onlyIssueOf(scene.place);
+    await close(scene.place, issue.issueId, "paid back");
+    await undo(scene.place, issue.issueId);
+    await waitFor("the second notice", () => noticesOf(scene) === 2);
+    const order = await world.openIntent(scene.place, 900);
+    expect((await scenes.attribute(scene.place, issue, order)).issue.status).toBe("attributed");
+  });
+});
+
+const noticesOf = (scene: Scene): number =>
+  scenes.heard(scene.intent).filter((type) => type === "provider_money_differs").length;
+
+describe("closing by a filter", () => {
+  test("closes what it names, leaves the rest and what came later, and names what cannot be closed", async () => {
+    const scene = await scenes.open();
+    const { place } = scene;
+    await raiseOf(place, ["a", "bb", "ccc"]);
+    await raiseOf(place, ["d"], { kind: "rounding" });
+    // Money that its cashier may still settle.
+    world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
+    await scenes.pay(scene, { amount: "12.51" });
+    await scenes.pay(scene);
+    const [waiting] = await list(place, { kind: "amount_over" });
+    const newest = Math.max(...(await list(place)).map(({ issueId }) => issueId));
+    await raiseOf(place, ["later"]);
+    const ask = (filter: issues.IssueFilter) =>
+      world.ask(issues.closeIssues, {
+        caller: place.operator,
+        filter,
+        throughId: newest,
+        reason: "Checked in the export",
+      });
+    expect(await ask({ kind: "fee_mismatch", currency: "EUR", leastMinor: "200" })).toEqual({
+      closed: 2,
+      refused: [],
+      hasMore: false,
+    });
+    expect(await ask({ source: "provider" })).toEqual({
+      closed: 0,
+      refused: [{ issueId: waiting?.issueId, reason: "money_may_settle" }],
+      hasMore: false,
+    });
+    expect(await ask({ source: "statement" })).toMatchObject({ closed: 2 });
+    const open = await list(place, { isUnresolved: true });
+    expect(open.map(({ kind }) => kind).toSorted()).toEqual(["amount_over", "fee_mismatch"]);
+    const events = await world.database<{ type: string; issues: number }[]>`
+      select payload -> 'event' ->> 'type' as type, jsonb_array_length(payload #> '{event,issues}') as issues from outbox
+      where key = ${`organization.${place.organizationId}`} order by outbox_id`;
+    expect(events).toEqual([
+      { type: "issues_opened", issues: 1 },
+      { type: "issues_closed", issues: 2 },
+      { type: "issues_closed", issues: 2 },
+    ]);
+  });
+});
+
+describe("a closed callback issue", () => {
+  test("whose money is asserted with another amount of the same difficulty: a new issue names it, and pays nothing", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS" });
+    const issue = await scenes.onlyIssueOf(scene.place);
+    await close(scene.place, issue.issueId, "paid back");
+    for (const nth of [1, 2]) await scenes.pay(scene, { reference: "NOBODYS", amount: "13.00", nth });
+    const [news, closed, ...others] = await scenes.issuesOf(scene.place);
+    expect(others).toEqual([]);
+    expect(closed).toMatchObject({ issueId: issue.issueId, status: "closed", supersededBy: news?.issueId });
+    expect(news).toMatchObject({
+      kind: "unmatched_money",
+      status: "open",
+      amountMinor: "1300",
+      supersedesId: issue.issueId,
+    });
+    const order = await world.openIntent(scene.place, 1300);
+    if (news === undefined) throw new Error("There is no new issue.");
+    expect(await refusalOf(scenes.attribute(scene.place, news, order))).toMatchObject({ reason: "money_closed" });
+  });
+});

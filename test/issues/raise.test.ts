@@ -1,0 +1,179 @@
+/** What raising does with an issue of the same identity, one or many thousands in one statement. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { endIssues } from "../../services/issues/sql/ending.ts";
+import { CANDIDATE_COLUMNS, type RaisedIssue, raiseIssues } from "../../services/issues/sql/raise.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+let database: TestDatabase;
+let sql: Database;
+
+beforeAll(async () => {
+  database = await cloneDatabase();
+  sql = openDatabase({ url: database.url });
+  await sql`insert into organizations (name) values ('Bistro')`;
+});
+afterAll(async () => {
+  await closeDatabase(sql);
+  await database.drop();
+});
+
+interface Difference {
+  readonly subject?: string;
+  readonly account?: string;
+  readonly station?: number | null;
+  readonly kind?: string;
+  readonly amountMinor?: string;
+  readonly currency?: string;
+  readonly status?: string;
+  readonly type?: string;
+  readonly note?: string;
+}
+
+/** Raises the differences as a run does: from a temporary table. */
+const raise = (differences: readonly Difference[]): Promise<readonly RaisedIssue[]> =>
+  sql.begin(async (tx) => {
+    await tx.unsafe(`create temporary table candidates (${CANDIDATE_COLUMNS}) on commit drop`);
+    for (const one of differences) {
+      await tx`
+        insert into candidates (organization_id, account_key, station_id, kind, subject_key, evidence_status, evidence_type,
+          amount_minor, currency, source, evidence, is_money)
+        values (1, ${one.account ?? "statement:1"}, ${one.station ?? null}, ${one.kind ?? "fee_mismatch"}, ${one.subject ?? "line:1"},
+          ${one.status ?? "paid"}, ${one.type ?? "payment"}, ${one.amountMinor ?? "1250"}::bigint, ${one.currency ?? "EUR"},
+          'statement', ${tx.json({ statement: { lineIds: [1], differences: [], facts: { note: one.note ?? "" } } })}, false)`;
+    }
+    return await raiseIssues(tx, tx`select * from candidates`);
+  });
+
+async function raiseOne(difference: Difference): Promise<RaisedIssue> {
+  const [raised] = await raise([difference]);
+  if (raised === undefined) throw new Error("No issue was raised.");
+  return raised;
+}
+
+const rowOf = async (issueId: number) =>
+  (
+    await sql`
+      select status, kind, amount_minor::text as amount, assignee_id, supersedes_id, superseded_by, reason, generation,
+        prior_evidence, evidence #>> '{statement,facts,note}' as note, last_seen_at
+      from issues where issue_id = ${issueId}`
+  )[0];
+
+const decide = (issueId: number, status: "closed" | "attributed" = "closed") =>
+  sql`update issues set status = ${status}, resolved_at = now(), resolved_by = 7, reason = 'checked' where issue_id = ${issueId}`;
+
+describe("the same difference again", () => {
+  test("of an open issue is seen, and changes nothing else", async () => {
+    const first = await raiseOne({ subject: "seen" });
+    expect(first.outcome).toBe("opened");
+    const before = await rowOf(first.issueId);
+    expect(await raiseOne({ subject: "seen", note: "other words" })).toEqual({ ...first, outcome: "seen" });
+    const after = await rowOf(first.issueId);
+    expect(after).toMatchObject({ status: "open", note: "", prior_evidence: [] });
+    expect((after?.["last_seen_at"] as Date).getTime()).toBeGreaterThan((before?.["last_seen_at"] as Date).getTime());
+  });
+
+  test.each(["closed", "attributed"] as const)(
+    "of one that is %s leaves the decision, however often",
+    async (status) => {
+      const subject = `stays ${status}`;
+      const { issueId } = await raiseOne({ subject });
+      await decide(issueId, status);
+      for (const _ of [1, 2, 3]) expect(await raiseOne({ subject })).toMatchObject({ issueId, outcome: "seen" });
+      expect(await rowOf(issueId)).toMatchObject({ status, reason: "checked", superseded_by: null });
+    },
+  );
+
+  test("in other letters and with spaces is the same evidence", async () => {
+    const { issueId } = await raiseOne({ subject: "letters", currency: "EUR", status: "Settled", type: "Charge" });
+    const again = { subject: "letters", currency: " eur ", status: "settled ", type: "CHARGE" };
+    expect(await raiseOne(again)).toMatchObject({ issueId, outcome: "seen" });
+  });
+});
+
+describe("changed evidence", () => {
+  test.each([
+    ["the amount", { amountMinor: "1251" }],
+    ["the currency", { currency: "CHF" }],
+    ["the status", { status: "refunded" }],
+    ["the type", { type: "fee" }],
+  ] as const)("of a closed issue, by %s, is a new issue that names it; the closed one stays", async (what, more) => {
+    const subject = `changed by ${what}`;
+    const { issueId } = await raiseOne({ subject });
+    await decide(issueId);
+    const news = await raiseOne({ subject, ...more });
+    expect(news).toMatchObject({ outcome: "superseded", supersedesId: issueId });
+    expect(await rowOf(issueId)).toMatchObject({ status: "closed", reason: "checked", superseded_by: news.issueId });
+    expect(await rowOf(news.issueId)).toMatchObject({ status: "open", supersedes_id: issueId, generation: 2 });
+    expect(await raiseOne({ subject, ...more })).toMatchObject({ issueId: news.issueId, outcome: "seen" });
+  });
+
+  test("of an open issue replaces its evidence and keeps the earlier, up to a bound", async () => {
+    const { issueId } = await raiseOne({ subject: "open", note: "the first" });
+    for (let cents = 0; cents < 12; cents += 1)
+      expect(await raiseOne({ subject: "open", amountMinor: `${100 + cents}`, note: `${cents}` })).toMatchObject({
+        issueId,
+        outcome: "changed",
+      });
+    const row = await rowOf(issueId);
+    expect(row).toMatchObject({ status: "open", amount: "111", note: "11" });
+    const kept = (row?.["prior_evidence"] as { amount_minor: string }[]).map(({ amount_minor }) => amount_minor);
+    expect(kept).toEqual(["103", "104", "105", "106", "107", "108", "109", "110"]);
+  });
+});
+
+describe("an issue whose cause was gone", () => {
+  test("returns as it was, with its assignee", async () => {
+    const { issueId } = await raiseOne({ subject: "gone" });
+    await sql`update issues set status = 'assigned', assignee_id = 9 where issue_id = ${issueId}`;
+    const ended = await sql.begin((tx) =>
+      endIssues(tx, { which: tx`select ${issueId}::bigint as issue_id`, reason: "The import was withdrawn." }),
+    );
+    expect(ended).toMatchObject([{ issue_id: issueId }]);
+    expect(await rowOf(issueId)).toMatchObject({ status: "ended", reason: "The import was withdrawn." });
+    expect(await raiseOne({ subject: "gone" })).toMatchObject({ issueId, outcome: "returned" });
+    expect(await rowOf(issueId)).toMatchObject({ status: "assigned", assignee_id: 9, reason: null });
+  });
+
+  test("stays closed where a person has decided it", async () => {
+    const { issueId } = await raiseOne({ subject: "decided" });
+    await decide(issueId);
+    const which = { reason: "The import was withdrawn." };
+    const end = () => sql.begin((tx) => endIssues(tx, { which: tx`select ${issueId}::bigint as issue_id`, ...which }));
+    expect(await end()).toEqual([]);
+    expect(await raiseOne({ subject: "decided" })).toMatchObject({ outcome: "seen" });
+    expect(await rowOf(issueId)).toMatchObject({ status: "closed", reason: "checked" });
+  });
+});
+
+describe("identity", () => {
+  test("is account, station, kind and subject: each of them makes another issue", async () => {
+    const base = { subject: "identity", station: 1 };
+    const variants = [base, { ...base, station: 2 }, { ...base, station: null }, { ...base, account: "statement:2" }];
+    const raised = await raise([...variants, { ...base, kind: "rounding" }, { ...base, subject: "identity 2" }]);
+    expect(raised.map(({ outcome }) => outcome)).toEqual(Array.from({ length: 6 }, () => "opened"));
+    expect(new Set(raised.map(({ issueId }) => issueId)).size).toBe(6);
+  });
+
+  test("two transactions at once raise it once", async () => {
+    const outcomes = await Promise.all(Array.from({ length: 8 }, () => raise([{ subject: "at once" }])));
+    expect(outcomes.flat().filter(({ outcome }) => outcome === "opened")).toHaveLength(1);
+    expect(await sql`select 1 from issues where subject_key = 'at once'`).toHaveLength(1);
+  });
+
+  test("thousands of differences are one statement, and again nothing new", async () => {
+    const raiseAll = () =>
+      sql.begin((tx) =>
+        raiseIssues(
+          tx,
+          tx`
+            select 1::bigint, 'statement:1', null::bigint, 'missing_in_statement', 'intent:' || n, 'paid', 'payment', n::bigint,
+              'EUR', 'statement', null::bigint, 1::bigint, n::bigint, null::bigint, '', '{}'::jsonb, false, null::text, null::bigint
+            from generate_series(1, 5000) n`,
+        ),
+      );
+    expect((await raiseAll()).filter(({ outcome }) => outcome === "opened")).toHaveLength(5000);
+    await sql`update issues set status = 'closed', resolved_at = now() where kind = 'missing_in_statement' and intent_id <= 100`;
+    expect((await raiseAll()).filter(({ outcome }) => outcome === "seen")).toHaveLength(5000);
+  });
+});
