@@ -51,13 +51,22 @@ async function raiseOne(difference: Difference): Promise<RaisedIssue> {
   return raised;
 }
 
-const rowOf = async (issueId: number) =>
-  (
-    await sql`
-      select status, kind, amount_minor::text as amount, assignee_id, supersedes_id, superseded_by, reason, generation,
-        prior_evidence, evidence #>> '{statement,facts,note}' as note, last_seen_at
-      from issues where issue_id = ${issueId}`
-  )[0];
+interface StoredIssue {
+  readonly status: string;
+  readonly amount: string;
+  readonly note: string;
+  readonly prior_evidence: readonly { readonly amount_minor: string }[];
+  readonly last_seen_at: Date;
+}
+
+async function rowOf(issueId: number): Promise<StoredIssue> {
+  const [row] = await sql<StoredIssue[]>`
+    select status, kind, amount_minor::text as amount, assignee_id, supersedes_id, superseded_by, reason, generation,
+      prior_evidence, evidence #>> '{statement,facts,note}' as note, last_seen_at
+    from issues where issue_id = ${issueId}`;
+  if (row === undefined) throw new Error("There is no such issue.");
+  return row;
+}
 
 const decide = (issueId: number, status: "closed" | "attributed" = "closed") =>
   sql`update issues set status = ${status}, resolved_at = now(), resolved_by = 7, reason = 'checked' where issue_id = ${issueId}`;
@@ -70,7 +79,7 @@ describe("the same difference again", () => {
     expect(await raiseOne({ subject: "seen", note: "other words" })).toEqual({ ...first, outcome: "seen" });
     const after = await rowOf(first.issueId);
     expect(after).toMatchObject({ status: "open", note: "", prior_evidence: [] });
-    expect((after?.["last_seen_at"] as Date).getTime()).toBeGreaterThan((before?.["last_seen_at"] as Date).getTime());
+    expect(after.last_seen_at.getTime()).toBeGreaterThan(before.last_seen_at.getTime());
   });
 
   test.each(["closed", "attributed"] as const)(
@@ -117,7 +126,7 @@ describe("changed evidence", () => {
       });
     const row = await rowOf(issueId);
     expect(row).toMatchObject({ status: "open", amount: "111", note: "11" });
-    const kept = (row?.["prior_evidence"] as { amount_minor: string }[]).map(({ amount_minor }) => amount_minor);
+    const kept = row.prior_evidence.map(({ amount_minor }) => amount_minor);
     expect(kept).toEqual(["103", "104", "105", "106", "107", "108", "109", "110"]);
   });
 });
