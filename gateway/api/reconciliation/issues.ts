@@ -27,43 +27,50 @@ const MOST_DAYS = 3_650;
 
 const issuesSchema = z.object({ issues: z.array(issueSchema), has_more: hasMoreBefore });
 
-const accountKeySchema = z
-  .string()
-  .regex(/^(?:provider|statement):[1-9]\d{0,17}$/)
-  .meta({
-    description: "`provider:` and a config's id, or `statement:` and an account's id.",
-    examples: ["provider:1"],
-  });
 const decimal = z
   .string()
   .regex(/^\d{1,10}(?:\.\d{1,3})?$/)
-  .meta({
-    description: "A decimal amount without a sign, in `currency`, which must be given with it.",
-    examples: ["12.50"],
-  });
+  .meta({ examples: ["12.50"] });
 
 /** What both the list and the bulk closing can be confined to. */
 const filterShape = {
-  kind: issueKindSchema.optional(),
-  source: issueSourceSchema.optional(),
-  account: accountKeySchema.optional(),
-  currency: currencySchema.optional(),
-  min_amount: decimal.optional(),
-  max_amount: decimal.optional(),
+  kind: issueKindSchema.optional().meta({ description: "Only issues of this one kind; all kinds when left out." }),
+  source: issueSourceSchema
+    .optional()
+    .meta({ description: "Only what callbacks, or only what runs have found first." }),
+  account: z
+    .string()
+    .regex(/^(?:provider|statement):[1-9]\d{0,17}$/)
+    .optional()
+    .meta({
+      description: "Only issues of this account: `provider:` and a config's id, or `statement:` and an account's id.",
+      examples: ["provider:1"],
+    }),
+  currency: currencySchema.optional().meta({ description: "Only issues in this currency, by its ISO 4217 code." }),
+  min_amount: decimal.optional().meta({
+    description: "Only issues of at least this amount, whichever its sign; `currency` must be given with it.",
+  }),
+  max_amount: decimal.optional().meta({
+    description: "Only issues of at most this amount, whichever its sign; `currency` must be given with it.",
+  }),
+};
+const DESCRIPTIONS = {
+  station: "Only issues of this station; those of no station are left out.",
+  assignee: "Only issues that this person works on, or has worked on.",
+  age: "Only issues that were opened at least so many days ago.",
 };
 const issuesQuerySchema = z.strictObject({
   ...pageBeforeQuery,
   ...filterShape,
   status: issueStatusSchema.optional().meta({ description: "Only issues of this status; all when left out." }),
-  is_unresolved: z
-    .enum(["true", "false"])
+  decision: z
+    .enum(["pending", "made"])
+    .meta({ id: "IssueDecision" })
     .optional()
-    .meta({ description: "`true`: only what waits for a decision, open or assigned; `false`: only the others." }),
-  station_id: queryId().optional(),
-  assignee_id: queryId().optional(),
-  min_age_days: queryNumber({ least: 0, most: MOST_DAYS })
-    .optional()
-    .meta({ description: "Only issues that were opened at least so many days ago." }),
+    .meta({ description: "`pending`: only what waits for a person, open or assigned; `made`: only the others." }),
+  station_id: queryId().optional().meta({ description: DESCRIPTIONS.station }),
+  assignee_id: queryId().optional().meta({ description: DESCRIPTIONS.assignee }),
+  min_age_days: queryNumber({ least: 0, most: MOST_DAYS }).optional().meta({ description: DESCRIPTIONS.age }),
 });
 
 const attributeIssueBodySchema = z
@@ -74,16 +81,16 @@ export const closeIssueBodySchema = z
   .meta({ id: "CloseIssue", examples: [{ reason: "Paid back by the provider on 2026-11-20." }] });
 const assignIssueBodySchema = z
   .strictObject({ assignee_id: idSchema.nullable().meta({ description: "Null: it waits for any person again." }) })
-  .meta({ id: "AssignIssue" });
+  .meta({ id: "AssignIssue", examples: [{ assignee_id: 42 }] });
 const commentIssueBodySchema = z
   .strictObject({ text: detailsSchema.meta({ description: "A few sentences; line ends are allowed." }) })
   .meta({ id: "CommentIssue", examples: [{ text: "The bank looks for it; answer on Monday." }] });
 const bulkFilterSchema = z
   .strictObject({
     ...filterShape,
-    station_id: idSchema.optional(),
-    assignee_id: idSchema.optional(),
-    min_age_days: z.int().min(0).max(MOST_DAYS).optional(),
+    station_id: idSchema.optional().meta({ description: DESCRIPTIONS.station }),
+    assignee_id: idSchema.optional().meta({ description: DESCRIPTIONS.assignee }),
+    min_age_days: z.int().min(0).max(MOST_DAYS).optional().meta({ description: DESCRIPTIONS.age }),
   })
   .refine((filter) => Object.keys(filter).length > 0, {
     error: "Name at least one field: a filter closes what it names.",
@@ -169,11 +176,11 @@ const ageOf = (days: number | undefined): number | undefined => (days === undefi
 
 const listIssues: SessionHandler<undefined, z.infer<typeof issuesQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
-  const { status, kind, source, account, station_id, assignee_id, min_age_days, is_unresolved } = query;
+  const { status, kind, source, account, station_id, assignee_id, min_age_days, decision } = query;
   const { issues, hasMore } = await deps.bus.call(bus.listIssues, {
     caller,
     status,
-    isUnresolved: is_unresolved === undefined ? undefined : is_unresolved === "true",
+    isUnresolved: decision === undefined ? undefined : decision === "pending",
     kind,
     source,
     accountKey: account,
