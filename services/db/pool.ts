@@ -26,6 +26,8 @@ export interface DatabaseOptions {
   readonly name?: string;
   /** How long a statement may go unanswered before its connection counts as broken; for callers that cannot wait as long. */
   readonly statementDeadlineMs?: number;
+  /** For statements and transactions over whole files: how long each may take. The pool's other limits stay. */
+  readonly longestWorkMs?: number;
   /** How long a transaction whose process hangs keeps its locks. */
   readonly idleInTransactionMs?: number;
 }
@@ -68,8 +70,8 @@ export function openDatabase(options: DatabaseOptions): Database {
       facts.calls += change;
     },
     onEnd: () => pools.delete(facts),
-    statementDeadlineMs: options.statementDeadlineMs ?? DATABASE_LIMITS.statementDeadlineMs,
-    transactionDeadlineMs: DATABASE_LIMITS.transactionDeadlineMs,
+    statementDeadlineMs: options.statementDeadlineMs ?? options.longestWorkMs ?? DATABASE_LIMITS.statementDeadlineMs,
+    transactionDeadlineMs: options.longestWorkMs ?? DATABASE_LIMITS.transactionDeadlineMs,
     onAnswered: () => gate.answered(),
   });
 }
@@ -90,8 +92,8 @@ function openPool(options: DatabaseOptions, gate: DialGate, facts: PoolFacts): D
     types: { int8: { to: INT8_OID, from: [INT8_OID], serialize: String, parse: parseSafeInteger } },
     connection: {
       application_name: facts.name,
-      statement_timeout: DATABASE_LIMITS.statementTimeoutMs,
-      lock_timeout: DATABASE_LIMITS.lockTimeoutMs,
+      statement_timeout: options.longestWorkMs ?? DATABASE_LIMITS.statementTimeoutMs,
+      lock_timeout: options.longestWorkMs ?? DATABASE_LIMITS.lockTimeoutMs,
       idle_in_transaction_session_timeout: options.idleInTransactionMs ?? DATABASE_LIMITS.idleInTransactionTimeoutMs,
       tcp_keepalives_idle: DATABASE_LIMITS.keepAliveIdleSeconds,
       tcp_keepalives_interval: DATABASE_LIMITS.keepAliveIntervalSeconds,

@@ -921,6 +921,7 @@ create table statement_mappings (
 
 create unlogged table statement_staging (
   import_id bigint not null,
+  attempt uuid not null,
   "position" bigint not null,
   identity bytea not null,
   kind text not null,
@@ -942,7 +943,7 @@ create unlogged table statement_staging (
   text text not null,
   details jsonb not null
 );
-CREATE INDEX statement_staging_by_import ON statement_staging USING btree (import_id);
+CREATE INDEX statement_staging_by_import ON statement_staging USING btree (import_id, attempt);
 
 create table station_events (
   station_id bigint not null,

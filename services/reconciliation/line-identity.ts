@@ -4,13 +4,10 @@
  * of the same amount are two lines. The account is no part of it: a line is unique within its account.
  */
 import { createHash } from "node:crypto";
-import type { StatementLine } from "./formats/format.ts";
+import type { ReferenceScope, StatementLine } from "./formats/format.ts";
 
 /** Grows with every change of these rules. A line keeps the version it was stored with, so that history is not imported again. */
 export const IDENTITY_VERSION = 1;
-
-/** How long the provider's references stay unique: some banks number their entries anew each day. */
-export type ReferenceScope = "year" | "day";
 
 const YEAR_CHARACTERS = 4;
 

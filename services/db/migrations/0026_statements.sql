@@ -64,7 +64,7 @@ create table statement_imports (
   status_detail text,
   uploaded_by bigint not null,
   uploaded_at timestamptz not null default now(),
-  -- The process that imports it, and until when; another takes over afterwards, from the beginning.
+  -- The attempt that is under way, and until when it is not overtaken: the next one starts from the beginning.
   leased_by uuid,
   leased_until timestamptz,
   -- How far the import is: bytes of the file and records of all kinds.
@@ -165,6 +165,8 @@ create table statement_malformed (
 -- What an import has read and not yet stored. Unlogged: after a crash of PostgreSQL the import starts again.
 create unlogged table statement_staging (
   import_id bigint not null,
+  -- The attempt that has read it: one that was overtaken may still write.
+  attempt uuid not null,
   position bigint not null,
   identity bytea not null,
   kind text not null,
@@ -186,7 +188,7 @@ create unlogged table statement_staging (
   text text not null,
   details jsonb not null
 );
-create index statement_staging_by_import on statement_staging (import_id);
+create index statement_staging_by_import on statement_staging (import_id, attempt);
 
 -- The fingerprint of a line from its identity and its ordinal.
 create function line_fingerprint(the_identity bytea, the_ordinal integer) returns bytea immutable language sql as $$

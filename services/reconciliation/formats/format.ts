@@ -121,6 +121,8 @@ export class StatementRefusedError extends Error {
   }
 }
 
+export type ReferenceScope = "year" | "day";
+
 export interface StatementFormat {
   /**
    * "sumup", "adyen_settlement_details", "stripe_payout_reconciliation", "stripe_activity", "paypal_stl", "paypal_trr",
@@ -131,6 +133,8 @@ export interface StatementFormat {
   readonly version: number;
   /** For people. */
   readonly title: string;
+  /** How long the provider's references stay unique; "year" when left out. Some banks number their entries anew each day. */
+  readonly referenceScope?: ReferenceScope;
   /**
    * Says whether the head, `FORMAT_LIMITS.headCharacters` of decoded text, is certainly of this format. What is detected
    * is offered to a person, and is never applied without one.

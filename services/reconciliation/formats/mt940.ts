@@ -18,6 +18,7 @@ export const MT940: StatementFormat = {
   name: "mt940",
   version: 1,
   title: "Bank statement (SWIFT MT940)",
+  referenceScope: "day",
   detect: (head) => [/^:20:/m, /^:25P?:/m, /^:60[FM]:[CD]\d{6}[A-Z]{3}\d/m].every((field) => field.test(head)),
   parse: records,
 };

@@ -12,6 +12,7 @@ function camtFormat(message: CamtMessage, title: string): StatementFormat {
     name: message.name,
     version: 1,
     title,
+    referenceScope: "day",
     detect: (head) => namesMessage(head, message),
     parse: (text) => records(text, message),
   };

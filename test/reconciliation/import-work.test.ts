@@ -1,0 +1,274 @@
+/** Imports of real files into a real PostgreSQL; the bytes come from memory instead of the object store. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import type { StatementFormat } from "../../services/reconciliation/formats/format.ts";
+import { sandbox } from "../../services/reconciliation/formats/sandbox.ts";
+import { type ImportDeps, importNext } from "../../services/reconciliation/import-work.ts";
+import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";
+import { removeLines } from "../../services/reconciliation/sql/imports.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+let testDatabase: TestDatabase;
+let database: Database;
+let longDatabase: Database;
+let organizationId: number;
+const files = new Map<string, string>();
+
+beforeAll(async () => {
+  testDatabase = await cloneDatabase();
+  database = openDatabase({ url: testDatabase.url, maxConnections: 4 });
+  longDatabase = openDatabase({ url: testDatabase.url, maxConnections: 2, longestWorkMs: IMPORT_LIMITS.longestWorkMs });
+  const [row] = await database<[{ id: number }]>`
+    insert into organizations (name) values ('Osteria') returning organization_id as id`;
+  organizationId = row.id;
+});
+afterAll(async () => {
+  await closeDatabase(longDatabase);
+  await closeDatabase(database);
+  await testDatabase.drop();
+});
+
+const HEADER = "line,payment_id,reference,account,amount,currency,paid_at";
+interface Row {
+  readonly id: string;
+  readonly amount?: string;
+  readonly day?: string;
+  readonly account?: string;
+}
+/** The sandbox provider's statement. */
+const statementOf = (rows: readonly Row[]): string =>
+  [
+    HEADER,
+    ...rows.map(
+      ({ id, amount = "12.50", day = "2026-11-01", account = "acct_1" }, index) =>
+        `${index + 1},${id},int_${id},${account},${amount},EUR,${day}T10:00:00.000Z`,
+    ),
+    "",
+  ].join("\n");
+
+let accounts = 0;
+async function addAccount(): Promise<number> {
+  accounts += 1;
+  const [row] = await database<[{ id: number }]>`
+    insert into statement_accounts (organization_id, provider, reference, name, mode)
+    values (${organizationId}, ${`sandbox-${accounts}`}, 'acct_1', 'Sandbox', 'test') returning account_id as id`;
+  return row.id;
+}
+
+/** An uploaded file that waits for its import. */
+async function upload(accountId: number, text: string): Promise<number> {
+  const name = randomUUID();
+  files.set(name, text);
+  const [row] = await database<[{ id: number }]>`
+    insert into statement_imports (organization_id, account_id, sha256, file_name, size_bytes, object_name, format,
+      format_version, encoding, status, uploaded_by)
+    values (${organizationId}, ${accountId}, sha256(convert_to(${name}, 'UTF8')), 'statement.csv', ${text.length}, ${name},
+      'sandbox', 1, 'utf-8', 'waiting', 1) returning import_id as id`;
+  return row.id;
+}
+
+const depsOf = (more: Partial<ImportDeps> = {}): ImportDeps => ({
+  database,
+  longDatabase,
+  async *openFile(name) {
+    yield Buffer.from(files.get(name) ?? "");
+  },
+  formatNamed: (name) => (name === "sandbox" ? sandbox : undefined),
+  ...more,
+});
+
+interface ImportFacts {
+  readonly status: string;
+  readonly status_code: string | null;
+  readonly status_detail: string | null;
+  readonly records: number;
+  readonly lines_new: number;
+  readonly lines_known: number;
+  readonly malformed: number;
+  readonly from_date: string;
+}
+async function factsOf(importId: number): Promise<ImportFacts> {
+  const [row] = await database<[ImportFacts]>`
+    select status, status_code, status_detail, records, lines_new, lines_known, malformed, from_date::text as from_date
+    from statement_imports where import_id = ${importId}`;
+  return row;
+}
+
+async function importText(accountId: number, text: string, deps: ImportDeps = depsOf()): Promise<ImportFacts> {
+  const importId = await upload(accountId, text);
+  expect(await importNext(deps)).toBe(true);
+  return await factsOf(importId);
+}
+
+const linesOf = async (accountId: number): Promise<readonly string[]> =>
+  (
+    await database<{ name: string }[]>`
+      select provider_reference || ' ' || amount_minor as name from statement_lines where account_id = ${accountId}
+      order by provider_reference, ordinal`
+  ).map(({ name }) => name);
+
+/** The rows that an import leaves behind while it is not finished. */
+const stagedRows = async (): Promise<number> => (await database`select from statement_staging`).length;
+
+/** A format whose parser stops at the first line until it is released, and then goes on or fails. */
+function pausingFormat(): {
+  readonly format: StatementFormat;
+  readonly reached: Promise<void>;
+  release(error?: Error): void;
+} {
+  const reached = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<Error | undefined>();
+  const format: StatementFormat = {
+    ...sandbox,
+    async *parse(text, options) {
+      for await (const record of sandbox.parse(text, options)) {
+        yield record;
+        reached.resolve();
+        const error = await released.promise;
+        if (error !== undefined) throw error;
+      }
+    },
+  };
+  return { format, reached: reached.promise, release: (error) => released.resolve(error) };
+}
+
+describe("an import", () => {
+  test("stores each line once, with its file and its days", async () => {
+    const accountId = await addAccount();
+    const facts = await importText(
+      accountId,
+      statementOf([{ id: "b" }, { id: "a", amount: "0.99", day: "2026-10-31" }]),
+    );
+    expect(facts).toMatchObject({ status: "imported", lines_new: 2, lines_known: 0, malformed: 0 });
+    expect(facts.from_date).toBe("2026-10-31");
+    expect(await linesOf(accountId)).toEqual(["a 99", "b 1250"]);
+    expect(await stagedRows()).toBe(0);
+  });
+
+  test("of a file that overlaps another: only the new lines are added, in whichever order the files come", async () => {
+    const [first, second] = [statementOf([{ id: "a" }, { id: "b" }]), statementOf([{ id: "b" }, { id: "c" }])];
+    const [forwards, backwards] = [await addAccount(), await addAccount()];
+    await importText(forwards, first);
+    expect(await importText(forwards, second)).toMatchObject({ lines_new: 1, lines_known: 1 });
+    await importText(backwards, second);
+    await importText(backwards, first);
+    expect(await linesOf(forwards)).toEqual(["a 1250", "b 1250", "c 1250"]);
+    expect(await linesOf(backwards)).toEqual(await linesOf(forwards));
+  });
+
+  test("of a file with two equal rows: both are lines, and the same rows again are none", async () => {
+    const accountId = await addAccount();
+    await importText(accountId, statementOf([{ id: "twice" }, { id: "twice" }]));
+    expect(await importText(accountId, statementOf([{ id: "twice" }, { id: "twice" }, { id: "new" }]))).toMatchObject({
+      lines_new: 1,
+      lines_known: 2,
+    });
+    expect(await linesOf(accountId)).toEqual(["new 1250", "twice 1250", "twice 1250"]);
+  });
+
+  test("of a known line with another amount: the line stays, and the row is listed with both amounts", async () => {
+    const accountId = await addAccount();
+    await importText(accountId, statementOf([{ id: "a" }]));
+    const facts = await importText(accountId, statementOf([{ id: "a", amount: "12.40" }, { id: "b" }]));
+    expect(facts).toMatchObject({ status: "imported", lines_new: 1, lines_known: 0, malformed: 1 });
+    expect(await linesOf(accountId)).toEqual(["a 1250", "b 1250"]);
+    const [row] = await database<[{ reason: string; position: number }]>`
+      select m.reason, m.position from statement_malformed m join statement_imports using (import_id)
+      where account_id = ${accountId}`;
+    expect(row).toMatchObject({
+      position: 2,
+      reason: expect.stringMatching(/1250 EUR in minor units; this file has 1240 EUR/),
+    });
+  });
+
+  test("of a file with a bad row: the row is listed, and the others are stored", async () => {
+    const accountId = await addAccount();
+    const facts = await importText(accountId, statementOf([{ id: "a" }, { id: "b", amount: "12,50,1" }, { id: "c" }]));
+    expect(facts).toMatchObject({ status: "imported", lines_new: 2, malformed: 1, records: 3 });
+    expect(await linesOf(accountId)).toEqual(["a 1250", "c 1250"]);
+  });
+
+  test("of a file that is of no known header: it is refused in one sentence, and nothing stays", async () => {
+    const accountId = await addAccount();
+    const facts = await importText(accountId, "date,amount\n2026-11-01,12.50\n");
+    expect(facts).toMatchObject({ status: "refused", status_code: expect.stringMatching(/^\w+$/), lines_new: 0 });
+    expect(facts.status_detail).toMatch(/^[A-Z].*\.$/);
+    expect(await linesOf(accountId)).toEqual([]);
+    expect(await stagedRows()).toBe(0);
+  });
+
+  test("of a file of another account: it is held, and an operator's release imports it", async () => {
+    const accountId = await addAccount();
+    const text = statementOf([{ id: "a", account: "acct_2" }]);
+    const facts = await importText(accountId, text);
+    expect(facts).toMatchObject({ status: "held", status_code: "other_account", lines_new: 0 });
+    expect(await linesOf(accountId)).toEqual([]);
+    await database`
+      update statement_imports set status = 'waiting', released_by = 1, released_at = now(), release_reason = 'Renamed.'
+      where account_id = ${accountId}`;
+    expect(await importNext(depsOf())).toBe(true);
+    expect(await linesOf(accountId)).toEqual(["a 1250"]);
+  });
+
+  test("of text with tabs, backslashes, line breaks and NUL: it is stored verbatim", async () => {
+    const accountId = await addAccount();
+    const reference = "a\tb\\c\\N";
+    await importText(accountId, `${HEADER}\n1,"${reference}","x\ny",acct_1,12.50,EUR,2026-11-01T10:00:00.000Z\n`);
+    const [row] = await database<[{ provider_reference: string; merchant_reference: string }]>`
+      select provider_reference, merchant_reference from statement_lines where account_id = ${accountId}`;
+    expect(row).toEqual({ provider_reference: reference, merchant_reference: "x\ny" });
+  });
+});
+
+describe("an import that is interrupted", () => {
+  test("by an error of its process: nothing is stored, and the next process imports it from the beginning", async () => {
+    const accountId = await addAccount();
+    const importId = await upload(accountId, statementOf([{ id: "a" }, { id: "b" }]));
+    const { format, release } = pausingFormat();
+    release(new Error("The process ends."));
+    await expect(importNext(depsOf({ formatNamed: () => format }))).rejects.toThrow("The process ends.");
+    expect(await linesOf(accountId)).toEqual([]);
+    expect(await importNext(depsOf()), "the lease has not passed").toBe(false);
+    await database`update statement_imports set leased_until = now() where import_id = ${importId}`;
+    expect(await importNext(depsOf())).toBe(true);
+    expect(await factsOf(importId)).toMatchObject({ status: "imported", lines_new: 2 });
+  });
+
+  test("by a stall that another process has overtaken: the first one stores nothing more", async () => {
+    const accountId = await addAccount();
+    const importId = await upload(accountId, statementOf([{ id: "a" }, { id: "b" }]));
+    const { format, reached, release } = pausingFormat();
+    const stalled = importNext(depsOf({ formatNamed: () => format }));
+    await reached;
+    await database`update statement_imports set leased_until = now() where import_id = ${importId}`;
+    expect(await importNext(depsOf())).toBe(true);
+    release();
+    expect(await stalled).toBe(true);
+    expect(await factsOf(importId)).toMatchObject({ status: "imported", lines_new: 2, lines_known: 0 });
+    expect(await linesOf(accountId)).toEqual(["a 1250", "b 1250"]);
+    expect(await stagedRows()).toBe(0);
+  });
+});
+
+test("two imports of one account at once: each line is stored once", async () => {
+  const accountId = await addAccount();
+  const texts = [0, 1, 2, 3].map((from) =>
+    statementOf(Array.from({ length: 40 }, (_, at) => ({ id: `p${from * 10 + at}` }))),
+  );
+  for (const text of texts) await upload(accountId, text);
+  await Promise.all(texts.map(() => importNext(depsOf())));
+  expect(await linesOf(accountId)).toHaveLength(70);
+  const [sum] = await database<[{ new: number; known: number }]>`
+    select sum(lines_new)::int as new, sum(lines_known)::int as known from statement_imports where account_id = ${accountId}`;
+  expect(sum).toEqual({ new: 70, known: 90 });
+});
+
+test("a file that is withdrawn: its lines disappear, and those that another file has stay", async () => {
+  const accountId = await addAccount();
+  const importId = await upload(accountId, statementOf([{ id: "a" }, { id: "b" }]));
+  await importNext(depsOf());
+  await importText(accountId, statementOf([{ id: "b" }, { id: "c" }]));
+  await longDatabase.begin((tx) => removeLines(tx, importId));
+  expect(await linesOf(accountId)).toEqual(["b 1250", "c 1250"]);
+});
