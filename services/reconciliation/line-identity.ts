@@ -12,23 +12,24 @@ export const IDENTITY_VERSION = 1;
 const YEAR_CHARACTERS = 4;
 
 /**
- * 32 bytes. The amount is a part of it only where the line has no reference: a corrected statement repeats the reference
- * with another amount, and that is the same line with other evidence.
+ * 32 bytes. The amount is no part of it where a reference is unique within a year: a corrected statement repeats the
+ * reference with another amount, and that is the same line with other evidence.
  */
 export function lineIdentity(line: StatementLine, scope: ReferenceScope): Buffer {
-  const { providerReference, paymentReference, providerType, kind, currency, account, bookedOn } = line;
+  const { providerReference, paymentReference, providerType, kind, currency, account } = line;
   const type = [kind, providerType, currency, account];
   const fields =
     providerReference === ""
       ? ["content", ...type, ...contentOf(line)]
-      : ["reference", ...type, providerReference, paymentReference, scopeOf(bookedOn, scope)];
+      : ["reference", ...type, providerReference, paymentReference, ...scopeOf(line, scope)];
   return createHash("sha256")
     .update(JSON.stringify([IDENTITY_VERSION, ...fields]))
     .digest();
 }
 
-function scopeOf(bookedOn: string, scope: ReferenceScope): string {
-  return scope === "day" ? bookedOn : bookedOn.slice(0, YEAR_CHARACTERS);
+/** A bank that numbers its entries anew each day may also give several entries of a day one number. */
+function scopeOf({ bookedOn, amountMinor }: StatementLine, scope: ReferenceScope): readonly string[] {
+  return scope === "day" ? [bookedOn, amountMinor.toString()] : [bookedOn.slice(0, YEAR_CHARACTERS)];
 }
 
 /** Without the position and the details: an overlapping file has other positions, and a later export more columns. */

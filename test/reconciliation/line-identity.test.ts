@@ -50,8 +50,11 @@ describe("the identity of a line with the provider's reference", () => {
     expect(identity({ ...LINE, ...change })).not.toBe(identity(LINE));
   });
 
-  test("a bank that numbers its entries anew each day: the same reference on another day is another line", () => {
-    expect(identity({ ...LINE, bookedOn: "2026-03-02" }, "day")).not.toBe(identity(LINE, "day"));
+  test.each<[string, Partial<StatementLine>]>([
+    ["on another day", { bookedOn: "2026-03-02" }],
+    ["with another amount", { amountMinor: 1_240n }],
+  ])("a bank that numbers its entries anew each day: the same reference %s is another line", (_, change) => {
+    expect(identity({ ...LINE, ...change }, "day")).not.toBe(identity(LINE, "day"));
   });
 });
 
