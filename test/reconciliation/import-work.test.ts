@@ -115,7 +115,7 @@ const stagedRows = async (): Promise<number> => (await database`select from stat
 function pausingFormat(): {
   readonly format: StatementFormat;
   readonly reached: Promise<void>;
-  release(error?: Error): void;
+  readonly release: (error?: Error) => void;
 } {
   const reached = Promise.withResolvers<void>();
   const released = Promise.withResolvers<Error | undefined>();

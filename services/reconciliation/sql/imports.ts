@@ -141,7 +141,7 @@ export interface ImportEnd {
 export async function endImport(sql: Transaction, { importId, attempt }: AttemptKey, end: ImportEnd): Promise<void> {
   await sql`
     update statement_imports i set status = ${end.status}, status_code = ${end.code}, status_detail = ${end.detail},
-        totals = ${sql.json(end.totals as Json)}, format_version = ${end.formatVersion}, lines_new = ${end.linesNew},
+        totals = ${sql.json(end.totals)}, format_version = ${end.formatVersion}, lines_new = ${end.linesNew},
         lines_known = ${end.linesKnown},
         from_date = coalesce(${end.fromDate}::date, (select min(booked_on) from statement_staging s where s.import_id = i.import_id and s.attempt = ${attempt})),
         to_date = coalesce(${end.toDate}::date, (select max(booked_on) from statement_staging s where s.import_id = i.import_id and s.attempt = ${attempt})),
