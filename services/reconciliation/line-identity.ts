@@ -16,20 +16,25 @@ const YEAR_CHARACTERS = 4;
  * reference with another amount, and that is the same line with other evidence.
  */
 export function lineIdentity(line: StatementLine, scope: ReferenceScope): Buffer {
-  const { providerReference, paymentReference, providerType, kind, currency, account } = line;
+  const { providerReference, providerType, kind, currency, account } = line;
   const type = [kind, providerType, currency, account];
   const fields =
     providerReference === ""
       ? ["content", ...type, ...contentOf(line)]
-      : ["reference", ...type, providerReference, paymentReference, ...scopeOf(line, scope)];
+      : ["reference", ...type, providerReference, ...scopeOf(line, scope)];
   return createHash("sha256")
     .update(JSON.stringify([IDENTITY_VERSION, ...fields]))
     .digest();
 }
 
-/** A bank that numbers its entries anew each day may also give several entries of a day one number. */
-function scopeOf({ bookedOn, amountMinor }: StatementLine, scope: ReferenceScope): readonly string[] {
-  return scope === "day" ? [bookedOn, amountMinor.toString()] : [bookedOn.slice(0, YEAR_CHARACTERS)];
+/**
+ * A bank that numbers its entries anew each day may also give several entries of a day one number. Where an id is given once,
+ * the payment and the day are left out: the exporter chooses which of their columns and which time zone the file has.
+ */
+function scopeOf({ bookedOn, amountMinor, paymentReference }: StatementLine, scope: ReferenceScope): readonly string[] {
+  if (scope === "ever") return [];
+  if (scope === "day") return [paymentReference, bookedOn, amountMinor.toString()];
+  return [paymentReference, bookedOn.slice(0, YEAR_CHARACTERS)];
 }
 
 /** Without the position and the details: an overlapping file has other positions, and a later export more columns. */

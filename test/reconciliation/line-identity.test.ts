@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { StatementLine } from "../../services/reconciliation/formats/format.ts";
+import type { ReferenceScope, StatementLine } from "../../services/reconciliation/formats/format.ts";
+import { stripeActivity } from "../../services/reconciliation/formats/stripe.ts";
 import { lineIdentity } from "../../services/reconciliation/line-identity.ts";
+import { linesOf, parseText } from "./formats/samples.ts";
 
 const LINE: StatementLine = {
   position: 2,
@@ -24,7 +26,7 @@ const LINE: StatementLine = {
   details: {},
 };
 const WITHOUT_REFERENCE: StatementLine = { ...LINE, providerReference: "" };
-const identity = (line: StatementLine, scope: "year" | "day" = "year"): string =>
+const identity = (line: StatementLine, scope: ReferenceScope = "year"): string =>
   lineIdentity(line, scope).toString("hex");
 
 describe("the identity of a line with the provider's reference", () => {
@@ -55,6 +57,22 @@ describe("the identity of a line with the provider's reference", () => {
     ["with another amount", { amountMinor: 1_240n }],
   ])("a bank that numbers its entries anew each day: the same reference %s is another line", (_, change) => {
     expect(identity({ ...LINE, ...change }, "day")).not.toBe(identity(LINE, "day"));
+  });
+
+  test("an id that the provider gives once: the same line whichever columns and time zone the export has", async () => {
+    const exports = [
+      "balance_transaction_id,reporting_category,currency,gross,fee,net,created\ntxn_1,charge,eur,17,0.5,16.5,2026-01-01 00:30:00\n",
+      "net,fee,gross,currency,charge_id,balance_transaction_id,reporting_category,created_utc\n16.50,0.50,17.00,EUR,ch_1,txn_1,charge,2025-12-31 23:30:00\n",
+    ];
+    const lines = (await Promise.all(exports.map((text) => parseText(stripeActivity, text)))).flatMap(linesOf);
+    const identities = lines.map((line) => identity(line, stripeActivity.referenceScope));
+    expect(identities).toHaveLength(2);
+    expect(new Set(identities).size).toBe(1);
+  });
+
+  test("an id that the provider gives once: the refund of the same id is another line", () => {
+    const refund: StatementLine = { ...LINE, kind: "refund", providerType: "Refunded" };
+    expect(identity(refund, "ever")).not.toBe(identity(LINE, "ever"));
   });
 });
 

@@ -121,7 +121,8 @@ export class StatementRefusedError extends Error {
   }
 }
 
-export type ReferenceScope = "year" | "day";
+/** How long a provider's references stay unique. "ever": an id that the provider gives once, whatever else the row has. */
+export type ReferenceScope = "ever" | "year" | "day";
 
 export interface StatementFormat {
   /**

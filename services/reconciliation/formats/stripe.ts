@@ -29,6 +29,7 @@ export const stripePayoutReconciliation: StatementFormat = {
   name: "stripe_payout_reconciliation",
   version: STRIPE_PAYOUT_COLUMNS.version,
   title: "Stripe payout reconciliation, itemised",
+  referenceScope: "ever",
   detect: (head) => headerOf(head, STRIPE_PAYOUT_COLUMNS) !== undefined,
   parse: (text, options) => parseStripe(text, STRIPE_PAYOUT_COLUMNS, options),
 };
@@ -37,6 +38,7 @@ export const stripeActivity: StatementFormat = {
   name: "stripe_activity",
   version: STRIPE_ACTIVITY_COLUMNS.version,
   title: "Stripe balance changes from activity, itemised",
+  referenceScope: "ever",
   // With the column of payouts it can be either report.
   detect: (head) => {
     const header = headerOf(head, STRIPE_ACTIVITY_COLUMNS);

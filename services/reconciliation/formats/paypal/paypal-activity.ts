@@ -38,6 +38,7 @@ export const paypalActivity: StatementFormat = {
   name: "paypal_activity",
   version: PAYPAL_ACTIVITY_COLUMNS.version,
   title: "PayPal activity download",
+  referenceScope: "ever",
   detect: (head) => headerOf(head, PAYPAL_ACTIVITY_COLUMNS) !== undefined,
   parse: (text, options) => readReport(text, PAYPAL_ACTIVITY_COLUMNS, (header) => new Activity(header, options)),
 };

@@ -24,6 +24,7 @@ export const paypalStl: StatementFormat = {
   name: "paypal_stl",
   version: PAYPAL_COLUMNS.version,
   title: "PayPal settlement report (STL)",
+  referenceScope: "ever",
   detect: (head) => columnsIn(head)?.has("status") === false,
   parse: (text) => parseTyped(text, { needsStatus: false }),
 };
@@ -32,6 +33,7 @@ export const paypalTrr: StatementFormat = {
   name: "paypal_trr",
   version: PAYPAL_COLUMNS.version,
   title: "PayPal transaction detail report (TRR)",
+  referenceScope: "ever",
   detect: (head) => columnsIn(head)?.has("status") === true,
   parse: (text) => parseTyped(text, { needsStatus: true }),
 };
