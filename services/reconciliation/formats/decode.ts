@@ -113,7 +113,7 @@ class UnicodeDecoder implements StrictDecoder {
 
   decode(bytes: Uint8Array): string {
     const text = this.#decodeOrRefuse(bytes);
-    if (text.includes("\0")) throw badByte(0, this.#offset + this.#nulIndex(bytes), this.#encoding);
+    if (text.includes("\0")) throw badByte(0, this.#offset + (this.#nulIndex(bytes) ?? 0), this.#encoding);
     this.#offset += bytes.length;
     this.#tail = joined(this.#tail, bytes.subarray(-3)).slice(-3);
     return text;
@@ -133,6 +133,8 @@ class UnicodeDecoder implements StrictDecoder {
       return this.#decoder.decode(bytes, { stream: true });
     } catch {
       const index = this.#firstBadIndex(bytes);
+      const nul = this.#nulIndex(bytes.subarray(0, index));
+      if (nul !== undefined) throw badByte(0, this.#offset + nul, this.#encoding);
       throw badByte(bytes[index] ?? 0, this.#offset + index, this.#encoding);
     }
   }
@@ -150,12 +152,18 @@ class UnicodeDecoder implements StrictDecoder {
     return bad - 1;
   }
 
-  #nulIndex(bytes: Uint8Array): number {
-    if (this.#unit === "utf-8") return bytes.indexOf(0);
-    for (let index = this.#offset % 2; index + 1 < bytes.length; index += 2) {
+  /** Of the first NUL; -1 where it begins in the byte before these. */
+  #nulIndex(bytes: Uint8Array): number | undefined {
+    const isHalf = this.#offset % 2 === 1;
+    if (this.#unit === "utf-8") {
+      const index = bytes.indexOf(0);
+      return index < 0 ? undefined : index;
+    }
+    if (isHalf && this.#tail.at(-1) === 0 && bytes[0] === 0) return -1;
+    for (let index = isHalf ? 1 : 0; index + 1 < bytes.length; index += 2) {
       if (bytes[index] === 0 && bytes[index + 1] === 0) return index;
     }
-    return 0;
+    return undefined;
   }
 }
 
