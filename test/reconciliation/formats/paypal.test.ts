@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { StatementRefusedError } from "../../../services/reconciliation/formats/format.ts";
+import { FORMAT_LIMITS } from "../../../services/reconciliation/formats/limits.ts";
 import { paypalActivity } from "../../../services/reconciliation/formats/paypal/paypal-activity.ts";
 import { paypalStl, paypalTrr } from "../../../services/reconciliation/formats/paypal/typed-report.ts";
 import { collected, dividedAt } from "./chunks.ts";
@@ -215,6 +216,16 @@ describe("PayPal's activity download", () => {
     await expect(parseText(paypalActivity, withDate("04/09/2026"))).rejects.toMatchObject({ code: "ambiguous_dates" });
     const [line] = linesOf(await parseText(paypalActivity, withDate("05/05/2026")));
     expect(line?.bookedOn).toBe("2026-05-05");
+  });
+
+  it("holds back a bounded count of rows until a date decides", async () => {
+    const [header, first] = (await textOf("activity-en")).split("\n");
+    const rows = (count: number) => `${header}\n${`${first}\n`.repeat(count)}`;
+    const decides = `${first?.replace("04/09/2026", "13/09/2026")}\n`;
+    const lines = linesOf(await parseText(paypalActivity, rows(FORMAT_LIMITS.heldRows) + decides));
+    expect(lines).toHaveLength(FORMAT_LIMITS.heldRows + 1);
+    const tooMany = parseText(paypalActivity, rows(FORMAT_LIMITS.heldRows + 1) + decides);
+    await expect(tooMany).rejects.toMatchObject({ code: "ambiguous_dates" });
   });
 
   it("is detected by its header", async () => {
