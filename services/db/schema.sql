@@ -258,6 +258,21 @@ create table known_browsers (
 );
 CREATE INDEX known_browsers_by_age ON known_browsers USING btree (last_login_at);
 
+create table line_outcomes (
+  line_id bigint not null,
+  account_id bigint not null,
+  outcome text not null,
+  reason text not null,
+  issue_id bigint,
+  payment_key text,
+  score integer,
+  constraint line_outcomes_pkey PRIMARY KEY (line_id),
+  constraint line_outcomes_issue_check CHECK (outcome = 'differs'::text OR issue_id IS NULL),
+  constraint line_outcomes_outcome_check CHECK (outcome = ANY (ARRAY['differs'::text, 'rejected'::text])),
+  constraint line_outcomes_issue_id_fkey FOREIGN KEY (issue_id) REFERENCES issues(issue_id),
+  constraint line_outcomes_line_id_fkey FOREIGN KEY (line_id) REFERENCES statement_lines(line_id) ON DELETE CASCADE
+);
+
 create table login_attempts (
   key character varying(255) not null,
   points integer default 0 not null,
@@ -265,6 +280,37 @@ create table login_attempts (
   constraint login_attempts_pkey PRIMARY KEY (key)
 );
 CREATE INDEX login_attempts_by_expiry ON login_attempts USING btree (expire);
+
+create table match_decisions (
+  account_id bigint not null,
+  fingerprint bytea not null,
+  payment_key text not null,
+  decision text not null,
+  decided_by bigint not null,
+  decided_at timestamp with time zone default now() not null,
+  reason text not null,
+  constraint match_decisions_pkey PRIMARY KEY (account_id, fingerprint, payment_key),
+  constraint match_decisions_decision_check CHECK (decision = ANY (ARRAY['confirmed'::text, 'rejected'::text])),
+  constraint match_decisions_account_id_fkey FOREIGN KEY (account_id) REFERENCES statement_accounts(account_id)
+);
+CREATE UNIQUE INDEX match_decisions_confirmed_once ON match_decisions USING btree (payment_key, account_id, fingerprint) WHERE decision = 'confirmed'::text;
+
+create table match_lines (
+  line_id bigint not null,
+  match_id bigint not null,
+  constraint match_lines_pkey PRIMARY KEY (line_id),
+  constraint match_lines_line_id_fkey FOREIGN KEY (line_id) REFERENCES statement_lines(line_id) ON DELETE CASCADE,
+  constraint match_lines_match_id_fkey FOREIGN KEY (match_id) REFERENCES statement_matches(match_id) ON DELETE CASCADE
+);
+CREATE INDEX match_lines_by_match ON match_lines USING btree (match_id);
+
+create table match_payments (
+  payment_key text not null,
+  match_id bigint not null,
+  constraint match_payments_pkey PRIMARY KEY (payment_key),
+  constraint match_payments_match_id_fkey FOREIGN KEY (match_id) REFERENCES statement_matches(match_id) ON DELETE CASCADE
+);
+CREATE INDEX match_payments_by_match ON match_payments USING btree (match_id);
 
 create table order_counters (
   station_id bigint not null,
@@ -535,6 +581,43 @@ create table provider_withdrawals (
 );
 CREATE INDEX provider_withdrawals_by_age ON provider_withdrawals USING btree (asked_at);
 
+create table reconciliation_runs (
+  run_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  account_id bigint not null,
+  from_date date not null,
+  to_date date not null,
+  status text default 'running'::text not null,
+  step text default 'lines'::text not null,
+  started_by bigint not null,
+  started_at timestamp with time zone default clock_timestamp() not null,
+  ended_at timestamp with time zone,
+  failure text,
+  previous_run_id bigint,
+  through_import_id bigint,
+  covered_from date,
+  covered_to date,
+  lines bigint default 0 not null,
+  payments bigint default 0 not null,
+  matched bigint default 0 not null,
+  differing bigint default 0 not null,
+  rejected bigint default 0 not null,
+  differences bigint default 0 not null,
+  totals jsonb default '[]'::jsonb not null,
+  input_hash bytea,
+  result_hash bytea,
+  constraint reconciliation_runs_pkey PRIMARY KEY (run_id),
+  constraint reconciliation_runs_check CHECK (to_date >= from_date),
+  constraint reconciliation_runs_ended_check CHECK ((status = 'running'::text) = (ended_at IS NULL)),
+  constraint reconciliation_runs_failure_check CHECK ((status = 'failed'::text) = (failure IS NOT NULL)),
+  constraint reconciliation_runs_status_check CHECK (status = ANY (ARRAY['running'::text, 'done'::text, 'failed'::text])),
+  constraint reconciliation_runs_account_id_fkey FOREIGN KEY (account_id) REFERENCES statement_accounts(account_id),
+  constraint reconciliation_runs_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id),
+  constraint reconciliation_runs_previous_run_id_fkey FOREIGN KEY (previous_run_id) REFERENCES reconciliation_runs(run_id)
+);
+CREATE INDEX reconciliation_runs_by_account ON reconciliation_runs USING btree (organization_id, account_id, run_id);
+CREATE UNIQUE INDEX reconciliation_runs_one_running ON reconciliation_runs USING btree (account_id) WHERE status = 'running'::text;
+
 create table registry_events (
   event_id bigint generated always as identity not null,
   organization_id bigint,
@@ -627,6 +710,21 @@ create table robotics_trail (
 CREATE INDEX robotics_trail_by_organization ON robotics_trail USING btree (organization_id, event_id);
 CREATE TRIGGER robotics_trail_append_only BEFORE DELETE OR UPDATE ON robotics_trail FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER robotics_trail_not_truncated BEFORE TRUNCATE ON robotics_trail FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table run_differences (
+  run_id bigint not null,
+  kind text not null,
+  subject_key text not null,
+  station_id bigint not null,
+  evidence_hash bytea not null,
+  issue_id bigint not null,
+  on_date date not null,
+  amount_minor bigint not null,
+  currency text not null,
+  constraint run_differences_pkey PRIMARY KEY (run_id, kind, subject_key, station_id),
+  constraint run_differences_run_id_fkey FOREIGN KEY (run_id) REFERENCES reconciliation_runs(run_id) ON DELETE CASCADE
+);
+CREATE INDEX run_differences_by_issue ON run_differences USING btree (issue_id, run_id);
 
 create table sandbox_provider_accounts (
   account_id text not null,
@@ -919,6 +1017,22 @@ create table statement_mappings (
   constraint statement_mappings_organization_id_name_version_key UNIQUE (organization_id, name, version)
 );
 
+create table statement_matches (
+  match_id bigint generated always as identity not null,
+  account_id bigint not null,
+  run_id bigint not null,
+  tier text not null,
+  score integer not null,
+  explanation jsonb not null,
+  created_at timestamp with time zone default now() not null,
+  constraint statement_matches_pkey PRIMARY KEY (match_id),
+  constraint statement_matches_score_check CHECK (score >= 0 AND score <= 100),
+  constraint statement_matches_tier_check CHECK (tier = ANY (ARRAY['exact'::text, 'confirmed'::text])),
+  constraint statement_matches_account_id_fkey FOREIGN KEY (account_id) REFERENCES statement_accounts(account_id),
+  constraint statement_matches_run_id_fkey FOREIGN KEY (run_id) REFERENCES reconciliation_runs(run_id)
+);
+CREATE INDEX statement_matches_by_account ON statement_matches USING btree (account_id, match_id);
+
 create unlogged table statement_staging (
   import_id bigint not null,
   attempt uuid not null,
@@ -965,6 +1079,7 @@ create table station_events (
 );
 CREATE INDEX station_events_by_intent ON station_events USING btree (intent_id) WHERE intent_id IS NOT NULL;
 CREATE INDEX station_events_by_time ON station_events USING brin (at);
+CREATE INDEX station_events_late ON station_events USING btree (organization_id, at) WHERE type = 'late_evidence_kept'::text;
 CREATE INDEX station_events_log_lost ON station_events USING btree (station_id) WHERE type = 'log_lost'::text;
 CREATE TRIGGER station_events_never_change BEFORE UPDATE ON station_events FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
@@ -1013,6 +1128,7 @@ create table transactions (
   constraint transactions_organization_id_order_id_fkey FOREIGN KEY (organization_id, order_id) REFERENCES orders(organization_id, order_id),
   constraint transactions_intent_id_key UNIQUE (intent_id)
 );
+CREATE INDEX transactions_by_settlement ON transactions USING btree (organization_id, settled_at);
 CREATE UNIQUE INDEX transactions_one_sale_per_order ON transactions USING btree (order_id) WHERE kind = 'sale'::text;
 CREATE TRIGGER transactions_append_only BEFORE DELETE OR UPDATE ON transactions FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER transactions_not_truncated BEFORE TRUNCATE ON transactions FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
@@ -1159,6 +1275,86 @@ create table webhook_signers (
   seen_at timestamp with time zone default now() not null,
   constraint webhook_signers_pkey PRIMARY KEY (signer_id)
 );
+
+CREATE OR REPLACE FUNCTION comparable_reference(the_reference text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case when the_reference ~ '^[!-~]+$' then the_reference else substr(provider_money_name('money:' || the_reference), 7) end
+$function$;
+
+CREATE OR REPLACE FUNCTION expected_payments(the_account_id bigint, the_from date, the_to date)
+ RETURNS TABLE(payment_key text, source text, own boolean, in_filial boolean, issue_id bigint, station_id bigint, intent_id bigint, order_id bigint, route text, amount_minor bigint, currency text, provider_key text, our_key text, typed_key text, settled_on date)
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  account statement_accounts;
+  is_only boolean;
+  from_at timestamptz := the_from::timestamp at time zone 'utc';
+  to_at timestamptz := (the_to + 1)::timestamp at time zone 'utc';
+begin
+  select * into strict account from statement_accounts a where a.account_id = the_account_id;
+  select count(*) = 1 into is_only from statement_accounts a
+    where a.organization_id = account.organization_id and a.mode = account.mode and a.config_id is null
+      and a.filial_id is not distinct from account.filial_id
+      and exists (select from statement_lines l where l.account_id = a.account_id and l.kind = 'payment');
+  -- Settled orders.
+  return query
+    select 'transaction:' || t.transaction_id, 'transaction', case
+        when t.route = 'cash' then false
+        when t.route = 'dynamic_qr' then p.config_id = account.config_id
+        else is_only and account.config_id is null
+          and (account.filial_id is null or s.filial_id = account.filial_id) end is true,
+      account.filial_id is null or s.filial_id = account.filial_id,
+      null::bigint, t.station_id, t.intent_id, t.order_id, t.route, t.amount_minor, t.currency,
+      case when t.route = 'dynamic_qr' then comparable_reference(coalesce(p.paid_reference, t.reference)) end,
+      comparable_reference(p.reference),
+      case when t.route <> 'dynamic_qr' then coalesce(r.reference_key, typed_reference(t.reference)) end,
+      (t.settled_at at time zone 'utc')::date
+    from transactions t
+      join stations s on s.station_id = t.station_id
+      left join provider_payments p on p.intent_id = t.intent_id and t.route = 'dynamic_qr'
+      left join settled_references r on r.transaction_id = t.transaction_id
+    where t.organization_id = account.organization_id and t.settled_at >= from_at and t.settled_at < to_at
+      and s.sandbox = (account.mode = 'test')
+      -- A payment of another provider config is shown by that account.
+      and (t.route <> 'dynamic_qr' or p.config_id = account.config_id);
+  -- Money of a callback that has paid no order.
+  return query
+    select 'issue:' || i.issue_id, 'issue', false, true, i.issue_id, i.station_id, i.intent_id, i.order_id, 'dynamic_qr',
+      i.amount_minor, i.currency, comparable_reference(i.provider_reference), null::text, null::text,
+      (i.opened_at at time zone 'utc')::date
+    from issues i
+    where i.config_id = account.config_id and i.source = 'provider' and i.opened_at >= from_at and i.opened_at < to_at
+      and i.amount_minor is not null and i.currency is not null and i.provider_reference <> '' and i.kind <> 'unmatched_money'
+      and i.transaction_id is null and i.status <> 'ended' and i.superseded_by is null;
+  -- Reports of a success that came after the collection had ended.
+  return query
+    select 'late:' || e.station_id || ':' || e.version || ':' || e.ordinal, 'late_evidence', false,
+      account.filial_id is null or s.filial_id = account.filial_id,
+      null::bigint, e.station_id, e.intent_id, o.order_id, 'attested_terminal', o.total_minor, o.currency,
+      null::text, null::text, typed_reference(e.data ->> 'providerReference'), (e.at at time zone 'utc')::date
+    from station_events e
+      join stations s on s.station_id = e.station_id
+      join intent_records r on r.intent_id = e.intent_id
+      join orders o on o.order_id = r.order_id
+    where e.organization_id = account.organization_id and e.type = 'late_evidence_kept' and e.at >= from_at and e.at < to_at
+      and e.data ->> 'outcome' = 'reported_success' and s.sandbox = (account.mode = 'test')
+      and coalesce(e.data ->> 'providerReference', '') <> ''
+      and not exists (select from transactions t where t.intent_id = e.intent_id);
+  -- Payouts of the organization's other accounts, which arrive at a bank.
+  return query
+    select 'payout:' || l.account_id || ':' || encode(l.fingerprint, 'hex'), 'payout', false, true, null::bigint, null::bigint, null::bigint, null::bigint, 'payout',
+      -l.amount_minor, l.currency, comparable_reference(l.provider_reference), comparable_reference(l.payout_reference), null::text,
+      coalesce(l.value_on, l.booked_on)
+    from statement_lines l join statement_accounts a on a.account_id = l.account_id
+    where a.organization_id = account.organization_id and a.mode = account.mode and a.account_id <> account.account_id
+      and l.kind = 'payout' and l.booked_on between the_from and the_to
+      and exists (select from statement_lines b where b.account_id = account.account_id and b.kind = 'bank_credit');
+end
+$function$;
 
 CREATE OR REPLACE FUNCTION is_money_taken_elsewhere(the_config_id bigint, the_reference text, the_money_key text)
  RETURNS boolean
@@ -1430,4 +1626,14 @@ begin
     values (the_intent_id, the_attestation_id, settle_intent.refusal, reference_used_by)
     on conflict (intent_id, attestation_id) do nothing;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION typed_reference(the_reference text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case when the_reference ~ '^[0-9A-Z-]+$' then the_reference else
+    nullif(upper(regexp_replace(normalize(the_reference, NFKC), '[[:space:][:cntrl:]\u00AD\u200B-\u200F\u202A-\u202E\u2060-\u2064\uFEFF]', '', 'g')), '')
+  end
 $function$;

@@ -15,3 +15,26 @@ export const IMPORT_LIMITS = {
   /** Accounts that a file names and that are compared with its own. */
   namedAccounts: 16,
 } as const;
+
+/** Of the runs. */
+export const RUN_LIMITS = {
+  /** Payments that were settled up to this many days before a run's first line are compared: the longest hold-back of a provider. */
+  lookBackDays: 120,
+  /** A line is in time until this many days after its account's settlement delay: weekends and bank holidays. */
+  graceDays: 5,
+  /** A line may be booked a day before the payment's day in UTC: the statement's day is local. */
+  earlyDays: 1,
+  /** Days between a line and a candidate without a common reference. */
+  candidateDays: 5,
+  /** Payments of the same amount within these days; with more, the line is ambiguous without listing them. */
+  candidates: 20,
+  /** A terminal belongs to a station by this many exact matches, with this share of them: fewer say too little. */
+  terminalMatches: 5,
+  terminalShare: 0.9,
+  /** Slip numbers of at most so many characters come again within days (ISO 8583, fields 11 and 38). */
+  shortReferenceCharacters: 6,
+  /** The days of one run: a year and a day, so that a year with its leap day can be compared at once. */
+  daysOfRun: 367,
+  /** Memory of one hash join or sort; a million rows of keys fit. */
+  workMemoryMiB: 96,
+} as const;

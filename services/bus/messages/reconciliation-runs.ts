@@ -1,0 +1,118 @@
+/**
+ * Reconciliation runs: the lines of one account, booked within some days, are compared with what stations have settled and
+ * callbacks have reported. Every operation needs `reconciliation.manage`. Amounts are signed minor units.
+ */
+import { z } from "zod";
+import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { ISSUE_KINDS } from "./issues.ts";
+
+const id = z.int().positive();
+const date = z.iso.date();
+const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
+
+export const RUN_STATUSES = ["running", "done", "failed"] as const;
+/** What a run does, in its order. */
+export const RUN_STEPS = ["lines", "links", "exact", "differences", "candidates", "matches", "issues"] as const;
+/** How a difference compares with the run before: `changed` has the same name and other evidence. */
+export const RUN_CHANGES = ["new", "gone", "changed", "unchanged"] as const;
+
+export const runSchema = z.object({
+  runId: id,
+  accountId: id,
+  fromDate: date,
+  toDate: date,
+  status: z.enum(RUN_STATUSES),
+  step: z.enum(RUN_STEPS),
+  startedBy: z.int(),
+  startedAtMs: z.number(),
+  endedAtMs: z.number().nullable(),
+  /** One sentence, of a run that failed. */
+  failure: z.string().nullable(),
+  /** The run of the same account and days before this one. */
+  previousRunId: id.nullable(),
+  /** The days that imported statements cover; null without one. */
+  coveredFrom: date.nullable(),
+  coveredTo: date.nullable(),
+  lines: z.int(),
+  payments: z.int(),
+  matched: z.int(),
+  differing: z.int(),
+  rejected: z.int(),
+  differences: z.int(),
+  /** By currency: the sum of all lines, and of those that are matched, that differ and that are rejected. */
+  totals: z.array(
+    z.object({
+      currency: z.string(),
+      lines: z.int(),
+      totalMinor: signedMinor,
+      matchedMinor: signedMinor,
+      differingMinor: signedMinor,
+      rejectedMinor: signedMinor,
+    }),
+  ),
+  /** SHA-256 in hex: two runs with the same inputs have the same `inputHash`, and with it the same `resultHash`. */
+  inputHash: z.string().nullable(),
+  resultHash: z.string().nullable(),
+});
+export type Run = z.infer<typeof runSchema>;
+
+/** Why a run cannot start: the `reason` of a `conflict`. */
+export const RUN_CONFLICTS = ["run_under_way", "too_many_days"] as const;
+
+/** Starts a run and returns at once; `getRun` shows its progress. Refuses with `not_found`, and `conflict` with a reason. */
+export const startRun = defineOperation(
+  "reconciliation.startRun",
+  "once",
+  z.object({ caller, accountId: id, fromDate: date, toDate: date }),
+  z.object({ run: runSchema }),
+);
+
+export const getRun = defineOperation(
+  "reconciliation.getRun",
+  "repeatable",
+  z.object({ caller, runId: id }),
+  z.object({ run: runSchema }),
+);
+
+/** Newest first; `beforeId` continues a list. */
+export const listRuns = defineOperation(
+  "reconciliation.listRuns",
+  "repeatable",
+  z.object({
+    caller,
+    accountId: id.optional(),
+    beforeId: id.optional(),
+    limit: z.int().min(1).max(BOUNDS.listed),
+  }),
+  z.object({ runs: z.array(runSchema), hasMore: z.boolean() }),
+);
+
+/** What has changed since another run of the same account, by default the one before; without one all is new. */
+export const compareRuns = defineOperation(
+  "reconciliation.compareRuns",
+  "repeatable",
+  z.object({
+    caller,
+    runId: id,
+    previousRunId: id.optional(),
+    change: z.enum(RUN_CHANGES),
+    afterIssueId: z.int().min(0),
+    limit: z.int().min(1).max(BOUNDS.listed),
+  }),
+  z.object({
+    previousRunId: id.nullable(),
+    counts: z.object({ new: z.int(), gone: z.int(), changed: z.int(), unchanged: z.int() }),
+    differences: z.array(
+      z.object({
+        issueId: id,
+        kind: z.enum(ISSUE_KINDS),
+        amountMinor: signedMinor,
+        currency: z.string(),
+        onDate: date,
+      }),
+    ),
+    hasMore: z.boolean(),
+  }),
+);

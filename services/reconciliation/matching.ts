@@ -1,0 +1,106 @@
+/**
+ * One run: everything that is imported of an account for some days is compared with what stations have settled and callbacks
+ * have reported. The whole run is one transaction, so that a crash leaves none of it. It is set-based: no row is read here.
+ *
+ *   lines and payments ──► links by reference ──► confirmed, exact pairs, exact sums ──► differences ──► issues
+ *
+ * The same lines and payments give the same result, in whatever order they were imported.
+ */
+import type { Database, Transaction } from "../db/pool.ts";
+import { announceIssues, recordEnded } from "../issues/recording.ts";
+import * as differences from "./sql/run-differences.ts";
+import * as inputs from "./sql/run-inputs.ts";
+import * as matches from "./sql/run-matches.ts";
+import * as results from "./sql/run-results.ts";
+import * as sql from "./sql/runs.ts";
+
+/** Another run of the account is under way. */
+export class RunUnderWayError extends Error {
+  constructor() {
+    super("Another run of this account is under way.");
+    this.name = "RunUnderWayError";
+  }
+}
+/** The organization has no such account. */
+export class NoSuchAccountError extends Error {}
+
+export interface RunRequest {
+  readonly organizationId: number;
+  readonly accountId: number;
+  readonly fromDate: string;
+  readonly toDate: string;
+  readonly startedBy: number;
+}
+
+/** The steps of a run, in their order, by the name that its progress shows. */
+const STEPS: readonly (readonly [string, (tx: Transaction, scope: sql.RunScope) => Promise<void>])[] = [
+  ["lines", results.removeBrokenMatches],
+  ["lines", inputs.loadRunInputs],
+  ["links", inputs.linkByReference],
+  ["exact", matches.matchConfirmed],
+  ["exact", matches.pairExact],
+  ["exact", matches.findTerminals],
+  ["exact", matches.judgePairs],
+  ["exact", matches.matchSums],
+  ["exact", matches.matchBatches],
+  ["differences", differences.judgeByKind],
+  ["differences", differences.judgeLinked],
+  ["differences", differences.judgePossibleDuplicates],
+  ["candidates", differences.judgeCandidates],
+  ["candidates", differences.judgeUnmatched],
+  ["candidates", differences.judgeMissing],
+  ["matches", results.writeMatches],
+];
+
+/**
+ * Carries a run out. `onStarted` gets its id as soon as it is stored. Throws `RunUnderWayError` and `NoSuchAccountError`
+ * before anything is stored; a run that fails later is stored as failed.
+ */
+export async function runReconciliation(
+  database: Database,
+  request: RunRequest,
+  onStarted: (runId: number) => void = () => undefined,
+): Promise<number> {
+  let runId: number | undefined;
+  try {
+    await database.begin(async (tx) => {
+      if (!(await sql.lockAccount(tx, request.accountId))) throw new RunUnderWayError();
+      const scope = await sql.insertRun(database, request);
+      if (scope === undefined) throw new NoSuchAccountError("The organization has no such account.");
+      ({ runId } = scope);
+      onStarted(scope.runId);
+      await sql.lockOrganization(tx, scope.organizationId);
+      await inputs.createRunTables(tx);
+      await carryOut(database, tx, scope);
+    });
+  } catch (error) {
+    if (runId !== undefined) await sql.endRun(database, runId, sentenceOf(error));
+    throw error;
+  }
+  if (runId === undefined) throw new Error("The run has no id.");
+  return runId;
+}
+
+async function carryOut(database: Database, tx: Transaction, scope: sql.RunScope): Promise<void> {
+  let shown = "";
+  const show = async (step: string): Promise<void> => {
+    if (step !== shown) await sql.writeStep(database, scope.runId, step);
+    shown = step;
+  };
+  for (const [step, work] of STEPS) {
+    await show(step);
+    await work(tx, scope);
+  }
+  await show("issues");
+  const { raised, ended } = await results.raiseDifferences(tx, scope);
+  await results.writeOutcomes(tx, scope);
+  await results.summarize(tx, scope);
+  await sql.endRun(tx, scope.runId, null);
+  await recordEnded(tx, ended, results.EXPLAINED);
+  const issueIds = raised
+    .filter(({ outcome }) => outcome === "opened" || outcome === "superseded" || outcome === "returned")
+    .map(({ issueId }) => issueId);
+  await announceIssues(tx, { type: "issues_opened", organizationId: scope.organizationId, issueIds });
+}
+
+const sentenceOf = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 500);

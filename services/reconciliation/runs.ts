@@ -1,0 +1,136 @@
+/** Runs as operations: start, progress, list, and what has changed since the run before. */
+import { requirePermission } from "../bus/messages/caller.ts";
+import { ISSUE_KINDS } from "../bus/messages/issues.ts";
+import type * as bus from "../bus/messages/reconciliation-runs.ts";
+import { RUN_STEPS } from "../bus/messages/reconciliation-runs.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { Database } from "../db/pool.ts";
+import { RUN_LIMITS } from "./limits.ts";
+import { NoSuchAccountError, RunUnderWayError, runReconciliation } from "./matching.ts";
+import * as sql from "./sql/runs.ts";
+
+export interface RunDeps {
+  /** Its statements may take as long as a run does. */
+  readonly database: Database;
+  readonly log: { error(fields: object, message: string): void; info(fields: object, message: string): void };
+  /** Runs that go on after their start was answered; the service waits for them when it stops. */
+  readonly underWay: Set<Promise<void>>;
+}
+
+const DAY_MS = 24 * 3_600_000;
+
+/** Refuses with `not_found`, `conflict` with a reason of `RUN_CONFLICTS`. */
+export async function startRun(
+  deps: RunDeps,
+  { caller, accountId, fromDate, toDate }: RequestOf<typeof bus.startRun>,
+): Promise<ReplyOf<typeof bus.startRun>> {
+  requirePermission(caller, "reconciliation.manage");
+  const { organizationId, userId: startedBy } = caller;
+  const days = (Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS + 1;
+  if (!(days >= 1 && days <= RUN_LIMITS.daysOfRun))
+    throw new RefusedError({ code: "conflict", reason: "too_many_days" });
+  const request = { organizationId, accountId, fromDate, toDate, startedBy };
+  const started = Promise.withResolvers<number>();
+  const whole = runReconciliation(deps.database, request, started.resolve).then(
+    (runId) => deps.log.info({ runId, accountId }, "run done"),
+    (error: unknown) => {
+      started.reject(error);
+      if (!isRefusal(error)) deps.log.error({ err: error, accountId }, "run failed");
+    },
+  );
+  deps.underWay.add(whole);
+  void whole.finally(() => deps.underWay.delete(whole));
+  try {
+    return await readRun(deps, organizationId, await started.promise);
+  } catch (error) {
+    if (error instanceof RunUnderWayError) throw new RefusedError({ code: "conflict", reason: "run_under_way" });
+    if (error instanceof NoSuchAccountError) throw new RefusedError({ code: "not_found" });
+    throw error;
+  }
+}
+
+const isRefusal = (error: unknown): boolean => error instanceof RunUnderWayError || error instanceof NoSuchAccountError;
+
+/** Refuses with `not_found`. */
+export async function getRun(
+  deps: RunDeps,
+  { caller, runId }: RequestOf<typeof bus.getRun>,
+): Promise<ReplyOf<typeof bus.getRun>> {
+  requirePermission(caller, "reconciliation.manage");
+  return await readRun(deps, caller.organizationId, runId);
+}
+
+async function readRun(deps: RunDeps, organizationId: number, runId: number): Promise<{ run: bus.Run }> {
+  const row = await sql.findRun(deps.database, { organizationId, runId });
+  if (row === undefined) throw new RefusedError({ code: "not_found" });
+  return { run: runOf(row) };
+}
+
+export async function listRuns(
+  deps: RunDeps,
+  { caller, accountId, beforeId, limit }: RequestOf<typeof bus.listRuns>,
+): Promise<ReplyOf<typeof bus.listRuns>> {
+  requirePermission(caller, "reconciliation.manage");
+  const { organizationId } = caller;
+  const rows = await sql.listRuns(deps.database, { organizationId, accountId, beforeId, limit: limit + 1 });
+  return { runs: rows.slice(0, limit).map(runOf), hasMore: rows.length > limit };
+}
+
+/** Refuses with `not_found`: a run of another account is none that this one can be compared with. */
+export async function compareRuns(
+  deps: RunDeps,
+  { caller, runId, previousRunId: asked, change, afterIssueId, limit }: RequestOf<typeof bus.compareRuns>,
+): Promise<ReplyOf<typeof bus.compareRuns>> {
+  requirePermission(caller, "reconciliation.manage");
+  const { run } = await readRun(deps, caller.organizationId, runId);
+  const previousRunId = asked ?? run.previousRunId;
+  if (asked !== undefined) {
+    const { run: other } = await readRun(deps, caller.organizationId, asked);
+    if (other.accountId !== run.accountId) throw new RefusedError({ code: "not_found" });
+  }
+  const pair = { runId, previousRunId: previousRunId ?? 0 };
+  const counts = await sql.countChanges(deps.database, pair);
+  const rows = await sql.listChanges(deps.database, { ...pair, change, afterIssueId, limit: limit + 1 });
+  const differences = rows.slice(0, limit).map((row) => ({
+    issueId: row.issue_id,
+    kind: wordIn(ISSUE_KINDS, row.kind),
+    amountMinor: row.amount_minor,
+    currency: row.currency,
+    onDate: row.on_date,
+  }));
+  return { previousRunId, counts, differences, hasMore: rows.length > limit };
+}
+
+function wordIn<T extends string>(words: readonly T[], word: string): T {
+  const found = words.find((one) => one === word);
+  if (found === undefined) throw new Error(`The database has the word ${word}, which this program does not know.`);
+  return found;
+}
+
+function runOf(row: sql.RunRow): bus.Run {
+  return {
+    runId: row.run_id,
+    accountId: row.account_id,
+    fromDate: row.from_date,
+    toDate: row.to_date,
+    status: row.status,
+    step: wordIn(RUN_STEPS, row.step),
+    startedBy: row.started_by,
+    startedAtMs: row.started_at_ms,
+    endedAtMs: row.ended_at_ms,
+    failure: row.failure,
+    previousRunId: row.previous_run_id,
+    coveredFrom: row.covered_from,
+    coveredTo: row.covered_to,
+    lines: row.lines,
+    payments: row.payments,
+    matched: row.matched,
+    differing: row.differing,
+    rejected: row.rejected,
+    differences: row.differences,
+    totals: [...row.totals],
+    inputHash: row.input_hash,
+    resultHash: row.result_hash,
+  };
+}

@@ -1,0 +1,157 @@
+/** The matches of a run: what a person has confirmed, then the exact tier for all lines before any weaker evidence. */
+import type { Transaction } from "../../db/pool.ts";
+import { RUN_LIMITS } from "../limits.ts";
+import type { RunScope } from "./runs.ts";
+
+const PASSES = [1, 2, 3] as const;
+/** A payment that one line takes may have been the best of another line, which then has its next best. */
+const ROUNDS = 4;
+
+/** What people have confirmed: groups of one line with several payments, or of one payment with several lines. */
+export async function matchConfirmed(sql: Transaction, { accountId }: RunScope): Promise<void> {
+  await sql`
+    with confirmed as (
+      select l.line_id, d.payment_key, l.booked_on - p.settled_on as days,
+        case when count(*) over (partition by l.line_id) > 1 then 'line:' || l.line_id else d.payment_key end as group_key
+      from match_decisions d join run_lines l using (fingerprint) join run_payments p using (payment_key)
+      where d.account_id = ${accountId} and d.decision = 'confirmed'
+    ),
+    of_line as (insert into run_group_lines select distinct group_key, line_id from confirmed),
+    of_payment as (insert into run_group_payments select distinct group_key, payment_key from confirmed)
+    insert into run_groups select group_key, 'confirmed', 0, max(abs(days)) from confirmed group by group_key`;
+}
+
+/**
+ * Pairs of one line and one payment with a common reference and equal amounts. Of several lines the nearest in time gets the
+ * payment; a line for which two payments are equally near gets none.
+ */
+export async function pairExact(sql: Transaction): Promise<void> {
+  for (const pass of PASSES) {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const paired = await sql`
+        insert into run_pairs
+        select line_id, payment_key, pass, days from (
+          select k.*,
+            rank() over (partition by line_id order by preference, abs(days)) as of_line,
+            count(*) over (partition by line_id, preference, abs(days)) as ties,
+            row_number() over (partition by payment_key order by abs(days), booked_on, fingerprint) as of_payment
+          from run_links k
+          where pass = ${pass} and same_currency and difference = 0
+            and not exists (select from run_pairs r where r.line_id = k.line_id)
+            and not exists (select from run_pairs r where r.payment_key = k.payment_key)
+            and not exists (select from run_group_lines r where r.line_id = k.line_id)
+            and not exists (select from run_group_payments r where r.payment_key = k.payment_key)
+        ) ranked where of_line = 1 and ties = 1 and of_payment = 1`;
+      await sql`analyze run_pairs`;
+      if (paired.count === 0) break;
+    }
+  }
+}
+
+/** The station of each terminal: that of nearly all exact pairs of its lines. */
+export async function findTerminals(sql: Transaction): Promise<void> {
+  await sql`
+    insert into run_terminals
+    select terminal, station_id from (
+      select terminal, station_id, count(*) as pairs, sum(count(*)) over (partition by terminal) as of_terminal
+      from run_pairs join run_lines using (line_id) join run_payments using (payment_key)
+      where terminal <> '' and station_id is not null
+      group by terminal, station_id
+    ) counted
+    where pairs >= ${RUN_LIMITS.terminalMatches} and pairs >= of_terminal * ${RUN_LIMITS.terminalShare}::numeric`;
+}
+
+/**
+ * The pairs in which all else fits become matches; the others differ by the first rule that holds, in the order of
+ * `RUN_KINDS`.
+ */
+export async function judgePairs(sql: Transaction, { settlementDelayDays }: RunScope): Promise<void> {
+  const latest = settlementDelayDays + RUN_LIMITS.graceDays;
+  await sql`
+    insert into run_diffs
+    select line_id, payment_key, kind, 100, '{}' from (
+      select r.line_id, r.payment_key, case
+          when p.source = 'issue' then 'callback_issue'
+          when p.source = 'late_evidence' then 'late_money'
+          when not p.in_filial or t.station_id <> p.station_id then 'wrong_station'
+          when r.days > ${latest}::int or r.days < ${-RUN_LIMITS.earlyDays}::int then 'date_out_of_window'
+          when l.net_minor <> l.amount_minor + l.fee_minor then 'fee_mismatch'
+        end as kind
+      from run_pairs r join run_lines l using (line_id) join run_payments p using (payment_key)
+        left join run_terminals t on t.terminal = l.terminal
+    ) judged where kind is not null`;
+  await sql`
+    with matched as (
+      select r.* from run_pairs r where not exists (select from run_diffs d where d.line_id = r.line_id)
+    ),
+    of_line as (insert into run_group_lines select payment_key, line_id from matched),
+    of_payment as (insert into run_group_payments select payment_key, payment_key from matched)
+    insert into run_groups select payment_key, 'exact', pass, abs(days) from matched`;
+}
+
+/** Several lines that add up to one payment, and one line that is the sum of several payments: by reference, and exactly. */
+export async function matchSums(sql: Transaction): Promise<void> {
+  const free = sql`
+    from run_links k join run_lines l using (line_id) join run_payments p using (payment_key)
+    where k.same_currency and l.amount_minor > 0 and p.source not in ('issue', 'late_evidence') and p.in_filial
+      and not exists (select from run_pairs r where r.line_id = k.line_id)
+      and not exists (select from run_pairs r where r.payment_key = k.payment_key)
+      and not exists (select from run_group_lines g where g.line_id = k.line_id)
+      and not exists (select from run_group_payments g where g.payment_key = k.payment_key)`;
+  await sql`
+    with free as (
+      select k.*, l.amount_minor as line_minor, p.amount_minor as payment_minor,
+        count(*) over (partition by k.line_id) as of_line, count(*) over (partition by k.payment_key) as of_payment ${free}
+    ),
+    sums as (
+      -- Several lines, which name no other payment, and one payment.
+      select payment_key as group_key, max(pass) as pass, max(abs(days)) as days from free
+        group by payment_key having count(*) > 1 and max(of_line) = 1 and sum(line_minor) = max(payment_minor)
+      union all
+      -- One line, and several payments, which no other line names.
+      select 'line:' || line_id, max(pass), max(abs(days)) from free
+        group by line_id having count(*) > 1 and max(of_payment) = 1 and sum(payment_minor) = max(line_minor)
+    ),
+    members as (
+      select s.group_key, f.line_id, f.payment_key from sums s join free f on f.payment_key = s.group_key
+      union all select s.group_key, f.line_id, f.payment_key from sums s join free f on 'line:' || f.line_id = s.group_key
+    ),
+    of_line as (insert into run_group_lines select distinct group_key, line_id from members),
+    of_payment as (insert into run_group_payments select distinct group_key, payment_key from members)
+    insert into run_groups select group_key, 'exact', pass, days from sums`;
+  await sql`analyze run_groups, run_group_lines, run_group_payments`;
+}
+
+/** Payouts: the lines that name a payout add up to it. */
+export async function matchBatches(sql: Transaction, { accountId }: RunScope): Promise<void> {
+  await sql`
+    with batch as (
+      select s.payout_reference as payout_key, s.currency, count(*) as lines,
+        sum(coalesce(s.net_minor, s.amount_minor + coalesce(s.fee_minor, 0))) as sum_minor
+      from statement_lines s
+      where s.account_id = ${accountId} and s.kind not in ('payout', 'planned_payout', 'payout_reversal', 'not_money')
+        and s.payout_reference in (select payout_key from run_lines where kind = 'payout')
+      group by s.payout_reference, s.currency
+    ),
+    payout as (
+      select l.line_id, l.payout_key, l.currency, l.amount_minor, b.lines, b.sum_minor,
+        sum(l.amount_minor) over (partition by l.payout_key, l.currency) as paid_minor,
+        row_number() over (partition by l.payout_key, l.currency order by l.booked_on, l.fingerprint) as place
+      from run_lines l left join batch b on b.payout_key = l.payout_key and b.currency = l.currency
+      where l.kind = 'payout' and not exists (select from run_group_lines g where g.line_id = l.line_id)
+    ),
+    matched as (
+      select *, 'batch:' || ${accountId}::bigint || ':' || payout_key || ':' || currency as group_key
+      from payout where lines is not null and paid_minor + sum_minor = 0
+    ),
+    of_line as (insert into run_group_lines select group_key, line_id from matched),
+    of_payment as (insert into run_group_payments select distinct group_key, group_key from matched),
+    of_group as (insert into run_groups select distinct group_key, 'exact', 1, 0 from matched),
+    differing as (
+      insert into run_diffs
+      select line_id, null, 'batch_total_mismatch', null,
+        jsonb_build_object('payoutMinor', paid_minor::text, 'linesMinor', sum_minor::text, 'lines', lines::text)
+      from payout where lines is not null and paid_minor + sum_minor <> 0
+    )
+    insert into run_rejects select line_id, 'payout_without_lines' from payout where lines is null`;
+}

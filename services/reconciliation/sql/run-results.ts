@@ -1,0 +1,209 @@
+/** What a run leaves behind: matches, issues, outcomes of lines, sums and hashes. Only what has changed is written. */
+import type { Transaction } from "../../db/pool.ts";
+import { endIssues } from "../../issues/sql/ending.ts";
+import { type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
+import type { RunScope } from "./runs.ts";
+
+/** Removes what is left of matches whose lines are gone with a withdrawn import, so that their payments are free again. */
+export async function removeBrokenMatches(sql: Transaction, { organizationId }: RunScope): Promise<void> {
+  await sql`
+    delete from statement_matches m using statement_accounts a
+    where a.account_id = m.account_id and a.organization_id = ${organizationId}
+      and not exists (select from match_lines l where l.match_id = m.match_id)`;
+}
+
+/** Writes the matches that are new and removes those that no longer hold; the others keep their ids. */
+export async function writeMatches(sql: Transaction, { runId, accountId }: RunScope): Promise<void> {
+  await sql.unsafe(`
+    create temporary table run_former on commit drop as
+      select distinct match_id from match_lines join run_lines using (line_id);
+    create temporary table run_former_items on commit drop as
+      select match_id, 'line:' || line_id as item from run_former join match_lines using (match_id)
+      union all select match_id, payment_key from run_former join match_payments using (match_id);
+    create temporary table run_items on commit drop as
+      select group_key, 'line:' || line_id as item from run_group_lines
+      union all select group_key, payment_key from run_group_payments;
+    analyze run_former_items, run_items;
+    create temporary table run_kept on commit drop as
+      select i.match_id, i.group_key from (
+        select match_id, group_key, count(*) as items from run_former_items join run_items using (item)
+        group by match_id, group_key) i
+      join (select match_id, count(*) as items from run_former_items group by match_id) f using (match_id, items)
+      join (select group_key, count(*) as items from run_items group by group_key) g using (group_key, items)
+      join statement_matches m using (match_id) join run_groups r on r.group_key = i.group_key and r.tier = m.tier;
+    analyze run_kept;
+    delete from statement_matches m using run_former f
+      where m.match_id = f.match_id and not exists (select from run_kept k where k.match_id = f.match_id);`);
+  await sql`
+    create temporary table run_new on commit drop as
+      select nextval(pg_get_serial_sequence('statement_matches', 'match_id')) as match_id, g.* from run_groups g
+      where not exists (select from run_kept k where k.group_key = g.group_key)`;
+  await sql`
+    insert into statement_matches (match_id, account_id, run_id, tier, score, explanation) overriding system value
+    select match_id, ${accountId}, ${runId}, tier, 100, jsonb_build_object('reference',
+      case pass when 0 then 'confirmed' when 1 then 'provider' when 2 then 'merchant' else 'typed' end, 'daysApart', days)
+    from run_new`;
+  await sql`insert into match_lines select line_id, match_id from run_new join run_group_lines using (group_key)`;
+  await sql`insert into match_payments select payment_key, match_id from run_new join run_group_payments using (group_key)`;
+}
+
+/** The differences as issues are raised from them, in a table of their own. */
+async function nameDifferences(sql: Transaction, { accountId, configId }: RunScope): Promise<void> {
+  const accountKey = configId === null ? `statement:${accountId}` : `provider:${configId}`;
+  await sql`
+    create temporary table run_candidates on commit drop as
+    select d.line_id, d.payment_key, d.kind, d.score, ${accountKey}::text as account_key,
+      case when d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and d.place = 1
+        then case when length(l.provider_key) <= 200 then 'money:' || l.provider_key
+          else 'money-sha256:' || encode(sha256(convert_to(l.provider_key, 'UTF8')), 'hex') end
+        else coalesce('line:' || encode(l.fingerprint, 'hex'), d.payment_key) end as subject_key,
+      case when d.kind <> 'unmatched_money' then p.station_id end as station_id,
+      case when l.line_id is null then 'settled' else 'paid' end as evidence_status,
+      case when l.kind in ('bank_credit', 'payment') or l.line_id is null then 'payment' else l.kind end as evidence_type,
+      coalesce(l.amount_minor, p.amount_minor) as amount_minor, coalesce(l.currency, p.currency) as currency,
+      p.intent_id, p.order_id, coalesce(l.provider_key, p.provider_key, '') as provider_reference,
+      coalesce(l.booked_on, p.settled_on) as on_date,
+      d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${configId}::bigint is not null as is_money,
+      jsonb_build_object('statement', jsonb_build_object(
+        'lineIds', case when l.line_id is null then '[]'::jsonb else jsonb_build_array(l.line_id) end,
+        'differences', case when p.payment_key is null or l.line_id is null then '[]'::jsonb else (
+          select coalesce(jsonb_agg(jsonb_build_object('field', field, 'expected', expected, 'found', found)), '[]')
+          from (values ('amountMinor', p.amount_minor::text, l.amount_minor::text), ('currency', p.currency, l.currency),
+            ('date', p.settled_on::text, l.booked_on::text)) as each (field, expected, found)
+          where expected is distinct from found) end,
+        'facts', d.facts || jsonb_strip_nulls(jsonb_build_object(
+          'payment', p.payment_key, 'terminal', nullif(l.terminal, ''), 'score', d.score::text)))) as evidence
+    from (select d.*, row_number() over (partition by d.kind, x.provider_key order by x.fingerprint) as place
+        from run_diffs d left join run_lines x using (line_id) where d.kind <> 'callback_issue') d
+      left join run_lines l using (line_id) left join run_payments p on p.payment_key = d.payment_key`;
+  await sql`analyze run_candidates`;
+}
+
+export interface RunIssues {
+  readonly raised: readonly RaisedIssue[];
+  /** Those that the run has explained. */
+  readonly ended: readonly { readonly issue_id: number; readonly organization_id: number; readonly kind: string }[];
+}
+
+/** Why an issue ends without a person. */
+export const EXPLAINED = "A later run has explained it.";
+
+/**
+ * Raises the differences, and ends the issues of earlier runs over these days that are differences no more. What a person has
+ * closed stays closed unless its evidence has changed.
+ */
+export async function raiseDifferences(sql: Transaction, scope: RunScope): Promise<RunIssues> {
+  const { organizationId, accountId, configId, runId } = scope;
+  await nameDifferences(sql, scope);
+  const raised = await raiseIssues(
+    sql,
+    sql`
+      select ${organizationId}::bigint, account_key, station_id, kind, subject_key, evidence_status, evidence_type, amount_minor,
+        currency, 'statement', ${configId}::bigint, ${accountId}::bigint, intent_id, order_id, provider_reference, evidence,
+        is_money, '', null::bigint
+      from run_candidates`,
+  );
+  await sql`
+    insert into run_differences (run_id, kind, subject_key, station_id, evidence_hash, issue_id, on_date, amount_minor, currency)
+    select distinct on (c.kind, c.subject_key, coalesce(c.station_id, 0)) ${runId}, c.kind, c.subject_key,
+      coalesce(c.station_id, 0), issue_evidence_hash(c.amount_minor, c.currency, c.evidence_status, c.evidence_type), i.issue_id,
+      c.on_date, c.amount_minor, c.currency
+    from run_candidates c join issues i on i.account_key = c.account_key and i.kind = c.kind and i.subject_key = c.subject_key
+      and coalesce(i.station_id, 0) = coalesce(c.station_id, 0) and i.superseded_by is null
+    order by c.kind, c.subject_key, coalesce(c.station_id, 0), i.generation desc`;
+  const ended = await endIssues(sql, {
+    which: sql`
+      select d.issue_id from run_differences d join reconciliation_runs r using (run_id)
+      where r.account_id = ${accountId} and d.on_date between ${scope.fromDate}::date and ${scope.toDate}::date
+        and not exists (select from run_differences n where n.run_id = ${runId} and n.issue_id = d.issue_id)`,
+    reason: EXPLAINED,
+  });
+  return { raised, ended };
+}
+
+/** Each line of the run that is not matched: its issue, or why it is rejected. */
+export async function writeOutcomes(sql: Transaction, { runId, accountId }: RunScope): Promise<void> {
+  await sql`
+    create temporary table run_outcomes on commit drop as
+    select c.line_id, 'differs' as outcome, c.kind as reason, d.issue_id, c.payment_key, c.score
+      from run_candidates c join run_differences d on d.run_id = ${runId} and d.kind = c.kind
+        and d.subject_key = c.subject_key and d.station_id = coalesce(c.station_id, 0)
+      where c.line_id is not null
+    union all
+    select d.line_id, 'differs', i.kind, i.issue_id, d.payment_key, d.score
+      from run_diffs d join run_payments p using (payment_key) join issues i on i.issue_id = p.issue_id
+      where d.kind = 'callback_issue'
+    union all
+    select line_id, 'rejected', reason, null, null, null from run_rejects`;
+  await sql`analyze run_outcomes`;
+  await sql`
+    delete from line_outcomes o using run_lines l
+    where o.line_id = l.line_id and not exists (select from run_outcomes r where r.line_id = o.line_id)`;
+  await sql`
+    insert into line_outcomes as known (line_id, account_id, outcome, reason, issue_id, payment_key, score)
+    select line_id, ${accountId}, outcome, reason, issue_id, payment_key, score from run_outcomes
+    on conflict (line_id) do update set outcome = excluded.outcome, reason = excluded.reason, issue_id = excluded.issue_id,
+      payment_key = excluded.payment_key, score = excluded.score
+    where (known.outcome, known.reason, known.issue_id, known.payment_key, known.score)
+      is distinct from (excluded.outcome, excluded.reason, excluded.issue_id, excluded.payment_key, excluded.score)`;
+}
+
+/** The counts, the sums by currency and the hashes of the run. The hashes know nothing of ids and of the order of rows. */
+export async function summarize(sql: Transaction, { runId }: RunScope): Promise<void> {
+  await sql`
+    create temporary table run_hashed on commit drop as
+    select l.fingerprint, l.currency, l.amount_minor,
+      coalesce(o.outcome, case when g.line_id is not null then 'matched' end) as outcome,
+      sha256(l.fingerprint || convert_to(concat_ws('|', l.kind, l.amount_minor, l.currency), 'UTF8')) as input,
+      sha256(l.fingerprint || convert_to(concat_ws('|', coalesce(o.outcome, 'matched'), o.reason, o.payment_key, o.score, g.payments),
+        'UTF8')) as result
+    from run_lines l left join run_outcomes o using (line_id)
+      left join (
+        select gl.line_id, string_agg(gp.payment_key, ',' order by gp.payment_key) as payments
+        from run_group_lines gl join run_group_payments gp using (group_key) group by gl.line_id) g using (line_id)`;
+  await sql`
+    with bucket as (
+      select get_byte(fingerprint, 0) as bucket, sha256(string_agg(input, ''::bytea order by input)) as input,
+        sha256(string_agg(result, ''::bytea order by result)) as result
+      from run_hashed group by 1
+    ),
+    lines as (
+      select sha256(coalesce(string_agg(input, ''::bytea order by bucket), '')) as input,
+        sha256(coalesce(string_agg(result, ''::bytea order by bucket), '')) as result from bucket
+    ),
+    payments as (
+      select sha256(coalesce(string_agg(one, ''::bytea order by bucket), '')) as input from (
+        select bucket, sha256(string_agg(one, ''::bytea order by one)) as one from (
+          select get_byte(one, 0) as bucket, one from (
+            select sha256(convert_to(concat_ws('|', payment_key, amount_minor, currency, settled_on), 'UTF8')) as one
+            from run_payments) hashed) bucketed
+        group by bucket) each
+    ),
+    named as (
+      select sha256(coalesce(string_agg(convert_to(concat_ws('|', kind, subject_key, station_id, encode(evidence_hash, 'hex')), 'UTF8'),
+        ''::bytea order by kind, subject_key, station_id), '')) as result, count(*) as differences
+      from run_differences where run_id = ${runId}
+    )
+    update reconciliation_runs r set
+      lines = s.lines, matched = s.matched, differing = s.differing, rejected = s.rejected, differences = named.differences,
+      payments = (select count(*) from run_payments), totals = s.totals,
+      input_hash = sha256(lines.input || payments.input), result_hash = sha256(lines.result || named.result)
+    from lines, payments, named, (
+      select coalesce(sum(lines), 0) as lines, coalesce(sum(matched), 0) as matched, coalesce(sum(differing), 0) as differing,
+        coalesce(sum(rejected), 0) as rejected,
+        coalesce(jsonb_agg(jsonb_build_object('currency', currency, 'lines', lines, 'totalMinor', total::text,
+          'matchedMinor', matched_minor::text, 'differingMinor', differing_minor::text, 'rejectedMinor', rejected_minor::text)
+          order by currency), '[]') as totals
+      from (
+        select currency, count(*) as lines, sum(amount_minor) as total,
+          count(*) filter (where outcome = 'matched') as matched, count(*) filter (where outcome = 'differs') as differing,
+          count(*) filter (where outcome = 'rejected') as rejected,
+          coalesce(sum(amount_minor) filter (where outcome = 'matched'), 0) as matched_minor,
+          coalesce(sum(amount_minor) filter (where outcome = 'differs'), 0) as differing_minor,
+          coalesce(sum(amount_minor) filter (where outcome = 'rejected'), 0) as rejected_minor
+        from run_hashed group by currency) by_currency) s
+    where r.run_id = ${runId}`;
+  const [open] = await sql<{ lines: number }[]>`
+    select count(*) as lines from run_hashed where outcome is null`;
+  if (open !== undefined && open.lines > 0) throw new Error(`The run has left ${open.lines} lines without an outcome.`);
+}

@@ -1,0 +1,216 @@
+/** Runs, as they are stored: one SQL operation per function. */
+import type { RUN_CHANGES } from "../../bus/messages/reconciliation-runs.ts";
+import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+
+/** What a run is about; every step of it gets this. Days are `YYYY-MM-DD`. */
+export interface RunScope {
+  readonly runId: number;
+  readonly organizationId: number;
+  readonly accountId: number;
+  readonly configId: number | null;
+  readonly settlementDelayDays: number;
+  readonly fromDate: string;
+  readonly toDate: string;
+  /** The days within them that the imported statements cover; null without an import. */
+  readonly coveredFrom: string | null;
+  readonly coveredTo: string | null;
+}
+
+export interface RunTotals {
+  readonly currency: string;
+  readonly lines: number;
+  readonly totalMinor: string;
+  readonly matchedMinor: string;
+  readonly differingMinor: string;
+  readonly rejectedMinor: string;
+}
+
+export interface RunRow {
+  readonly run_id: number;
+  readonly account_id: number;
+  readonly from_date: string;
+  readonly to_date: string;
+  readonly status: "running" | "done" | "failed";
+  readonly step: string;
+  readonly started_by: number;
+  readonly started_at_ms: number;
+  readonly ended_at_ms: number | null;
+  readonly failure: string | null;
+  readonly previous_run_id: number | null;
+  readonly covered_from: string | null;
+  readonly covered_to: string | null;
+  readonly lines: number;
+  readonly payments: number;
+  readonly matched: number;
+  readonly differing: number;
+  readonly rejected: number;
+  readonly differences: number;
+  readonly totals: readonly RunTotals[];
+  readonly input_hash: string | null;
+  readonly result_hash: string | null;
+}
+
+const columns = (sql: Queryable) => sql`
+  run_id, account_id, from_date::text as from_date, to_date::text as to_date, status, step, started_by,
+  floor(extract(epoch from started_at) * 1000)::bigint as started_at_ms,
+  floor(extract(epoch from ended_at) * 1000)::bigint as ended_at_ms, failure, previous_run_id,
+  covered_from::text as covered_from, covered_to::text as covered_to, lines, payments, matched, differing, rejected, differences,
+  totals, encode(input_hash, 'hex') as input_hash, encode(result_hash, 'hex') as result_hash`;
+
+/** True when no other run of the account is under way; the transaction then holds the account until it ends. */
+export async function lockAccount(sql: Transaction, accountId: number): Promise<boolean> {
+  const [row] = await sql<{ locked: boolean }[]>`
+    select pg_try_advisory_xact_lock(hashtextextended('reconciliation account ' || ${accountId}::bigint, 0)) as locked`;
+  return row?.locked === true;
+}
+
+/** Accounts of one organization share the payments of terminals, so their runs judge one after the other. */
+export async function lockOrganization(sql: Transaction, organizationId: number): Promise<void> {
+  await sql`set local lock_timeout = 0`;
+  await sql`select pg_advisory_xact_lock(hashtextextended('reconciliation of ' || ${organizationId}::bigint, 0))`;
+}
+
+/** Begins a run; undefined where the organization has no such account. The caller holds the account. */
+export async function insertRun(
+  database: Database,
+  run: Pick<RunScope, "organizationId" | "accountId" | "fromDate" | "toDate"> & { readonly startedBy: number },
+): Promise<RunScope | undefined> {
+  const { organizationId, accountId, fromDate, toDate, startedBy } = run;
+  return await database.begin(async (sql) => {
+    // Their process has ended: the account was free.
+    await sql`
+      update reconciliation_runs set status = 'failed', ended_at = clock_timestamp(), failure = 'The process of the run has ended.'
+      where account_id = ${accountId} and status = 'running'`;
+    const [row] = await sql<
+      {
+        run_id: number;
+        config_id: number | null;
+        settlement_delay_days: number;
+        covered_from: string | null;
+        covered_to: string | null;
+      }[]
+    >`
+      with covered as (
+        select max(import_id) as through_import_id, greatest(min(from_date), ${fromDate}::date) as covered_from,
+          least(max(to_date), ${toDate}::date) as covered_to
+        from statement_imports
+        where account_id = ${accountId} and status = 'imported' and from_date <= ${toDate}::date and to_date >= ${fromDate}::date
+      ),
+      started as (
+        insert into reconciliation_runs (organization_id, account_id, from_date, to_date, started_by, previous_run_id,
+          through_import_id, covered_from, covered_to)
+        select a.organization_id, a.account_id, ${fromDate}::date, ${toDate}::date, ${startedBy}, (
+            select max(run_id) from reconciliation_runs p where p.account_id = a.account_id and p.status = 'done'
+              and p.from_date = ${fromDate}::date and p.to_date = ${toDate}::date),
+          c.through_import_id, c.covered_from, c.covered_to
+        from statement_accounts a cross join covered c
+        where a.organization_id = ${organizationId} and a.account_id = ${accountId}
+        returning run_id, account_id, covered_from, covered_to
+      )
+      select s.run_id, a.config_id, a.settlement_delay_days, s.covered_from::text as covered_from, s.covered_to::text as covered_to
+      from started s join statement_accounts a using (account_id)`;
+    return (
+      row && {
+        runId: row.run_id,
+        organizationId,
+        accountId,
+        configId: row.config_id,
+        settlementDelayDays: row.settlement_delay_days,
+        fromDate,
+        toDate,
+        coveredFrom: row.covered_from,
+        coveredTo: row.covered_to,
+      }
+    );
+  });
+}
+
+/** Progress, which is seen while the run's transaction is still open. */
+export async function writeStep(database: Database, runId: number, step: string): Promise<void> {
+  await database`update reconciliation_runs set step = ${step} where run_id = ${runId} and status = 'running'`;
+}
+
+export async function endRun(sql: Queryable, runId: number, failure: string | null): Promise<void> {
+  await sql`
+    update reconciliation_runs set status = case when ${failure}::text is null then 'done' else 'failed' end,
+      ended_at = clock_timestamp(), failure = ${failure}
+    where run_id = ${runId} and status = 'running'`;
+}
+
+export async function findRun(
+  sql: Queryable,
+  key: { readonly organizationId: number; readonly runId: number },
+): Promise<RunRow | undefined> {
+  const [row] = await sql<RunRow[]>`
+    select ${columns(sql)} from reconciliation_runs
+    where organization_id = ${key.organizationId} and run_id = ${key.runId}`;
+  return row;
+}
+
+/** Newest first. */
+export async function listRuns(
+  sql: Queryable,
+  page: {
+    readonly organizationId: number;
+    readonly accountId: number | undefined;
+    readonly beforeId: number | undefined;
+    readonly limit: number;
+  },
+): Promise<readonly RunRow[]> {
+  return await sql<RunRow[]>`
+    select ${columns(sql)} from reconciliation_runs
+    where organization_id = ${page.organizationId}
+      and (${page.accountId ?? null}::bigint is null or account_id = ${page.accountId ?? null}::bigint)
+      and (${page.beforeId ?? null}::bigint is null or run_id < ${page.beforeId ?? null}::bigint)
+    order by run_id desc limit ${page.limit}`;
+}
+
+type RunChange = (typeof RUN_CHANGES)[number];
+
+/** How many differences of a run are new, gone, changed in their evidence and unchanged against another run. */
+export async function countChanges(
+  sql: Queryable,
+  { runId, previousRunId }: { readonly runId: number; readonly previousRunId: number },
+): Promise<Readonly<Record<RunChange, number>>> {
+  const rows = await sql<{ change: RunChange; differences: number }[]>`
+    select change, count(*) as differences from (${changes(sql, runId, previousRunId)}) compared group by change`;
+  const found = new Map(rows.map((row) => [row.change, row.differences]));
+  const count = (change: RunChange): number => found.get(change) ?? 0;
+  return { new: count("new"), gone: count("gone"), changed: count("changed"), unchanged: count("unchanged") };
+}
+
+export interface ComparedDifference {
+  readonly issue_id: number;
+  readonly kind: string;
+  readonly change: RunChange;
+  readonly amount_minor: string;
+  readonly currency: string;
+  readonly on_date: string;
+}
+
+/** By issue. */
+export async function listChanges(
+  sql: Queryable,
+  page: {
+    readonly runId: number;
+    readonly previousRunId: number;
+    readonly change: RunChange;
+    readonly afterIssueId: number;
+    readonly limit: number;
+  },
+): Promise<readonly ComparedDifference[]> {
+  return await sql<ComparedDifference[]>`
+    select issue_id, kind, change, amount_minor::text as amount_minor, currency, on_date::text as on_date
+    from (${changes(sql, page.runId, page.previousRunId)}) compared
+    where change = ${page.change} and issue_id > ${page.afterIssueId}
+    order by issue_id limit ${page.limit}`;
+}
+
+const changes = (sql: Queryable, runId: number, previousRunId: number) => sql`
+  select coalesce(n.issue_id, p.issue_id) as issue_id, coalesce(n.kind, p.kind) as kind,
+    coalesce(n.amount_minor, p.amount_minor) as amount_minor, coalesce(n.currency, p.currency) as currency,
+    coalesce(n.on_date, p.on_date) as on_date,
+    case when p.kind is null then 'new' when n.kind is null then 'gone' when n.evidence_hash = p.evidence_hash then 'unchanged'
+      else 'changed' end as change
+  from (select * from run_differences where run_id = ${runId}) n
+    full join (select * from run_differences where run_id = ${previousRunId}) p using (kind, subject_key, station_id)`;

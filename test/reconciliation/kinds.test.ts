@@ -1,0 +1,103 @@
+/** The rules of differences, purely; and the SQL of a run against them. */
+import * as fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  amountDifference,
+  KIND_RULES,
+  RUN_KINDS,
+  roundedToCoin,
+  scoreOf,
+} from "../../services/reconciliation/kinds.ts";
+import { type RunDatabase, startRunDatabase } from "./matching/run-world.ts";
+
+describe("how amounts differ", () => {
+  test("every kind has its rule", () => {
+    expect(Object.keys(KIND_RULES).toSorted()).toEqual([...RUN_KINDS].toSorted());
+  });
+
+  test("half of a coin rounds up, and a currency without such a coin never rounds", () => {
+    expect([1242n, 1243n, 1247n, 1248n].map((minor) => roundedToCoin(minor, "CHF"))).toEqual([
+      1240n,
+      1245n,
+      1245n,
+      1250n,
+    ]);
+    expect(roundedToCoin(1243n, "EUR")).toBe(1243n);
+  });
+
+  test("a candidate scores 100 only where all agrees", () => {
+    expect(scoreOf({ daysApart: 0, isTerminalOfStation: true, isReferenceInText: true })).toBe(100);
+    expect(scoreOf({ daysApart: 9, isTerminalOfStation: false, isReferenceInText: false })).toBe(40);
+  });
+});
+
+describe("the SQL of a run", () => {
+  let running: RunDatabase;
+  beforeAll(async () => {
+    running = await startRunDatabase();
+  });
+  afterAll(() => running.stop());
+
+  test("names each difference of amounts as the rule does", async () => {
+    const world = await running.openWorld();
+    const pairs = fc.sample(
+      fc.record({
+        amountMinor: fc.integer({ min: 100, max: 2_000 }),
+        change: fc.constantFrom(0, 1, -1, 2, -2, 100, -100),
+        tipMinor: fc.constantFrom(undefined, 1, 100),
+        sign: fc.constantFrom(1, 1, 1, -1),
+        currency: fc.constantFrom("EUR", "CHF"),
+        isOther: fc.constantFrom(false, false, false, true),
+      }),
+      { numRuns: 100, seed: 13 },
+    );
+    const lines = [];
+    const expected: Record<string, string> = {};
+    for (const [index, pair] of pairs.entries()) {
+      const name = `pair-${index}`;
+      await world.pay({ reference: name, amountMinor: pair.amountMinor, currency: pair.currency });
+      const lineMinor = pair.sign * (pair.amountMinor + pair.change);
+      const currency = pair.isOther ? "SEK" : pair.currency;
+      const { tipMinor } = pair;
+      lines.push({
+        name,
+        providerReference: name,
+        amountMinor: lineMinor,
+        currency,
+        ...(tipMinor === undefined ? {} : { tipMinor }),
+      });
+      expected[name] =
+        amountDifference({
+          lineMinor: BigInt(lineMinor),
+          lineCurrency: currency,
+          tipMinor: tipMinor === undefined ? undefined : BigInt(tipMinor),
+          paymentMinor: BigInt(pair.amountMinor),
+          paymentCurrency: pair.currency,
+        }) ?? "matched";
+    }
+    await world.importLines(world.qrAccountId, lines);
+    expect((await world.run(world.qrAccountId)).lines).toEqual(expected);
+    // The sample reaches every word.
+    expect(new Set(Object.values(expected)).size).toBe(7);
+  });
+
+  test("scores each candidate as the rule does", async () => {
+    const world = await running.openWorld();
+    const cases = [
+      { day: "2026-03-10", text: "", daysApart: 0, isReferenceInText: false },
+      { day: "2026-03-13", text: "", daysApart: 3, isReferenceInText: false },
+      { day: "2026-03-14", text: "paid with wanted-2 today", daysApart: 4, isReferenceInText: true },
+    ];
+    const lines = [];
+    for (const [index, { day, text }] of cases.entries()) {
+      await world.pay({ reference: `wanted-${index}`, amountMinor: 1000 + index });
+      lines.push({ name: `line-${index}`, providerReference: `other-${index}`, amountMinor: 1000 + index, day, text });
+    }
+    await world.importLines(world.qrAccountId, lines);
+    await world.run(world.qrAccountId);
+    const rows = await world.database<{ score: number }[]>`
+      select score from line_outcomes o join statement_lines l using (line_id)
+      where l.account_id = ${world.qrAccountId} order by l.amount_minor`;
+    expect(rows.map(({ score }) => score)).toEqual(cases.map((one) => scoreOf({ ...one, isTerminalOfStation: false })));
+  });
+});

@@ -1,0 +1,272 @@
+/** What several runs keep: decisions, order, concurrency, comparison. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RunUnderWayError, runReconciliation } from "../../../services/reconciliation/matching.ts";
+import { countChanges } from "../../../services/reconciliation/sql/runs.ts";
+import {
+  FIRST_DAY,
+  LAST_DAY,
+  type Line,
+  ourReference,
+  type RunDatabase,
+  type RunWorld,
+  startRunDatabase,
+} from "./run-world.ts";
+
+let running: RunDatabase;
+beforeAll(async () => {
+  running = await startRunDatabase();
+});
+afterAll(() => running.stop());
+
+const qr = (name: string, amountMinor: number, more: Partial<Line> = {}): Line => ({
+  name,
+  amountMinor,
+  providerReference: name,
+  ...more,
+});
+
+async function closeAll(world: RunWorld): Promise<void> {
+  await world.database`
+    update issues set status = 'closed', resolved_at = now(), resolved_by = 7, reason = 'Dealt with.'
+    where organization_id = ${world.organizationId} and status = 'open'`;
+}
+
+const issuesOf = async (world: RunWorld) =>
+  (
+    await world.database<{ kind: string; status: string; generation: number }[]>`
+      select kind, status, generation from issues where organization_id = ${world.organizationId} order by issue_id`
+  ).map((row) => ({ ...row }));
+
+describe("several runs over the same days", () => {
+  test("a closed difference stays closed on the next run, and returns as a new issue when its evidence changes", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [qr("a", 1010), qr("stray", 500)]);
+    const first = await world.run(world.qrAccountId);
+    expect(first.kinds).toEqual(["amount_over", "unmatched_money"]);
+    await closeAll(world);
+
+    const second = await world.run(world.qrAccountId);
+    expect(second).toMatchObject({ kinds: first.kinds, resultHash: first.resultHash });
+    expect((await issuesOf(world)).map(({ status }) => status)).toEqual(["closed", "closed"]);
+    expect(await countChanges(world.database, { runId: second.runId, previousRunId: first.runId })).toEqual({
+      new: 0,
+      gone: 0,
+      changed: 0,
+      unchanged: 2,
+    });
+
+    await world.database`update statement_lines set amount_minor = 1020 where amount_minor = 1010`;
+    const third = await world.run(world.qrAccountId);
+    expect(await countChanges(world.database, { runId: third.runId, previousRunId: second.runId })).toMatchObject({
+      changed: 1,
+      unchanged: 1,
+    });
+    expect(await issuesOf(world)).toContainEqual({ kind: "amount_over", status: "open", generation: 2 });
+  });
+
+  test("a difference that a later import explains ends, and its payment is matched", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [qr("b", 700)]);
+    const first = await world.run(world.qrAccountId);
+    expect(first.kinds).toEqual(["missing_in_statement", "unmatched_money"]);
+    await world.importLines(world.qrAccountId, [qr("a", 1000)]);
+
+    const second = await world.run(world.qrAccountId);
+
+    expect(second.kinds).toEqual(["unmatched_money"]);
+    expect(second.lines).toMatchObject({ a: "matched" });
+    expect(await issuesOf(world)).toContainEqual({ kind: "missing_in_statement", status: "ended", generation: 1 });
+    const changes = await countChanges(world.database, { runId: second.runId, previousRunId: first.runId });
+    expect(changes).toEqual({ new: 0, gone: 1, changed: 0, unchanged: 1 });
+  });
+
+  test("a match keeps its id on the next run, and ends with the line of a withdrawn file", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [qr("a", 1000)]);
+    await world.run(world.qrAccountId);
+    const matches = () =>
+      world.database`select match_id from statement_matches where account_id = ${world.qrAccountId}`;
+    const before = await matches();
+    await world.run(world.qrAccountId);
+    expect(await matches()).toEqual(before);
+
+    await world.database`delete from statement_line_sources where line_id in (
+      select line_id from statement_lines where account_id = ${world.qrAccountId})`;
+    await world.database`delete from statement_lines where account_id = ${world.qrAccountId}`;
+    const after = await world.run(world.qrAccountId);
+
+    expect(after.kinds).toEqual(["missing_in_statement"]);
+    expect(await matches()).toHaveLength(0);
+  });
+
+  test("the order in which lines were imported does not change the result", async () => {
+    const lines: Line[] = [
+      qr("a", 1000),
+      qr("b", 1111, { merchantReference: "shared" }),
+      qr("b2", 1111, { providerReference: "b" }),
+      qr("c", 1200, { providerReference: "" }),
+      qr("c2", 1200, { providerReference: "" }),
+      qr("d", 905, { day: "2026-03-12" }),
+      { name: "payout", kind: "payout", amountMinor: -500, payoutReference: "P" },
+      { name: "fee", kind: "fee", amountMinor: -5, payoutReference: "P" },
+    ];
+    const results = [];
+    for (const ordered of [
+      lines,
+      lines.toReversed(),
+      lines.toSorted((x, y) => (x.amountMinor ?? 0) - (y.amountMinor ?? 0)),
+    ]) {
+      const world = await running.openWorld();
+      for (const [reference, amountMinor] of [
+        ["a", 1000],
+        ["b", 1111],
+        ["c", 1200],
+        ["e", 905],
+      ] as const) {
+        await world.pay({ reference, amountMinor });
+      }
+      for (const line of ordered) await world.importLines(world.qrAccountId, [line]);
+      const { lines: found, kinds } = await world.run(world.qrAccountId);
+      results.push({ found, kinds });
+    }
+    expect(results[1]).toEqual(results[0]);
+    expect(results[2]).toEqual(results[0]);
+  });
+
+  test("of two runs of one account at once one is refused", async () => {
+    const world = await running.openWorld();
+    await world.importLines(world.qrAccountId, [qr("a", 1000)]);
+    const request = {
+      organizationId: world.organizationId,
+      accountId: world.qrAccountId,
+      fromDate: FIRST_DAY,
+      toDate: LAST_DAY,
+      startedBy: 7,
+    };
+    const started = Promise.withResolvers<void>();
+    const first = runReconciliation(world.database, request, () => started.resolve());
+    await started.promise;
+    await expect(runReconciliation(world.database, request)).rejects.toThrow(RunUnderWayError);
+    await first;
+  });
+
+  test("two accounts of a filial never match the same terminal payment", async () => {
+    const world = await running.openWorld();
+    const second = await world.addAccount("another");
+    for (let index = 0; index < 10; index += 1) {
+      const reference = `terminal-${index}`;
+      await world.pay({ route: "attested_terminal", reference, amountMinor: 1000 + index });
+      const line = qr(reference, 1000 + index);
+      await world.importLines(world.terminalAccountId, [line]);
+      await world.importLines(second, [line]);
+    }
+    const [first, other] = await Promise.all([world.run(world.terminalAccountId), world.run(second)]);
+    const matched = [...Object.values(first.lines), ...Object.values(other.lines)].filter((word) => word === "matched");
+    expect(matched).toHaveLength(10);
+  });
+});
+
+describe("groups and decisions", () => {
+  test("several lines that add up to a payment match it, and one line matches several payments", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "split", amountMinor: 3000 });
+    await world.pay({ route: "attested_terminal", reference: "SLIP-4711", amountMinor: 800 });
+    await world.pay({ route: "attested_terminal", reference: "SLIP-4711", amountMinor: 700 });
+    const merchantReference = ourReference(world.organizationId, "split");
+    await world.importLines(world.qrAccountId, [
+      qr("part-1", 1000, { merchantReference }),
+      qr("part-2", 2000, { merchantReference }),
+    ]);
+    await world.importLines(world.terminalAccountId, [qr("slip-4711", 1500)]);
+    expect(await world.run(world.qrAccountId)).toMatchObject({
+      kinds: [],
+      lines: { "part-1": "matched", "part-2": "matched" },
+    });
+    expect(await world.run(world.terminalAccountId)).toMatchObject({ kinds: [], lines: { "slip-4711": "matched" } });
+  });
+
+  test("a bank credit matches the payout that it names, and differs from one of another amount", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.importLines(world.qrAccountId, [
+      { name: "payout-1", kind: "payout", amountMinor: -5000, providerReference: "PO-12345678" },
+      { name: "payout-2", kind: "payout", amountMinor: -6000, providerReference: "PO-87654321" },
+    ]);
+    await world.importLines(bank, [
+      { name: "credit-1", kind: "bank_credit", amountMinor: 5000, text: "ACQUIRER PO-12345678 MARCH" },
+      { name: "credit-2", kind: "bank_credit", amountMinor: 5990, text: "ACQUIRER PO-87654321 MARCH" },
+    ]);
+    const outcome = await world.run(bank);
+    expect(outcome.lines).toEqual({ "credit-1": "matched", "credit-2": "amount_under" });
+  });
+
+  test("a rejected candidate is not proposed again, and a confirmed one matches", async () => {
+    const world = await running.openWorld();
+    const payment = await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [qr("typed-wrong", 1000)]);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["reference_mismatch"]);
+    const decide = async (decision: string): Promise<void> => {
+      await world.database`
+        insert into match_decisions (account_id, fingerprint, payment_key, decision, decided_by, reason)
+        select account_id, fingerprint, ${payment}, ${decision}, 7, 'Checked.' from statement_lines
+        where account_id = ${world.qrAccountId}
+        on conflict (account_id, fingerprint, payment_key) do update set decision = excluded.decision`;
+    };
+    await decide("rejected");
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
+    await decide("confirmed");
+    expect(await world.run(world.qrAccountId)).toMatchObject({ kinds: [], lines: { "typed-wrong": "matched" } });
+  });
+
+  test("test money never meets live money", async () => {
+    const world = await running.openWorld();
+    await world.database`update statement_accounts set mode = 'test' where account_id = ${world.qrAccountId}`;
+    await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [qr("a", 1000)]);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money"]);
+  });
+
+  test("a report that came after the end explains the line as late money", async () => {
+    const world = await running.openWorld();
+    const [order] = await world.database<{ order_id: number }[]>`
+      insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
+      values (${world.organizationId}, ${world.stationId}, 1, 'EUR', 1000, 7) returning order_id`;
+    await world.database`
+      insert into intent_records (intent_id, station_id, order_id) values (${world.stationId}, ${world.stationId}, ${order?.order_id ?? 0})`;
+    await world.database`
+      insert into station_events (station_id, version, ordinal, organization_id, intent_id, at, type, actor_kind, actor_id,
+        actor_name, data, machine_version, stream_sequence)
+      values (${world.stationId}, 1, 0, ${world.organizationId}, ${world.stationId}, '2026-03-10T12:00:00Z', 'late_evidence_kept',
+        'device', 1, 'Reader', ${world.database.json({ outcome: "reported_success", providerReference: "late-77" })}, 1, 1)`;
+    await world.importLines(world.terminalAccountId, [qr("late-77", 1000)]);
+    expect((await world.run(world.terminalAccountId)).kinds).toEqual(["late_money"]);
+  });
+
+  test("the sums of matched, differing and rejected lines are the sum of all lines, by currency", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [
+      qr("a", 1000),
+      qr("stray", 70),
+      qr("francs", 90, { currency: "CHF" }),
+      { name: "fee", kind: "fee", amountMinor: -20 },
+    ]);
+    const { runId } = await world.run(world.qrAccountId);
+    const [row] = await world.database`select totals from reconciliation_runs where run_id = ${runId}`;
+    const sums = { lines: 1, matchedMinor: "0", rejectedMinor: "0" };
+    expect(row?.["totals"]).toEqual([
+      { currency: "CHF", ...sums, totalMinor: "90", differingMinor: "90" },
+      {
+        currency: "EUR",
+        lines: 3,
+        totalMinor: "1050",
+        matchedMinor: "1000",
+        differingMinor: "70",
+        rejectedMinor: "-20",
+      },
+    ]);
+  });
+});
