@@ -229,7 +229,7 @@ function createHandlerDeps(parts: {
     },
     polledAtMs: (deviceId) => replicas.polls.polledAtMs(deviceId),
     requireFresh: () => requireFresh(replicas.isFreshForDevices(replicas.nowMs())),
-    readiness: async () => readiness({ bus, replicas, heard: await health.check(), disk }),
+    readiness: async () => readiness({ bus, replicas, services: await health.check(), disk }),
     enrollThrottle,
     enrollSlots: new FairSlots(LIMITS.enrollments),
     logInGate,

@@ -94,9 +94,9 @@ export const LIMITS = {
   idempotencyKeyCharacters: BOUNDS.idempotencyKeyCharacters,
   /** A reference that a cashier types off a slip; a slip has some twenty characters. */
   referenceCharacters: 200,
-  /** How long an old secret is taken beside the new one unless somebody says otherwise: a day to change the other side. */
+  /** How long an old secret is taken beside the new one unless the request says otherwise: a day to change the other side. */
   secretOverlapUnlessAskedSeconds: 24 * 3_600,
-  /** How long an offer to a robot stands unless somebody says otherwise: a fleet that polls each second has seen it long before. */
+  /** How long an offer to a robot stands unless the request says otherwise: a fleet that polls each second has seen it long before. */
   offerUnlessAskedSeconds: 120,
   /** How long the signer may take to try a webhook endpoint: its ten seconds for an attempt, and a moment to write it down. */
   webhookTestMs: 11_000,
@@ -115,7 +115,7 @@ export const LIMITS = {
   pollSilenceMs: 35_000,
   /**
    * How long the registry may take to say whether there is a station that the replica does not have, and how many are asked
-   * about at once: who is not told in time, or is one too many, asks again, and names that somebody makes up cost no more.
+   * about at once: a caller that gets no answer in time, or is one too many, asks again, and made-up names cost no more.
    */
   missingStationMs: 1_000,
   missingStationsAsked: 16,
@@ -136,7 +136,7 @@ export const LIMITS = {
   barrierVisibleMs: 1_000,
   /** How long a service may take to say how it is: it checks twice what it depends on, 400 ms each (services/db/limits.ts). */
   healthAnswerMs: 1_000,
-  /** Services are asked at most this often, however often somebody asks for readiness. */
+  /** Services are asked at most this often, however often readiness is asked for. */
   healthCachedMs: 1_000,
   /**
    * How long readiness waits for their answers; a service that has not answered by then is reported as not ready. Balancers

@@ -12,7 +12,7 @@ import type { DependencyFault, DependencyReadiness, Readiness } from "./api/meta
 import { LIMITS } from "./limits.ts";
 import { FEED_LIMITS } from "./read-model/replica-feed.ts";
 import type { Replicas } from "./read-model/replicas.ts";
-import { DATABASE_SERVICE_NAMES, type Heard, type ServicesHeard } from "./service-health.ts";
+import { DATABASE_SERVICE_NAMES, type Heard, type ServicesSeen } from "./service-health.ts";
 
 export const REQUIRED = ["bus", "stations", "credentials", "sessions", "switches"] as const;
 type RequiredReadiness = Readonly<Record<(typeof REQUIRED)[number], DependencyReadiness>>;
@@ -20,12 +20,12 @@ type RequiredReadiness = Readonly<Record<(typeof REQUIRED)[number], DependencyRe
 export function readiness(seen: {
   readonly bus: Bus;
   readonly replicas: Replicas;
-  readonly heard: ServicesHeard;
+  readonly services: ServicesSeen;
   readonly disk: Disk;
 }): Readiness {
-  const { bus, replicas, heard, disk } = seen;
+  const { bus, replicas, services, disk } = seen;
   const required = requiredReadiness(bus, replicas);
-  const { registry, settlement, providers, audit, relay, robotics, webhook_signer } = heard;
+  const { registry, settlement, providers, audit, relay, robotics, webhook_signer } = services;
   return {
     ready: missing(required).length === 0,
     dependencies: {
@@ -37,8 +37,8 @@ export function readiness(seen: {
       relay: ofService(relay),
       robotics: ofService(robotics),
       webhook_signer: ofService(webhook_signer),
-      station_hosts: ofStationHosts(heard.stationHosts),
-      database: ofDatabase(heard),
+      station_hosts: ofStationHosts(services.stationHosts),
+      database: ofDatabase(services),
       disk: ofDisk(disk),
       clock: ofClock(bus),
     },
@@ -47,7 +47,7 @@ export function readiness(seen: {
 
 /**
  * Resolves when every required dependency is ready; until then the gateway must not report that it is up. After
- * `withinMs` it throws UserError `gateway_not_fresh` when feeds are not heard. What only the relay can mend ends no
+ * `withinMs` it throws UserError `gateway_not_fresh` when feeds are not received. What only the relay can repair ends no
  * gateway: it is there, and refuses until the relay has spoken.
  */
 export async function waitUntilFresh(
@@ -106,8 +106,8 @@ function ofLogs(agesMs: readonly number[]): DependencyReadiness {
 }
 
 function ofBucket(ageMs: number, bucket: { isBucketComplete(): boolean }): DependencyReadiness {
-  const heard = ofFeed(ageMs);
-  return heard.ready && !bucket.isBucketComplete() ? { ...heard, ready: false, detail: "incomplete" } : heard;
+  const feed = ofFeed(ageMs);
+  return feed.ready && !bucket.isBucketComplete() ? { ...feed, ready: false, detail: "incomplete" } : feed;
 }
 
 function informative(answeredAtMs: number | undefined, detail: DependencyFault | null): DependencyReadiness {
@@ -119,16 +119,16 @@ function ofService({ health, answeredAtMs }: Heard<ServiceHealth>): DependencyRe
   return informative(answeredAtMs, health === undefined ? "no_answer" : health.fault);
 }
 
-function ofStationHosts(heard: ServicesHeard["stationHosts"]): Readiness["dependencies"]["station_hosts"] {
-  const owned = heard.health?.partitionsOwned;
+function ofStationHosts(hosts: ServicesSeen["stationHosts"]): Readiness["dependencies"]["station_hosts"] {
+  const owned = hosts.health?.partitionsOwned;
   return {
-    ...informative(heard.answeredAtMs, stationHostsFault(heard.health)),
+    ...informative(hosts.answeredAtMs, stationHostsFault(hosts.health)),
     partitions: PARTITION_COUNT,
     partitions_owned: owned ?? null,
   };
 }
 
-function stationHostsFault(health: ServicesHeard["stationHosts"]["health"]): DependencyFault | null {
+function stationHostsFault(health: ServicesSeen["stationHosts"]["health"]): DependencyFault | null {
   if (health === undefined) return "no_answer";
   if (health.partitionsOwned < PARTITION_COUNT) return "partitions_unowned";
   return health.isClockWrong ? "clock_wrong" : null;
@@ -150,8 +150,8 @@ function ofDisk(disk: Disk): Readiness["dependencies"]["disk"] {
 }
 
 /** As the services see it, because the gateway never does: well when all that answer say so. */
-function ofDatabase(heard: ServicesHeard): DependencyReadiness {
-  const seen = DATABASE_SERVICE_NAMES.flatMap((name) => heard[name].health?.databaseReady ?? []);
+function ofDatabase(services: ServicesSeen): DependencyReadiness {
+  const seen = DATABASE_SERVICE_NAMES.flatMap((name) => services[name].health?.databaseReady ?? []);
   const detail = seen.length === 0 ? "no_answer" : seen.every(Boolean) ? null : "database_unreachable";
-  return informative(heard.databaseAnsweredAtMs, detail);
+  return informative(services.databaseAnsweredAtMs, detail);
 }

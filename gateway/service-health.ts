@@ -1,5 +1,5 @@
 /**
- * How the services behind the bus are. They are asked when somebody wants to know, at most once a second and all at once,
+ * How the services behind the bus are. They are asked when readiness is asked for, at most once a second and all at once,
  * so that whoever asks this gateway cannot load the bus.
  */
 import type { NatsConnection } from "nats";
@@ -31,7 +31,7 @@ export const DATABASE_SERVICES = {
 export type DatabaseService = keyof typeof DATABASE_SERVICES;
 export const DATABASE_SERVICE_NAMES = Object.keys(DATABASE_SERVICES) as readonly DatabaseService[];
 
-/** The last that was heard of a service. */
+/** The last answer of a service. */
 export interface Heard<T> {
   /** Undefined when it has not answered the last request. */
   readonly health: T | undefined;
@@ -39,7 +39,7 @@ export interface Heard<T> {
   readonly answeredAtMs: number | undefined;
 }
 
-export interface ServicesHeard extends Readonly<Record<DatabaseService, Heard<ServiceHealth>>> {
+export interface ServicesSeen extends Readonly<Record<DatabaseService, Heard<ServiceHealth>>> {
   readonly stationHosts: Heard<{ readonly partitionsOwned: number; readonly isClockWrong: boolean }>;
   /** When PostgreSQL last answered any of them. */
   readonly databaseAnsweredAtMs: number | undefined;
@@ -49,7 +49,7 @@ const NEVER = { health: undefined, answeredAtMs: undefined } as const;
 
 export class ServicesHealth {
   readonly #nc: NatsConnection;
-  #heard: ServicesHeard = {
+  #seen: ServicesSeen = {
     registry: NEVER,
     settlement: NEVER,
     providers: NEVER,
@@ -72,7 +72,7 @@ export class ServicesHealth {
    * service that has not answered the current request within `healthWaitMs` counts as unknown, unless its last answer was
    * that its database does not answer. Never rejects.
    */
-  async check(): Promise<ServicesHeard> {
+  async check(): Promise<ServicesSeen> {
     const nowMs = performance.now();
     if (this.#asking === undefined && nowMs - this.#askedAtMs >= LIMITS.healthCachedMs) {
       this.#askedAtMs = nowMs;
@@ -81,26 +81,26 @@ export class ServicesHealth {
       });
     }
     if (this.#asking !== undefined) await within(this.#asking, LIMITS.healthWaitMs);
-    return this.#heard;
+    return this.#seen;
   }
 
   /** Each answer counts as soon as it is there, so a service that hangs delays no other. */
   async #askAll(): Promise<void> {
     const services = DATABASE_SERVICE_NAMES.map(async (name) => {
       // Only the word that the database does not answer outlives its answer: an old "ready" may be wrong by now.
-      if (this.#heard[name].health?.databaseReady === true) this.#note(name, undefined);
+      if (this.#seen[name].health?.databaseReady === true) this.#note(name, undefined);
       const health = await this.#ask(DATABASE_SERVICES[name]);
       this.#note(name, health);
-      if (health?.databaseReady === true) this.#heard = { ...this.#heard, databaseAnsweredAtMs: performance.now() };
+      if (health?.databaseReady === true) this.#seen = { ...this.#seen, databaseAnsweredAtMs: performance.now() };
     });
     this.#note("stationHosts", undefined);
     const stationHosts = this.#ask(stationsHealth).then((health) => this.#note("stationHosts", health));
     await Promise.all([...services, stationHosts]);
   }
 
-  #note<TName extends DatabaseService | "stationHosts">(name: TName, health: ServicesHeard[TName]["health"]): void {
-    const answeredAtMs = health === undefined ? this.#heard[name].answeredAtMs : performance.now();
-    this.#heard = { ...this.#heard, [name]: { health, answeredAtMs } };
+  #note<TName extends DatabaseService | "stationHosts">(name: TName, health: ServicesSeen[TName]["health"]): void {
+    const answeredAtMs = health === undefined ? this.#seen[name].answeredAtMs : performance.now();
+    this.#seen = { ...this.#seen, [name]: { health, answeredAtMs } };
   }
 
   async #ask<TReply extends z.ZodType>(

@@ -76,7 +76,7 @@ export const STANDING_END_REASONS = [
 ] as const;
 /** Why a QR intent failed before its QR was there, or after it. */
 export type FailureReason = ProviderEndReason | (typeof STANDING_END_REASONS)[number];
-/** Why an intent was ended by somebody other than its cashier or its deadline; `end_reason` on the wire. */
+/** Why an intent was ended by another cause than its cashier or its deadline; `end_reason` on the wire. */
 export const END_REASONS = [...PROVIDER_END_REASONS, ...ORDER_OBSTACLES, ...STANDING_END_REASONS] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
@@ -180,7 +180,7 @@ export interface IntentRecord {
    */
   readonly reasonSinceEnd: UnclearReason | "";
   readonly endedAtMs: number | null;
-  /** Why somebody other than its cashier or its deadline ended it; else empty. */
+  /** Why another cause than its cashier or its deadline ended it; else empty. */
   readonly endReason: EndReason | "";
   /** Digest of the command with which the cashier cancelled it, so that a repetition is known as one; else empty. */
   readonly cancelKey: string;

@@ -1,4 +1,4 @@
-/** A station of the caller's organization, or `not_found`: a foreign one cannot be told from one that does not exist. */
+/** A station of the caller's organization, or `not_found`: a foreign one gets the same answer as one that does not exist. */
 import type { Actor } from "../../machines/actor.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { Refusal, type SessionContext } from "./handler-context.ts";

@@ -162,7 +162,7 @@ function replyAnswer(route: Route, reply: Reply, facts: RequestFacts): Answer {
     status: reply.status,
     headers: {
       ...(text === undefined ? {} : { "Content-Type": "application/json" }),
-      // What a person or a device is told is theirs alone; a handler may say otherwise.
+      // An answer to a person or a device is theirs alone; a handler may say otherwise.
       ...(route.who.kind === "device" || route.who.kind === "consumer"
         ? { "Cache-Control": "private, no-cache", Vary: "Authorization" }
         : { "Cache-Control": "no-store" }),

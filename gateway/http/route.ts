@@ -132,10 +132,10 @@ export interface PlatformRoute<TBody extends Schema, TQuery extends Schema> exte
   readonly handler: Handler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
 /**
- * What becomes of a blocked device: it is answered, refused at once, or heard by the station, which refuses it and keeps
+ * What becomes of a blocked device: it is answered, refused at once, or forwarded to the station, which refuses it and keeps
  * what it says.
  */
-export type Blocked = "answered" | "refused" | "heard";
+export type Blocked = "answered" | "refused" | "forwarded";
 /** A device's credential with this scope. */
 export interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
   readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
@@ -171,7 +171,7 @@ export type ErasedHandler = (
   context: SessionContext<unknown, unknown> & DeviceContext<unknown, unknown> & ConsumerContext<unknown>,
 ) => Reply | Promise<Reply>;
 
-/** A row of somebody outside whose signature is over the raw body; what is behind the bus checks it. */
+/** A row of an outside party whose signature is over the raw body; what is behind the bus checks it. */
 export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
   readonly who: { readonly kind: "anyone" };
   readonly rawBody: true;
@@ -217,10 +217,11 @@ export const anySession = { kind: "session", permission: null } as const;
 export const session = (permission: Permission) => ({ kind: "session", permission }) as const;
 /** A device in good standing. */
 export const device = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "refused" }) as const;
-/** A device whether blocked or not: it is told why (design §4, "blocked device"). */
+/** A device whether blocked or not: the answer says why (design §4, "blocked device"). */
 export const deviceEvenBlocked = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "answered" }) as const;
-/** A device whose word is heard even when it is blocked, and refused by the station that has heard it. */
-export const deviceHeardBlocked = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "heard" }) as const;
+/** A device whose request reaches its station even when the device is blocked; the station refuses it. */
+export const deviceForwardedBlocked = (scope: DeviceScope) =>
+  ({ kind: "device", scope, blocked: "forwarded" }) as const;
 
 /** The names between braces, in order. */
 export function pathParameters(path: string): string[] {

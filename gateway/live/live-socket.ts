@@ -50,7 +50,7 @@ export interface LiveSocketFacts {
   readonly stationId: number;
   readonly userId: number;
   readonly sessionId: number;
-  /** SHA-256 of the session's token: by this it is looked up whether the session still is there. */
+  /** SHA-256 of the session's token: the key by which the gateway checks that the session still exists. */
   readonly sessionDigest: string;
   readonly requestId: string;
 }

@@ -54,7 +54,7 @@ export class DeviceGate {
 
   /** The credential's slot in the table, or one of `SHUT`. Each request that gets to the throttle takes a token. */
   pass(authorization: string, scopeBit: number, nowMs: number): number {
-    // Freshness is a matter of seconds, so it is looked at once a millisecond and not once a poll.
+    // Freshness is a matter of seconds, so it is checked once a millisecond and not once a poll.
     if (nowMs !== this.#freshAtMs) {
       if (!this.#isFresh(nowMs)) return SHUT.stale;
       this.#freshAtMs = nowMs;
@@ -63,7 +63,7 @@ export class DeviceGate {
     if (authorization.length > BEARER_CHARACTERS + LIMITS.credentialCharacters) return SHUT.invalid;
     const { table } = this;
     const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "binary"));
-    // A device that is told that its credential is invalid may never come back, so it is told only what is known.
+    // A device whose credential is called invalid may never come back, so the gateway says so only when it is certain.
     if (slot < 0) return this.#isComplete() ? SHUT.invalid : SHUT.stale;
     if (!this.#isStationFresh(table.stationId(slot), nowMs)) return SHUT.stale;
     const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs(slot), nowMs);

@@ -20,7 +20,7 @@ export class PollNotes {
     this.#noted = noted;
   }
 
-  /** Nearly always returns after one look at the credential's own slot, which is in the processor's cache by then. */
+  /** Nearly always returns after one read of the credential's slot, which is in the processor's cache by then. */
   note(table: CredentialTable, slot: number, nowMs: number): void {
     const sinceMs = nowMs - table.polledAtSeconds(slot) * 1_000;
     // A clock that was set back must not keep notes away until it has caught up.

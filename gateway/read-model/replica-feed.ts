@@ -88,7 +88,7 @@ export class ReplicaFeed {
     return Math.min(this.#heardAgeMs(nowMs), this.#feed.deliveredAgeMs());
   }
 
-  /** The same by what is heard of the feed; infinity while the replica is doubtful. */
+  /** The same by what is received of the feed; infinity while the replica is doubtful. */
   #heardAgeMs(nowMs: number): number {
     // A process that stood still has not checked: what it has read since may be old.
     if (this.#isDoubtful || nowMs - this.#checkedAtMs > FEED_LIMITS.silenceMs) return Number.POSITIVE_INFINITY;

@@ -14,7 +14,7 @@ export interface Replicas {
   readonly credentials: CredentialReplica;
   readonly sessions: SessionReplica;
   readonly switches: SwitchesReplica;
-  /** When companions last asked for their assignments; told to people, and nothing is refused by it. */
+  /** When companions last asked for their assignments; shown to people; nothing is refused because of it. */
   readonly polls: PollReplica;
   /** The time of the bus, in which the deadlines and the sessions of the replicas are. */
   readonly nowMs: () => number;
@@ -30,7 +30,7 @@ export interface Replicas {
   isStationFresh(stationId: number, nowMs: number): boolean;
   areSessionsFresh(nowMs: number): boolean;
   areSwitchesFresh(): boolean;
-  /** Whether a credential that is not in the replica, which is fresh, is unknown; else it may be one that is yet to be told. */
+  /** Whether a credential that is not in the replica, which is fresh, is unknown; else it may be one whose message has not arrived. */
   areCredentialsComplete(): boolean;
   /** The same of sessions. */
   areSessionsComplete(): boolean;

@@ -8,7 +8,7 @@ import { SESSIONS } from "../../services/bus/streams.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 
 const PREFIX = `$KV.${SESSIONS.name}.`;
-/** Ended sessions are looked for when there are this many more entries than after the last look. */
+/** Ended sessions are searched for when there are this many more entries than after the last search. */
 const SWEEP_EVERY = 1_000;
 
 /** By this a session is known on the bus: the SHA-256 of its token. */

@@ -1,11 +1,11 @@
-/** The newest commit of each station as the bytes that the log holds; decoded only when somebody looks (design §2.2). */
+/** The newest commit of each station as the bytes that the log holds; decoded only when it is read (design §2.2). */
 import { decodeCommit } from "../../machines/station/commit.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import type { StationLogDefinition, StationLogs } from "../../services/bus/streams.ts";
 import { parseStationId } from "../../services/bus/subjects.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 
-/** Where a station's newest commit stands for as long as the replica lasts, so that a poll need not look it up again. */
+/** Where a station's newest commit stands for as long as the replica lasts, so that a poll need not search it again. */
 export interface StationCell {
   /** A new object for each commit, so that a view made from it can be compared by identity; undefined once it is void. */
   commit: Uint8Array | undefined;
@@ -63,7 +63,7 @@ export class StationReplica {
     if (data.length === 0) {
       if (cell !== undefined) cell.commit = undefined;
       this.#cells.delete(stationId);
-      this.#tell(stationId);
+      this.#notify(stationId);
       return;
     }
     // A copy of its own, without the pool: a slice of the socket's buffer would keep all of that alive.
@@ -71,10 +71,10 @@ export class StationReplica {
     commit.set(data);
     if (cell === undefined) this.#cells.set(stationId, { commit });
     else cell.commit = commit;
-    this.#tell(stationId);
+    this.#notify(stationId);
   }
 
-  #tell(stationId: number): void {
+  #notify(stationId: number): void {
     for (const listener of this.#listeners) listener(stationId);
   }
 }

@@ -48,7 +48,7 @@ export const FIRST_LOG_INS = 2;
 /** Known places of log-ins remembered at once; the one used longest ago is forgotten first. About 10 MB. */
 export const MAX_PLACES = 50_000;
 /**
- * Of one client address at the providers' callbacks. It protects the bus and nothing else: the signature is looked at
+ * Of one client address at the providers' callbacks. It protects the bus and nothing else: the signature is checked
  * behind it, so a sender of more than this from a provider's address keeps its good callbacks waiting as well, and a
  * provider repeats what got 429. So it is a multiple of what a provider at its busiest sends for all its merchants here.
  * Wrong signatures have a throttle of their own, which never counts a good one (`CALLBACK_REFUSAL_RATE`).
@@ -60,9 +60,9 @@ export const PLATFORM_RATE: BucketRate = { intervalMs: 2_000, burst: 30 };
 export const CONSUMER_RATE: BucketRate = { intervalMs: 200, burst: 30 };
 /** Of one client address with consumers' credentials that are not known to be good: each is a question to a service. */
 export const UNKNOWN_CONSUMER_RATE: BucketRate = { intervalMs: 2_000, burst: 30 };
-/** Consumers' credentials remembered at once; the one that was heard of longest ago is forgotten first. About 2 MB. */
+/** Consumers' credentials remembered at once; the one that was seen longest ago is forgotten first. About 2 MB. */
 export const MAX_CONSUMERS = 10_000;
-/** Addresses remembered at once; the one that was heard of longest ago is forgotten first. About 10 MB. */
+/** Addresses remembered at once; the one that was seen longest ago is forgotten first. About 10 MB. */
 export const MAX_ADDRESSES = 50_000;
 
 /** Token buckets by key, bounded in number: the key that took a token longest ago is forgotten first. */

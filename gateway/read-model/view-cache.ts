@@ -11,7 +11,7 @@ interface DisplayTexts {
   withoutQr: RenderedText | undefined;
 }
 
-/** Views of one device. The ids tell whether the slot still is this device's. */
+/** Views of one device. The ids show whether the slot still is this device's. */
 interface DeviceViews {
   readonly deviceId: number;
   readonly stationId: number;
@@ -79,7 +79,7 @@ export class ViewCache {
 
   /**
    * Why there is no view of a device whose credential is known: its station has revoked it, and the credential is about to
-   * be gone as well; or the bus has lost what the station knew, and is yet to be told that it has the device.
+   * be gone as well; or the bus has lost what the station knew, and has not yet learned that it has the device.
    */
   whyNone(deviceId: number, stationId: number): "credential_invalid" | "replica_stale" {
     const commit = this.#deps.stations.cell(stationId)?.commit;

@@ -8,7 +8,7 @@
  *
  * What was acknowledged before the beat was sent is before it in the stream. So a reader that gets its beat back has
  * everything up to the moment at which it sent the beat. Only the reader's own clocks are compared with each other: neither
- * a server's clock nor an old beat that arrives late can make a replica look current.
+ * a server's clock nor an old beat that arrives late can make a stale replica pass for a current one.
  *
  * Each reader sends beats of its own. A beat of one common writer would say when that writer's clock sent it, which no
  * reader can compare with its own clock, and all readers would be stale when that writer stalls.

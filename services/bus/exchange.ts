@@ -122,7 +122,7 @@ class Exchange {
   readonly #onRepeated: () => void;
   readonly #headers;
   readonly #deadlineMs: number;
-  /** When the caller has heard nothing for too long. */
+  /** When the caller has received nothing for too long. */
   #silentAtMs: number;
   #probes = 0;
   /** A probe is out, and no process has answered it. */
@@ -158,7 +158,7 @@ class Exchange {
     } catch (error) {
       return this.fail(error);
     }
-    if ("working" in body) this.#heard();
+    if ("working" in body) this.#received();
     else if ("offer" in body) this.#take(body.offer);
     else if ("claimed" in body) this.#foundClaimed();
     else {
@@ -180,17 +180,17 @@ class Exchange {
   /** The process that carries it out answers soon, says that it works, or is gone. */
   #foundClaimed(): void {
     this.#isClaimed = true;
-    this.#heard();
+    this.#received();
   }
 
-  #heard(): void {
+  #received(): void {
     this.#isProbing = false;
     this.#silentAtMs = performance.now() + (this.#isClaimed ? BUS_LIMITS.claimedSilenceMs : BUS_LIMITS.silenceMs);
   }
 
   #take(offer: string): void {
     if (!this.#isProbing) return;
-    this.#heard();
+    this.#received();
     this.#repetitions += 1;
     this.#onRepeated();
     this.#send(offer);
@@ -237,13 +237,13 @@ class Exchange {
   }
 }
 
-/** Shows how often a request was sent to another process because none was heard of. */
+/** Shows how often a request was sent to another process because none answered. */
 export function addRepeatedCount(metrics: Registry | undefined, nc: NatsConnection): void {
   addReadCount(
     metrics,
     {
       name: "bus_requests_repeated_total",
-      help: "Requests that were sent to another process because the first one was not heard of, by operation.",
+      help: "Requests that were sent to another process because the first one did not answer, by operation.",
       labels: ["operation"],
     },
     () => [...exchangesOf(nc).repeated].map(([operation, count]) => [{ operation }, count] as const),

@@ -58,16 +58,16 @@ export interface FeedOptions {
 export interface Feed {
   /** Resolves when everything that was stored at the start has been handled. Rejects when the feed is stopped before. */
   readonly caughtUp: Promise<void>;
-  /** Milliseconds since a server was last heard on this feed. */
+  /** Milliseconds since a server last sent something on this feed. */
   silentForMs(): number;
   /**
    * How long ago the moment is up to which the feed is known to have everything: with beats the moment at which the newest one
-   * was sent that has come back, else the moment at which the server was last heard. What staleness is measured by.
+   * was sent that has come back, else the moment at which the server last sent something. What staleness is measured by.
    */
   ageMs(): number;
   /** The same by the relay's word, which counts while no beat comes back (`delivered.ts`); infinity where there is none. */
   deliveredAgeMs(): number;
-  /** How many stored messages the feed knows it has not handled yet: after a long silence it is heard before it has caught up. */
+  /** How many stored messages the feed knows it has not handled yet: after a long silence the consumer answers before the feed has caught up. */
   behind(): number;
   stop(): void;
 }
@@ -240,7 +240,7 @@ class RunningFeed {
 
   /**
    * Whether the stream still has the message that was handled last. A server that was started anew may have lost it and
-   * have stored others in its place since. One that made room for newer messages cannot tell, and counts as lost. In a cluster
+   * have stored others in its place since. One that made room for newer messages cannot know, and counts as lost. In a cluster
    * another server is nothing special: a majority has the message, and gives it back to a server that lost it.
    */
   async #isSharedPast(): Promise<boolean> {
@@ -286,7 +286,7 @@ class RunningFeed {
     return performance.now() - this.#consumerHeardAt > BUS_LIMITS.feedDirectMs;
   }
 
-  /** What is new since the last message, from whichever copy answers, until the consumer is heard again. */
+  /** What is new since the last message, from whichever copy answers, until the consumer answers again. */
   async #readDirectly(): Promise<void> {
     if (!this.#isReplicated || !this.#isLoaded || this.#isReading) return;
     this.#isReading = true;
@@ -343,7 +343,7 @@ class RunningFeed {
     }
   }
 
-  /** Flow control is answered, or the server stops sending; an idle heartbeat tells how many messages there were. */
+  /** Flow control is answered, or the server stops sending; an idle heartbeat says how many messages there were. */
   #receiveControl(message: Msg, headers: MsgHdrs): void {
     if (message.reply !== undefined && message.reply !== "") {
       message.respond();

@@ -74,7 +74,7 @@ export const BUS_LIMITS = {
   repetitions: 2,
   /** How long a process that ends finishes requests: their callers wait no longer (`callMs`). */
   finishMs: 5_000,
-  /** When a refusal for want of disk space may be tried again: somebody has to free space first. */
+  /** When a refusal for want of disk space may be tried again: a person has to free space first. */
   storageRetryMs: 10_000,
   /** Requests one process works on at once per operation; more are refused as busy rather than queued without bound. */
   requestsInFlight: 256,
@@ -93,7 +93,7 @@ export const BUS_LIMITS = {
   /** A feed without a message or idle heartbeat for this long is asked for anew; well within the 1.5 s after which a replica is stale. */
   feedSilenceMs: 1_000,
   /**
-   * A feed of a replicated stream that was silent for this long reads from any copy of it until its consumer is heard again:
+   * A feed of a replicated stream that was silent for this long reads from any copy of it until its consumer answers again:
    * two heartbeats are missing then, and 0.9 s are left in which the replica is not stale yet.
    */
   feedDirectMs: 600,
@@ -123,7 +123,7 @@ export const BUS_LIMITS = {
    */
   deliveredFromMs: 600,
   deliveredAskMs: 200,
-  /** One such question; a process that is not heard of is replaced by another one within it. */
+  /** One such question; a process that does not answer is replaced by another one within it. */
   deliveredAnswerMs: 1_000,
   /** How long such proofs count after the newest beat: several elections. The relay searches twice this far back. */
   deliveredCountsMs: 30_000,

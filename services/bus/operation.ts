@@ -193,7 +193,7 @@ function publish(nc: NatsConnection, inbox: string | undefined, body: Answer | I
 const envelopeSchema = z.union([z.object({ refusal: busRefusalSchema }), z.object({ reply: z.unknown() })]);
 
 /**
- * Asks; a process that is not heard of is replaced by another one while there is time. Throws `RefusedError` when the
+ * Asks; a process that does not answer is replaced by another one while there is time. Throws `RefusedError` when the
  * service refuses, and `UnavailableError` when no process answers in time.
  */
 export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>(
@@ -211,7 +211,7 @@ export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>
   const envelope = envelopeSchema.parse(answer);
   if (!("refusal" in envelope)) return operation.reply.parse(envelope.reply);
   const refused = new AskedServiceRefused(envelope.refusal);
-  // The process that was not heard of may have done it all the same.
+  // The process that did not answer may have done it all the same.
   if (isRepeated && NOTHING_DONE.includes(envelope.refusal.code)) throw new UnavailableError(subject, refused);
   throw refused;
 }

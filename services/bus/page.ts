@@ -1,6 +1,6 @@
 /**
  * Pages of a list that may be longer than one bus message. Every list is read by the ids of its things: oldest first
- * after `sinceId`, or newest first before `beforeId`; `hasMore` tells whether there is a further page.
+ * after `sinceId`, or newest first before `beforeId`; `hasMore` says whether there is a further page.
  */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
@@ -15,7 +15,7 @@ export const pageBefore = { beforeId: cursor, limit: size };
 
 /**
  * As many of the things found as were asked for and as one message can carry, one at least. Whoever reads them asks for
- * `limit + 1`, so that one too many tells that there are more.
+ * `limit + 1`, so that one too many shows that there are more.
  */
 export function firstPage<T>(found: readonly T[], limit: number): { readonly page: T[]; readonly hasMore: boolean } {
   let bytes = 0;

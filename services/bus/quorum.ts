@@ -129,7 +129,7 @@ export interface QuorumWatchDeps {
  *            └────── one has answered ◄─────┴────────────────────────┘ ◄── at most each 3 … 30 s
  *
  * The question is a beat (`beats.ts`): a majority of the bucket's servers must store it before it is acknowledged. Each
- * bucket has a leader of its own, so that the election of one looks like no cut.
+ * bucket has a leader of its own, so that the election of one is not taken for a cut.
  */
 export class QuorumWatch {
   readonly #deps: QuorumWatchDeps;
@@ -148,7 +148,7 @@ export class QuorumWatch {
     this.#timer.unref();
   }
 
-  /** Whether it looks for a server with a majority. */
+  /** Whether it searches for a server with a majority. */
   isSearching(): boolean {
     return this.#left > 0;
   }

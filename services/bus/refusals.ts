@@ -10,7 +10,7 @@ import { REFUSAL_CODES } from "../../machines/station/reply.ts";
 export const SERVICE_REFUSAL_CODES = [
   /** The request is well-formed but its values are not: `errors` names each by JSON pointer. */
   "invalid_request",
-  /** The thing does not exist, or belongs to another organization: the two cannot be told apart. */
+  /** The thing does not exist, or belongs to another organization: both get the same answer. */
   "not_found",
   /** The thing is not in a state in which this can be done to it. */
   "conflict",

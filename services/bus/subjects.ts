@@ -36,7 +36,7 @@ export const ROBOTICS_EVENTS_ALL = "robotics.event.*";
 export const issueEventSubject = (organizationId: number): string => `issues.event.${organizationId}`;
 export const ISSUE_EVENTS_ALL = "issues.event.*";
 
-/** Which owners may have webhooks to send, told to all signers; nothing depends on its arriving. */
+/** Which owners may have webhooks to send, published to all signers; nothing depends on its arrival. */
 export const WEBHOOKS_DUE = "webhooks.due";
 
 /** The station and device ids at the end of a heartbeat's or a poll's subject. */

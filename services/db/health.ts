@@ -1,4 +1,4 @@
-/** How a service with a database is: as well as its database, and what else it looks at. */
+/** How a service with a database is: as well as its database, and what else it checks. */
 import type { NatsConnection } from "nats";
 import { clockOf } from "../bus/bus-clock.ts";
 import type { ServiceFault, ServiceHealth } from "../bus/messages/health.ts";

@@ -9,7 +9,7 @@ export const DATABASE_LIMITS = {
   maxConnections: 10,
   /** A statement that runs longer is a fault, and its caller has given up: calls over the bus wait for 5 s. */
   statementTimeoutMs: 4_000,
-  /** Waiting for a row that somebody else has locked; shorter than a statement, so that the cause is named. */
+  /** Waiting for a row that another transaction has locked; shorter than a statement, so that the cause is named. */
   lockTimeoutMs: 3_000,
   /**
    * A transaction whose process hangs must not keep its locks: the request is repeated by another process, which waits for
@@ -32,7 +32,7 @@ export const DATABASE_LIMITS = {
   connectionLifetimeSeconds: 3_600,
   /** PostgreSQL on the same network answers in milliseconds; longer means that it is not there. */
   connectTimeoutSeconds: 5,
-  /** A look at whether PostgreSQL answers at all: twice this is within what the gateway waits for a service's health. */
+  /** A check whether PostgreSQL answers at all: twice this is within what the gateway waits for a service's health. */
   probeMs: 400,
   /**
    * First and longest pause of a pool between two dials that the server has not answered; it doubles, and up to half of it

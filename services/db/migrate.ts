@@ -69,13 +69,13 @@ async function run(databaseUrl: string, folder: string): Promise<readonly string
       advisoryLockMode: "wait",
       // Each migration commits by itself, so that one that must stand outside a transaction can say so.
       singleTransaction: false,
-      // Its progress is told by the caller's log, and a failure is thrown with PostgreSQL's own words.
+      // Its progress is logged by the caller, and a failure is thrown with PostgreSQL's own words.
       logger: { info: ignore, warn: ignore, error: ignore, debug: ignore },
     });
     return migrations.map((migration) => migration.name);
   } catch (error) {
     if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error;
-    throw new UserError("Another program has been changing this database's schema for too long; look at its log.", {
+    throw new UserError("Another program has been changing this database's schema for too long; read its log.", {
       code: "migration_locked",
       cause: error,
     });

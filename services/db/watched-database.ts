@@ -95,7 +95,7 @@ class Pools {
 
   /**
    * A pool that has ended leaves a transaction waiting whose connection was not closed by the other side. A turn later,
-   * because one that has just been committed is about to be told so.
+   * because one that has just been committed is about to learn it.
    */
   #failTransactions(pool: Database): void {
     setImmediate(() => {
@@ -152,7 +152,7 @@ class Pools {
     let stop = this.#watch(statementDeadlineMs, () => passed(statementDeadlineMs, false));
     const work = args.at(-1) as Work;
     const begun: Work = (transaction) => {
-      // Its caller has been told that it failed: nothing of it may happen any more.
+      // Its caller has learned that it failed: nothing of it may happen any more.
       if (isLate) throw new DatabaseDeadlineError(statementDeadlineMs);
       this.#answered(stop);
       stop = this.#watch(transactionDeadlineMs, () => passed(transactionDeadlineMs, true));

@@ -299,7 +299,7 @@ const differDetail = z.object({ issues: z.array(noticeSchema) });
 /** The provider asserts money that differs from what was registered, so the outcome of the intent is unknown. */
 async function notifyStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
   const { issues } = differDetail.parse(task.detail);
-  let outcome = "told";
+  let outcome = "notified";
   for (const { issue, issueId, nth } of issues) {
     const command = { type: "provider_money_differs", intentId: payment.intent_id, issue, issueId } as const;
     const { reply } = await sendToStation(deps, payment, { kind: "differ", command, nth });

@@ -52,7 +52,7 @@ export function createKeyring(current: Buffer, old: readonly Buffer[]): Keyring 
   };
 }
 
-/** A key is named by the beginning of its hash, which tells nothing about it. */
+/** A key is named by the beginning of its hash, which reveals nothing about it. */
 function keyIdOf(key: Buffer): string {
   return createHash("sha256").update(key).digest("hex").slice(0, 16);
 }

@@ -11,7 +11,7 @@ export const LOG_LIMITS = {
 
   /** Lines about errors are counted in windows of this length; each window ends with a summary of what was left out. */
   windowMs: 10_000,
-  /** Lines of one code in a window about callers who are not known: ten show what somebody tries, more show nothing new. */
+  /** Lines of one code in a window about callers who are not known: ten show what is tried, more show nothing new. */
   unknownCallerLines: 10,
   /** The same for one known device or person, and for all known ones together: one broken device does not hide the others. */
   knownCallerLines: 5,

@@ -8,7 +8,7 @@
  *
  * A host's silence is measured by this host's own renewals as they come back, and by no clock but its own: a record that was
  * stored before one of them would have come first. Time in which nothing could be stored is no silence, so that an election
- * makes no host look dead.
+ * makes no host count as dead.
  */
 import { headers, type MsgHdrs } from "nats";
 import { z } from "zod";

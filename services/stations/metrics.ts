@@ -78,7 +78,7 @@ export function addHostMetrics(metrics: Registry | undefined): HostMetrics {
     }),
     conflicts: addCount(metrics, {
       name: "stations_append_conflicts_total",
-      help: "Appends that the log refused because somebody else's commit was first.",
+      help: "Appends that the log refused because another host's commit was first.",
     }),
     unknownAppends: addCount(metrics, {
       name: "stations_append_doubts_total",

@@ -230,7 +230,7 @@ function deliveryOf({ eventId, event }: PublishedRoboticsEvent, target: EventTar
 
 type SweepDeps = Pick<SignerDeps, "database" | "log" | "metrics" | "wake">;
 
-/** What is to be done now and then. Now and then it looks at everything that the outbox has, at first at once. */
+/** The periodic work. At its start and at times later it checks everything that the outbox has. */
 export function createSweep(deps: SweepDeps): () => Promise<void> {
   let wholeAtMs = Number.NEGATIVE_INFINITY;
   return async () => {

@@ -32,7 +32,7 @@ export const SIGNER_LIMITS = {
   /** How exactly the time of an endpoint's last success is kept: each delivery need not write it. */
   successNoteMs: SECOND_MS,
   /**
-   * How old what is known of an endpoint and its secrets may be when an attempt begins: whoever changes it tells all
+   * How old what is known of an endpoint and its secrets may be when an attempt begins: whoever changes it notifies all
    * processes, and this holds when the word is lost.
    */
   knowledgeMs: SECOND_MS,
@@ -40,9 +40,9 @@ export const SIGNER_LIMITS = {
   endpointMemoryMs: MINUTE_MS,
   /** An answer within this is fast: a full window is then sent within seconds, and waits in memory for no longer. */
   fastMs: 250,
-  /** How long before its end a lease counts as over: what is sent quickly has ended when somebody else takes the owner. */
+  /** How long before its end a lease counts as over: what is sent quickly has ended when another process takes the owner. */
   leaseMarginMs: SECOND_MS,
-  /** A process that gave an owner away leaves free ones to others for so long: each of them looks once a second. */
+  /** A process that gave an owner away leaves free ones to others for so long: each of them checks once a second. */
   ownerRestMs: 3 * SECOND_MS,
   /** Outcomes that wait for PostgreSQL; with more of them nothing is sent: whatever ends then may have to be sent again. */
   unwrittenOutcomes: 2_000,
@@ -64,7 +64,7 @@ export const SIGNER_LIMITS = {
 
   /** How long an owner's lease lasts: after this a dead process is succeeded, well within the 30 s promised. */
   ownerLeaseMs: 10 * SECOND_MS,
-  /** How often leases are renewed and free owners looked for, and how soon again when something new wakes it. */
+  /** How often leases are renewed and free owners searched for, and how soon again when something new wakes it. */
   ownerTurnMs: SECOND_MS,
   shortestOwnerTurnMs: 50,
   /** Owners taken at once, and held in all: each costs a few kilobytes and a query every ten seconds. */

@@ -86,10 +86,10 @@ export async function startWebhookSignerService({
   const serving = serveAll(deps);
   const { sweepIntervalMs, clockIntervalMs, ownerTurnMs } = SIGNER_LIMITS;
   const repeated = [
-    repeat({ everyMs: sweepIntervalMs, what: "looking for lost events", log }, createSweep(deps)),
+    repeat({ everyMs: sweepIntervalMs, what: "searching for lost events", log }, createSweep(deps)),
     startRetention(signerRetention(database, signer.WEBHOOK_RETENTION_DAYS), log),
     repeat({ everyMs: clockIntervalMs, what: "comparing clocks", log }, clock.compare),
-    repeat({ everyMs: ownerTurnMs, what: "looking whether the machine has slept", log }, clock.compareIfMoved),
+    repeat({ everyMs: ownerTurnMs, what: "checking whether the machine has slept", log }, clock.compareIfMoved),
   ];
   return {
     async stop() {

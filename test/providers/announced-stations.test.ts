@@ -57,7 +57,7 @@ test("two issues of one intent are both told when their station is back", async 
   await delay(PROVIDER_LIMITS.stationAttemptMs + 500);
   const whileAway = tellings(scene).length;
   isBack = true;
-  expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+  expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
   const heard = new Set(tellings(scene).slice(whileAway));
   const issues = await scenes.issuesOf(scene.place);
   expect([...heard].toSorted()).toEqual(

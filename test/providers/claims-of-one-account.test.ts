@@ -169,7 +169,7 @@ test.each([
     const tell = (more: Readonly<Record<string, unknown>>) =>
       isSibling ? siblings.tell(second, more) : scenes.pay(second, more);
     await tell({ transaction_id });
-    expect(await scenes.taskEnd(second.intent, "differ")).toBe("told");
+    expect(await scenes.taskEnd(second.intent, "differ")).toBe("notified");
     expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({ kind: "reference_mismatch", status: "open" });
     await tell({});
     await scenes.paid(second);
@@ -260,7 +260,7 @@ describe("accounts of equal numbers that two schemes have given out", () => {
     await scenes.paid(scene);
     const configId = await siblings.replaceByScheme(scene, "COM.example.PAY");
     const second = await siblings.payBy(configId, scene.place, { transaction_id: "1001" });
-    expect(await scenes.taskEnd(second, "differ")).toBe("told");
+    expect(await scenes.taskEnd(second, "differ")).toBe("notified");
     expect(await scenes.salesOf(second)).toEqual([]);
   });
 
@@ -276,7 +276,7 @@ describe("accounts of equal numbers that two schemes have given out", () => {
     const order = await world.openIntent(scene.place, 1250);
     expect(await siblings.askSeam(scene, order, "1002")).toBe("money_already_used");
     await scenes.pay(scene, { transaction_id: "1002" });
-    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
     expect(await scenes.salesOf(scene.intent)).toEqual([]);
   });
 });

@@ -161,7 +161,7 @@ describe("the station of an intent with an issue", () => {
   test("is told of each, and that no money moved by the provider alone, once the last of them is resolved", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "9.00" });
-    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
     expect(world.stations.about(scene.intent.intentId)[0]).toMatchObject({
       actor: { kind: "provider", id: scene.configId },
       command: { type: "provider_money_differs", intentId: scene.intent.intentId, issue: "amount_under" },
@@ -231,7 +231,7 @@ describe("the station of an intent with an issue", () => {
       status: "cancelled",
     });
     await scenes.pay(scene);
-    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
     expect(scenes.heard(scene.intent)).toEqual(["provider_confirm", "provider_money_differs"]);
   });
 

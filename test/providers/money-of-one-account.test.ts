@@ -61,7 +61,7 @@ describe("an account with two configs", () => {
     await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
     const configId = await replaceConfig(scene);
     const second = await payBy(configId, scene.place, { transaction_id: "BACK" });
-    expect(await scenes.taskEnd(second, "differ")).toBe("told");
+    expect(await scenes.taskEnd(second, "differ")).toBe("notified");
     expect(scenes.heard(second)).toEqual(["provider_money_differs"]);
     expect(await scenes.salesOf(second)).toEqual([]);
   });
@@ -99,7 +99,7 @@ describe("money that its provider has told with another account", () => {
     await scenes.attribute(scene.place, issue, order);
     expect(await scenes.salesOf(order)).toHaveLength(1);
     const third = await payBy(await replaceConfig(scene, "M-2"), scene.place, elsewhere);
-    expect(await scenes.taskEnd(third, "differ")).toBe("told");
+    expect(await scenes.taskEnd(third, "differ")).toBe("notified");
     expect(await scenes.salesOf(third)).toEqual([]);
     expect(scenes.heard(third)).toEqual(["provider_money_differs"]);
   });
@@ -109,7 +109,7 @@ describe("money that its provider has told with another account", () => {
     await scenes.pay(scene, elsewhere);
     await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
     const third = await payBy(await replaceConfig(scene, "M-2"), scene.place, elsewhere);
-    expect(await scenes.taskEnd(third, "differ")).toBe("told");
+    expect(await scenes.taskEnd(third, "differ")).toBe("notified");
     expect(scenes.heard(third)).toEqual(["provider_money_differs"]);
     expect(await scenes.salesOf(third)).toEqual([]);
   });
@@ -141,7 +141,7 @@ describe("money that its provider has told with another account", () => {
     await scenes.paid(scene);
     const configId = await replaceConfig(scene, "M-2");
     const third = await payBy(configId, scene.place, elsewhere);
-    expect(await scenes.taskEnd(third, "differ")).toBe("told");
+    expect(await scenes.taskEnd(third, "differ")).toBe("notified");
     expect(await scenes.salesOf(third)).toEqual([]);
     expect(await siblings.askSeam({ place: scene.place, configId }, third, "ELSEWHERE")).toBe("money_already_used");
   });
@@ -152,7 +152,7 @@ describe("money that its provider has told with another account", () => {
     const order = await world.openIntent(scene.place, 1250);
     await scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), order);
     const third = await payBy(await replaceConfig(scene, "M-3"), scene.place, { ...elsewhere, merchant_id: "M-3" });
-    expect(await scenes.taskEnd(third, "differ")).toBe("told");
+    expect(await scenes.taskEnd(third, "differ")).toBe("notified");
     expect(await scenes.salesOf(third)).toEqual([]);
   });
 });

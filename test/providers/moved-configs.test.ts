@@ -38,7 +38,7 @@ test("money that was attributed by the config that was moved away pays nothing b
   await scenes.attribute(scene.place, issue, order);
   expect(await scenes.salesOf(order)).toHaveLength(1);
   await scenes.pay(scene);
-  expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+  expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
   expect(await scenes.salesOf(scene.intent)).toEqual([]);
 });
 

@@ -148,7 +148,7 @@ test.each([
     status: "cancelled",
   });
   await scenes.pay(scene, money);
-  expect(await scenes.taskEnd(intent, "differ")).toBe("told");
+  expect(await scenes.taskEnd(intent, "differ")).toBe("notified");
   await waitFor("the end of all else", async () => {
     const open = await world.database`
       select from provider_tasks where intent_id = ${intentId} and done_at is null`;

@@ -80,7 +80,7 @@ describe("money that has paid", () => {
       kind: "reference_mismatch",
       intentId: second.intent.intentId,
     });
-    expect(await scenes.taskEnd(second.intent, "differ")).toBe("told");
+    expect(await scenes.taskEnd(second.intent, "differ")).toBe("notified");
     expect(scenes.heard(second.intent)).toEqual(["provider_money_differs"]);
     expect(await scenes.salesOf(second.intent)).toEqual([]);
   });

@@ -89,7 +89,7 @@ describe("money that differs", () => {
     const scene = await present(await openPlace());
     await scenes.pay(scene, { amount: "9.00" });
     await scenes.pay(scene, { amount: "8.00", transaction_id: "SECOND" });
-    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
     await expire(scene);
     expect(await scenes.taskEnd(scene.intent, "fail")).toBe("provider_expired");
     expect(await collectAgain(scene)).toMatchObject({ ok: false, code: "money_may_have_moved" });
@@ -138,7 +138,7 @@ describe("money that differs", () => {
       expect(await act(scene.place, { type: "intent_cancel", intentId })).toMatchObject({ ok: true });
     }
     await scenes.pay(scene, { amount: "9.00" });
-    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
     await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
     await delay(500);
     expect(scenes.heard(scene.intent)).not.toContain("provider_cleared");

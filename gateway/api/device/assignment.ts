@@ -17,7 +17,7 @@ import {
   type Reply,
   type StationCommandRequest,
 } from "../../http/handler-context.ts";
-import { device, deviceHeardBlocked, poll, type Route, route } from "../../http/route.ts";
+import { device, deviceForwardedBlocked, poll, type Route, route } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { etagOf } from "../../read-model/etag.ts";
@@ -252,7 +252,7 @@ export const assignmentRoutes: readonly Route[] = [
     summary: "Report what the payment application said",
     description:
       "Evidence, never truth: the intent becomes `processing` whatever the outcome, no transaction is made and the order stays unpaid until a cashier attests. With 409 and `status` `expired` the intent lapsed while the payment application was running; do not retry. The answer to a repetition under the same `client_idempotency_key` is the original one, with the assignment as it was then; new evidence needs a new key. A blocked device gets 403 with the reason of its standing; what it says about its own collection is kept as evidence nevertheless, and is taken under the same key once the block is gone. The report counts as a request like every other: keep one in hand for it.",
-    who: deviceHeardBlocked("assignment:report"),
+    who: deviceForwardedBlocked("assignment:report"),
     body: reportBodySchema,
     unstorableText: "kept",
     replies: {

@@ -60,7 +60,7 @@ const stationHostsSchema = dependencySchema
       .min(0)
       .max(PARTITION_COUNT)
       .nullable()
-      .meta({ description: "Partitions that some actor host answers for; null when no host could tell." }),
+      .meta({ description: "Partitions that some actor host answers for; null when no host answered." }),
   })
   .meta({ id: "StationHostsReadiness" });
 

@@ -100,7 +100,7 @@ export const settleIntent = defineOperation(
       /** The cashier knows that this reference has settled another order, and settles with it all the same. */
       confirmsReferenceAlreadyUsed: z.boolean().optional(),
     })
-    // Money without a name could pay twice, and nothing would tell.
+    // Money without a name could pay twice without a trace.
     .refine((request) => request.route !== "dynamic_qr" || request.moneyKey !== undefined, {
       path: ["moneyKey"],
       message: "A provider's money has a name.",

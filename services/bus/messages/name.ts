@@ -4,14 +4,14 @@ import { BOUNDS } from "../bounds.ts";
 
 /**
  * Without control characters and line ends, which break a list or a printed slip, and without the marks that turn the
- * direction of the text after them, with which one name can be made to look like another.
+ * direction of the text after them, with which one name can be made to resemble another.
  */
 export const ONE_LINE = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
 
 /** Something that can be seen, in whatever is not empty: a name of nothing but spaces, joiners and the like is a blank line on a bill. */
 export const VISIBLE = /^$|[\p{L}\p{N}\p{P}\p{S}]/u;
 
-/** 1 to 200 characters after white space at both ends is taken off; kept in Unicode's NFC, so that equal looks are equal text. */
+/** 1 to 200 characters after white space at both ends is taken off; kept in Unicode's NFC, so that text that reads the same is the same. */
 export const nameSchema = z
   .string()
   .trim()

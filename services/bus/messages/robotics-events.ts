@@ -1,5 +1,5 @@
 /**
- * What consumers are told about serving tasks and robotics (contract, "Events"). One schema each for the outbox, the
+ * What consumers receive about serving tasks and robotics (contract, "Events"). One schema each for the outbox, the
  * stream, the delivered bodies and the documents. A payload has exactly these fields: there is deliberately no manifest
  * and no destination, because deliveries go to an address that an owner typed in and are stored.
  */

@@ -6,7 +6,7 @@ import { ONE_LINE, VISIBLE } from "./name.ts";
 /** What `ONE_LINE` takes, and line ends between. */
 const LINES = /^(?:[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]|\r?\n)*$/u;
 
-/** As a name may be, only longer: it stands in a line of a list, and must not look like another line of it. */
+/** As a name may be, only longer: it stands in a line of a list, and must not resemble another line of it. */
 const written = z.string().trim().normalize("NFC").min(1).max(BOUNDS.reasonCharacters);
 
 /** A reason on one line, for the reader of the audit log. */

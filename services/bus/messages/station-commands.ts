@@ -72,7 +72,7 @@ const actor = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("owner"), id, name: text.optional() }),
   z.object({ kind: z.literal("registry"), id: z.int() }),
   z.object({ kind: z.literal("settlement"), id: z.int() }),
-  // 0 when a station is told that it has no provider any more.
+  // 0 when a station has no provider any more.
   z.object({ kind: z.literal("provider"), id: z.int().min(0) }),
   z.object({ kind: z.literal("system"), id: z.int() }),
 ]);
@@ -96,7 +96,7 @@ export const deviceDescriptionSchema = z.object({
   handoffTarget: text,
   revision,
 });
-/** An order as the settlement service tells it. */
+/** An order as the settlement service reports it. */
 export const orderSnapshotSchema = z.object({
   orderId: id,
   orderDisplayNumber: id,

@@ -69,7 +69,7 @@ async function connectFirst(
   const tried = addresses.slice(0, TARGET_LIMITS.addressesTried);
   for (const [at, address] of tried.entries()) {
     const isLast = at === tried.length - 1;
-    // All of them were checked, so one that does not answer may be told.
+    // All of them were checked, so one that does not answer may be named.
     times.address = address;
     const patience = isLast ? undefined : startDeadline(TARGET_LIMITS.addressMs, [signal]);
     try {
@@ -83,7 +83,7 @@ async function connectFirst(
   throw new AttemptFailure("connect_failed");
 }
 
-/** The address stands in the place of the host: what was checked is what is connected to, and nothing is looked up again. */
+/** The address stands in the place of the host: what was checked is what is connected to, and no name is resolved again. */
 async function connectTo(address: string, port: number, signal: AbortSignal): Promise<Socket> {
   const socket = connectTcp({ host: address, port, noDelay: true, keepAlive: true });
   await settled(socket, "connect", "connect_failed", signal);

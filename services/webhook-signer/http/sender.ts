@@ -42,7 +42,7 @@ interface Trace extends ConnectionTimes {
   answer: Answer;
 }
 
-/** All that is told of a refused target: whatever else would tell what is at an address that is not for outsiders. */
+/** All that is said of a refused target: more would reveal what is at an address that is not for outsiders. */
 const REFUSED: SendResult = {
   error: "target_refused",
   address: null,
@@ -124,7 +124,7 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
     }
   };
 
-  /** The last look at time and permission is here: the request is written in the same turn of the event loop. */
+  /** The last check of time and permission is here: the request is written in the same turn of the event loop. */
   const postOn = async (connection: Connection, what: Exchange, trace: Trace, signal: AbortSignal): Promise<void> => {
     const hasEnded = what.endsAtMs !== null && performance.now() >= what.endsAtMs;
     if (hasEnded || what.maySend?.() === false) {

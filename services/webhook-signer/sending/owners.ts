@@ -33,7 +33,7 @@ export function startOwners(deps: OwnersDeps): Owners {
   const ending = new Map<number, { readonly sender: OwnerSender; readonly given: Promise<void> }>();
   const { ownerLeaseMs: leaseMs, leaseMarginMs, inFlight: count, keptForPrompt, keptForUntried } = SIGNER_LIMITS;
   let woken = Promise.withResolvers<void>();
-  /** The id behind which free owners are looked for: with more of them than are taken, small ids do not always come first. */
+  /** The id behind which free owners are searched for: with more of them than are taken, small ids do not always come first. */
   let takenTo = 0;
   /** When leases were last renewed, by both clocks. */
   let renewedAtMs = { steady: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
@@ -84,7 +84,7 @@ export function startOwners(deps: OwnersDeps): Owners {
     if (limit <= 0) return false;
     const behind = takenTo;
     // What is thought to be held here is not taken: if its lease has lapsed while this process stood still, what is in hand may
-    // have been sent by others, and the next renewal says so. Taken anew, perhaps by an answer that is lost, it would look held.
+    // have been sent by others, and the next renewal says so. Acquired again, perhaps by an answer that is lost, it would count as held.
     const but = [...senders.keys(), ...ending.keys()];
     const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, behind, but });
     for (const organizationId of taken) senders.set(organizationId, new OwnerSender(using, organizationId));
@@ -128,7 +128,7 @@ export function startOwners(deps: OwnersDeps): Owners {
       } catch (error) {
         if (!hasWarned && !signal.aborted) deps.log.warn({ err: error }, "owners cannot be shared now");
         hasWarned = true;
-        // Without a renewal the leases are somebody else's.
+        // Without a renewal the leases belong to another process.
         if (leaseAgeMs() > leaseMs) for (const sender of senders.values()) void give(sender);
       }
       await delay(SIGNER_LIMITS.shortestOwnerTurnMs);

@@ -127,7 +127,7 @@ export async function listLostEvents(
     order by o.delivered_at, o.outbox_id limit ${limit}`;
 }
 
-/** Writes down that an event that cannot be read was seen, so that it is told once. */
+/** Writes down that an event that cannot be read was seen, so that it is logged once. */
 export async function insertUnreadableEvent(sql: Database, eventId: number): Promise<void> {
   await sql`
     insert into webhook_events (event_id, organization_id, filial_id, event_type) values (${eventId}, 0, 0, 'unreadable')

@@ -78,7 +78,7 @@ interface Column {
 const statusOf = ({ value }: DeliveryStep): string => (value === "requested" ? "pending" : value);
 
 /**
- * One array of PostgreSQL's for each column. They are written out here because the driver would make a closure and look for
+ * One array of PostgreSQL's for each column. They are written out here because the driver would make a closure and search for
  * quotes for every single value, which costs more than all the rest of writing. A value that is null is the word `null`.
  */
 const COLUMNS: readonly Column[] = [

@@ -2,7 +2,7 @@
 import type { Database } from "../../db/pool.ts";
 import { endedAs, type StepRow, stepColumns } from "./deliveries.ts";
 
-/** A process is alive when it was seen within this; it tells so several times meanwhile. */
+/** A process is alive when it was seen within this; it says so several times meanwhile. */
 export interface LeaseTerms {
   readonly signerId: string;
   readonly leaseMs: number;
@@ -168,7 +168,7 @@ export interface DueRequest {
 
 /** Due deliveries, of each endpoint the longest due first. */
 export async function listDue(sql: Database, { wanted, inHand }: DueRequest): Promise<readonly DueRow[]> {
-  // Ids are written out here, because the driver would look for quotes in each of them.
+  // Ids are written out here, because the driver would search each of them for quotes.
   const known = `{${inHand.join(",")}}`;
   return await sql<DueRow[]>`
     select d.*

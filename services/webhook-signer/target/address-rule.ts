@@ -15,7 +15,7 @@ const REFUSED_IPV4 = blocks([
   "10.0.0.0/8", // private (RFC 1918)
   "100.64.0.0/10", // carrier-grade NAT (RFC 6598); one cloud has its metadata in it
   "127.0.0.0/8", // loopback (RFC 1122)
-  "168.63.129.16/32", // a cloud's host agent, at an address that looks public
+  "168.63.129.16/32", // a cloud's host agent, at an address that seems public
   "169.254.0.0/16", // link-local (RFC 3927), with the metadata of most clouds
   "172.16.0.0/12", // private (RFC 1918)
   "192.0.0.0/24", // protocol assignments (RFC 6890); one cloud has its metadata in it

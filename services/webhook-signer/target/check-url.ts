@@ -1,7 +1,7 @@
 /**
  * The address of a target, before anything is asked of the network. It is checked twice: as it was written, because a parser
  * repairs what was meant to deceive (`https:\\127.1`, `https://@host`), and as it is parsed, because that is what is
- * connected to. No reason of a refusal shows what our network looks like.
+ * connected to. No reason of a refusal describes our network.
  */
 import { isIP } from "node:net";
 import { BOUNDS } from "../../bus/bounds.ts";
@@ -71,7 +71,7 @@ const PLAIN = /^[!-~]+$/;
 
 const refused = (reason: TargetRefusal): UrlCheck => ({ ok: false, reason });
 
-/** Whether the text is the address of a target that may be connected to, as far as the text tells. */
+/** Whether the text is the address of a target that may be connected to, as far as the text shows. */
 export function checkTargetUrl(raw: string, { loopback }: { readonly loopback: LoopbackRule }): UrlCheck {
   if (raw.length > BOUNDS.webhookUrlCharacters) return refused("too_long");
   const url = URL.parse(raw);
