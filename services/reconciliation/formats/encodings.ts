@@ -1,4 +1,7 @@
-/** The encodings that a statement file may have. */
+/** What reads each of the encodings that a statement file may have. */
+import type { Encoding } from "../../bus/messages/statement-formats.ts";
+
+export { ENCODINGS, type Encoding } from "../../bus/messages/statement-formats.ts";
 
 /** What each encoding is decoded with. `iconv` has the code pages of DOS, which `TextDecoder` lacks. */
 export const DECODERS = {
@@ -14,7 +17,7 @@ export const DECODERS = {
   macintosh: { label: "macintosh", unit: "byte" },
   cp850: { label: "cp850", unit: "byte", iconv: true },
   cp437: { label: "cp437", unit: "byte", iconv: true },
-} as const satisfies Record<string, Decoding>;
+} as const satisfies Record<Encoding, Decoding>;
 
 export interface Decoding {
   readonly label: string;
@@ -22,6 +25,3 @@ export interface Decoding {
   readonly lacks?: readonly [from: number, to: number];
   readonly iconv?: true;
 }
-
-export type Encoding = keyof typeof DECODERS;
-export const ENCODINGS = Object.keys(DECODERS) as readonly Encoding[];

@@ -2,10 +2,10 @@
  * What every parser of a statement file gives: the same records, whatever the provider. A parser is pure: it has no
  * database, no bus and no clock, and its memory is bounded by one record.
  */
+import type { LineKind } from "../../bus/messages/statement-formats.ts";
 import type { CsvMapping } from "./csv/mapping.ts";
-import type { LineKind } from "./line-kinds.ts";
 
-export { LINE_KINDS, type LineKind } from "./line-kinds.ts";
+export { LINE_KINDS, type LineKind } from "../../bus/messages/statement-formats.ts";
 
 /** The key of `details` under which a line of the kind `not_money` states its reason, in the provider's word where it has one. */
 export const NOT_MONEY_REASON = "not_money_reason";

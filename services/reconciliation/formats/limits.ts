@@ -1,4 +1,5 @@
 /** Every limit of the parsers, with its reason. Memory of an import is bounded by them, whatever the file. */
+import { MAPPING_BOUNDS } from "../../bus/messages/csv-mapping.ts";
 
 const KIBI = 1_024;
 const MEBI = 1_024 * KIBI;
@@ -23,8 +24,8 @@ export const FORMAT_LIMITS = {
   amountDigits: 18,
   /** Physical lines of one CSV record: a genuine text field has a few line breaks, a quote that is never closed all of them. */
   recordLines: 200,
-  /** Lines before the header of a CSV file: account, period and legal text take about 20. */
-  preambleLines: 100,
+  /** Lines before the header of a CSV file: a mapping may have its header row there. */
+  preambleLines: MAPPING_BOUNDS.headerRow,
   /** Batches, payouts and currencies of one file that are added up for control totals; a year has some 400 batches. */
   controlGroups: 10_000,
   /** Rows whose own amounts do not add up and that are reported one by one; a file with more of them is held all the same. */

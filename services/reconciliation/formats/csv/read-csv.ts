@@ -3,10 +3,10 @@
  * Fields stay verbatim: text that a spreadsheet would run as a formula is text here.
  */
 
+import { DELIMITERS } from "../../../bus/messages/statement-formats.ts";
 import { type MalformedLine, StatementRefusedError } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
 import { cutTo } from "../records.ts";
-import { DELIMITERS } from "./delimiters.ts";
 import { LineSplitter, type PhysicalLine } from "./physical-lines.ts";
 import { divideRow, type FramedRow, RecordFramer } from "./record-framer.ts";
 

@@ -1,0 +1,93 @@
+/**
+ * How the columns of a CSV file without a dictionary become the fields of a line, as an operator stores it: its shape. What
+ * a shape cannot say, the reconciliation service checks (`csvMappingSchema`).
+ */
+import { z } from "zod";
+import { DELIMITERS, ENCODINGS, LINE_KINDS } from "./statement-formats.ts";
+
+/** The most that a mapping has of each, with its reason. */
+export const MAPPING_BOUNDS = {
+  /** A file that needs more rules to skip rows has another header row. */
+  rules: 20,
+  /** A provider has some fifty words for the kinds of its rows. */
+  words: 200,
+  wordCharacters: 200,
+  /** One file has one format of dates, rarely two. */
+  dateFormats: 5,
+  dateFormatCharacters: 40,
+  textColumns: 10,
+  columnCharacters: 128,
+  /** Account, period and legal text above a header take about 20 lines. */
+  headerRow: 100,
+} as const;
+
+/** A column's name as in the header, without the spaces around it. */
+const column = z.string().trim().min(1).max(MAPPING_BOUNDS.columnCharacters);
+const word = z.string().min(1).max(MAPPING_BOUNDS.wordCharacters);
+const words = z.array(word).min(1).max(MAPPING_BOUNDS.words);
+const kind = z.enum(LINE_KINDS);
+
+const pattern = z.strictObject({ pattern: z.string(), ignoreCase: z.boolean().default(false) });
+/** A reference: a column, or what a pattern finds in it. */
+const reference = z.strictObject({ column, extract: pattern.optional() });
+
+const amountRule = z.discriminatedUnion("rule", [
+  /** One column with a sign. */
+  z.strictObject({ rule: z.literal("signed"), column, moneyIn: z.enum(["positive", "negative"]) }),
+  /** Two columns without a sign; each row has one of them. */
+  z.strictObject({ rule: z.literal("debit_credit"), debitColumn: column, creditColumn: column }),
+  /** A column without a sign, beside a column with a word for the direction. */
+  z.strictObject({ rule: z.literal("direction"), column, directionColumn: column, moneyIn: words, moneyOut: words }),
+  /** A column whose text begins or ends with a word for the direction: `12.50 DR`. */
+  z.strictObject({ rule: z.literal("affix"), column, moneyIn: words, moneyOut: words }),
+]);
+
+export const csvMappingShape = z.strictObject({
+  encoding: z.enum(ENCODINGS),
+  delimiter: z.enum(DELIMITERS),
+  /** The physical line of the header, from 1; what is above it is skipped. */
+  headerRow: z.int().min(1).max(MAPPING_BOUNDS.headerRow),
+  /** Rows that are no lines, such as a sum below the last row. */
+  skip: z
+    .array(
+      z.union([
+        z.strictObject({ rowBeginsWith: word }),
+        z.strictObject({
+          column,
+          is: z.array(z.string().max(MAPPING_BOUNDS.wordCharacters)).min(1).max(MAPPING_BOUNDS.words),
+        }),
+      ]),
+    )
+    .max(MAPPING_BOUNDS.rules)
+    .default([]),
+  /** Whether the spaces around a value are no part of it. */
+  trim: z.boolean().default(true),
+  decimalSeparator: z.enum([".", ","]),
+  thousandsSeparator: z.enum(["none", ".", ",", "'", " "]).default("none"),
+  /** `minor`: amounts are whole numbers of the smallest unit. */
+  units: z.enum(["major", "minor"]).default("major"),
+  currency: z.union([z.strictObject({ column }), z.strictObject({ fixed: z.string().length(3) })]),
+  amount: amountRule,
+  /** `cost_is_positive`: the column says what the merchant pays. */
+  fee: z.strictObject({ column, sign: z.enum(["cost_is_positive", "cost_is_negative"]) }).optional(),
+  net: z.strictObject({ column }).optional(),
+  /** Part of the amount. */
+  tip: z.strictObject({ column }).optional(),
+  dateFormats: z.array(z.string().max(MAPPING_BOUNDS.dateFormatCharacters)).min(1).max(MAPPING_BOUNDS.dateFormats),
+  bookedOn: z.strictObject({ column, timeColumn: column.optional() }),
+  valueOn: z.strictObject({ column }).optional(),
+  /** Without a default, a word that is not listed makes its row malformed. */
+  kind: z.union([
+    z.strictObject({ fixed: kind }),
+    z.strictObject({ column, words: z.record(word, kind), default: kind.optional() }),
+  ]),
+  providerReference: reference.optional(),
+  paymentReference: reference.optional(),
+  merchantReference: reference.optional(),
+  payoutReference: reference.optional(),
+  terminal: reference.optional(),
+  account: reference.optional(),
+  /** Their values, with a space between them. */
+  text: z.strictObject({ columns: z.array(column).min(1).max(MAPPING_BOUNDS.textColumns) }).optional(),
+});
+export type CsvMapping = z.infer<typeof csvMappingShape>;

@@ -1,2 +1,0 @@
-/** What divides the fields of a CSV record. */
-export const DELIMITERS = [",", ";", "\t", "|"] as const;
