@@ -258,6 +258,18 @@ create table known_browsers (
 );
 CREATE INDEX known_browsers_by_age ON known_browsers USING btree (last_login_at);
 
+create table line_candidates (
+  line_id bigint not null,
+  payment_key text not null,
+  account_id bigint not null,
+  score integer not null,
+  explanation jsonb not null,
+  constraint line_candidates_pkey PRIMARY KEY (line_id, payment_key),
+  constraint line_candidates_score_check CHECK (score >= 0 AND score <= 100),
+  constraint line_candidates_line_id_fkey FOREIGN KEY (line_id) REFERENCES statement_lines(line_id) ON DELETE CASCADE
+);
+CREATE INDEX line_candidates_by_account ON line_candidates USING btree (account_id, line_id);
+
 create table line_outcomes (
   line_id bigint not null,
   account_id bigint not null,
@@ -293,7 +305,7 @@ create table match_decisions (
   constraint match_decisions_decision_check CHECK (decision = ANY (ARRAY['confirmed'::text, 'rejected'::text])),
   constraint match_decisions_account_id_fkey FOREIGN KEY (account_id) REFERENCES statement_accounts(account_id)
 );
-CREATE UNIQUE INDEX match_decisions_confirmed_once ON match_decisions USING btree (payment_key, account_id, fingerprint) WHERE decision = 'confirmed'::text;
+CREATE INDEX match_decisions_by_payment ON match_decisions USING btree (payment_key);
 
 create table match_lines (
   line_id bigint not null,
@@ -589,7 +601,7 @@ create table reconciliation_runs (
   to_date date not null,
   status text default 'running'::text not null,
   step text default 'lines'::text not null,
-  started_by bigint not null,
+  started_by bigint,
   started_at timestamp with time zone default clock_timestamp() not null,
   ended_at timestamp with time zone,
   failure text,
@@ -606,6 +618,7 @@ create table reconciliation_runs (
   totals jsonb default '[]'::jsonb not null,
   input_hash bytea,
   result_hash bytea,
+  covered datemultirange default '{}'::datemultirange not null,
   constraint reconciliation_runs_pkey PRIMARY KEY (run_id),
   constraint reconciliation_runs_check CHECK (to_date >= from_date),
   constraint reconciliation_runs_ended_check CHECK ((status = 'running'::text) = (ended_at IS NULL)),
@@ -719,8 +732,8 @@ create table run_differences (
   evidence_hash bytea not null,
   issue_id bigint not null,
   on_date date not null,
-  amount_minor bigint not null,
-  currency text not null,
+  amount_minor bigint,
+  currency text,
   constraint run_differences_pkey PRIMARY KEY (run_id, kind, subject_key, station_id),
   constraint run_differences_run_id_fkey FOREIGN KEY (run_id) REFERENCES reconciliation_runs(run_id) ON DELETE CASCADE
 );
@@ -940,6 +953,7 @@ create table statement_imports (
 CREATE INDEX statement_imports_by_account ON statement_imports USING btree (organization_id, account_id, import_id);
 CREATE UNIQUE INDEX statement_imports_one_of_file ON statement_imports USING btree (account_id, sha256) WHERE status <> ALL (ARRAY['refused'::text, 'withdrawn'::text]);
 CREATE INDEX statement_imports_waiting ON statement_imports USING btree (import_id) WHERE status = ANY (ARRAY['waiting'::text, 'importing'::text]);
+CREATE TRIGGER statement_imports_want_run AFTER UPDATE OF status ON statement_imports FOR EACH ROW WHEN (new.status IS DISTINCT FROM old.status AND (new.status = ANY (ARRAY['imported'::text, 'withdrawn'::text]))) EXECUTE FUNCTION want_run_of_import();
 
 create table statement_line_sources (
   import_id bigint not null,
@@ -1151,6 +1165,20 @@ create table users (
   constraint users_organization_id_user_id_key UNIQUE (organization_id, user_id)
 );
 
+create table wanted_runs (
+  account_id bigint not null,
+  organization_id bigint not null,
+  from_date date not null,
+  to_date date not null,
+  first_wanted_at timestamp with time zone default clock_timestamp() not null,
+  last_wanted_at timestamp with time zone default clock_timestamp() not null,
+  attempts integer default 0 not null,
+  constraint wanted_runs_pkey PRIMARY KEY (account_id),
+  constraint wanted_runs_check CHECK (to_date >= from_date),
+  constraint wanted_runs_account_id_fkey FOREIGN KEY (account_id) REFERENCES statement_accounts(account_id)
+);
+CREATE INDEX wanted_runs_by_age ON wanted_runs USING btree (last_wanted_at);
+
 create table webhook_attempts (
   attempt_id bigint not null,
   delivery_id bigint not null,
@@ -1284,48 +1312,65 @@ AS $function$
   select case when the_reference ~ '^[!-~]+$' then the_reference else substr(provider_money_name('money:' || the_reference), 7) end
 $function$;
 
+CREATE OR REPLACE FUNCTION covered_days(the_account_id bigint, the_gap_days integer)
+ RETURNS datemultirange
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(range_agg(daterange(lower(days), upper(days) - the_gap_days)), '{}') from unnest((
+    select range_agg(daterange(from_date, to_date + 1 + the_gap_days)) from statement_imports
+    where account_id = the_account_id and status = 'imported' and from_date is not null)) as days
+$function$;
+
 CREATE OR REPLACE FUNCTION expected_payments(the_account_id bigint, the_from date, the_to date)
- RETURNS TABLE(payment_key text, source text, own boolean, in_filial boolean, issue_id bigint, station_id bigint, intent_id bigint, order_id bigint, route text, amount_minor bigint, currency text, provider_key text, our_key text, typed_key text, settled_on date)
+ RETURNS TABLE(payment_key text, source text, own boolean, in_filial boolean, issue_id bigint, station_id bigint, intent_id bigint, order_id bigint, route text, amount_minor bigint, currency text, provider_key text, our_key text, typed_key text, settled_on date, settled_at timestamp with time zone)
  LANGUAGE plpgsql
  STABLE
 AS $function$
 declare
   account statement_accounts;
-  is_only boolean;
-  from_at timestamptz := the_from::timestamp at time zone 'utc';
-  to_at timestamptz := (the_to + 1)::timestamp at time zone 'utc';
+  shows_payments boolean;
+  earlier_filials bigint[];
+  zone text;
+  from_at timestamptz;
+  to_at timestamptz;
 begin
   select * into strict account from statement_accounts a where a.account_id = the_account_id;
-  select count(*) = 1 into is_only from statement_accounts a
-    where a.organization_id = account.organization_id and a.mode = account.mode and a.config_id is null
-      and a.filial_id is not distinct from account.filial_id
-      and exists (select from statement_lines l where l.account_id = a.account_id and l.kind = 'payment');
+  zone := coalesce(account.time_zone, 'UTC');
+  from_at := the_from::timestamp at time zone zone;
+  to_at := (the_to + 1)::timestamp at time zone zone;
+  shows_payments := account.config_id is null
+    and exists (select from statement_lines l where l.account_id = account.account_id and l.kind = 'payment');
+  -- 0 stands for all filials.
+  select coalesce(array_agg(distinct coalesce(r.filial_id, 0)), '{}') into earlier_filials
+    from rival_accounts(the_account_id) r where r.account_id < the_account_id;
   -- Settled orders.
   return query
     select 'transaction:' || t.transaction_id, 'transaction', case
         when t.route = 'cash' then false
         when t.route = 'dynamic_qr' then p.config_id = account.config_id
-        else is_only and account.config_id is null
-          and (account.filial_id is null or s.filial_id = account.filial_id) end is true,
+        else shows_payments and (account.filial_id is null or s.filial_id = account.filial_id)
+          and not earlier_filials && array[0, s.filial_id] end is true,
       account.filial_id is null or s.filial_id = account.filial_id,
       null::bigint, t.station_id, t.intent_id, t.order_id, t.route, t.amount_minor, t.currency,
       case when t.route = 'dynamic_qr' then comparable_reference(coalesce(p.paid_reference, t.reference)) end,
       comparable_reference(p.reference),
       case when t.route <> 'dynamic_qr' then coalesce(r.reference_key, typed_reference(t.reference)) end,
-      (t.settled_at at time zone 'utc')::date
+      (t.settled_at at time zone zone)::date, t.settled_at
     from transactions t
       join stations s on s.station_id = t.station_id
       left join provider_payments p on p.intent_id = t.intent_id and t.route = 'dynamic_qr'
       left join settled_references r on r.transaction_id = t.transaction_id
     where t.organization_id = account.organization_id and t.settled_at >= from_at and t.settled_at < to_at
       and s.sandbox = (account.mode = 'test')
-      -- A payment of another provider config is shown by that account.
-      and (t.route <> 'dynamic_qr' or p.config_id = account.config_id);
+      -- A payment of a provider config is shown by the account of that config, where there is one.
+      and (t.route <> 'dynamic_qr' or p.config_id = account.config_id
+        or not exists (select from statement_accounts a where a.config_id = p.config_id));
   -- Money of a callback that has paid no order.
   return query
     select 'issue:' || i.issue_id, 'issue', false, true, i.issue_id, i.station_id, i.intent_id, i.order_id, 'dynamic_qr',
       i.amount_minor, i.currency, comparable_reference(i.provider_reference), null::text, null::text,
-      (i.opened_at at time zone 'utc')::date
+      (i.opened_at at time zone zone)::date, i.opened_at
     from issues i
     where i.config_id = account.config_id and i.source = 'provider' and i.opened_at >= from_at and i.opened_at < to_at
       and i.amount_minor is not null and i.currency is not null and i.provider_reference <> '' and i.kind <> 'unmatched_money'
@@ -1335,7 +1380,7 @@ begin
     select 'late:' || e.station_id || ':' || e.version || ':' || e.ordinal, 'late_evidence', false,
       account.filial_id is null or s.filial_id = account.filial_id,
       null::bigint, e.station_id, e.intent_id, o.order_id, 'attested_terminal', o.total_minor, o.currency,
-      null::text, null::text, typed_reference(e.data ->> 'providerReference'), (e.at at time zone 'utc')::date
+      null::text, null::text, typed_reference(e.data ->> 'providerReference'), (e.at at time zone zone)::date, e.at
     from station_events e
       join stations s on s.station_id = e.station_id
       join intent_records r on r.intent_id = e.intent_id
@@ -1345,15 +1390,50 @@ begin
       and coalesce(e.data ->> 'providerReference', '') <> ''
       and not exists (select from transactions t where t.intent_id = e.intent_id);
   -- Payouts of the organization's other accounts, which arrive at a bank.
-  return query
-    select 'payout:' || l.account_id || ':' || encode(l.fingerprint, 'hex'), 'payout', false, true, null::bigint, null::bigint, null::bigint, null::bigint, 'payout',
-      -l.amount_minor, l.currency, comparable_reference(l.provider_reference), comparable_reference(l.payout_reference), null::text,
-      coalesce(l.value_on, l.booked_on)
-    from statement_lines l join statement_accounts a on a.account_id = l.account_id
-    where a.organization_id = account.organization_id and a.mode = account.mode and a.account_id <> account.account_id
-      and l.kind = 'payout' and l.booked_on between the_from and the_to
-      and exists (select from statement_lines b where b.account_id = account.account_id and b.kind = 'bank_credit');
+  if exists (select from statement_lines b where b.account_id = account.account_id and b.kind = 'bank_credit') then
+    return query
+      select e.payment_key, 'payout', not exists (
+          select from statement_accounts b where b.organization_id = account.organization_id and b.mode = account.mode
+            and b.account_id <> account.account_id and (b.filial_id is null or a.filial_id is null or b.filial_id = a.filial_id)
+            and exists (select from statement_lines l where l.account_id = b.account_id and l.kind = 'bank_credit')),
+        true, null::bigint, null::bigint, null::bigint, null::bigint, 'payout', e.amount_minor, e.currency, e.provider_key, e.our_key,
+        null::text, e.paid_on, null::timestamptz
+      from statement_accounts a cross join lateral expected_payouts(a.account_id, the_from, the_to) e
+      where a.organization_id = account.organization_id and a.mode = account.mode and a.account_id <> account.account_id
+        and (account.filial_id is null or a.filial_id is null or a.filial_id = account.filial_id);
+  end if;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION expected_payouts(the_account_id bigint, the_from date, the_to date)
+ RETURNS TABLE(payment_key text, amount_minor bigint, currency text, provider_key text, our_key text, paid_on date)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  with movement as (
+    select l.account_id, l.currency, l.payout_reference, l.provider_reference, l.fingerprint, l.kind,
+      coalesce(l.value_on, l.booked_on) as paid_on,
+      case when l.kind = 'payout' then -l.amount_minor else coalesce(l.net_minor, l.amount_minor + coalesce(l.fee_minor, 0)) end as minor,
+      l.kind = 'payout' and l.payout_reference = '' and l.provider_reference <> '' and exists (
+        select from statement_lines s where s.account_id = l.account_id and s.provider_reference = l.provider_reference
+          and s.kind in ('payment', 'refund')) as is_share
+    from statement_lines l
+    where l.account_id = the_account_id and l.booked_on between the_from and the_to
+      and (l.kind = 'payout' or (l.payout_reference <> '' and l.kind not in ('planned_payout', 'payout_reversal', 'not_money')))
+  ),
+  -- The lines of a payout count only where the statement has no line of the payout itself.
+  counted as (
+    select m.*, case when payout_reference <> '' then 'reference:' || payout_reference || ':' || currency
+        when is_share then 'day:' || paid_on || ':' || currency else encode(fingerprint, 'hex') end as name
+    from movement m
+    where m.kind = 'payout' or not exists (
+      select from statement_lines p where p.account_id = the_account_id and p.kind in ('payout', 'planned_payout')
+        and p.payout_reference = m.payout_reference)
+  )
+  select 'payout:' || the_account_id || ':' || name, sum(minor)::bigint, currency,
+    case when count(distinct provider_reference) = 1 and not bool_or(is_share) then comparable_reference(min(provider_reference)) end,
+    comparable_reference(min(payout_reference)), max(paid_on)
+  from counted group by name, currency having sum(minor) > 0
 $function$;
 
 CREATE OR REPLACE FUNCTION is_money_taken_elsewhere(the_config_id bigint, the_reference text, the_money_key text)
@@ -1541,6 +1621,18 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION rival_accounts(the_account_id bigint)
+ RETURNS SETOF statement_accounts
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select r from statement_accounts a join statement_accounts r on r.organization_id = a.organization_id and r.mode = a.mode
+    and r.account_id <> a.account_id and r.config_id is null
+    and (a.filial_id is null or r.filial_id is null or r.filial_id = a.filial_id)
+  where a.account_id = the_account_id and a.config_id is null
+    and exists (select from statement_lines l where l.account_id = r.account_id and l.kind = 'payment')
+$function$;
+
 CREATE OR REPLACE FUNCTION settle_intent(the_intent_id bigint, the_attestation_id text, the_station_id bigint, the_order_id bigint, the_route text, the_amount_minor bigint, the_currency text, the_reference text, the_cashier_id bigint, the_money_key text DEFAULT NULL::text, the_reference_key text DEFAULT NULL::text, the_reference_window interval DEFAULT NULL::interval, the_confirmation boolean DEFAULT false, OUT settled_as bigint, OUT refusal text, OUT reference_used_by bigint)
  RETURNS record
  LANGUAGE plpgsql
@@ -1636,4 +1728,26 @@ AS $function$
   select case when the_reference ~ '^[0-9A-Z-]+$' then the_reference else
     nullif(upper(regexp_replace(normalize(the_reference, NFKC), '[[:space:][:cntrl:]\u00AD\u200B-\u200F\u202A-\u202E\u2060-\u2064\uFEFF]', '', 'g')), '')
   end
+$function$;
+
+CREATE OR REPLACE FUNCTION want_run(the_account_id bigint, the_from date, the_to date)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  insert into wanted_runs as known (account_id, organization_id, from_date, to_date)
+    select account_id, organization_id, the_from, the_to from statement_accounts where account_id = the_account_id
+    on conflict (account_id) do update set from_date = least(known.from_date, excluded.from_date),
+      to_date = greatest(known.to_date, excluded.to_date), last_wanted_at = clock_timestamp(), attempts = 0
+$function$;
+
+CREATE OR REPLACE FUNCTION want_run_of_import()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.from_date is not null and new.to_date is not null then
+    perform want_run(new.account_id, new.from_date, new.to_date);
+  end if;
+  return null;
+end
 $function$;

@@ -26,12 +26,21 @@ export const RUN_KINDS = [
   "unmatched_money",
   "status_mismatch",
   "missing_in_statement",
+  "malformed_line",
 ] as const satisfies readonly IssueKind[];
 export type RunKind = (typeof RUN_KINDS)[number];
 
+/** Kinds of a line that has no certain payment: which of them it is changes with what is imported beside it. */
+export const UNCERTAIN_KINDS = [
+  "possible_duplicate",
+  "reference_mismatch",
+  "ambiguous_match",
+  "unmatched_money",
+] as const satisfies readonly RunKind[];
+
 interface KindRule {
   /** What the issue is about: it names the issue in every later run. */
-  readonly subject: "line" | "payment" | "money";
+  readonly subject: "line" | "payment" | "money" | "row";
   readonly condition: string;
   readonly nextStep: string;
 }
@@ -136,8 +145,13 @@ export const KIND_RULES: Readonly<Record<RunKind, KindRule>> = {
   },
   missing_in_statement: {
     subject: "payment",
-    condition: "The statement should have shown the payment by now, and does not.",
+    condition: "The statement should have shown the payment, or the payout, by now, and does not.",
     nextStep: "Import the statements that are missing, or ask the provider for the payment.",
+  },
+  malformed_line: {
+    subject: "row",
+    condition: "A row of an imported file could not be read, or contradicts a line that another file has.",
+    nextStep: "Read the row and its reason; withdraw the file and import a corrected one, or close it.",
   },
 };
 
@@ -195,24 +209,47 @@ export function roundedToCoin(amountMinor: bigint, currency: string): bigint {
 
 /** The score of a candidate without a common reference: what each agreement counts, 100 together. */
 export const SCORE = {
-  /** Amount and currency are equal: without it there is no candidate. */
-  amount: 40,
-  /** On the same day; each day apart costs `day`. */
-  date: 30,
-  day: 5,
-  /** The line's terminal is the one of the payment's station. */
-  terminal: 15,
-  /** The line's text contains the payment's reference. */
-  reference: 15,
+  parts: {
+    /** Amount and currency are equal: without it there is no candidate. */
+    amount: 40,
+    /** On the same day. */
+    date: 20,
+    /** At the same time of day, half of it within the hour. */
+    time: 16,
+    /** The line's terminal is the one of the payment's station. */
+    terminal: 10,
+    /** The line's text or details contain the payment's reference. */
+    reference: 14,
+  },
+  /** What each day apart costs of `date`. */
+  day: 4,
+  /** A cashier attests within minutes after the guest has paid. */
+  nearMinutes: 10,
+  sameHourMinutes: 60,
 } as const;
+
+/** Of a candidate that has the line's reference. */
+export const FULL_SCORE = 100;
 
 export interface CandidateFacts {
   readonly daysApart: number;
+  /** Undefined where the statement gives no time. */
+  readonly minutesApart: number | undefined;
   readonly isTerminalOfStation: boolean;
   readonly isReferenceInText: boolean;
 }
 
-export function scoreOf({ daysApart, isTerminalOfStation, isReferenceInText }: CandidateFacts): number {
-  const date = Math.max(0, SCORE.date - SCORE.day * daysApart);
-  return SCORE.amount + date + (isTerminalOfStation ? SCORE.terminal : 0) + (isReferenceInText ? SCORE.reference : 0);
+export function scoreOf({
+  daysApart,
+  minutesApart = Number.POSITIVE_INFINITY,
+  ...facts
+}: CandidateFacts): Readonly<Record<keyof typeof SCORE.parts, number>> {
+  const { parts, day, nearMinutes, sameHourMinutes } = SCORE;
+  return {
+    amount: parts.amount,
+    date: Math.max(0, parts.date - day * daysApart),
+    time: minutesApart <= nearMinutes ? parts.time : minutesApart <= sameHourMinutes ? parts.time / 2 : 0,
+    terminal: facts.isTerminalOfStation ? parts.terminal : 0,
+    reference: facts.isReferenceInText ? parts.reference : 0,
+  };
 }

@@ -28,13 +28,19 @@ export const RUN_LIMITS = {
   candidateDays: 5,
   /** Payments of the same amount within these days; with more, the line is ambiguous without listing them. */
   candidates: 20,
+  /** Of a line, the best ones; a person chooses among these. */
+  listedCandidates: 10,
+  /** Rows of one file that become issues of their own; with more, the file is wrong as a whole. */
+  malformedOfImport: 10_000,
   /** A terminal belongs to a station by this many exact matches, with this share of them: fewer say too little. */
   terminalMatches: 5,
   terminalShare: 0.9,
   /** Slip numbers of at most so many characters come again within days (ISO 8583, fields 11 and 38). */
   shortReferenceCharacters: 6,
-  /** The days of one run: a year and a day, so that a year with its leap day can be compared at once. */
-  daysOfRun: 367,
+  /** Of a word in a bank's text that can be a reference. */
+  shortestWord: 4,
+  /** The days of one run: ten years with their leap days, the longest that books are kept. */
+  daysOfRun: 3_653,
   /** Memory of one hash join or sort; a million rows of keys fit. */
   workMemoryMiB: 96,
 } as const;

@@ -8,8 +8,10 @@
  */
 import type { Database, Transaction } from "../db/pool.ts";
 import { announceIssues, recordEnded } from "../issues/recording.ts";
+import * as candidates from "./sql/run-candidates.ts";
 import * as differences from "./sql/run-differences.ts";
 import * as inputs from "./sql/run-inputs.ts";
+import * as issues from "./sql/run-issues.ts";
 import * as matches from "./sql/run-matches.ts";
 import * as results from "./sql/run-results.ts";
 import * as sql from "./sql/runs.ts";
@@ -29,7 +31,8 @@ export interface RunRequest {
   readonly accountId: number;
   readonly fromDate: string;
   readonly toDate: string;
-  readonly startedBy: number;
+  /** Null: it starts by itself, after an import has ended. */
+  readonly startedBy: number | null;
 }
 
 /** The steps of a run, in their order, by the name that its progress shows. */
@@ -42,11 +45,13 @@ const STEPS: readonly (readonly [string, (tx: Transaction, scope: sql.RunScope) 
   ["exact", matches.findTerminals],
   ["exact", matches.judgePairs],
   ["exact", matches.matchSums],
+  ["exact", matches.matchShares],
   ["exact", matches.matchBatches],
   ["differences", differences.judgeByKind],
   ["differences", differences.judgeLinked],
   ["differences", differences.judgePossibleDuplicates],
-  ["candidates", differences.judgeCandidates],
+  ["candidates", issues.keepDecided],
+  ["candidates", candidates.judgeCandidates],
   ["candidates", differences.judgeUnmatched],
   ["candidates", differences.judgeMissing],
   ["matches", results.writeMatches],
@@ -92,11 +97,12 @@ async function carryOut(database: Database, tx: Transaction, scope: sql.RunScope
     await work(tx, scope);
   }
   await show("issues");
-  const { raised, ended } = await results.raiseDifferences(tx, scope);
+  const { raised, ended } = await issues.raiseDifferences(tx, scope);
   await results.writeOutcomes(tx, scope);
+  await results.writeCandidates(tx, scope);
   await results.summarize(tx, scope);
   await sql.endRun(tx, scope.runId, null);
-  await recordEnded(tx, ended, results.EXPLAINED);
+  await recordEnded(tx, ended, issues.EXPLAINED);
   const issueIds = raised
     .filter(({ outcome }) => outcome === "opened" || outcome === "superseded" || outcome === "returned")
     .map(({ issueId }) => issueId);

@@ -3,6 +3,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   amountDifference,
+  FULL_SCORE,
   KIND_RULES,
   RUN_KINDS,
   roundedToCoin,
@@ -26,8 +27,12 @@ describe("how amounts differ", () => {
   });
 
   test("a candidate scores 100 only where all agrees", () => {
-    expect(scoreOf({ daysApart: 0, isTerminalOfStation: true, isReferenceInText: true })).toBe(100);
-    expect(scoreOf({ daysApart: 9, isTerminalOfStation: false, isReferenceInText: false })).toBe(40);
+    const sum = (facts: Parameters<typeof scoreOf>[0]): number =>
+      Object.values(scoreOf(facts)).reduce((total, part) => total + part, 0);
+    expect(sum({ daysApart: 0, minutesApart: 3, isTerminalOfStation: true, isReferenceInText: true })).toBe(FULL_SCORE);
+    expect(sum({ daysApart: 9, minutesApart: undefined, isTerminalOfStation: false, isReferenceInText: false })).toBe(
+      40,
+    );
   });
 });
 
@@ -84,20 +89,31 @@ describe("the SQL of a run", () => {
   test("scores each candidate as the rule does", async () => {
     const world = await running.openWorld();
     const cases = [
-      { day: "2026-03-10", text: "", daysApart: 0, isReferenceInText: false },
-      { day: "2026-03-13", text: "", daysApart: 3, isReferenceInText: false },
-      { day: "2026-03-14", text: "paid with wanted-2 today", daysApart: 4, isReferenceInText: true },
+      { day: "2026-03-10", text: "", time: "12:04:00", daysApart: 0, minutesApart: 4, isReferenceInText: false },
+      { day: "2026-03-10", text: "", time: "12:44:00", daysApart: 0, minutesApart: 44, isReferenceInText: false },
+      { day: "2026-03-13", text: "", time: undefined, daysApart: 3, minutesApart: undefined, isReferenceInText: false },
+      {
+        day: "2026-03-14",
+        text: "paid with WANTED-3 today",
+        time: "11:59:00",
+        daysApart: 4,
+        minutesApart: 4 * 24 * 60 - 1,
+        isReferenceInText: true,
+      },
     ];
     const lines = [];
-    for (const [index, { day, text }] of cases.entries()) {
+    for (const [index, { day, text, time }] of cases.entries()) {
       await world.pay({ reference: `wanted-${index}`, amountMinor: 1000 + index });
-      lines.push({ name: `line-${index}`, providerReference: `other-${index}`, amountMinor: 1000 + index, day, text });
+      const occurredAt = time === undefined ? {} : { occurredAt: `${day}T${time}Z` };
+      const line = { name: `line-${index}`, providerReference: `other-${index}`, amountMinor: 1000 + index, day, text };
+      lines.push({ ...line, ...occurredAt });
     }
     await world.importLines(world.qrAccountId, lines);
     await world.run(world.qrAccountId);
-    const rows = await world.database<{ score: number }[]>`
-      select score from line_outcomes o join statement_lines l using (line_id)
+    const rows = await world.database<{ explanation: Record<string, number> }[]>`
+      select explanation - 'daysApart' - 'minutesApart' as explanation from line_candidates c join statement_lines l using (line_id)
       where l.account_id = ${world.qrAccountId} order by l.amount_minor`;
-    expect(rows.map(({ score }) => score)).toEqual(cases.map((one) => scoreOf({ ...one, isTerminalOfStation: false })));
+    const expected = cases.map((one) => scoreOf({ ...one, isTerminalOfStation: false }));
+    expect(rows.map(({ explanation }) => explanation)).toEqual(expected);
   });
 });

@@ -25,12 +25,13 @@ export const runSchema = z.object({
   toDate: date,
   status: z.enum(RUN_STATUSES),
   step: z.enum(RUN_STEPS),
-  startedBy: z.int(),
+  /** Null: by itself, after an import had ended. */
+  startedBy: z.int().nullable(),
   startedAtMs: z.number(),
   endedAtMs: z.number().nullable(),
   /** One sentence, of a run that failed. */
   failure: z.string().nullable(),
-  /** The run of the same account and days before this one. */
+  /** The run of the account before this one that has days in common with it. */
   previousRunId: id.nullable(),
   /** The days that imported statements cover; null without one. */
   coveredFrom: date.nullable(),
@@ -108,8 +109,8 @@ export const compareRuns = defineOperation(
       z.object({
         issueId: id,
         kind: z.enum(ISSUE_KINDS),
-        amountMinor: signedMinor,
-        currency: z.string(),
+        amountMinor: signedMinor.nullable(),
+        currency: z.string().nullable(),
         onDate: date,
       }),
     ),

@@ -9,16 +9,16 @@ import type { RunScope } from "./runs.ts";
 /** The columns of the temporary tables of a run. */
 const TABLES = `
   create temporary table run_lines (
-    line_id bigint, fingerprint bytea, kind text, amount_minor bigint, currency text, fee_minor bigint, net_minor bigint,
-    tip_minor bigint, booked_on date, provider_key text, payment_ref_key text, merchant_key text, typed_key text,
-    payout_key text, terminal text) on commit drop;
+    line_id bigint, fingerprint bytea, ordinal integer, kind text, amount_minor bigint, currency text, fee_minor bigint, net_minor bigint,
+    tip_minor bigint, booked_on date, occurred_at timestamptz, provider_key text, payment_ref_key text, merchant_key text,
+    typed_keys text[], payout_key text, terminal text) on commit drop;
   create temporary table run_payments (
     payment_key text, source text, own boolean, in_filial boolean, issue_id bigint, station_id bigint, intent_id bigint,
     order_id bigint, route text, amount_minor bigint, currency text, provider_key text, our_key text, typed_key text,
-    settled_on date) on commit drop;
+    settled_on date, settled_at timestamptz, is_taken boolean) on commit drop;
   create temporary table run_links (
     line_id bigint, payment_key text, pass integer, preference integer, days integer, difference bigint, same_currency boolean,
-    booked_on date, fingerprint bytea) on commit drop;
+    is_taken boolean, booked_on date, fingerprint bytea) on commit drop;
   create temporary table run_pairs (line_id bigint, payment_key text, pass integer, days integer) on commit drop;
   create temporary table run_groups (group_key text, tier text, pass integer, days integer) on commit drop;
   create temporary table run_group_lines (group_key text, line_id bigint) on commit drop;
@@ -27,28 +27,38 @@ const TABLES = `
   create temporary table run_rejects (line_id bigint, reason text) on commit drop;
   create temporary table run_diffs (
     line_id bigint, payment_key text, kind text, score integer, facts jsonb) on commit drop;
-  create temporary table run_named_payments (payment_key text) on commit drop;`;
+  create temporary table run_named_payments (payment_key text) on commit drop;
+  create temporary table run_scores (line_id bigint, payment_key text, score integer, explanation jsonb) on commit drop;`;
 
 export async function createRunTables(sql: Transaction): Promise<void> {
   await sql.unsafe(`set local work_mem = '${RUN_LIMITS.workMemoryMiB}MB'; set local statement_timeout = 0; ${TABLES}`);
 }
 
-/** The matches whose lines this run judges anew are not there for it; all other matches keep their payments. */
+/**
+ * The matches whose lines this run judges anew are not there for it. A payment that a line of another account, or of other
+ * days, has is taken: a line with its reference is a duplicate.
+ */
 export async function loadRunInputs(sql: Transaction, { accountId, fromDate, toDate }: RunScope): Promise<void> {
   await sql`
     insert into run_lines
-    select line_id, fingerprint, kind, amount_minor, currency, fee_minor, net_minor, tip_minor, booked_on,
+    select line_id, fingerprint, ordinal, kind, amount_minor, currency, fee_minor, net_minor, tip_minor, booked_on, occurred_at,
       comparable_reference(provider_reference), comparable_reference(payment_reference),
-      comparable_reference(merchant_reference), typed_reference(provider_reference), nullif(payout_reference, ''), terminal
-    from statement_lines where account_id = ${accountId} and booked_on between ${fromDate}::date and ${toDate}::date`;
+      comparable_reference(merchant_reference), array_remove(array[typed_reference(provider_reference),
+        typed_reference(payment_reference), typed_reference(merchant_reference)], null),
+      nullif(payout_reference, ''), terminal
+    from statement_lines where account_id = ${accountId} and (booked_on between ${fromDate}::date and ${toDate}::date
+      -- A match that reaches beyond the days of the run is judged as a whole.
+      or line_id in (
+        select o.line_id from match_lines m join match_lines o using (match_id) join statement_lines l on l.line_id = m.line_id
+        where o.line_id <> m.line_id and l.account_id = ${accountId} and l.booked_on between ${fromDate}::date and ${toDate}::date))`;
   await sql`analyze run_lines`;
   await sql`
     insert into run_payments
-    select e.* from expected_payments(${accountId}, ${fromDate}::date - ${RUN_LIMITS.lookBackDays}::int,
-      ${toDate}::date + ${RUN_LIMITS.earlyDays}::int) e
-    where not exists (
+    select e.*, exists (
       select from match_payments m where m.payment_key = e.payment_key and not exists (
-        select from match_lines ml join run_lines l using (line_id) where ml.match_id = m.match_id))`;
+        select from match_lines ml join run_lines l using (line_id) where ml.match_id = m.match_id))
+    from expected_payments(${accountId}, ${fromDate}::date - ${RUN_LIMITS.lookBackDays}::int,
+      ${toDate}::date + ${RUN_LIMITS.earlyDays}::int) e`;
   await sql`analyze run_payments`;
 }
 
@@ -57,15 +67,15 @@ export async function loadRunInputs(sql: Transaction, { accountId, fromDate, toD
  * was typed from a slip. A short slip number counts within its filial and some days only, because it comes again.
  */
 export async function linkByReference(sql: Transaction, { accountId }: RunScope): Promise<void> {
-  const { candidateDays, shortReferenceCharacters } = RUN_LIMITS;
+  const { candidateDays, shortReferenceCharacters, shortestWord } = RUN_LIMITS;
   await sql`
     insert into run_links
-    select line_id, payment_key, min(pass), preference, days, difference, same_currency, booked_on, fingerprint from (
+    select line_id, payment_key, min(pass), preference, days, difference, same_currency, is_taken, booked_on, fingerprint from (
       select l.line_id, p.payment_key, k.pass,
         (case p.source when 'issue' then 2 when 'late_evidence' then 1 else 0 end) + case when p.in_filial then 0 else 4 end
           as preference,
         l.booked_on - p.settled_on as days, l.amount_minor - p.amount_minor as difference,
-        l.currency = p.currency as same_currency, l.booked_on, l.fingerprint
+        l.currency = p.currency as same_currency, p.is_taken, l.booked_on, l.fingerprint
       from (
         select l.line_id, p.payment_key, 1 as pass from run_lines l join run_payments p on p.provider_key = l.provider_key
         union all
@@ -74,16 +84,22 @@ export async function linkByReference(sql: Transaction, { accountId }: RunScope)
         union all
         select l.line_id, p.payment_key, 2 from run_lines l join run_payments p on p.our_key = l.merchant_key
         union all
-        select l.line_id, p.payment_key, 3 from run_lines l join run_payments p on p.typed_key = l.typed_key
+        select l.line_id, p.payment_key, 3
+          from (select line_id, booked_on, unnest(typed_keys) as typed_key from run_lines) l
+            join run_payments p on p.typed_key = l.typed_key
           where length(p.typed_key) > ${shortReferenceCharacters}
             or (p.in_filial and l.booked_on - p.settled_on between ${-candidateDays}::int and ${candidateDays}::int)
         union all
-        -- A bank's credit names its payout within its text.
+        -- A bank's credit names its payment or its payout within its text, perhaps in capitals. A short number counts only
+        -- with the same amount.
         select t.line_id, p.payment_key, 2
-        from (select l.line_id, word from run_lines l join statement_lines s using (line_id),
+        from (select l.line_id, l.amount_minor, upper(word) as word from run_lines l join statement_lines s using (line_id),
             regexp_split_to_table(s.text, '[^0-9A-Za-z_-]+') as word
-          where l.kind = 'bank_credit' and length(word) > ${shortReferenceCharacters}) t
-        join run_payments p on p.source in ('payout', 'transaction') and t.word in (p.our_key, p.provider_key)
+          where l.kind = 'bank_credit' and length(word) >= ${shortestWord}) t
+        join (select payment_key, amount_minor, upper(our_key) as word from run_payments where source in ('payout', 'transaction')
+          union all select payment_key, amount_minor, upper(provider_key) from run_payments
+            where source in ('payout', 'transaction')) p
+          on p.word = t.word and (length(p.word) > ${shortReferenceCharacters} or p.amount_minor = t.amount_minor)
       ) k
       join run_lines l using (line_id) join run_payments p using (payment_key)
       where case l.kind when 'payment' then p.route not in ('cash', 'payout') when 'cash_payment' then p.route = 'cash'
@@ -91,6 +107,6 @@ export async function linkByReference(sql: Transaction, { accountId }: RunScope)
         and not exists (select from match_decisions d where d.account_id = ${accountId} and d.fingerprint = l.fingerprint
           and d.payment_key = p.payment_key and d.decision = 'rejected')
     ) linked
-    group by line_id, payment_key, preference, days, difference, same_currency, booked_on, fingerprint`;
+    group by line_id, payment_key, preference, days, difference, same_currency, is_taken, booked_on, fingerprint`;
   await sql`analyze run_links`;
 }

@@ -4,17 +4,31 @@ import { RUN_LIMITS } from "../limits.ts";
 import type { RunScope } from "./runs.ts";
 
 const PASSES = [1, 2, 3] as const;
-/** A payment that one line takes may have been the best of another line, which then has its next best. */
-const ROUNDS = 4;
+/** A payment that one line takes may have been the best of another line, which then has its next best: so often at most. */
+const ROUNDS = 20;
 
-/** What people have confirmed: groups of one line with several payments, or of one payment with several lines. */
+/**
+ * What people have confirmed: groups of one line with several payments, or of one payment with several lines, whose sums are
+ * equal. A group of which a line or a payment is gone, or has another amount since, waits until it fits again.
+ */
 export async function matchConfirmed(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
-    with confirmed as (
-      select l.line_id, d.payment_key, l.booked_on - p.settled_on as days,
-        case when count(*) over (partition by l.line_id) > 1 then 'line:' || l.line_id else d.payment_key end as group_key
-      from match_decisions d join run_lines l using (fingerprint) join run_payments p using (payment_key)
+    with decided as (
+      select l.line_id, d.payment_key, l.booked_on - p.settled_on as days, l.amount_minor as line_minor,
+        p.amount_minor as payment_minor, coalesce(not p.is_taken and l.currency = p.currency, false) as is_there,
+        count(*) over (partition by d.fingerprint) as of_line, count(*) over (partition by d.payment_key) as of_payment
+      from match_decisions d left join run_lines l using (fingerprint) left join run_payments p using (payment_key)
       where d.account_id = ${accountId} and d.decision = 'confirmed'
+    ),
+    grouped as (
+      select *, case when of_line > 1 then 'line:' || line_id else payment_key end as group_key from decided
+    ),
+    confirmed as (
+      select group_key, line_id, payment_key, days from grouped where group_key in (
+        select group_key from grouped group by group_key
+        having bool_and(is_there) and case when max(of_line) > 1
+          then max(of_payment) = 1 and sum(payment_minor) = max(line_minor)
+          else sum(line_minor) = max(payment_minor) end)
     ),
     of_line as (insert into run_group_lines select distinct group_key, line_id from confirmed),
     of_payment as (insert into run_group_payments select distinct group_key, payment_key from confirmed)
@@ -36,7 +50,7 @@ export async function pairExact(sql: Transaction): Promise<void> {
             count(*) over (partition by line_id, preference, abs(days)) as ties,
             row_number() over (partition by payment_key order by abs(days), booked_on, fingerprint) as of_payment
           from run_links k
-          where pass = ${pass} and same_currency and difference = 0
+          where pass = ${pass} and same_currency and difference = 0 and not is_taken
             and not exists (select from run_pairs r where r.line_id = k.line_id)
             and not exists (select from run_pairs r where r.payment_key = k.payment_key)
             and not exists (select from run_group_lines r where r.line_id = k.line_id)
@@ -93,7 +107,8 @@ export async function judgePairs(sql: Transaction, { settlementDelayDays }: RunS
 export async function matchSums(sql: Transaction): Promise<void> {
   const free = sql`
     from run_links k join run_lines l using (line_id) join run_payments p using (payment_key)
-    where k.same_currency and l.amount_minor > 0 and p.source not in ('issue', 'late_evidence') and p.in_filial
+    where k.same_currency and not k.is_taken and l.amount_minor > 0 and p.source not in ('issue', 'late_evidence')
+      and p.in_filial
       and not exists (select from run_pairs r where r.line_id = k.line_id)
       and not exists (select from run_pairs r where r.payment_key = k.payment_key)
       and not exists (select from run_group_lines g where g.line_id = k.line_id)
@@ -122,6 +137,30 @@ export async function matchSums(sql: Transaction): Promise<void> {
   await sql`analyze run_groups, run_group_lines, run_group_payments`;
 }
 
+/** Payouts of single payments: such a row has the reference of the payment whose net amount it pays out. */
+export async function matchShares(sql: Transaction, { accountId }: RunScope): Promise<void> {
+  await sql`
+    with share as (
+      select l.line_id, l.amount_minor as paid_minor, p.sum_minor, own.provider_reference,
+        'batch:' || ${accountId}::bigint || ':' || encode(l.fingerprint, 'hex') as group_key
+      from run_lines l join statement_lines own using (line_id) cross join lateral (
+        select sum(coalesce(s.net_minor, s.amount_minor + coalesce(s.fee_minor, 0))) as sum_minor from statement_lines s
+        where s.account_id = ${accountId} and s.provider_reference = own.provider_reference and s.provider_reference <> ''
+          and s.kind = 'payment' and s.currency = l.currency) p
+      where l.kind = 'payout' and p.sum_minor is not null
+        and not exists (select from run_group_lines g where g.line_id = l.line_id)
+    ),
+    matched as (select * from share where paid_minor + sum_minor = 0),
+    of_line as (insert into run_group_lines select group_key, line_id from matched),
+    of_payment as (insert into run_group_payments select group_key, group_key from matched),
+    of_group as (insert into run_groups select group_key, 'exact', 1, 0 from matched)
+    insert into run_diffs
+    select line_id, null, 'batch_total_mismatch', null,
+      jsonb_build_object('payoutMinor', paid_minor::text, 'linesMinor', sum_minor::text, 'lines', '1', 'share', provider_reference,
+        'differenceMinor', (paid_minor + sum_minor)::text)
+    from share where paid_minor + sum_minor <> 0`;
+}
+
 /** Payouts: the lines that name a payout add up to it. */
 export async function matchBatches(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
@@ -139,6 +178,7 @@ export async function matchBatches(sql: Transaction, { accountId }: RunScope): P
         row_number() over (partition by l.payout_key, l.currency order by l.booked_on, l.fingerprint) as place
       from run_lines l left join batch b on b.payout_key = l.payout_key and b.currency = l.currency
       where l.kind = 'payout' and not exists (select from run_group_lines g where g.line_id = l.line_id)
+        and not exists (select from run_diffs d where d.line_id = l.line_id)
     ),
     matched as (
       select *, 'batch:' || ${accountId}::bigint || ':' || payout_key || ':' || currency as group_key
@@ -150,7 +190,8 @@ export async function matchBatches(sql: Transaction, { accountId }: RunScope): P
     differing as (
       insert into run_diffs
       select line_id, null, 'batch_total_mismatch', null,
-        jsonb_build_object('payoutMinor', paid_minor::text, 'linesMinor', sum_minor::text, 'lines', lines::text)
+        jsonb_build_object('payoutMinor', paid_minor::text, 'linesMinor', sum_minor::text, 'lines', lines::text,
+          'differenceMinor', (paid_minor + sum_minor)::text)
       from payout where lines is not null and paid_minor + sum_minor <> 0
     )
     insert into run_rejects select line_id, 'payout_without_lines' from payout where lines is null`;

@@ -1,7 +1,6 @@
-/** What a run leaves behind: matches, issues, outcomes of lines, sums and hashes. Only what has changed is written. */
+/** What a run leaves behind: matches, outcomes of lines, candidates, sums and hashes. Only what has changed is written. */
 import type { Transaction } from "../../db/pool.ts";
-import { endIssues } from "../../issues/sql/ending.ts";
-import { type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
+import { RUN_LIMITS } from "../limits.ts";
 import type { RunScope } from "./runs.ts";
 
 /** Removes what is left of matches whose lines are gone with a withdrawn import, so that their payments are free again. */
@@ -47,80 +46,6 @@ export async function writeMatches(sql: Transaction, { runId, accountId }: RunSc
   await sql`insert into match_payments select payment_key, match_id from run_new join run_group_payments using (group_key)`;
 }
 
-/** The differences as issues are raised from them, in a table of their own. */
-async function nameDifferences(sql: Transaction, { accountId, configId }: RunScope): Promise<void> {
-  const accountKey = configId === null ? `statement:${accountId}` : `provider:${configId}`;
-  await sql`
-    create temporary table run_candidates on commit drop as
-    select d.line_id, d.payment_key, d.kind, d.score, ${accountKey}::text as account_key,
-      case when d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and d.place = 1
-        then case when length(l.provider_key) <= 200 then 'money:' || l.provider_key
-          else 'money-sha256:' || encode(sha256(convert_to(l.provider_key, 'UTF8')), 'hex') end
-        else coalesce('line:' || encode(l.fingerprint, 'hex'), d.payment_key) end as subject_key,
-      case when d.kind <> 'unmatched_money' then p.station_id end as station_id,
-      case when l.line_id is null then 'settled' else 'paid' end as evidence_status,
-      case when l.kind in ('bank_credit', 'payment') or l.line_id is null then 'payment' else l.kind end as evidence_type,
-      coalesce(l.amount_minor, p.amount_minor) as amount_minor, coalesce(l.currency, p.currency) as currency,
-      p.intent_id, p.order_id, coalesce(l.provider_key, p.provider_key, '') as provider_reference,
-      coalesce(l.booked_on, p.settled_on) as on_date,
-      d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${configId}::bigint is not null as is_money,
-      jsonb_build_object('statement', jsonb_build_object(
-        'lineIds', case when l.line_id is null then '[]'::jsonb else jsonb_build_array(l.line_id) end,
-        'differences', case when p.payment_key is null or l.line_id is null then '[]'::jsonb else (
-          select coalesce(jsonb_agg(jsonb_build_object('field', field, 'expected', expected, 'found', found)), '[]')
-          from (values ('amountMinor', p.amount_minor::text, l.amount_minor::text), ('currency', p.currency, l.currency),
-            ('date', p.settled_on::text, l.booked_on::text)) as each (field, expected, found)
-          where expected is distinct from found) end,
-        'facts', d.facts || jsonb_strip_nulls(jsonb_build_object(
-          'payment', p.payment_key, 'terminal', nullif(l.terminal, ''), 'score', d.score::text)))) as evidence
-    from (select d.*, row_number() over (partition by d.kind, x.provider_key order by x.fingerprint) as place
-        from run_diffs d left join run_lines x using (line_id) where d.kind <> 'callback_issue') d
-      left join run_lines l using (line_id) left join run_payments p on p.payment_key = d.payment_key`;
-  await sql`analyze run_candidates`;
-}
-
-export interface RunIssues {
-  readonly raised: readonly RaisedIssue[];
-  /** Those that the run has explained. */
-  readonly ended: readonly { readonly issue_id: number; readonly organization_id: number; readonly kind: string }[];
-}
-
-/** Why an issue ends without a person. */
-export const EXPLAINED = "A later run has explained it.";
-
-/**
- * Raises the differences, and ends the issues of earlier runs over these days that are differences no more. What a person has
- * closed stays closed unless its evidence has changed.
- */
-export async function raiseDifferences(sql: Transaction, scope: RunScope): Promise<RunIssues> {
-  const { organizationId, accountId, configId, runId } = scope;
-  await nameDifferences(sql, scope);
-  const raised = await raiseIssues(
-    sql,
-    sql`
-      select ${organizationId}::bigint, account_key, station_id, kind, subject_key, evidence_status, evidence_type, amount_minor,
-        currency, 'statement', ${configId}::bigint, ${accountId}::bigint, intent_id, order_id, provider_reference, evidence,
-        is_money, '', null::bigint
-      from run_candidates`,
-  );
-  await sql`
-    insert into run_differences (run_id, kind, subject_key, station_id, evidence_hash, issue_id, on_date, amount_minor, currency)
-    select distinct on (c.kind, c.subject_key, coalesce(c.station_id, 0)) ${runId}, c.kind, c.subject_key,
-      coalesce(c.station_id, 0), issue_evidence_hash(c.amount_minor, c.currency, c.evidence_status, c.evidence_type), i.issue_id,
-      c.on_date, c.amount_minor, c.currency
-    from run_candidates c join issues i on i.account_key = c.account_key and i.kind = c.kind and i.subject_key = c.subject_key
-      and coalesce(i.station_id, 0) = coalesce(c.station_id, 0) and i.superseded_by is null
-    order by c.kind, c.subject_key, coalesce(c.station_id, 0), i.generation desc`;
-  const ended = await endIssues(sql, {
-    which: sql`
-      select d.issue_id from run_differences d join reconciliation_runs r using (run_id)
-      where r.account_id = ${accountId} and d.on_date between ${scope.fromDate}::date and ${scope.toDate}::date
-        and not exists (select from run_differences n where n.run_id = ${runId} and n.issue_id = d.issue_id)`,
-    reason: EXPLAINED,
-  });
-  return { raised, ended };
-}
-
 /** Each line of the run that is not matched: its issue, or why it is rejected. */
 export async function writeOutcomes(sql: Transaction, { runId, accountId }: RunScope): Promise<void> {
   await sql`
@@ -146,6 +71,26 @@ export async function writeOutcomes(sql: Transaction, { runId, accountId }: RunS
       payment_key = excluded.payment_key, score = excluded.score
     where (known.outcome, known.reason, known.issue_id, known.payment_key, known.score)
       is distinct from (excluded.outcome, excluded.reason, excluded.issue_id, excluded.payment_key, excluded.score)`;
+}
+
+/** The best candidates of the lines that have no certain payment. */
+export async function writeCandidates(sql: Transaction, { accountId }: RunScope): Promise<void> {
+  await sql`
+    create temporary table run_listed on commit drop as
+    select line_id, payment_key, score, explanation from (
+      select s.*, row_number() over (partition by s.line_id order by s.score desc, s.payment_key) as place
+      from run_scores s join run_diffs d using (line_id) where d.kind in ('reference_mismatch', 'ambiguous_match')
+    ) ranked where place <= ${RUN_LIMITS.listedCandidates}`;
+  await sql`analyze run_listed`;
+  await sql`
+    delete from line_candidates c using run_lines l
+    where c.line_id = l.line_id
+      and not exists (select from run_listed r where r.line_id = c.line_id and r.payment_key = c.payment_key)`;
+  await sql`
+    insert into line_candidates as known (line_id, payment_key, account_id, score, explanation)
+    select line_id, payment_key, ${accountId}, score, explanation from run_listed
+    on conflict (line_id, payment_key) do update set score = excluded.score, explanation = excluded.explanation
+    where (known.score, known.explanation) is distinct from (excluded.score, excluded.explanation)`;
 }
 
 /** The counts, the sums by currency and the hashes of the run. The hashes know nothing of ids and of the order of rows. */
@@ -175,7 +120,7 @@ export async function summarize(sql: Transaction, { runId }: RunScope): Promise<
       select sha256(coalesce(string_agg(one, ''::bytea order by bucket), '')) as input from (
         select bucket, sha256(string_agg(one, ''::bytea order by one)) as one from (
           select get_byte(one, 0) as bucket, one from (
-            select sha256(convert_to(concat_ws('|', payment_key, amount_minor, currency, settled_on), 'UTF8')) as one
+            select sha256(convert_to(concat_ws('|', payment_key, amount_minor, currency, settled_on, is_taken), 'UTF8')) as one
             from run_payments) hashed) bucketed
         group by bucket) each
     ),

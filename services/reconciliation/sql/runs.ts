@@ -1,6 +1,7 @@
 /** Runs, as they are stored: one SQL operation per function. */
 import type { RUN_CHANGES } from "../../bus/messages/reconciliation-runs.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+import { RUN_LIMITS } from "../limits.ts";
 
 /** What a run is about; every step of it gets this. Days are `YYYY-MM-DD`. */
 export interface RunScope {
@@ -11,9 +12,6 @@ export interface RunScope {
   readonly settlementDelayDays: number;
   readonly fromDate: string;
   readonly toDate: string;
-  /** The days within them that the imported statements cover; null without an import. */
-  readonly coveredFrom: string | null;
-  readonly coveredTo: string | null;
 }
 
 export interface RunTotals {
@@ -32,7 +30,7 @@ export interface RunRow {
   readonly to_date: string;
   readonly status: "running" | "done" | "failed";
   readonly step: string;
-  readonly started_by: number;
+  readonly started_by: number | null;
   readonly started_at_ms: number;
   readonly ended_at_ms: number | null;
   readonly failure: string | null;
@@ -73,7 +71,9 @@ export async function lockOrganization(sql: Transaction, organizationId: number)
 /** Begins a run; undefined where the organization has no such account. The caller holds the account. */
 export async function insertRun(
   database: Database,
-  run: Pick<RunScope, "organizationId" | "accountId" | "fromDate" | "toDate"> & { readonly startedBy: number },
+  run: Pick<RunScope, "organizationId" | "accountId" | "fromDate" | "toDate"> & {
+    readonly startedBy: number | null;
+  },
 ): Promise<RunScope | undefined> {
   const { organizationId, accountId, fromDate, toDate, startedBy } = run;
   return await database.begin(async (sql) => {
@@ -86,29 +86,33 @@ export async function insertRun(
         run_id: number;
         config_id: number | null;
         settlement_delay_days: number;
-        covered_from: string | null;
-        covered_to: string | null;
       }[]
     >`
-      with covered as (
-        select max(import_id) as through_import_id, greatest(min(from_date), ${fromDate}::date) as covered_from,
-          least(max(to_date), ${toDate}::date) as covered_to
-        from statement_imports
-        where account_id = ${accountId} and status = 'imported' and from_date <= ${toDate}::date and to_date >= ${fromDate}::date
+      with account as (
+        select a.*, covered_days(a.account_id, ${RUN_LIMITS.graceDays}) as covered,
+          exists (select from statement_lines l where l.account_id = a.account_id and l.kind = 'payment') as shows_payments
+        from statement_accounts a
+        where a.organization_id = ${organizationId} and a.account_id = ${accountId}
+      ),
+      days as (
+        -- Only what no other statement can show either is missing.
+        select case when a.shows_payments then a.covered * coalesce((
+            select range_intersect_agg(covered_days(r.account_id, ${RUN_LIMITS.graceDays})) from rival_accounts(a.account_id) r),
+          a.covered) else a.covered end * datemultirange(daterange(${fromDate}::date, ${toDate}::date, '[]')) as covered
+        from account a
       ),
       started as (
         insert into reconciliation_runs (organization_id, account_id, from_date, to_date, started_by, previous_run_id,
-          through_import_id, covered_from, covered_to)
-        select a.organization_id, a.account_id, ${fromDate}::date, ${toDate}::date, ${startedBy}, (
+          through_import_id, covered, covered_from, covered_to)
+        select a.organization_id, a.account_id, ${fromDate}::date, ${toDate}::date, ${startedBy}::bigint, (
             select max(run_id) from reconciliation_runs p where p.account_id = a.account_id and p.status = 'done'
-              and p.from_date = ${fromDate}::date and p.to_date = ${toDate}::date),
-          c.through_import_id, c.covered_from, c.covered_to
-        from statement_accounts a cross join covered c
-        where a.organization_id = ${organizationId} and a.account_id = ${accountId}
-        returning run_id, account_id, covered_from, covered_to
+              and p.from_date <= ${toDate}::date and p.to_date >= ${fromDate}::date),
+          (select max(import_id) from statement_imports i where i.account_id = a.account_id and i.status = 'imported'),
+          d.covered, lower(d.covered), upper(d.covered) - 1
+        from account a cross join days d
+        returning run_id, account_id
       )
-      select s.run_id, a.config_id, a.settlement_delay_days, s.covered_from::text as covered_from, s.covered_to::text as covered_to
-      from started s join statement_accounts a using (account_id)`;
+      select s.run_id, a.config_id, a.settlement_delay_days from started s join account a using (account_id)`;
     return (
       row && {
         runId: row.run_id,
@@ -118,8 +122,6 @@ export async function insertRun(
         settlementDelayDays: row.settlement_delay_days,
         fromDate,
         toDate,
-        coveredFrom: row.covered_from,
-        coveredTo: row.covered_to,
       }
     );
   });
@@ -183,8 +185,8 @@ export interface ComparedDifference {
   readonly issue_id: number;
   readonly kind: string;
   readonly change: RunChange;
-  readonly amount_minor: string;
-  readonly currency: string;
+  readonly amount_minor: string | null;
+  readonly currency: string | null;
   readonly on_date: string;
 }
 
@@ -206,11 +208,17 @@ export async function listChanges(
     order by issue_id limit ${page.limit}`;
 }
 
+/** Only the days that both runs are about count: the others have not been compared. */
 const changes = (sql: Queryable, runId: number, previousRunId: number) => sql`
   select coalesce(n.issue_id, p.issue_id) as issue_id, coalesce(n.kind, p.kind) as kind,
     coalesce(n.amount_minor, p.amount_minor) as amount_minor, coalesce(n.currency, p.currency) as currency,
     coalesce(n.on_date, p.on_date) as on_date,
     case when p.kind is null then 'new' when n.kind is null then 'gone' when n.evidence_hash = p.evidence_hash then 'unchanged'
       else 'changed' end as change
-  from (select * from run_differences where run_id = ${runId}) n
-    full join (select * from run_differences where run_id = ${previousRunId}) p using (kind, subject_key, station_id)`;
+  from (${differencesOfDays(sql, runId, previousRunId)}) n
+    full join (${differencesOfDays(sql, previousRunId, runId)}) p using (kind, subject_key, station_id)`;
+
+const differencesOfDays = (sql: Queryable, runId: number, otherRunId: number) => sql`
+  select d.* from run_differences d
+  where d.run_id = ${runId} and not exists (select from reconciliation_runs o
+    where o.run_id = ${otherRunId} and d.on_date not between o.from_date and o.to_date)`;

@@ -26,6 +26,7 @@ export interface Line {
   readonly netMinor?: number;
   readonly tipMinor?: number;
   readonly day?: string;
+  readonly occurredAt?: string;
   readonly providerReference?: string;
   readonly paymentReference?: string;
   readonly merchantReference?: string;
@@ -43,6 +44,11 @@ export interface RunOutcome {
   readonly resultHash: string;
 }
 
+export interface FileDays {
+  readonly from: string;
+  readonly to: string;
+}
+
 export interface RunWorld {
   readonly database: Database;
   readonly organizationId: number;
@@ -58,7 +64,10 @@ export interface RunWorld {
   readonly terminalAccountId: number;
   /** Returns the key of the payment. */
   pay(payment: Payment): Promise<string>;
-  importLines(accountId: number, lines: readonly Line[]): Promise<number>;
+  /** One file; its days are those of March unless it names others. A line that the account has is the same line. */
+  importLines(accountId: number, lines: readonly Line[], days?: FileDays): Promise<number>;
+  /** All files of the account, with their lines. */
+  withdraw(accountId: number): Promise<void>;
   addAccount(provider: string): Promise<number>;
   run(accountId: number, days?: { readonly from?: string; readonly to?: string }): Promise<RunOutcome>;
 }
@@ -88,6 +97,8 @@ export async function startRunDatabase(): Promise<RunDatabase> {
   };
 }
 
+/** By the line's fingerprint. */
+const names = new Map<string, string>();
 let intents = 1_000;
 let files = 0;
 
@@ -138,7 +149,8 @@ async function openWorld(sql: Database): Promise<RunWorld> {
     terminalAccountId,
     addAccount: (provider) => addAccount(provider),
     pay: (payment) => settle(sql, { organizationId, stationId, configId }, payment),
-    importLines: (accountId, lines) => importLines(sql, organizationId, accountId, lines),
+    importLines: (accountId, lines, days) => importLines(sql, { organizationId, accountId }, lines, days),
+    withdraw: (accountId) => withdraw(sql, accountId),
     run: (accountId, { from = FIRST_DAY, to = LAST_DAY } = {}) =>
       runAndRead(sql, { organizationId, accountId, fromDate: from, toDate: to, startedBy: 7 }),
   };
@@ -178,9 +190,9 @@ async function settle(
 
 async function importLines(
   sql: Database,
-  organizationId: number,
-  accountId: number,
+  { organizationId, accountId }: { readonly organizationId: number; readonly accountId: number },
   lines: readonly Line[],
+  days: FileDays = { from: FIRST_DAY, to: LAST_DAY },
 ): Promise<number> {
   const sha256 = createHash("sha256")
     .update(`file ${(files += 1)}`)
@@ -188,21 +200,23 @@ async function importLines(
   const [file] = await sql<{ import_id: number }[]>`
     insert into statement_imports (organization_id, account_id, sha256, file_name, size_bytes, format, format_version, encoding,
       status, uploaded_by, from_date, to_date)
-    values (${organizationId}, ${accountId}, ${sha256}, 'a.csv', 1, 'csv', 1, 'utf-8', 'imported', 7, ${FIRST_DAY}, ${LAST_DAY})
+    values (${organizationId}, ${accountId}, ${sha256}, 'a.csv', 1, 'csv', 1, 'utf-8', 'imported', 7, ${days.from}, ${days.to})
     returning import_id`;
   const importId = file?.import_id ?? 0;
   for (const [index, line] of lines.entries()) {
     const { name, kind = "payment", amountMinor = 1250, currency = "EUR", day = DAY } = line;
     const fingerprint = createHash("sha256").update(name).digest();
+    names.set(fingerprint.toString("hex"), name);
     await sql`
       with l as (
         insert into statement_lines (organization_id, account_id, fingerprint, fingerprint_version, kind, provider_type,
-          amount_minor, currency, fee_minor, net_minor, tip_minor, booked_on, provider_reference, payment_reference,
-          merchant_reference, payout_reference, terminal, account, text, details)
+          amount_minor, currency, fee_minor, net_minor, tip_minor, booked_on, occurred_at, provider_reference,
+          payment_reference, merchant_reference, payout_reference, terminal, account, text, details)
         values (${organizationId}, ${accountId}, ${fingerprint}, 1, ${kind}, ${kind}, ${amountMinor}, ${currency},
-          ${line.feeMinor ?? null}, ${line.netMinor ?? null}, ${line.tipMinor ?? null}, ${day}, ${line.providerReference ?? ""},
-          ${line.paymentReference ?? ""}, ${line.merchantReference ?? ""}, ${line.payoutReference ?? ""},
-          ${line.terminal ?? ""}, '', ${line.text ?? ""}, ${sql.json({ name })})
+          ${line.feeMinor ?? null}, ${line.netMinor ?? null}, ${line.tipMinor ?? null}, ${day}, ${line.occurredAt ?? null},
+          ${line.providerReference ?? ""}, ${line.paymentReference ?? ""}, ${line.merchantReference ?? ""}, ${line.payoutReference ?? ""},
+          ${line.terminal ?? ""}, '', ${line.text ?? ""}, '{}')
+        on conflict (account_id, fingerprint) do update set text = excluded.text
         returning line_id
       )
       insert into statement_line_sources (import_id, position, line_id) select ${importId}, ${index + 1}, line_id from l`;
@@ -210,10 +224,21 @@ async function importLines(
   return importId;
 }
 
+async function withdraw(sql: Database, accountId: number): Promise<void> {
+  await sql`
+    delete from statement_line_sources where import_id in (select import_id from statement_imports where account_id = ${accountId})`;
+  await sql`
+    delete from statement_malformed where import_id in (select import_id from statement_imports where account_id = ${accountId})`;
+  await sql`delete from statement_lines where account_id = ${accountId}`;
+  await sql`
+    update statement_imports set status = 'withdrawn', withdrawn_by = 7, withdrawn_at = now(), withdrawal_reason = 'Wrong file.'
+    where account_id = ${accountId}`;
+}
+
 async function runAndRead(sql: Database, request: Parameters<typeof runReconciliation>[1]): Promise<RunOutcome> {
   const runId = await runReconciliation(sql, request);
-  const rows = await sql<{ name: string; outcome: string | null; reason: string | null; is_matched: boolean }[]>`
-    select l.details ->> 'name' as name, o.outcome, o.reason, m.line_id is not null as is_matched
+  const rows = await sql<{ fingerprint: string; outcome: string | null; reason: string | null; is_matched: boolean }[]>`
+    select encode(l.fingerprint, 'hex') as fingerprint, o.outcome, o.reason, m.line_id is not null as is_matched
     from statement_lines l left join line_outcomes o using (line_id) left join match_lines m using (line_id)
     where l.account_id = ${request.accountId} order by 1`;
   const kinds = await sql<{ kind: string }[]>`select kind from run_differences where run_id = ${runId} order by kind`;
@@ -221,7 +246,7 @@ async function runAndRead(sql: Database, request: Parameters<typeof runReconcili
     select encode(result_hash, 'hex') as hash from reconciliation_runs where run_id = ${runId}`;
   return {
     runId,
-    lines: Object.fromEntries(rows.map((row) => [row.name, wordOf(row)])),
+    lines: Object.fromEntries(rows.map((row) => [names.get(row.fingerprint) ?? "", wordOf(row)])),
     kinds: kinds.map(({ kind }) => kind),
     resultHash: run?.hash ?? "",
   };

@@ -93,12 +93,10 @@ describe("several runs over the same days", () => {
     await world.run(world.qrAccountId);
     expect(await matches()).toEqual(before);
 
-    await world.database`delete from statement_line_sources where line_id in (
-      select line_id from statement_lines where account_id = ${world.qrAccountId})`;
-    await world.database`delete from statement_lines where account_id = ${world.qrAccountId}`;
+    await world.withdraw(world.qrAccountId);
     const after = await world.run(world.qrAccountId);
 
-    expect(after.kinds).toEqual(["missing_in_statement"]);
+    expect(after).toMatchObject({ kinds: [], lines: {} });
     expect(await matches()).toHaveLength(0);
   });
 
@@ -219,6 +217,71 @@ describe("groups and decisions", () => {
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
     await decide("confirmed");
     expect(await world.run(world.qrAccountId)).toMatchObject({ kinds: [], lines: { "typed-wrong": "matched" } });
+  });
+
+  test("what was confirmed is no match while its sums differ", async () => {
+    const world = await running.openWorld();
+    const payment = await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [qr("a", 990)]);
+    await world.database`
+      insert into match_decisions (account_id, fingerprint, payment_key, decision, decided_by, reason)
+      select account_id, fingerprint, ${payment}, 'confirmed', 7, 'Checked.' from statement_lines
+      where account_id = ${world.qrAccountId}`;
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["amount_under"]);
+  });
+
+  test("a decided line without a payment stays decided when candidates come and go, and until its evidence changes", async () => {
+    const world = await running.openWorld();
+    await world.importLines(world.qrAccountId, [qr("stray", 500)]);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money"]);
+    await closeAll(world);
+    await world.pay({ reference: "a", amountMinor: 500, day: "2026-03-09" });
+
+    const second = await world.run(world.qrAccountId);
+
+    expect(second).toMatchObject({
+      kinds: ["missing_in_statement", "unmatched_money"],
+      lines: { stray: "unmatched_money" },
+    });
+    expect(await issuesOf(world)).toEqual([
+      { kind: "unmatched_money", status: "closed", generation: 1 },
+      { kind: "missing_in_statement", status: "open", generation: 1 },
+    ]);
+
+    await world.pay({ reference: "b", amountMinor: 510 });
+    await world.database`update statement_lines set amount_minor = 510 where amount_minor = 500`;
+    expect((await world.run(world.qrAccountId)).lines).toEqual({ stray: "reference_mismatch" });
+  });
+
+  test("a closed difference stays closed when its file was withdrawn and is imported again", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "a", amountMinor: 1000 });
+    const lines = [qr("a", 1010), qr("stray", 500)];
+    await world.importLines(world.qrAccountId, lines);
+    await world.run(world.qrAccountId);
+    await closeAll(world);
+    await world.withdraw(world.qrAccountId);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual([]);
+
+    await world.importLines(world.qrAccountId, lines.toReversed());
+
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["amount_over", "unmatched_money"]);
+    expect((await issuesOf(world)).map(({ status }) => status)).toEqual(["closed", "closed"]);
+  });
+
+  test("each row of a file that could not be read is an issue, which ends with its file", async () => {
+    const world = await running.openWorld();
+    const importId = await world.importLines(world.qrAccountId, []);
+    await world.database`
+      insert into statement_malformed (import_id, position, column_name, reason, raw)
+      select ${importId}, position, 'Betrag', 'The amount cannot be read.', 'x;y;z' from generate_series(2, 3) as position`;
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["malformed_line", "malformed_line"]);
+    await closeAll(world);
+    await world.run(world.qrAccountId);
+    expect((await issuesOf(world)).map(({ status }) => status)).toEqual(["closed", "closed"]);
+
+    await world.withdraw(world.qrAccountId);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual([]);
   });
 
   test("test money never meets live money", async () => {

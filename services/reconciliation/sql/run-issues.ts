@@ -1,0 +1,137 @@
+/** The differences of a run as issues: named, raised, kept as people have decided, and ended when a run has explained them. */
+import type { Fragment, Transaction } from "../../db/pool.ts";
+import { endIssues } from "../../issues/sql/ending.ts";
+import { type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
+import { UNCERTAIN_KINDS } from "../kinds.ts";
+import { RUN_LIMITS } from "../limits.ts";
+import { openLine } from "./run-differences.ts";
+import type { RunScope } from "./runs.ts";
+
+const accountKeyOf = ({ accountId, configId }: RunScope): string =>
+  configId === null ? `statement:${accountId}` : `provider:${configId}`;
+
+/** The subject of a line, and of the money that a callback may report as well. `l` is a row of `run_lines`. */
+const lineSubject = (sql: Transaction): Fragment => sql`'line:' || encode(l.fingerprint, 'hex')`;
+const moneySubject = (sql: Transaction): Fragment => sql`
+  case when length(l.provider_key) <= 200 then 'money:' || l.provider_key
+    else 'money-sha256:' || encode(sha256(convert_to(l.provider_key, 'UTF8')), 'hex') end`;
+const evidenceType = (sql: Transaction): Fragment => sql`
+  case when l.kind in ('bank_credit', 'payment') or l.line_id is null then 'payment' else l.kind end`;
+
+/**
+ * Lines for which there is no certain payment, and which a person has decided: they keep the kind that was closed, whatever
+ * candidates have come or gone since. With other evidence they are judged anew.
+ */
+export async function keepDecided(sql: Transaction, scope: RunScope): Promise<void> {
+  await sql`
+    insert into run_diffs
+    select distinct on (l.line_id) l.line_id, i.evidence #>> '{statement,facts,payment}', i.kind, null, '{}'
+    from run_lines l join issues i on i.account_key = ${accountKeyOf(scope)} and i.kind = any (${[...UNCERTAIN_KINDS]}::text[])
+      and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
+    where l.kind in ('payment', 'bank_credit') and i.status = 'closed' and i.superseded_by is null and i.source = 'statement'
+      and i.evidence_hash = issue_evidence_hash(l.amount_minor, l.currency, 'paid', 'payment')
+      and (i.subject_key like 'line:%' or l.ordinal = 0) and ${openLine(sql)}
+    order by l.line_id, i.issue_id desc`;
+  await sql`analyze run_diffs`;
+}
+
+/** The differences as issues are raised from them, in a table of their own. */
+async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void> {
+  const { configId } = scope;
+  await sql`
+    create temporary table run_candidates on commit drop as
+    select d.line_id, d.payment_key, d.kind, d.score, ${accountKeyOf(scope)}::text as account_key,
+      case when d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and l.ordinal = 0 then ${moneySubject(sql)}
+        when d.kind = 'batch_total_mismatch' and not d.facts ? 'share' then 'batch:' || l.payout_key || ':' || l.currency
+        else coalesce(${lineSubject(sql)}, d.payment_key) end as subject_key,
+      case when d.kind <> 'unmatched_money' then p.station_id end as station_id,
+      case when l.line_id is null then 'settled' else 'paid' end as evidence_status, ${evidenceType(sql)} as evidence_type,
+      case when d.kind = 'batch_total_mismatch' then (d.facts ->> 'differenceMinor')::bigint
+        else coalesce(l.amount_minor, p.amount_minor) end as amount_minor,
+      coalesce(l.currency, p.currency) as currency,
+      p.intent_id, p.order_id, coalesce(l.provider_key, p.provider_key, '') as provider_reference,
+      coalesce(l.booked_on, p.settled_on) as on_date,
+      d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${configId}::bigint is not null as is_money,
+      jsonb_build_object('statement', jsonb_build_object(
+        'lineIds', case when l.line_id is null then '[]'::jsonb else jsonb_build_array(l.line_id) end,
+        'differences', case when p.payment_key is null or l.line_id is null then '[]'::jsonb else (
+          select coalesce(jsonb_agg(jsonb_build_object('field', field, 'expected', expected, 'found', found)), '[]')
+          from (values ('amountMinor', p.amount_minor::text, l.amount_minor::text), ('currency', p.currency, l.currency),
+            ('date', p.settled_on::text, l.booked_on::text)) as each (field, expected, found)
+          where expected is distinct from found) end,
+        'facts', d.facts || jsonb_strip_nulls(jsonb_build_object(
+          'payment', d.payment_key, 'terminal', nullif(l.terminal, ''), 'score', d.score::text,
+          'differenceMinor', case when d.kind in ('amount_over', 'amount_under', 'tip', 'rounding') and l.currency = p.currency
+            then (l.amount_minor - p.amount_minor)::text else d.facts ->> 'differenceMinor' end)))) as evidence
+    from run_diffs d left join run_lines l using (line_id) left join run_payments p on p.payment_key = d.payment_key
+    where d.kind <> 'callback_issue'`;
+}
+
+/** Rows of files that are no line: one issue each, named by what stands in the row, so that it returns with its file. */
+async function nameMalformed(sql: Transaction, scope: RunScope): Promise<void> {
+  const { accountId, fromDate, toDate } = scope;
+  await sql`
+    insert into run_candidates (line_id, payment_key, kind, account_key, subject_key, evidence_status, evidence_type,
+      provider_reference, on_date, is_money, evidence)
+    select null, null, 'malformed_line', ${accountKeyOf(scope)}, 'row:' || encode(sha256(convert_to(
+        concat_ws('|', column_name, raw, place), 'UTF8')), 'hex'), 'malformed', reason, '', on_date, false,
+      jsonb_build_object('statement', jsonb_build_object('lineIds', '[]'::jsonb, 'differences', '[]'::jsonb, 'facts',
+        jsonb_build_object('import', import_id::text, 'line', position::text, 'column', column_name, 'reason', reason, 'row', left(raw, 500))))
+    from (
+      select m.*, i.on_date, row_number() over (partition by m.import_id, column_name, raw order by position) as place,
+        row_number() over (partition by m.import_id order by position) as of_import
+      from statement_malformed m join (
+        select import_id, coalesce(from_date, ended_at::date) as on_date from statement_imports
+        where account_id = ${accountId} and status = 'imported' and coalesce(from_date, ended_at::date) <= ${toDate}::date
+          and coalesce(to_date, ended_at::date) >= ${fromDate}::date) i using (import_id)
+    ) each where of_import <= ${RUN_LIMITS.malformedOfImport}`;
+}
+
+export interface RunIssues {
+  readonly raised: readonly RaisedIssue[];
+  /** Those that the run has explained. */
+  readonly ended: readonly {
+    readonly issue_id: number;
+    readonly organization_id: number;
+    readonly kind: string;
+  }[];
+}
+
+/** Why an issue ends without a person. */
+export const EXPLAINED = "A later run has explained it.";
+
+/**
+ * Raises the differences, and ends the issues of earlier runs over these days that are differences no more. What a person has
+ * closed stays closed unless its evidence has changed.
+ */
+export async function raiseDifferences(sql: Transaction, scope: RunScope): Promise<RunIssues> {
+  const { organizationId, accountId, configId, runId } = scope;
+  await nameDifferences(sql, scope);
+  await nameMalformed(sql, scope);
+  await sql`analyze run_candidates`;
+  const raised = await raiseIssues(
+    sql,
+    sql`
+      select ${organizationId}::bigint, account_key, station_id, kind, subject_key, evidence_status, evidence_type, amount_minor,
+        currency, 'statement', ${configId}::bigint, ${accountId}::bigint, intent_id, order_id, provider_reference, evidence,
+        is_money, '', null::bigint
+      from run_candidates`,
+  );
+  await sql`
+    insert into run_differences (run_id, kind, subject_key, station_id, evidence_hash, issue_id, on_date, amount_minor, currency)
+    select distinct on (c.kind, c.subject_key, coalesce(c.station_id, 0)) ${runId}, c.kind, c.subject_key,
+      coalesce(c.station_id, 0), issue_evidence_hash(c.amount_minor, c.currency, c.evidence_status, c.evidence_type), i.issue_id,
+      c.on_date, c.amount_minor, c.currency
+    from run_candidates c join issues i on i.account_key = c.account_key and i.kind = c.kind and i.subject_key = c.subject_key
+      and coalesce(i.station_id, 0) = coalesce(c.station_id, 0) and i.superseded_by is null
+    order by c.kind, c.subject_key, coalesce(c.station_id, 0), i.generation desc`;
+  const ended = await endIssues(sql, {
+    which: sql`
+      select d.issue_id from issues i join run_differences d using (issue_id) join reconciliation_runs r using (run_id)
+      where i.account_key = ${accountKeyOf(scope)} and i.status in ('open', 'assigned') and i.source = 'statement'
+        and r.account_id = ${accountId} and d.on_date between ${scope.fromDate}::date and ${scope.toDate}::date
+        and not exists (select from run_differences n where n.run_id = ${runId} and n.issue_id = d.issue_id)`,
+    reason: EXPLAINED,
+  });
+  return { raised, ended };
+}

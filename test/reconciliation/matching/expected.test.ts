@@ -1,0 +1,158 @@
+/** What a run expects of an account's statements: which days, which payments and which payouts. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Line, ourReference, type RunDatabase, startRunDatabase } from "./run-world.ts";
+
+let running: RunDatabase;
+beforeAll(async () => {
+  running = await startRunDatabase();
+});
+afterAll(() => running.stop());
+
+const card = (name: string, amountMinor: number, more: Partial<Line> = {}): Line => ({
+  name,
+  amountMinor,
+  providerReference: name,
+  ...more,
+});
+
+describe("days", () => {
+  test("a payment in a gap between two files is not missing, and one on a day without payments between them is", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "in-gap", amountMinor: 500, day: "2026-03-15" });
+    await world.pay({ reference: "covered", amountMinor: 600, day: "2026-03-04" });
+    await world.importLines(world.qrAccountId, [], { from: "2026-03-01", to: "2026-03-05" });
+    await world.importLines(world.qrAccountId, [], { from: "2026-03-08", to: "2026-03-10" });
+    await world.importLines(world.qrAccountId, [], { from: "2026-03-20", to: "2026-03-31" });
+
+    const { runId, kinds } = await world.run(world.qrAccountId);
+
+    expect(kinds).toEqual(["missing_in_statement"]);
+    const rows = await world.database`select on_date::text as on_date from run_differences where run_id = ${runId}`;
+    expect(rows.map((row) => row["on_date"])).toEqual(["2026-03-04"]);
+  });
+
+  test("a payment is due when the settlement delay of its account has passed", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "late", amountMinor: 500, day: "2026-03-29" });
+    await world.importLines(world.qrAccountId, []);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual([]);
+
+    await world.database`update statement_accounts set settlement_delay_days = 2 where account_id = ${world.qrAccountId}`;
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["missing_in_statement"]);
+  });
+
+  test("a line outside the days of the run keeps its payment: a second line with its reference is a duplicate", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "a", amountMinor: 1000, day: "2026-03-02" });
+    await world.importLines(world.qrAccountId, [card("a", 1000, { day: "2026-03-03" })]);
+    await world.run(world.qrAccountId);
+    await world.importLines(world.qrAccountId, [card("again", 1000, { day: "2026-03-20", providerReference: "a" })]);
+
+    const outcome = await world.run(world.qrAccountId, { from: "2026-03-15", to: "2026-03-31" });
+
+    expect(outcome).toMatchObject({ kinds: ["duplicate_in_statement"], lines: { a: "matched" } });
+  });
+});
+
+describe("accounts", () => {
+  test("a terminal's payment is not missing at the bank of its filial", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.pay({ route: "attested_terminal", reference: "SLIP-4711", amountMinor: 800 });
+    await world.importLines(world.terminalAccountId, [card("SLIP-4711", 800)]);
+    await world.importLines(bank, [{ name: "rent", kind: "bank_credit", amountMinor: 90_000 }]);
+    expect((await world.run(bank)).kinds).toEqual(["unmatched_money"]);
+  });
+
+  test("where two accounts may show a payment, it is missing once, and only when both cover its day", async () => {
+    const world = await running.openWorld();
+    const second = await world.addAccount("another");
+    for (const reference of ["SLIP-4711", "SLIP-4712", "SLIP-4713"])
+      await world.pay({ route: "attested_terminal", reference, amountMinor: 800 });
+    await world.importLines(world.terminalAccountId, [card("SLIP-4711", 800)]);
+    await world.importLines(second, [card("SLIP-4712", 800)], { from: "2026-03-20", to: "2026-03-31" });
+    await world.run(second);
+    expect((await world.run(world.terminalAccountId)).kinds).toEqual([]);
+
+    await world.importLines(second, []);
+    expect((await world.run(world.terminalAccountId)).kinds).toEqual(["missing_in_statement"]);
+    expect((await world.run(second)).kinds).toEqual([]);
+  });
+
+  test("a QR payment is shown by an account without a config while its config has none", async () => {
+    const world = await running.openWorld();
+    await world.database`update statement_accounts set config_id = null where account_id = ${world.qrAccountId}`;
+    await world.pay({ reference: "a", amountMinor: 1000 });
+    const text = `CREDIT ${ourReference(world.organizationId, "a").toUpperCase()}`;
+    await world.importLines(world.qrAccountId, [{ name: "credit", kind: "bank_credit", amountMinor: 1000, text }]);
+    expect(await world.run(world.qrAccountId)).toMatchObject({ kinds: [], lines: { credit: "matched" } });
+  });
+
+  test("a slip's number counts in whichever column the provider has it", async () => {
+    const world = await running.openWorld();
+    await world.pay({ route: "attested_terminal", reference: "order 4711-a", amountMinor: 800 });
+    await world.pay({ route: "smart_pos", reference: "ch_12345678", amountMinor: 900 });
+    await world.importLines(world.terminalAccountId, [
+      card("txn-1", 800, { merchantReference: "ORDER4711-A" }),
+      card("txn-2", 900, { paymentReference: "ch_12345678" }),
+    ]);
+    expect((await world.run(world.terminalAccountId)).kinds).toEqual([]);
+  });
+});
+
+describe("payouts at the bank", () => {
+  test("a credit matches the payout of its lines, although the statement has no line of the payout", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.importLines(world.terminalAccountId, [
+      card("a", 1000, { feeMinor: -20, netMinor: 980, payoutReference: "po_12345678" }),
+      card("b", 500, { feeMinor: -10, netMinor: 490, payoutReference: "po_12345678" }),
+    ]);
+    await world.importLines(bank, [
+      { name: "credit", kind: "bank_credit", amountMinor: 1470, text: "ACQUIRER PO_12345678" },
+    ]);
+    expect(await world.run(bank)).toMatchObject({ kinds: [], lines: { credit: "matched" } });
+  });
+
+  test("rows that pay out one payment each match it, and arrive together", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    for (const reference of ["TAAA1111", "TBBB2222"])
+      await world.pay({ route: "smart_pos", reference, amountMinor: reference === "TAAA1111" ? 1000 : 500 });
+    const sale = { feeMinor: -10, terminal: "T" } as const;
+    const payout = { kind: "payout", payoutReference: "900021", day: "2026-03-12" } as const;
+    await world.importLines(world.terminalAccountId, [
+      card("sale-a", 1000, { ...sale, netMinor: 990, providerReference: "TAAA1111" }),
+      card("sale-b", 500, { ...sale, netMinor: 490, providerReference: "TBBB2222" }),
+      card("paid-a", -990, { ...payout, providerReference: "TAAA1111" }),
+      card("paid-b", -489, { ...payout, providerReference: "TBBB2222" }),
+    ]);
+    await world.importLines(bank, [
+      { name: "credit", kind: "bank_credit", amountMinor: 1479, text: "PAYOUT REF 900021", day: "2026-03-13" },
+    ]);
+    expect((await world.run(world.terminalAccountId)).lines).toEqual({
+      "sale-a": "matched",
+      "sale-b": "matched",
+      "paid-a": "matched",
+      "paid-b": "batch_total_mismatch",
+    });
+    expect((await world.run(bank)).lines).toEqual({ credit: "matched" });
+  });
+
+  test("a payout that has not arrived is missing, and the credit of another amount shows the difference", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.importLines(world.qrAccountId, [
+      { name: "payout-1", kind: "payout", amountMinor: -5000, providerReference: "PO-12345678" },
+      { name: "payout-2", kind: "payout", amountMinor: -6000, providerReference: "PO-87654321" },
+    ]);
+    await world.importLines(bank, [
+      { name: "credit-2", kind: "bank_credit", amountMinor: 5990, text: "ACQUIRER PO-87654321 MARCH" },
+    ]);
+    expect((await world.run(bank)).kinds).toEqual(["amount_under", "missing_in_statement"]);
+    const [issue] = await world.database`
+      select evidence #>> '{statement,facts,differenceMinor}' as difference from issues
+      where organization_id = ${world.organizationId} and kind = 'amount_under'`;
+    expect(issue?.["difference"]).toBe("-10");
+  });
+});
