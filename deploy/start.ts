@@ -17,7 +17,15 @@ function applicationSteps(context: ApplicationContext): Step[] {
     migrationStep(context),
     // Each waits by itself for what it needs from the others; they stop in the reverse order of this list.
     together("processes", [
-      servicesStep(context, "services", ["registry", "settlement", "providers", "robotics", "audit", "relay"]),
+      servicesStep(context, "services", [
+        "registry",
+        "settlement",
+        "providers",
+        "robotics",
+        "reconciliation",
+        "audit",
+        "relay",
+      ]),
       // In a separate process: it calls addresses that owners name, and as many of these may run as there is to send.
       servicesStep(context, "webhook-signer", ["webhook-signer"]),
       // An outside party in a separate process: the services reach it over HTTP only.

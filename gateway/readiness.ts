@@ -25,7 +25,7 @@ export function readiness(seen: {
 }): Readiness {
   const { bus, replicas, services, disk } = seen;
   const required = requiredReadiness(bus, replicas);
-  const { registry, settlement, providers, audit, relay, robotics, webhook_signer } = services;
+  const { registry, settlement, providers, audit, relay, robotics, webhook_signer, reconciliation } = services;
   return {
     ready: missing(required).length === 0,
     dependencies: {
@@ -37,6 +37,7 @@ export function readiness(seen: {
       relay: ofService(relay),
       robotics: ofService(robotics),
       webhook_signer: ofService(webhook_signer),
+      reconciliation: ofService(reconciliation),
       station_hosts: ofStationHosts(services.stationHosts),
       database: ofDatabase(services),
       disk: ofDisk(disk),

@@ -42,6 +42,7 @@ import { pageRoutes } from "./api/meta/pages.ts";
 import { platformKillSwitchRoutes } from "./api/platform/kill-switch.ts";
 import { organizationRoutes } from "./api/platform/organizations.ts";
 import { callbackRoutes } from "./api/provider/callbacks.ts";
+import { statementAccountRoutes } from "./api/reconciliation/accounts.ts";
 import { issueRoutes } from "./api/reconciliation/issues.ts";
 import { consumerTaskRoutes } from "./api/robotics/serving-tasks.ts";
 import { consumerWebhookDeliveryRoutes } from "./api/robotics/webhook-deliveries.ts";
@@ -83,6 +84,7 @@ export const routes: readonly Route[] = [
   ...providerConfigRoutes,
   ...providerEventRoutes,
   ...issueRoutes,
+  ...statementAccountRoutes,
   ...killSwitchRoutes,
   ...platformKillSwitchRoutes,
   ...organizationRoutes,

@@ -7,6 +7,7 @@ import type { z } from "zod";
 import {
   auditHealth,
   providersHealth,
+  reconciliationHealth,
   registryHealth,
   relayHealth,
   roboticsHealth,
@@ -27,6 +28,7 @@ export const DATABASE_SERVICES = {
   relay: relayHealth,
   robotics: roboticsHealth,
   webhook_signer: webhookSignerHealth,
+  reconciliation: reconciliationHealth,
 } as const;
 export type DatabaseService = keyof typeof DATABASE_SERVICES;
 export const DATABASE_SERVICE_NAMES = Object.keys(DATABASE_SERVICES) as readonly DatabaseService[];
@@ -57,6 +59,7 @@ export class ServicesHealth {
     relay: NEVER,
     robotics: NEVER,
     webhook_signer: NEVER,
+    reconciliation: NEVER,
     stationHosts: NEVER,
     databaseAnsweredAtMs: undefined,
   };

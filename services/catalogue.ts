@@ -43,6 +43,10 @@ export const SERVICES: Readonly<Record<string, ServiceEntry>> = {
     settings: async () => (await import("./robotics/settings.ts")).roboticsSettingsSchema,
     start: async (deps) => (await import("./robotics/service.ts")).startRoboticsService(deps),
   },
+  reconciliation: {
+    does: "The statements of providers and banks.",
+    start: async (deps) => (await import("./reconciliation/service.ts")).startReconciliationService(deps),
+  },
   "webhook-signer": {
     does: "Signs and sends webhooks.",
     settings: async () => (await import("./webhook-signer/settings.ts")).signerSettingsSchema,

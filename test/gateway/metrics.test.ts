@@ -282,7 +282,7 @@ describe("the published dashboards and alert rules", () => {
 describe("labels", () => {
   it("carry words of closed lists: no id, no credential, no address", async () => {
     const known: Readonly<Record<string, readonly string[]>> = {
-      process: ["gateway", "stations", "registry+settlement+providers+robotics+audit+relay"],
+      process: ["gateway", "stations", "registry+settlement+providers+robotics+reconciliation+audit+relay"],
       operation: [...routes.map(({ operationId }) => operationId), "none", "station.command", "heartbeat"],
       status: [...STATUSES, ...Object.values(ERRORS).map(({ status }) => String(status))],
       code: [...ERROR_CODES, "none"],

@@ -17,6 +17,7 @@ import { registryHealth } from "../../services/bus/messages/health.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
+import { startReconciliationService } from "../../services/reconciliation/service.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
 import { noteComplete, readNoticeSequences } from "../../services/relay/buckets.ts";
 import { startRelayService } from "../../services/relay/service.ts";
@@ -40,6 +41,7 @@ const STARTS = {
   relay: startRelayService,
   robotics: startRoboticsService,
   webhook_signer: startWebhookSignerService,
+  reconciliation: startReconciliationService,
 } as const;
 type Name = keyof typeof STARTS;
 const NAMES = Object.keys(STARTS) as Name[];
@@ -359,6 +361,7 @@ describe("the bus", () => {
       relay: "no_answer",
       robotics: "no_answer",
       webhook_signer: "no_answer",
+      reconciliation: "no_answer",
       station_hosts: "no_answer",
       database: "no_answer",
     });

@@ -28,7 +28,7 @@ import { startTestProcess, type TestProcess } from "./test-process.ts";
 /** Seeding hashes two passwords on a machine that is busy with tests. */
 const SEED_MS = 20_000;
 /** How the pieces are divided into processes, as `npm start` does it. */
-const SERVICES = ["registry", "settlement", "providers", "robotics", "audit", "relay"];
+const SERVICES = ["registry", "settlement", "providers", "robotics", "reconciliation", "audit", "relay"];
 const KEY_BYTES = 32;
 
 /** Log-in details of a seeded person. */

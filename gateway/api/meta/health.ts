@@ -97,6 +97,7 @@ export const readinessSchema = z
       relay: dependencySchema,
       robotics: dependencySchema,
       webhook_signer: dependencySchema,
+      reconciliation: dependencySchema,
       station_hosts: stationHostsSchema,
       database: dependencySchema,
       disk: diskSchema,

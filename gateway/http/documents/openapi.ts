@@ -30,7 +30,8 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   backoffice: "Places, devices, people, payment providers, robotics and the audit log, for the owner.",
   robotics: "What the fleets that carry out serving tasks call.",
   provider: "What a payment provider calls.",
-  reconciliation: "Provider payments that do not fit, for the operator who resolves them.",
+  reconciliation:
+    "Statements of providers and banks, and payments that do not fit, for the operator who resolves them.",
   platform: "What the operator of the installation calls with the platform key.",
   service: "The gateway itself.",
 };
@@ -242,6 +243,8 @@ function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObj
 
 /** Every id in a path: what it is, and which answer shows it. */
 const PATH_IDS: Readonly<Record<string, string>> = {
+  account_id:
+    "The statement account's id. The list of accounts shows it, and so does the answer that created the account.",
   code_id:
     "The enrollment code's id. The list of the device's enrollment codes shows it, and so does the answer that issued the code.",
   config_id:

@@ -29,6 +29,12 @@ export const registryHealth = defineOperation("registry.health", "repeatable", n
 export const settlementHealth = defineOperation("settlement.health", "repeatable", nothing, serviceHealthSchema);
 export const providersHealth = defineOperation("providers.health", "repeatable", nothing, serviceHealthSchema);
 export const roboticsHealth = defineOperation("robotics.health", "repeatable", nothing, serviceHealthSchema);
+export const reconciliationHealth = defineOperation(
+  "reconciliation.health",
+  "repeatable",
+  nothing,
+  serviceHealthSchema,
+);
 export const webhookSignerHealth = defineOperation("webhooks.health", "repeatable", nothing, serviceHealthSchema);
 export const auditHealth = defineOperation("audit.health", "repeatable", nothing, serviceHealthSchema);
 export const relayHealth = defineOperation("relay.health", "repeatable", nothing, serviceHealthSchema);

@@ -90,6 +90,8 @@ beforeAll(async () => {
     config_id: provider_config.config_id,
     // Money that does not fit is nobody's to begin with; its routes are here for who may call them.
     issue_id: 1,
+    // As of issues: only who may call is of interest here.
+    account_id: 1,
   };
   bodies = {
     cashier_open_order: lines,
@@ -107,6 +109,8 @@ beforeAll(async () => {
     backoffice_rotate_provider_secret: { name: "callback_secret" },
     reconciliation_attribute_issue: { order_id: order.order_id, reason: "theirs" },
     reconciliation_close_issue: { reason: "theirs" },
+    reconciliation_create_statement_account: { provider: "sumup", reference: "M-1", name: "Theirs", mode: "test" },
+    reconciliation_change_statement_account: { name: "Theirs" },
     reconciliation_change_password: { old_password: "x", new_password: "a long enough password" },
     backoffice_create_user: {
       email: "t@theirs.example",

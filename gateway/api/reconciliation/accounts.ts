@@ -1,0 +1,195 @@
+/** The accounts at providers and banks whose statements are imported. */
+import { z } from "zod";
+import * as bus from "../../../services/bus/messages/statement-accounts.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { currencySchema, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { modeSchema } from "../backoffice/provider-configs.ts";
+
+const { min, max } = bus.SETTLEMENT_DELAY_DAYS;
+const delaySchema = z
+  .int()
+  .min(min)
+  .max(max)
+  .meta({ description: "How many days after a payment its line may come before it is missing." });
+const timeZoneSchema = z.string().meta({
+  description: "Where the statement's local times are, as an IANA name. Without it they stay without an instant.",
+  examples: ["Europe/Berlin"],
+});
+const providerSchema = nameSchema.meta({ description: "Who keeps the account: a provider, or a bank." });
+const referenceSchema = nameSchema.meta({
+  description: "The provider's own name of the account, as its statements have it: a merchant account, an IBAN.",
+});
+const filialSchema = idSchema.meta({ description: "The filial whose payments arrive there." });
+const configSchema = idSchema.meta({ description: "The provider config whose QR payments arrive there." });
+
+const EXAMPLE = {
+  account_id: 3,
+  filial_id: 1,
+  provider: "sumup",
+  reference: "MC4VDM6A",
+  name: "SumUp of the bar",
+  currency: "EUR",
+  mode: "live",
+  config_id: null,
+  settlement_delay_days: 3,
+  time_zone: "Europe/Berlin",
+  created_at: "2026-11-20T12:00:00.000Z",
+} as const;
+
+const statementAccountSchema = z
+  .object({
+    account_id: idSchema,
+    filial_id: filialSchema.nullable().meta({ description: "Null where several filials share the account." }),
+    provider: z.string(),
+    reference: z.string(),
+    name: z.string(),
+    currency: currencySchema.nullable().meta({ description: "Null where the account has several." }),
+    mode: modeSchema,
+    config_id: configSchema.nullable(),
+    settlement_delay_days: delaySchema,
+    time_zone: timeZoneSchema.nullable(),
+    created_at: timestampSchema,
+  })
+  .meta({ id: "StatementAccount", examples: [EXAMPLE] });
+const statementAccountsSchema = z.object({
+  statement_accounts: z.array(statementAccountSchema),
+  has_more: hasMoreAfter,
+});
+const statementAccountsQuerySchema = z.strictObject(pageAfterQuery);
+const createStatementAccountBodySchema = z
+  .strictObject({
+    filial_id: filialSchema.optional(),
+    provider: providerSchema,
+    reference: referenceSchema,
+    name: nameSchema,
+    currency: currencySchema.optional(),
+    mode: modeSchema,
+    config_id: configSchema.optional(),
+    settlement_delay_days: delaySchema.optional(),
+    time_zone: timeZoneSchema.optional(),
+  })
+  .meta({
+    id: "CreateStatementAccount",
+    examples: [{ provider: "sumup", reference: "MC4VDM6A", name: "SumUp of the bar", currency: "EUR", mode: "live" }],
+  });
+const changeStatementAccountBodySchema = z
+  .strictObject({
+    name: nameSchema.optional(),
+    filial_id: filialSchema.nullable().optional(),
+    currency: currencySchema.nullable().optional(),
+    settlement_delay_days: delaySchema.optional(),
+    time_zone: timeZoneSchema.nullable().optional(),
+  })
+  .meta({ id: "ChangeStatementAccount", examples: [{ settlement_delay_days: 5 }] });
+
+function statementAccountJson(account: bus.StatementAccount): z.infer<typeof statementAccountSchema> {
+  return {
+    account_id: account.accountId,
+    filial_id: account.filialId,
+    provider: account.provider,
+    reference: account.reference,
+    name: account.name,
+    currency: account.currency,
+    mode: account.mode,
+    config_id: account.configId,
+    settlement_delay_days: account.settlementDelayDays,
+    time_zone: account.timeZone,
+    created_at: toTimestamp(account.createdAtMs),
+  };
+}
+
+const listStatementAccounts: SessionHandler<undefined, z.infer<typeof statementAccountsQuerySchema>> = async (
+  context,
+) => {
+  const { caller, deps, query } = context;
+  const { since_id: sinceId, limit } = query;
+  const { accounts, hasMore } = await deps.bus.call(bus.listStatementAccounts, { caller, sinceId, limit });
+  return ok({ statement_accounts: accounts.map(statementAccountJson), has_more: hasMore });
+};
+
+const getStatementAccount: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const request = { caller, accountId: context.id("account_id") };
+  const { account } = await deps.bus.call(bus.getStatementAccount, request);
+  return ok(statementAccountJson(account));
+};
+
+/** Refuses with `not_found` for a foreign filial or config, and with `conflict` for an account that is there already. */
+const createStatementAccount: SessionHandler<z.infer<typeof createStatementAccountBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const { filial_id: filialId, provider, reference, name, currency, mode, config_id: configId } = body;
+  const { settlement_delay_days: settlementDelayDays, time_zone: timeZone } = body;
+  const facts = { filialId, provider, reference, name, currency, mode, configId, settlementDelayDays, timeZone };
+  const { account } = await deps.bus.call(bus.createStatementAccount, { caller, ...facts });
+  return created(statementAccountJson(account));
+};
+
+const changeStatementAccount: SessionHandler<z.infer<typeof changeStatementAccountBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const { name, filial_id: filialId, currency, settlement_delay_days: settlementDelayDays, time_zone: timeZone } = body;
+  const change = { name, filialId, currency, settlementDelayDays, timeZone };
+  const request = { caller, accountId: context.id("account_id"), ...change };
+  const { account } = await deps.bus.call(bus.changeStatementAccount, request);
+  return ok(statementAccountJson(account));
+};
+
+const who = session("reconciliation.manage");
+const tag = "reconciliation";
+const accounts = "/api/reconciliation/v1/accounts/" as const;
+const account = `${accounts}{account_id}/` as const;
+
+export const statementAccountRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: accounts,
+    operation: "listStatementAccounts",
+    tag,
+    summary: "List the accounts that statements are of",
+    who,
+    query: statementAccountsQuerySchema,
+    replies: { 200: { description: "By id.", schema: statementAccountsSchema } },
+    errors: [],
+    handler: listStatementAccounts,
+  }),
+  route({
+    method: "POST",
+    path: accounts,
+    operation: "createStatementAccount",
+    tag,
+    summary: "Add an account whose statements are imported",
+    description:
+      "One for each account at a provider or bank: the lines of a statement are unique within their account.",
+    who,
+    body: createStatementAccountBodySchema,
+    replies: { 201: { description: "The account.", schema: statementAccountSchema } },
+    errors: ["not_found", "conflict"],
+    handler: createStatementAccount,
+  }),
+  route({
+    method: "GET",
+    path: account,
+    operation: "getStatementAccount",
+    tag,
+    summary: "Read an account",
+    who,
+    replies: { 200: { description: "The account.", schema: statementAccountSchema } },
+    errors: ["not_found"],
+    handler: getStatementAccount,
+  }),
+  route({
+    method: "PATCH",
+    path: account,
+    operation: "changeStatementAccount",
+    tag,
+    summary: "Change an account",
+    description:
+      "Provider, reference and mode stay: they say which account it is. Currency and time zone decide how a line is read, so they can only be changed while the account has no imports.",
+    who,
+    body: changeStatementAccountBodySchema,
+    replies: { 200: { description: "The account after the change.", schema: statementAccountSchema } },
+    errors: ["not_found", "conflict"],
+    handler: changeStatementAccount,
+  }),
+];

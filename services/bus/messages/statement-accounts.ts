@@ -1,0 +1,84 @@
+/** The accounts at providers and banks whose statements are imported. Each operation needs `reconciliation.manage`. */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { pageAfter } from "../page.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { nameSchema } from "./name.ts";
+import { PROVIDER_MODES } from "./provider-configs.ts";
+
+const id = z.int().positive();
+
+/** The latest settlement that a provider has by contract is some weeks after the payment. */
+export const SETTLEMENT_DELAY_DAYS = { min: 0, max: 90 } as const;
+const settlementDelayDays = z.int().min(SETTLEMENT_DELAY_DAYS.min).max(SETTLEMENT_DELAY_DAYS.max);
+const currency = z.string().regex(/^[A-Z]{3}$/);
+
+export const statementAccountSchema = z.object({
+  accountId: id,
+  /** Null where several filials share it. */
+  filialId: id.nullable(),
+  /** Who keeps it: `sumup`, `adyen`, a bank's name. */
+  provider: z.string(),
+  /** The provider's name of it: a merchant account, an IBAN. */
+  reference: z.string(),
+  name: z.string(),
+  /** Null where it has several. */
+  currency: z.string().nullable(),
+  mode: z.enum(PROVIDER_MODES),
+  /** The provider config whose QR payments arrive there. */
+  configId: id.nullable(),
+  /** How many days after its payment a line may come before it is missing. */
+  settlementDelayDays,
+  /** Of the statement's local times: an IANA name. */
+  timeZone: z.string().nullable(),
+  createdAtMs: z.number(),
+});
+export type StatementAccount = z.infer<typeof statementAccountSchema>;
+const accountReply = z.object({ account: statementAccountSchema });
+
+/** Of the caller's organization, by id. */
+export const listStatementAccounts = defineOperation(
+  "reconciliation.listStatementAccounts",
+  "repeatable",
+  z.object({ caller, ...pageAfter }),
+  z.object({ accounts: z.array(statementAccountSchema), hasMore: z.boolean() }),
+);
+export const getStatementAccount = defineOperation(
+  "reconciliation.getStatementAccount",
+  "repeatable",
+  z.object({ caller, accountId: id }),
+  accountReply,
+);
+/** What is left out is null, or the database's default. */
+export const createStatementAccount = defineOperation(
+  "reconciliation.createStatementAccount",
+  "once",
+  z.object({
+    caller,
+    filialId: id.optional(),
+    provider: nameSchema,
+    reference: nameSchema,
+    name: nameSchema,
+    currency: currency.optional(),
+    mode: z.enum(PROVIDER_MODES),
+    configId: id.optional(),
+    settlementDelayDays: settlementDelayDays.optional(),
+    timeZone: z.string().optional(),
+  }),
+  accountReply,
+);
+/** What identifies the account stays. Currency and time zone are parts of its lines, so they stay once it has imports. */
+export const changeStatementAccount = defineOperation(
+  "reconciliation.changeStatementAccount",
+  "once",
+  z.object({
+    caller,
+    accountId: id,
+    name: nameSchema.optional(),
+    filialId: id.nullable().optional(),
+    currency: currency.nullable().optional(),
+    settlementDelayDays: settlementDelayDays.optional(),
+    timeZone: z.string().nullable().optional(),
+  }),
+  accountReply,
+);

@@ -1,0 +1,142 @@
+/** The accounts at providers and banks whose statements are imported: lists, creates and changes them. */
+import { currencyExponent } from "../../machines/currency.ts";
+import { BOUNDS } from "../bus/bounds.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
+import type * as bus from "../bus/messages/statement-accounts.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
+import type { Transaction } from "../db/pool.ts";
+import type { ReconciliationDeps } from "./deps.ts";
+import { isTimeZone } from "./formats/local-time.ts";
+import * as sql from "./sql/accounts.ts";
+
+/** Of one organization: a chain of some hundred filials has one or two at each. */
+const MOST_ACCOUNTS = 2_000;
+
+type Reply = ReplyOf<typeof bus.getStatementAccount>;
+type CreateRequest = RequestOf<typeof bus.createStatementAccount>;
+type ChangeRequest = RequestOf<typeof bus.changeStatementAccount>;
+
+/** Refuses with `permission_denied`. */
+export async function listStatementAccounts(
+  { database }: ReconciliationDeps,
+  { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof bus.listStatementAccounts>,
+): Promise<ReplyOf<typeof bus.listStatementAccounts>> {
+  requirePermission(caller, "reconciliation.manage");
+  const { organizationId } = caller;
+  // One row more shows whether there is a further page.
+  const rows = await sql.listStatementAccounts(database, { organizationId, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(rows.map(accountOf), limit);
+  return { accounts: page, hasMore };
+}
+
+/** Refuses with `permission_denied` or `not_found`. */
+export async function getStatementAccount(
+  { database }: ReconciliationDeps,
+  { caller, accountId }: RequestOf<typeof bus.getStatementAccount>,
+): Promise<Reply> {
+  requirePermission(caller, "reconciliation.manage");
+  const { organizationId } = caller;
+  return { account: accountOf(existing(await sql.findAccount(database, { organizationId, accountId }))) };
+}
+
+/**
+ * Refuses with `permission_denied`, `not_found` (the filial or the provider config), `invalid_request`, or `conflict` (the
+ * account is there already, another one is of the config, the config is of another mode or filial, or there are too many).
+ */
+export async function createStatementAccount({ database }: ReconciliationDeps, request: CreateRequest): Promise<Reply> {
+  const { caller, currency, timeZone } = request;
+  requirePermission(caller, "reconciliation.manage");
+  checkFields({ currency, timeZone });
+  const { organizationId } = caller;
+  const row = await database.begin(async (transaction) => {
+    await requirePlace(transaction, request);
+    if ((await sql.countAccounts(transaction, organizationId)) >= MOST_ACCOUNTS) {
+      throw conflict(`An organization has at most ${MOST_ACCOUNTS} statement accounts.`);
+    }
+    const { filialId, provider, reference, name, mode, configId, settlementDelayDays } = request;
+    const facts = { organizationId, filialId, provider, reference, name, currency, mode, configId };
+    const created = await sql.createStatementAccount(transaction, { ...facts, settlementDelayDays, timeZone });
+    if (created !== undefined) return created;
+    throw conflict("There is an account of this provider, mode and reference already, or one of this provider config.");
+  });
+  return { account: accountOf(row) };
+}
+
+async function requirePlace(
+  transaction: Transaction,
+  { caller: { organizationId }, filialId, configId, mode }: CreateRequest,
+): Promise<void> {
+  if (filialId !== undefined) await requireFilial(transaction, { organizationId, filialId });
+  if (configId === undefined) return;
+  const config = existing(await sql.findAccountConfig(transaction, { organizationId, configId }), "config_id");
+  if (config.mode !== mode) throw conflict(`The provider config is of the mode \`${config.mode}\`.`);
+  if (filialId !== undefined && config.filial_id !== filialId) {
+    throw conflict("The provider config is of another filial; leave out the filial, or name that one.");
+  }
+}
+
+async function requireFilial(
+  transaction: Transaction,
+  key: { readonly organizationId: number; readonly filialId: number },
+): Promise<void> {
+  const isThere = await sql.hasFilial(transaction, key);
+  existing(isThere ? key.filialId : undefined, "filial_id");
+}
+
+/** Refuses with `permission_denied`, `not_found` (the account or the filial), `invalid_request`, or `conflict`. */
+export async function changeStatementAccount(
+  { database }: ReconciliationDeps,
+  { caller, accountId, name, filialId, currency, settlementDelayDays, timeZone }: ChangeRequest,
+): Promise<Reply> {
+  requirePermission(caller, "reconciliation.manage");
+  checkFields({ currency, timeZone });
+  const { organizationId } = caller;
+  const row = await database.begin(async (transaction) => {
+    const before = existing(await sql.lockAccount(transaction, { organizationId, accountId }));
+    if (filialId !== undefined && filialId !== null) await requireFilial(transaction, { organizationId, filialId });
+    const next = {
+      name: name ?? before.name,
+      filial_id: filialId === undefined ? before.filial_id : filialId,
+      currency: currency === undefined ? before.currency : currency,
+      settlement_delay_days: settlementDelayDays ?? before.settlement_delay_days,
+      time_zone: timeZone === undefined ? before.time_zone : timeZone,
+    };
+    const readsOtherwise = next.currency !== before.currency || next.time_zone !== before.time_zone;
+    if (readsOtherwise && (await sql.hasImports(transaction, accountId))) {
+      throw conflict("Its lines have been read with this currency and time zone; withdraw its imports first.");
+    }
+    return await sql.changeStatementAccount(transaction, accountId, next);
+  });
+  return { account: accountOf(row) };
+}
+
+function checkFields({ currency, timeZone }: Partial<Pick<ChangeRequest, "currency" | "timeZone">>): void {
+  const errors = [];
+  if (typeof currency === "string" && currencyExponent(currency) === undefined) {
+    errors.push({ pointer: "/currency", detail: "this is no currency of ISO 4217 that the service knows" });
+  }
+  if (typeof timeZone === "string" && !isTimeZone(timeZone)) {
+    errors.push({ pointer: "/time_zone", detail: "this is no IANA time zone, such as Europe/Berlin" });
+  }
+  if (errors.length > 0) throw new RefusedError({ code: "invalid_request", errors });
+}
+
+const conflict = (detail: string): RefusedError => new RefusedError({ code: "conflict", detail });
+
+function accountOf(row: sql.AccountRow): bus.StatementAccount {
+  return {
+    accountId: row.account_id,
+    filialId: row.filial_id,
+    provider: row.provider,
+    reference: row.reference,
+    name: row.name,
+    currency: row.currency,
+    mode: row.mode,
+    configId: row.config_id,
+    settlementDelayDays: row.settlement_delay_days,
+    timeZone: row.time_zone,
+    createdAtMs: row.created_at.getTime(),
+  };
+}

@@ -1,0 +1,96 @@
+/** Statement accounts through a real gateway and a real service. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { addOrganization } from "../support/second-organization.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+
+const PASSWORD = "a long enough password";
+const PATH = "/api/reconciliation/v1/accounts/";
+
+interface Account {
+  readonly account_id: number;
+  readonly name: string;
+}
+
+let system: TestSystem;
+let operator: Person;
+let stranger: Person;
+
+beforeAll(async () => {
+  system = await startSystem();
+  operator = await operatorOf(await logIn(system.baseUrl, "backoffice", system.owner), "rita@sandbox.example");
+  const elsewhere = await addOrganization(system);
+  stranger = await operatorOf(await logIn(system.baseUrl, "backoffice", elsewhere.owner), "rita@elsewhere.example");
+});
+afterAll(() => system.stop());
+
+async function operatorOf(owner: Person, email: string): Promise<Person> {
+  const details = { email, password: PASSWORD };
+  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
+  return await logIn(system.baseUrl, "reconciliation", details);
+}
+
+let references = 0;
+const nextReference = (): string => {
+  references += 1;
+  return `M-${references}`;
+};
+const facts = (more: object = {}) => ({
+  provider: "sumup",
+  reference: nextReference(),
+  name: "Bar",
+  mode: "test",
+  ...more,
+});
+const create = (more: object = {}) => operator.good<Account>("POST", "accounts/", { body: facts(more) });
+/** The answer to what may be refused. */
+const ask = (method: "POST" | "PATCH" | "GET", path: string, options: { body?: object; by?: Person } = {}) =>
+  send<{ code?: string; errors?: { pointer: string }[] }>(system.baseUrl, method, path, {
+    ...(options.body === undefined ? {} : { json: options.body }),
+    token: (options.by ?? operator).token,
+  });
+
+describe("a statement account", () => {
+  test("is created with what is left out as null or by default, and listed and read the same", async () => {
+    const account = await create({ filial_id: system.sandbox.filialId, currency: "EUR" });
+    expect(account).toMatchObject({ provider: "sumup", config_id: null, settlement_delay_days: 3, time_zone: null });
+    const { statement_accounts: listed } = await operator.good<{ statement_accounts: Account[] }>("GET", "accounts/");
+    expect(listed).toContainEqual(account);
+    expect(await operator.good("GET", `accounts/${account.account_id}/`)).toEqual(account);
+  });
+
+  test("that is there already is refused, in another mode it is another account", async () => {
+    const body = facts();
+    await operator.good("POST", "accounts/", { body });
+    expect(await ask("POST", PATH, { body })).toMatchObject({ status: 409, body: { code: "conflict" } });
+    expect(await ask("POST", PATH, { body: { ...body, mode: "live" } })).toMatchObject({ status: 201 });
+  });
+
+  test("with an unknown currency or time zone is refused by field", async () => {
+    const answer = await ask("POST", PATH, { body: facts({ currency: "XQX", time_zone: "Mars/Olympus" }) });
+    expect(answer).toMatchObject({ status: 400, body: { code: "invalid_request" } });
+    expect(answer.body.errors?.map(({ pointer }) => pointer)).toEqual(["/currency", "/time_zone"]);
+  });
+
+  test("changes what does not identify it", async () => {
+    const { account_id } = await create();
+    const body = { name: "Terrace", settlement_delay_days: 5, time_zone: "Europe/Berlin" };
+    expect(await operator.good("PATCH", `accounts/${account_id}/`, { body })).toMatchObject(body);
+    expect(await ask("PATCH", `${PATH}${account_id}/`, { body: { provider: "adyen" } })).toMatchObject({ status: 400 });
+  });
+
+  test("of another organization is not there, and its filial cannot be named", async () => {
+    const { account_id } = await create();
+    for (const [method, body] of [["GET"], ["PATCH", { name: "Theirs" }]] as const) {
+      const answer = await ask(method, `${PATH}${account_id}/`, {
+        by: stranger,
+        ...(body === undefined ? {} : { body }),
+      });
+      expect(answer).toMatchObject({ status: 404, body: { code: "not_found" } });
+    }
+    const theirs = facts({ filial_id: system.sandbox.filialId });
+    expect(await ask("POST", PATH, { by: stranger, body: theirs })).toMatchObject({ status: 404 });
+    expect(await stranger.good("GET", "accounts/")).toMatchObject({ statement_accounts: [] });
+  });
+});
