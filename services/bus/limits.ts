@@ -129,4 +129,15 @@ export const BUS_LIMITS = {
   deliveredCountsMs: 30_000,
   /** Subjects of beats in a stream: two of a hundred gateways rarely share one, and the messages that stay are few. */
   beatSubjects: 256,
+  /** A chunk of a file: what object stores have by convention, an eighth of the longest message. */
+  fileChunkBytes: 128 * 1_024,
+  /** How long one chunk may take to be stored, and how often it is sent while a cluster elects. */
+  fileChunkMs: 10_000,
+  fileChunkTries: 3,
+  /** Chunks that a reader has at once: a megabyte for each import under way. */
+  fileReadChunks: 8,
+  fileReadMs: 5_000,
+  /** A copy that lags has the next chunk soon; after so many attempts it is lost. */
+  fileReadAttempts: 50,
+  fileReadPauseMs: 100,
 } as const;

@@ -7,7 +7,9 @@ import { nanos } from "nats";
 import {
   BUCKETS,
   type BucketDefinition,
+  type FileBucketDefinition,
   INSTALLATION,
+  STATEMENT_FILES,
   STREAMS,
   StationLogs,
   type StreamDefinition,
@@ -58,6 +60,7 @@ export function wantedConfigs(layout: BusLayout): readonly [WantedConfig, ...Wan
     bucketConfig(INSTALLATION, layout),
     ...[...new StationLogs(layout.logs).all, ...STREAMS].map((stream) => streamConfig(stream, layout)),
     ...others.map((bucket) => bucketConfig(bucket, layout)),
+    fileBucketConfig(STATEMENT_FILES, layout),
   ];
 }
 
@@ -105,6 +108,23 @@ function bucketConfig(definition: BucketDefinition, layout: BusLayout): WantedCo
     allow_direct: true,
     allow_rollup_hdrs: true,
     deny_delete: true,
+  };
+}
+
+/** An object store is a stream by convention too. */
+function fileBucketConfig({ name, maxAgeMs, maxMessages }: FileBucketDefinition, layout: BusLayout): WantedConfig {
+  return {
+    name: `OBJ_${name}`,
+    subjects: [`$O.${name}.C.>`, `$O.${name}.M.>`],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    max_age: nanos(maxAgeMs),
+    max_msgs: maxMessages,
+    num_replicas: layout.replicas,
+    metadata: { ...metadataOf(layout) },
+    allow_direct: true,
+    allow_rollup_hdrs: true,
   };
 }
 

@@ -83,6 +83,25 @@ export const INSTALLATION: BucketDefinition = { name: "INSTALLATION", history: 1
 
 export const BUCKETS = [CREDENTIALS, SESSIONS, SWITCHES, LEASES, INSTALLATION] as const;
 
+/** Files, in chunks, by the convention of object stores, so that `nats object` shows them too (`statement-files.ts`). */
+export interface FileBucketDefinition {
+  readonly name: string;
+  readonly maxAgeMs: number;
+  /** Chunks of all files, and one more message for each file; beyond it no file is taken. */
+  readonly maxMessages: number;
+}
+
+/**
+ * Uploaded statement files, until their imports have ended. What an upload has left behind that was never completed goes by
+ * age; so does a file that waits for an operator, who has a quarter of a year. 32 GiB in chunks of 128 KiB are sixteen of the
+ * largest files; the reserve of the disk ends uploads before.
+ */
+export const STATEMENT_FILES: FileBucketDefinition = {
+  name: "STATEMENTS",
+  maxAgeMs: 90 * 24 * 3_600_000,
+  maxMessages: 262_144,
+};
+
 /** The most logs: each is a replicated group of its own, which costs every server memory and disk writes. */
 export const MOST_LOGS = 32;
 

@@ -1,0 +1,141 @@
+/**
+ * Uploaded statement files in the object store of the bus. A file is written and read in chunks, and the next one waits for
+ * the one before: neither side holds more than a megabyte of a file, however slow the other is. The client library's
+ * object store hands a file over as fast as it comes, and would hold most of it in memory.
+ *
+ *   $O.STATEMENTS.C.<name>            the chunks, in order
+ *   $O.STATEMENTS.M.<base64 of name>  written last: the file is complete, its size and its hash
+ */
+import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { JetStreamApiError } from "@nats-io/jetstream";
+import { nuid } from "nats";
+import { z } from "zod";
+import type { Bus } from "./connection.ts";
+import { readBatch, readNext } from "./direct-reader.ts";
+import { BUS_LIMITS } from "./limits.ts";
+import { RefusedError } from "./refusals.ts";
+import { STATEMENT_FILES } from "./streams.ts";
+
+const STREAM = `OBJ_${STATEMENT_FILES.name}`;
+const chunksOf = (name: string): string => `$O.${STATEMENT_FILES.name}.C.${name}`;
+const completionOf = (name: string): string =>
+  `$O.${STATEMENT_FILES.name}.M.${Buffer.from(name).toString("base64url")}`;
+
+/** JetStream's refusals of a message beyond the stream's or the account's bounds. */
+const FULL_CODES: ReadonlySet<number> = new Set([10_077, 10_047, 10_023]);
+
+const completionSchema = z.object({ size: z.int().min(0), digest: z.string() });
+
+export interface StoredFile {
+  /** Its name in the object store. */
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** Hex. */
+  readonly sha256: string;
+}
+
+/** A file is not in the object store, or not as it was written. */
+export class FileLostError extends Error {
+  readonly code = "file_lost";
+}
+
+/** Stores all bytes or none. Rejects with the error of `bytes`, or with `storage_low` where the store takes no more. */
+export async function storeFile(bus: Pick<Bus, "js" | "jsm">, bytes: AsyncIterable<Uint8Array>): Promise<StoredFile> {
+  const name = nuid.next();
+  try {
+    return await write(bus, name, bytes);
+  } catch (error) {
+    // What cannot be deleted now goes by age.
+    await deleteFile(bus, name).catch(() => undefined);
+    if (error instanceof JetStreamApiError && FULL_CODES.has(error.code)) {
+      throw new RefusedError({ code: "storage_low", retryAfterMs: BUS_LIMITS.storageRetryMs });
+    }
+    throw error;
+  }
+}
+
+async function write({ js }: Pick<Bus, "js">, name: string, bytes: AsyncIterable<Uint8Array>): Promise<StoredFile> {
+  const hash = createHash("sha256");
+  let sizeBytes = 0;
+  let chunks = 0;
+  for await (const chunk of chunked(bytes)) {
+    hash.update(chunk);
+    sizeBytes += chunk.length;
+    chunks += 1;
+    // A chunk whose answer was lost must not be there twice: the server knows its id.
+    const msgID = `${name}-${chunks}`;
+    await js.publish(chunksOf(name), chunk, {
+      timeout: BUS_LIMITS.fileChunkMs,
+      retries: BUS_LIMITS.fileChunkTries,
+      msgID,
+    });
+  }
+  const digest = hash.digest();
+  const facts = {
+    name,
+    bucket: STATEMENT_FILES.name,
+    nuid: name,
+    size: sizeBytes,
+    chunks,
+    mtime: new Date().toISOString(),
+  };
+  const completion = { ...facts, digest: `SHA-256=${digest.toString("base64url")}=`, deleted: false };
+  await js.publish(completionOf(name), JSON.stringify(completion), {
+    timeout: BUS_LIMITS.fileChunkMs,
+    retries: BUS_LIMITS.fileChunkTries,
+    msgID: name,
+  });
+  return { name, sizeBytes, sha256: digest.toString("hex") };
+}
+
+/** The same bytes in pieces of one size, the last one shorter. */
+async function* chunked(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  let pieces: Uint8Array[] = [];
+  let held = 0;
+  for await (const piece of bytes) {
+    pieces.push(piece);
+    held += piece.length;
+    if (held < BUS_LIMITS.fileChunkBytes) continue;
+    const whole = Buffer.concat(pieces, held);
+    let from = 0;
+    for (; held - from >= BUS_LIMITS.fileChunkBytes; from += BUS_LIMITS.fileChunkBytes) {
+      yield whole.subarray(from, from + BUS_LIMITS.fileChunkBytes);
+    }
+    pieces = [whole.subarray(from)];
+    held -= from;
+  }
+  if (held > 0) yield Buffer.concat(pieces, held);
+}
+
+/** The bytes of a file from its beginning, as they are asked for. Throws `FileLostError`, or `NoCopyAnswersError`. */
+export async function* readFile(bus: Pick<Bus, "nc">, name: string): AsyncIterable<Uint8Array> {
+  const { fileReadMs: timeoutMs, fileReadChunks: most } = BUS_LIMITS;
+  const read = { stream: STREAM, timeoutMs };
+  const written = await readNext(bus, { ...read, from: 1, subjects: completionOf(name) });
+  if (written === null) throw new FileLostError(`The file ${name} is not in the object store.`);
+  const { size } = completionSchema.parse(JSON.parse(written.string()));
+  let readBytes = 0;
+  let from = 1;
+  let empty = 0;
+  while (readBytes < size) {
+    const messages = await readBatch(bus.nc, { ...read, subjects: chunksOf(name), from, most });
+    for (const { data, sequence } of messages) {
+      readBytes += data.length;
+      from = sequence + 1;
+      yield data;
+    }
+    empty = messages.length === 0 ? empty + 1 : 0;
+    if (empty > BUS_LIMITS.fileReadAttempts) break;
+    // The copy that has answered lags behind the one that has the completion.
+    if (empty > 0) await delay(BUS_LIMITS.fileReadPauseMs);
+  }
+  if (readBytes !== size)
+    throw new FileLostError(`The file ${name} has ${size} bytes, of which ${readBytes} are left.`);
+}
+
+/** A second time it deletes nothing. */
+export async function deleteFile({ jsm }: Pick<Bus, "jsm">, name: string): Promise<void> {
+  await jsm.streams.purge(STREAM, { filter: completionOf(name) });
+  await jsm.streams.purge(STREAM, { filter: chunksOf(name) });
+}

@@ -1,0 +1,85 @@
+/** Statement files in the object store of a real NATS server. */
+import { createHash, randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { BUS_LIMITS } from "../../services/bus/limits.ts";
+import { deleteFile, FileLostError, readFile, storeFile } from "../../services/bus/statement-files.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { QUIET } from "./waiting.ts";
+
+let nats: TestServer;
+let bus: Bus;
+beforeAll(async () => {
+  nats = await startNats();
+  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
+});
+afterAll(async () => {
+  await bus.close();
+  await nats.stop();
+});
+
+async function* pieces(...parts: readonly Uint8Array[]): AsyncIterable<Uint8Array> {
+  yield* parts;
+}
+async function contentOf(name: string): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
+  for await (const part of readFile(bus, name)) parts.push(part);
+  return Buffer.concat(parts);
+}
+const messages = async (): Promise<number> => (await bus.jsm.streams.info("OBJ_STATEMENTS")).state.messages;
+
+describe("a statement file", () => {
+  test.each([
+    ["empty", []],
+    ["of one byte", [randomBytes(1)]],
+    ["of exactly two chunks", [randomBytes(2 * BUS_LIMITS.fileChunkBytes)]],
+    ["of many chunks that come in uneven pieces", [1, 300_000, 7, 2_000_001, 131_071].map((size) => randomBytes(size))],
+  ])("%s is read as it was written", async (_, parts) => {
+    const content = Buffer.concat(parts);
+    const file = await storeFile(bus, pieces(...parts));
+    expect(file).toMatchObject({
+      sizeBytes: content.length,
+      sha256: createHash("sha256").update(content).digest("hex"),
+    });
+    expect((await contentOf(file.name)).equals(content)).toBe(true);
+  });
+
+  test("two at once are not mixed up", async () => {
+    const contents = [randomBytes(700_000), randomBytes(900_000)];
+    const files = await Promise.all(contents.map((content) => storeFile(bus, pieces(content))));
+    const read = await Promise.all(files.map(({ name }) => contentOf(name)));
+    expect(read.map((content, index) => content.equals(contents[index] as Buffer))).toEqual([true, true]);
+  });
+
+  test("whose upload ends early leaves nothing, and its error is the upload's", async () => {
+    const before = await messages();
+    async function* cut(): AsyncIterable<Uint8Array> {
+      yield randomBytes(400_000);
+      throw new Error("The client went away.");
+    }
+    await expect(storeFile(bus, cut())).rejects.toThrow("The client went away.");
+    expect(await messages()).toBe(before);
+  });
+
+  test("that was deleted is lost, and a second deletion does nothing", async () => {
+    const before = await messages();
+    const { name } = await storeFile(bus, pieces(randomBytes(400_000)));
+    await deleteFile(bus, name);
+    await deleteFile(bus, name);
+    expect(await messages()).toBe(before);
+    await expect(contentOf(name)).rejects.toThrow(FileLostError);
+  });
+
+  test("waits for its reader: what is not asked for is not read", async () => {
+    const { name } = await storeFile(bus, pieces(randomBytes(4_000_000)));
+    const { nc } = bus;
+    const before = nc.stats().inBytes;
+    for await (const part of readFile(bus, name)) {
+      expect(part).toHaveLength(BUS_LIMITS.fileChunkBytes);
+      break;
+    }
+    expect(nc.stats().inBytes - before).toBeLessThan(2 * BUS_LIMITS.fileReadChunks * BUS_LIMITS.fileChunkBytes);
+  });
+});
