@@ -53,6 +53,8 @@ export const BOUNDS = {
    * together stay within the time that a person's request has.
    */
   issuesClosedAtOnce: 500,
+  /** Lines or payments of one match that a person confirms: a payout of a month's weeks, or a bill that was split. */
+  matchedTogether: 50,
   /** How long an old secret may be taken beside the new one. */
   secretOverlapMs: 7 * 24 * 3_600_000,
   /** How long an offer to a robot may stand: it needs seconds to be read, and food is cold after an hour. */

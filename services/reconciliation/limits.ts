@@ -43,4 +43,21 @@ export const RUN_LIMITS = {
   daysOfRun: 3_653,
   /** Memory of one hash join or sort; a million rows of keys fit. */
   workMemoryMiB: 96,
+  /** Runs of one process: each is one busy connection of PostgreSQL, and two more answer. */
+  runsAtOnce: 4,
+  /** How long a service that stops waits for its runs; one that is cut off leaves nothing, and starts again by itself. */
+  stopMs: 10_000,
+  /** An account's run starts when no import of it has ended for this long: imports often come together. */
+  quietMs: 2_000,
+  /** A run starts all the same when it has waited this long. */
+  longestWaitMs: 60_000,
+  /** Before a run that has failed starts again by itself, times its failures. */
+  retryMs: 60_000,
+  attempts: 5,
+  /** How often the accounts that wait for a run are read. */
+  wantedIntervalMs: 1_000,
+  /** How long runs can be compared with later ones: a business year and the time to close it. */
+  runRetentionDays: 550,
+  /** The longest time that the summary for the metrics may take. */
+  summaryMs: 5_000,
 } as const;

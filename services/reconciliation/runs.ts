@@ -7,12 +7,14 @@ import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database } from "../db/pool.ts";
 import { RUN_LIMITS } from "./limits.ts";
-import { NoSuchAccountError, RunUnderWayError, runReconciliation } from "./matching.ts";
+import { wordIn } from "./matches.ts";
+import { NoSuchAccountError, type RunRequest, RunUnderWayError, runReconciliation } from "./matching.ts";
 import * as sql from "./sql/runs.ts";
 
 export interface RunDeps {
-  /** Its statements may take as long as a run does. */
   readonly database: Database;
+  /** Its statements may take as long as a run does. */
+  readonly longDatabase: Database;
   readonly log: { error(fields: object, message: string): void; info(fields: object, message: string): void };
   /** Runs that go on after their start was answered; the service waits for them when it stops. */
   readonly underWay: Set<Promise<void>>;
@@ -20,19 +22,50 @@ export interface RunDeps {
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Refuses with `not_found`, `conflict` with a reason of `RUN_CONFLICTS`. */
+/**
+ * Without days the run is about all that imported statements cover. Refuses with `permission_denied`, `not_found`, and
+ * `conflict` with a reason of `RUN_CONFLICTS`.
+ */
 export async function startRun(
   deps: RunDeps,
-  { caller, accountId, fromDate, toDate }: RequestOf<typeof bus.startRun>,
+  { caller, accountId, ...days }: RequestOf<typeof bus.startRun>,
 ): Promise<ReplyOf<typeof bus.startRun>> {
   requirePermission(caller, "reconciliation.manage");
   const { organizationId, userId: startedBy } = caller;
-  const days = (Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS + 1;
-  if (!(days >= 1 && days <= RUN_LIMITS.daysOfRun))
-    throw new RefusedError({ code: "conflict", reason: "too_many_days" });
-  const request = { organizationId, accountId, fromDate, toDate, startedBy };
+  const covered = await sql.findCoveredDays(deps.database, { organizationId, accountId });
+  if (covered === undefined) throw new RefusedError({ code: "not_found" });
+  const { fromDate = covered.from_date, toDate = covered.to_date } = days;
+  if (fromDate === null || toDate === null) {
+    throw conflict("nothing_imported", "The account has no imported statement: import one, or name the days.");
+  }
+  if (Date.parse(toDate) < Date.parse(fromDate)) {
+    const errors = [{ pointer: "/to_date", detail: "Must not be before from_date." }];
+    throw new RefusedError({ code: "invalid_request", errors });
+  }
+  if ((Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS >= RUN_LIMITS.daysOfRun) {
+    throw conflict("too_many_days", `A run is about ${RUN_LIMITS.daysOfRun} days at most.`);
+  }
+  if (deps.underWay.size >= RUN_LIMITS.runsAtOnce) {
+    throw conflict("too_many_runs", "Several runs are under way here: try again when one of them is done.");
+  }
+  try {
+    const runId = await begin(deps, { organizationId, accountId, fromDate, toDate, startedBy });
+    return await readRun(deps, organizationId, runId);
+  } catch (error) {
+    if (error instanceof RunUnderWayError) throw conflict("run_under_way", error.message);
+    if (error instanceof NoSuchAccountError) throw new RefusedError({ code: "not_found" });
+    throw error;
+  }
+}
+
+const conflict = (reason: (typeof bus.RUN_CONFLICTS)[number], detail: string): RefusedError =>
+  new RefusedError({ code: "conflict", reason, detail });
+
+/** Resolves when the run is stored; it goes on by itself. */
+async function begin(deps: RunDeps, request: RunRequest): Promise<number> {
+  const { accountId } = request;
   const started = Promise.withResolvers<number>();
-  const whole = runReconciliation(deps.database, request, started.resolve).then(
+  const whole = runReconciliation(deps.longDatabase, request, started.resolve).then(
     (runId) => deps.log.info({ runId, accountId }, "run done"),
     (error: unknown) => {
       started.reject(error);
@@ -41,13 +74,7 @@ export async function startRun(
   );
   deps.underWay.add(whole);
   void whole.finally(() => deps.underWay.delete(whole));
-  try {
-    return await readRun(deps, organizationId, await started.promise);
-  } catch (error) {
-    if (error instanceof RunUnderWayError) throw new RefusedError({ code: "conflict", reason: "run_under_way" });
-    if (error instanceof NoSuchAccountError) throw new RefusedError({ code: "not_found" });
-    throw error;
-  }
+  return await started.promise;
 }
 
 const isRefusal = (error: unknown): boolean => error instanceof RunUnderWayError || error instanceof NoSuchAccountError;
@@ -100,12 +127,6 @@ export async function compareRuns(
     onDate: row.on_date,
   }));
   return { previousRunId, counts, differences, hasMore: rows.length > limit };
-}
-
-function wordIn<T extends string>(words: readonly T[], word: string): T {
-  const found = words.find((one) => one === word);
-  if (found === undefined) throw new Error(`The database has the word ${word}, which this program does not know.`);
-  return found;
 }
 
 function runOf(row: sql.RunRow): bus.Run {

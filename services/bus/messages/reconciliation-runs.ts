@@ -60,13 +60,16 @@ export const runSchema = z.object({
 export type Run = z.infer<typeof runSchema>;
 
 /** Why a run cannot start: the `reason` of a `conflict`. */
-export const RUN_CONFLICTS = ["run_under_way", "too_many_days"] as const;
+export const RUN_CONFLICTS = ["run_under_way", "too_many_runs", "too_many_days", "nothing_imported"] as const;
 
-/** Starts a run and returns at once; `getRun` shows its progress. Refuses with `not_found`, and `conflict` with a reason. */
+/**
+ * Starts a run and returns at once; `getRun` shows its progress. Without days it is about all that imported statements cover.
+ * Refuses with `not_found`, `invalid_request`, and `conflict` with a reason.
+ */
 export const startRun = defineOperation(
   "reconciliation.startRun",
   "once",
-  z.object({ caller, accountId: id, fromDate: date, toDate: date }),
+  z.object({ caller, accountId: id, fromDate: date.optional(), toDate: date.optional() }),
   z.object({ run: runSchema }),
 );
 

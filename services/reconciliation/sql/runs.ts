@@ -127,6 +127,18 @@ export async function insertRun(
   });
 }
 
+/** The first and the last day of the account's imported statements; undefined where the organization has no such account. */
+export async function findCoveredDays(
+  sql: Queryable,
+  { organizationId, accountId }: { readonly organizationId: number; readonly accountId: number },
+): Promise<{ readonly from_date: string | null; readonly to_date: string | null } | undefined> {
+  const [row] = await sql<{ from_date: string | null; to_date: string | null }[]>`
+    select min(i.from_date)::text as from_date, max(i.to_date)::text as to_date
+    from statement_accounts a left join statement_imports i on i.account_id = a.account_id and i.status = 'imported'
+    where a.organization_id = ${organizationId} and a.account_id = ${accountId} group by a.account_id`;
+  return row;
+}
+
 /** Progress, which is seen while the run's transaction is still open. */
 export async function writeStep(database: Database, runId: number, step: string): Promise<void> {
   await database`update reconciliation_runs set step = ${step} where run_id = ${runId} and status = 'running'`;
@@ -222,3 +234,15 @@ const differencesOfDays = (sql: Queryable, runId: number, otherRunId: number) =>
   select d.* from run_differences d
   where d.run_id = ${runId} and not exists (select from reconciliation_runs o
     where o.run_id = ${otherRunId} and d.on_date not between o.from_date and o.to_date)`;
+
+/** The newest run of an account stays, and what its matches refer to. Returns how many rows have gone. */
+export async function deleteOldDifferences(sql: Queryable, days: number, rows: number): Promise<number> {
+  const deleted = await sql`
+    delete from run_differences where ctid in (
+      select d.ctid from run_differences d join reconciliation_runs r using (run_id)
+      where r.started_at < now() - ${days}::int * interval '1 day' and exists (
+        select from reconciliation_runs n where n.account_id = r.account_id and n.status = 'done' and n.run_id > r.run_id)
+        and not exists (select from issues i where i.issue_id = d.issue_id and i.status in ('open', 'assigned'))
+      limit ${rows})`;
+  return deleted.count;
+}

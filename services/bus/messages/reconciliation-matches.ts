@@ -1,0 +1,142 @@
+/**
+ * Which lines of statements belong to which payments: what runs have matched, the candidates of lines that have no certain
+ * payment, and what people decide about them. Every operation needs `reconciliation.manage`. Amounts are signed minor units.
+ */
+import { z } from "zod";
+import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { ISSUE_KINDS } from "./issues.ts";
+import { LINE_KINDS } from "./statement-formats.ts";
+
+const id = z.int().positive();
+const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
+const limit = z.int().min(1).max(BOUNDS.listed);
+const reason = z.string();
+
+/** `exact`: by reference and amount, by a run. `confirmed`: a person has decided it. */
+export const MATCH_TIERS = ["exact", "confirmed"] as const;
+/** What the other side of a match is; `batch`: the lines of the same statement that a payout has paid out. */
+export const PAYMENT_SOURCES = ["transaction", "late_evidence", "payout", "batch", "issue"] as const;
+/** Names a payment side; it begins with its source. */
+const paymentKey = z.string().min(1).max(1_000);
+
+export const matchedLineSchema = z.object({
+  lineId: id,
+  kind: z.enum(LINE_KINDS),
+  bookedOn: z.iso.date(),
+  amountMinor: signedMinor,
+  currency: z.string(),
+  providerReference: z.string(),
+});
+export type MatchedLine = z.infer<typeof matchedLineSchema>;
+
+/** What is null is not known of payments of its source. */
+export const matchedPaymentSchema = z.object({
+  paymentKey,
+  source: z.enum(PAYMENT_SOURCES),
+  transactionId: id.nullable(),
+  orderId: id.nullable(),
+  stationId: id.nullable(),
+  route: z.string().nullable(),
+  amountMinor: signedMinor.nullable(),
+  currency: z.string().nullable(),
+  reference: z.string().nullable(),
+  settledAtMs: z.number().nullable(),
+});
+export type MatchedPayment = z.infer<typeof matchedPaymentSchema>;
+
+/** Why it scores so: points by agreement, which reference agrees, and how far apart both are. */
+const explanationSchema = z.record(z.string(), z.union([z.string(), z.number()]));
+
+export const matchSchema = z.object({
+  matchId: id,
+  accountId: id,
+  /** The run that has found it first. */
+  runId: id,
+  tier: z.enum(MATCH_TIERS),
+  score: z.int(),
+  explanation: explanationSchema,
+  lines: z.array(matchedLineSchema),
+  payments: z.array(matchedPaymentSchema),
+  createdAtMs: z.number(),
+});
+export type Match = z.infer<typeof matchSchema>;
+
+export const lineCandidatesSchema = z.object({
+  line: matchedLineSchema,
+  kind: z.enum(ISSUE_KINDS),
+  issueId: id.nullable(),
+  /** The best first. */
+  candidates: z.array(z.object({ payment: matchedPaymentSchema, score: z.int(), explanation: explanationSchema })),
+});
+export type LineCandidates = z.infer<typeof lineCandidatesSchema>;
+
+/** Why a decision is not possible: the `reason` of a `conflict`. */
+export const MATCH_CONFLICTS = [
+  /** Lines and payments do not add up to the same. */
+  "sums_differ",
+  "other_currency",
+  /** Several lines and several payments: one of the sides is one. */
+  "several_on_both_sides",
+  /** A run or a person has matched it with another one: reject that match first. */
+  "line_matched",
+  "payment_matched",
+] as const;
+
+/** Newest first. */
+export const listMatches = defineOperation(
+  "reconciliation.listMatches",
+  "repeatable",
+  z.object({
+    caller,
+    accountId: id.optional(),
+    lineId: id.optional(),
+    transactionId: id.optional(),
+    beforeId: id.optional(),
+    limit,
+  }),
+  z.object({ matches: z.array(matchSchema), hasMore: z.boolean() }),
+);
+
+/** By line; `sinceId` is the last line of the page before. */
+export const listCandidates = defineOperation(
+  "reconciliation.listCandidates",
+  "repeatable",
+  z.object({ caller, accountId: id.optional(), lineId: id.optional(), sinceId: z.int().min(0), limit }),
+  z.object({ lines: z.array(lineCandidatesSchema), hasMore: z.boolean() }),
+);
+
+const decisionSchema = z.object({
+  lineId: id,
+  payment: matchedPaymentSchema,
+  decision: z.enum(["confirmed", "rejected"]),
+  decidedBy: z.int(),
+  decidedAtMs: z.number(),
+  reason,
+});
+export type MatchDecision = z.infer<typeof decisionSchema>;
+
+/**
+ * These lines are these payments: one line of several payments, or several lines of one. The sums are equal. A run of the
+ * account follows by itself. Refuses with `not_found`, `invalid_request` and `conflict` with a reason of `MATCH_CONFLICTS`.
+ */
+export const confirmMatch = defineOperation(
+  "reconciliation.confirmMatch",
+  "repeatable",
+  z.object({
+    caller,
+    lineIds: z.array(id).min(1).max(BOUNDS.matchedTogether),
+    paymentKeys: z.array(paymentKey).min(1).max(BOUNDS.matchedTogether),
+    reason,
+  }),
+  z.object({ decisions: z.array(decisionSchema) }),
+);
+
+/** The line is not the payment: no later run matches or proposes them. Refuses with `not_found`, `invalid_request`. */
+export const rejectMatch = defineOperation(
+  "reconciliation.rejectMatch",
+  "repeatable",
+  z.object({ caller, lineId: id, paymentKey, reason }),
+  z.object({ decisions: z.array(decisionSchema) }),
+);

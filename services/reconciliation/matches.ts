@@ -1,0 +1,210 @@
+/** Matches and candidates as people read and decide them. A decision counts from the next run, which starts by itself. */
+import { issueSentence } from "../bus/issue-sentence.ts";
+import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { ISSUE_KINDS } from "../bus/messages/issues.ts";
+import * as bus from "../bus/messages/reconciliation-matches.ts";
+import { reasonSchema } from "../bus/messages/sentence.ts";
+import { LINE_KINDS } from "../bus/messages/statement-formats.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { readPage } from "../bus/page.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { Database, Transaction } from "../db/pool.ts";
+import { personActor, recordEvents } from "../db/provider-audit-log.ts";
+import * as sql from "./sql/matches.ts";
+import { wantRun } from "./sql/wanted-runs.ts";
+
+export interface MatchesDeps {
+  readonly database: Database;
+}
+
+/** Newest first. Refuses with `permission_denied`. */
+export async function listMatches(
+  { database }: MatchesDeps,
+  { caller, beforeId, limit, ...filter }: RequestOf<typeof bus.listMatches>,
+): Promise<ReplyOf<typeof bus.listMatches>> {
+  requirePermission(caller, "reconciliation.manage");
+  const { organizationId } = caller;
+  const { accountId, lineId, transactionId } = filter;
+  const { page, hasMore } = await readPage<bus.Match>(limit, async (last, count) => {
+    const wanted = { organizationId, accountId, lineId, transactionId, beforeId: last?.matchId ?? beforeId };
+    return (await sql.listMatches(database, { ...wanted, limit: count })).map(matchOf);
+  });
+  return { matches: page, hasMore };
+}
+
+/** Refuses with `permission_denied`. */
+export async function listCandidates(
+  { database }: MatchesDeps,
+  { caller, accountId, lineId, sinceId, limit }: RequestOf<typeof bus.listCandidates>,
+): Promise<ReplyOf<typeof bus.listCandidates>> {
+  requirePermission(caller, "reconciliation.manage");
+  const { organizationId } = caller;
+  const { page, hasMore } = await readPage<bus.LineCandidates>(limit, async (last, count) => {
+    const wanted = { organizationId, accountId, lineId, sinceId: last?.line.lineId ?? sinceId, limit: count };
+    return (await sql.listCandidates(database, wanted)).map(candidatesOf);
+  });
+  return { lines: page, hasMore };
+}
+
+type ConfirmRequest = RequestOf<typeof bus.confirmMatch>;
+
+/** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `MATCH_CONFLICTS`. */
+export async function confirmMatch(
+  { database }: MatchesDeps,
+  { caller, lineIds, paymentKeys, reason }: ConfirmRequest,
+): Promise<ReplyOf<typeof bus.confirmMatch>> {
+  requirePermission(caller, "reconciliation.manage");
+  checkReason(reason);
+  const { organizationId } = caller;
+  const asked = { lineIds: [...new Set(lineIds)], paymentKeys: [...new Set(paymentKeys)] };
+  if (asked.lineIds.length > 1 && asked.paymentKeys.length > 1) {
+    const detail = "A match has one line or one payment: confirm the parts one by one.";
+    throw conflict("several_on_both_sides", detail);
+  }
+  return await database.begin(async (tx) => {
+    await sql.lockDecisions(tx, organizationId);
+    const lines = await requireLines(tx, organizationId, asked.lineIds);
+    const accountId = lines[0]?.account_id ?? 0;
+    const payments = await sql.findPayments(tx, { accountId, ...asked });
+    if (payments.length < asked.paymentKeys.length) throw notFound("payment_keys");
+    requireEqualSums(lines, payments);
+    const members = { organizationId, accountId, ...asked };
+    const taken = await sql.findTaken(tx, members);
+    if (taken.has_line) throw conflict("line_matched", "A line is matched with another payment: reject that match first.");
+    if (taken.has_payment)
+      throw conflict("payment_matched", "A payment is matched with another line: reject that match first.");
+    return await decide(tx, { caller, lines, decision: "confirmed", reason, members });
+  });
+}
+
+/** Refuses with `permission_denied`, `not_found` (the line, or what is no candidate and no match of it), `invalid_request`. */
+export async function rejectMatch(
+  { database }: MatchesDeps,
+  { caller, lineId, paymentKey, reason }: RequestOf<typeof bus.rejectMatch>,
+): Promise<ReplyOf<typeof bus.rejectMatch>> {
+  requirePermission(caller, "reconciliation.manage");
+  checkReason(reason);
+  const { organizationId } = caller;
+  return await database.begin(async (tx) => {
+    await sql.lockDecisions(tx, organizationId);
+    const lines = await requireLines(tx, organizationId, [lineId]);
+    if (!(await sql.isRelated(tx, { lineId, paymentKey }))) throw notFound("payment_key");
+    const accountId = lines[0]?.account_id ?? 0;
+    const members = { organizationId, accountId, lineIds: [lineId], paymentKeys: [paymentKey] };
+    return await decide(tx, { caller, lines, decision: "rejected", reason, members });
+  });
+}
+
+async function requireLines(
+  tx: Transaction,
+  organizationId: number,
+  lineIds: readonly number[],
+): Promise<readonly sql.DecidedLine[]> {
+  const lines = await sql.lockLines(tx, { organizationId, lineIds });
+  const isOfOneAccount = new Set(lines.map(({ account_id: accountId }) => accountId)).size === 1;
+  if (lines.length < lineIds.length || !isOfOneAccount) throw notFound("line_ids");
+  return lines;
+}
+
+function requireEqualSums(lines: readonly sql.DecidedLine[], payments: readonly sql.DecidedPayment[]): void {
+  const currencies = new Set([...lines, ...payments].map(({ currency }) => currency));
+  if (currencies.size > 1)
+    throw conflict("other_currency", `Lines and payments are in several currencies: ${[...currencies].join(", ")}.`);
+  const [ofLines, ofPayments] = [sumOf(lines), sumOf(payments)];
+  if (ofLines === ofPayments) return;
+  const difference = `${ofLines - ofPayments} ${[...currencies].join("")}`;
+  const detail = `The lines and the payments differ by ${difference} in minor units; only equal sums can be confirmed.`;
+  throw conflict("sums_differ", detail);
+}
+
+const sumOf = (parts: readonly { readonly amount_minor: string }[]): bigint =>
+  parts.reduce((sum, { amount_minor: amountMinor }) => sum + BigInt(amountMinor), 0n);
+
+/** Writes the decision, the audit log and the run that follows. */
+async function decide(
+  tx: Transaction,
+  decided: {
+    readonly caller: Caller;
+    readonly lines: readonly sql.DecidedLine[];
+    readonly decision: "confirmed" | "rejected";
+    readonly reason: string;
+    readonly members: sql.Members;
+  },
+): Promise<{ decisions: bus.MatchDecision[] }> {
+  const { caller, lines, decision, reason, members } = decided;
+  const rows = await sql.decideMatch(tx, { ...members, decision, decidedBy: caller.userId, reason });
+  const days = lines.map(({ booked_on: day }) => day).toSorted();
+  await wantRun(tx, { accountId: members.accountId, fromDate: days[0] ?? "", toDate: days.at(-1) ?? "" });
+  const data = { decision, reason, payments: [...members.paymentKeys] };
+  await recordEvents(
+    tx,
+    members.lineIds.map((id) => ({
+      organizationId: members.organizationId,
+      actor: personActor(caller),
+      action: `match_${decision}`,
+      subject: { kind: "statement_line" as const, id },
+      data,
+    })),
+  );
+  return { decisions: rows.map(decisionOf) };
+}
+
+function checkReason(reason: string): void {
+  const { error } = reasonSchema.safeParse(reason, { error: issueSentence });
+  if (error === undefined) return;
+  const errors = error.issues.map(({ message }) => ({ pointer: "/reason", detail: message }));
+  throw new RefusedError({ code: "invalid_request", errors });
+}
+
+const conflict = (reason: (typeof bus.MATCH_CONFLICTS)[number], detail: string): RefusedError =>
+  new RefusedError({ code: "conflict", reason, detail });
+const notFound = (field: string): RefusedError =>
+  new RefusedError({ code: "not_found", detail: `There is nothing here with this \`${field}\`.` });
+
+export function wordIn<T extends string>(words: readonly T[], word: string): T {
+  const found = words.find((one) => one === word);
+  if (found === undefined) throw new Error(`The database has the word ${word}, which this program does not know.`);
+  return found;
+}
+
+const lineOf = (line: sql.LineJson): bus.MatchedLine => ({ ...line, kind: wordIn(LINE_KINDS, line.kind) });
+const paymentOf = (payment: sql.PaymentJson): bus.MatchedPayment => ({
+  ...payment,
+  source: wordIn(bus.PAYMENT_SOURCES, payment.source),
+});
+
+function matchOf(row: sql.MatchRow): bus.Match {
+  return {
+    matchId: row.match_id,
+    accountId: row.account_id,
+    runId: row.run_id,
+    tier: row.tier,
+    score: row.score,
+    explanation: { ...row.explanation },
+    lines: row.lines.map(lineOf),
+    payments: row.payments.map(paymentOf),
+    createdAtMs: row.created_at.getTime(),
+  };
+}
+
+function candidatesOf(row: sql.CandidatesRow): bus.LineCandidates {
+  return {
+    line: lineOf(row.line),
+    kind: wordIn(ISSUE_KINDS, row.kind),
+    issueId: row.issue_id,
+    candidates: row.candidates.map(({ payment, score, explanation }) => ({
+      payment: paymentOf(payment),
+      score,
+      explanation: { ...explanation },
+    })),
+  };
+}
+
+const decisionOf = (row: sql.DecisionRow): bus.MatchDecision => ({
+  lineId: row.line_id,
+  payment: paymentOf(row.payment),
+  decision: row.decision,
+  decidedBy: row.decided_by,
+  decidedAtMs: row.decided_at.getTime(),
+  reason: row.reason,
+});

@@ -1,0 +1,85 @@
+/** Accounts whose days wait for a run, because an import has ended or was withdrawn, or because a person has decided a match. */
+import type { Queryable, Transaction } from "../../db/pool.ts";
+
+export interface WantedDays {
+  readonly accountId: number;
+  readonly fromDate: string;
+  readonly toDate: string;
+}
+
+/** The days are added to those that wait already. */
+export async function wantRun(sql: Transaction, { accountId, fromDate, toDate }: WantedDays): Promise<void> {
+  await sql`select want_run(${accountId}, ${fromDate}::date, ${toDate}::date)`;
+}
+
+export interface WantedRun extends WantedDays {
+  readonly organizationId: number;
+  /** Changes when more is wanted. */
+  readonly version: string;
+}
+
+export interface WantedLimits {
+  readonly quietMs: number;
+  readonly longestWaitMs: number;
+  readonly retryMs: number;
+  readonly attempts: number;
+  /** Lines and payments so many days apart may belong together. */
+  readonly aroundDays: number;
+}
+
+/**
+ * The one that waits longest, of those whose account has been quiet for a moment or that wait too long; undefined when there
+ * is none. Its days reach as far as its lines can have payments, within the days of the account's lines. One that has failed
+ * waits longer each time, and is left when it has failed too often, until more is wanted.
+ */
+export async function findWantedRun(sql: Queryable, limits: WantedLimits): Promise<WantedRun | undefined> {
+  const { quietMs, longestWaitMs, retryMs, attempts, aroundDays } = limits;
+  const [row] = await sql<
+    { account_id: number; organization_id: number; from_date: string; to_date: string; version: string }[]
+  >`
+    select w.account_id, w.organization_id, w.last_wanted_at::text as version,
+      greatest(w.from_date - ${aroundDays}::int, least(w.from_date, b.first_day))::text as from_date,
+      least(w.to_date + ${aroundDays}::int, greatest(w.to_date, b.last_day))::text as to_date
+    from wanted_runs w left join lateral (
+      select min(from_date) as first_day, max(to_date) as last_day from statement_imports i
+      where i.account_id = w.account_id and i.status = 'imported') b on true
+    where w.attempts < ${attempts}
+      and (w.last_wanted_at < clock_timestamp() - ${quietMs}::float8 * interval '1 ms'
+        or w.first_wanted_at < clock_timestamp() - ${longestWaitMs}::float8 * interval '1 ms')
+      and w.last_wanted_at < clock_timestamp() - w.attempts * ${retryMs}::float8 * interval '1 ms'
+      and not exists (select from reconciliation_runs r where r.account_id = w.account_id and r.status = 'running')
+    order by w.first_wanted_at limit 1`;
+  return (
+    row && {
+      accountId: row.account_id,
+      organizationId: row.organization_id,
+      fromDate: row.from_date,
+      toDate: row.to_date,
+      version: row.version,
+    }
+  );
+}
+
+/** Done, unless more was wanted since: that waits for the next run. */
+export async function endWantedRun(
+  sql: Queryable,
+  { accountId, version }: Pick<WantedRun, "accountId" | "version">,
+): Promise<void> {
+  await sql`delete from wanted_runs where account_id = ${accountId} and last_wanted_at::text = ${version}`;
+}
+
+export async function countFailure(sql: Queryable, { accountId }: Pick<WantedRun, "accountId">): Promise<void> {
+  await sql`update wanted_runs set attempts = attempts + 1 where account_id = ${accountId}`;
+}
+
+/** Runs whose process has ended: their account is free. Returns how many. */
+export async function endDeadRuns(sql: Transaction, failure: string): Promise<number> {
+  const ended = await sql`
+    with dead as materialized (
+      select run_id, account_id from reconciliation_runs where status = 'running' order by run_id limit 100
+    )
+    update reconciliation_runs r set status = 'failed', ended_at = clock_timestamp(), failure = ${failure}
+    from dead d where r.run_id = d.run_id and r.status = 'running'
+      and pg_try_advisory_xact_lock(hashtextextended('reconciliation account ' || d.account_id, 0))`;
+  return ended.count;
+}
