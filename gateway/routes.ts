@@ -44,6 +44,8 @@ import { organizationRoutes } from "./api/platform/organizations.ts";
 import { callbackRoutes } from "./api/provider/callbacks.ts";
 import { statementAccountRoutes } from "./api/reconciliation/accounts.ts";
 import { issueRoutes } from "./api/reconciliation/issues.ts";
+import { matchRoutes } from "./api/reconciliation/matches.ts";
+import { runRoutes } from "./api/reconciliation/runs.ts";
 import { consumerTaskRoutes } from "./api/robotics/serving-tasks.ts";
 import { consumerWebhookDeliveryRoutes } from "./api/robotics/webhook-deliveries.ts";
 import { sessionRoutes } from "./api/sessions.ts";
@@ -84,6 +86,8 @@ export const routes: readonly Route[] = [
   ...providerConfigRoutes,
   ...providerEventRoutes,
   ...issueRoutes,
+  ...runRoutes,
+  ...matchRoutes,
   ...statementAccountRoutes,
   ...killSwitchRoutes,
   ...platformKillSwitchRoutes,

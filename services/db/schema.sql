@@ -502,7 +502,7 @@ create table provider_events (
   subject_id bigint not null,
   data jsonb default '{}'::jsonb not null,
   constraint provider_events_pkey PRIMARY KEY (event_id),
-  constraint provider_events_subject_kind_check CHECK (subject_kind = ANY (ARRAY['provider_config'::text, 'provider_issue'::text, 'issue'::text])),
+  constraint provider_events_subject_kind_check CHECK (subject_kind = ANY (ARRAY['provider_config'::text, 'provider_issue'::text, 'issue'::text, 'statement_line'::text])),
   constraint provider_events_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
 );
 CREATE INDEX provider_events_by_issue ON provider_events USING btree (subject_id, event_id) WHERE subject_kind = ANY (ARRAY['issue'::text, 'provider_issue'::text]);
@@ -1744,10 +1744,26 @@ CREATE OR REPLACE FUNCTION want_run_of_import()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  has_payouts boolean;
 begin
-  if new.from_date is not null and new.to_date is not null then
-    perform want_run(new.account_id, new.from_date, new.to_date);
+  if new.from_date is null or new.to_date is null then
+    return null;
   end if;
+  perform want_run(new.account_id, new.from_date, new.to_date);
+  has_payouts := new.status = 'withdrawn' or exists (
+    select from statement_line_sources s join statement_lines l using (line_id)
+    where s.import_id = new.import_id and (l.kind = 'payout' or l.payout_reference <> ''));
+  perform want_run(account_id, new.from_date, new.to_date) from (
+    select r.account_id from rival_accounts(new.account_id) r
+    union
+    select b.account_id from statement_accounts a join statement_accounts b on b.organization_id = a.organization_id
+      and b.mode = a.mode and b.account_id <> a.account_id
+      and (a.filial_id is null or b.filial_id is null or b.filial_id = a.filial_id)
+      where a.account_id = new.account_id and has_payouts
+        and exists (select from statement_lines l where l.account_id = b.account_id and l.kind = 'bank_credit')
+    order by account_id
+  ) others;
   return null;
 end
 $function$;

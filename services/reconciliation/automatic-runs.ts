@@ -1,16 +1,12 @@
 /** Runs that start without a person: after an import has ended or was withdrawn, and after a decision about a match. */
-import type { Database } from "../db/pool.ts";
 import { type Repeated, repeat } from "../runtime/repeat.ts";
+import type { ReconciliationDeps } from "./deps.ts";
 import { RUN_LIMITS } from "./limits.ts";
 import { RunUnderWayError, runReconciliation } from "./matching.ts";
+import { measureRun } from "./metrics.ts";
 import * as sql from "./sql/wanted-runs.ts";
 
-export interface AutomaticRunDeps {
-  readonly database: Database;
-  /** Its statements may take as long as a run does. */
-  readonly longDatabase: Database;
-  readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
-}
+type AutomaticRunDeps = Pick<ReconciliationDeps, "database" | "longDatabase" | "log" | "metrics">;
 
 const DEAD = "The process of the run has ended.";
 
@@ -27,16 +23,18 @@ export function startAutomaticRuns(deps: AutomaticRunDeps): Repeated {
 
 /** Carries out the run that waits longest. False when there is none; a run that fails is tried again later. */
 export async function runNext(
-  { database, longDatabase, log }: AutomaticRunDeps,
+  deps: AutomaticRunDeps,
   { quietMs }: { readonly quietMs: number } = RUN_LIMITS,
 ): Promise<boolean> {
+  const { database, log, metrics } = deps;
   const aroundDays = RUN_LIMITS.lookBackDays;
   const wanted = await sql.findWantedRun(database, { ...RUN_LIMITS, quietMs, aroundDays });
   if (wanted === undefined) return false;
   const { organizationId, accountId, fromDate, toDate } = wanted;
   try {
     const days = { organizationId, accountId, fromDate, toDate };
-    const runId = await runReconciliation(longDatabase, { ...days, startedBy: null });
+    const request = { ...days, startedBy: null };
+    const runId = await measureRun(metrics, "itself", () => runReconciliation(deps, request));
     await sql.endWantedRun(database, wanted);
     log.info({ runId, accountId }, "run done");
   } catch (error) {

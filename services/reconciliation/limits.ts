@@ -1,5 +1,8 @@
 /** Every limit of the reconciliation service, with its reason. */
 
+/** To PostgreSQL, of one process: half of them for runs and imports, which keep theirs for minutes. */
+export const CONNECTIONS = { most: 8 } as const;
+
 /** Of the imports. */
 export const IMPORT_LIMITS = {
   /** How long an import stays with a process that reports no progress: a batch takes milliseconds, and a restart may wait. */
@@ -43,21 +46,22 @@ export const RUN_LIMITS = {
   daysOfRun: 3_653,
   /** Memory of one hash join or sort; a million rows of keys fit. */
   workMemoryMiB: 96,
-  /** Runs of one process: each is one busy connection of PostgreSQL, and two more answer. */
-  runsAtOnce: 4,
+  /** Runs that people have started in one process: each keeps a connection, and a processor of PostgreSQL busy. */
+  runsAtOnce: 2,
   /** How long a service that stops waits for its runs; one that is cut off leaves nothing, and starts again by itself. */
   stopMs: 10_000,
   /** An account's run starts when no import of it has ended for this long: imports often come together. */
-  quietMs: 2_000,
+  quietMs: 500,
   /** A run starts all the same when it has waited this long. */
   longestWaitMs: 60_000,
   /** Before a run that has failed starts again by itself, times its failures. */
   retryMs: 60_000,
   attempts: 5,
   /** How often the accounts that wait for a run are read. */
-  wantedIntervalMs: 1_000,
+  wantedIntervalMs: 500,
   /** How long runs can be compared with later ones: a business year and the time to close it. */
   runRetentionDays: 550,
+  retention: { everyMs: 24 * 3_600_000, rowsPerBatch: 5_000 },
   /** The longest time that the summary for the metrics may take. */
   summaryMs: 5_000,
 } as const;

@@ -70,7 +70,8 @@ export async function confirmMatch(
     requireEqualSums(lines, payments);
     const members = { organizationId, accountId, ...asked };
     const taken = await sql.findTaken(tx, members);
-    if (taken.has_line) throw conflict("line_matched", "A line is matched with another payment: reject that match first.");
+    if (taken.has_line)
+      throw conflict("line_matched", "A line is matched with another payment: reject that match first.");
     if (taken.has_payment)
       throw conflict("payment_matched", "A payment is matched with another line: reject that match first.");
     return await decide(tx, { caller, lines, decision: "confirmed", reason, members });

@@ -26,6 +26,10 @@ export class RunUnderWayError extends Error {
 /** The organization has no such account. */
 export class NoSuchAccountError extends Error {}
 
+/** Nothing of such a run is stored. */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof RunUnderWayError || error instanceof NoSuchAccountError;
+
 export interface RunRequest {
   readonly organizationId: number;
   readonly accountId: number;
@@ -33,6 +37,13 @@ export interface RunRequest {
   readonly toDate: string;
   /** Null: it starts by itself, after an import has ended. */
   readonly startedBy: number | null;
+}
+
+export interface MatchingDeps {
+  /** For the run's record and its progress, which are seen while the run is under way. */
+  readonly database: Database;
+  /** For the run itself: its statements may take as long as it does. */
+  readonly longDatabase: Database;
 }
 
 /** The steps of a run, in their order, by the name that its progress shows. */
@@ -62,13 +73,13 @@ const STEPS: readonly (readonly [string, (tx: Transaction, scope: sql.RunScope) 
  * before anything is stored; a run that fails later is stored as failed.
  */
 export async function runReconciliation(
-  database: Database,
+  { database, longDatabase }: MatchingDeps,
   request: RunRequest,
   onStarted: (runId: number) => void = () => undefined,
 ): Promise<number> {
   let runId: number | undefined;
   try {
-    await database.begin(async (tx) => {
+    await longDatabase.begin(async (tx) => {
       if (!(await sql.lockAccount(tx, request.accountId))) throw new RunUnderWayError();
       const scope = await sql.insertRun(database, request);
       if (scope === undefined) throw new NoSuchAccountError("The organization has no such account.");

@@ -5,20 +5,14 @@ import type * as bus from "../bus/messages/reconciliation-runs.ts";
 import { RUN_STEPS } from "../bus/messages/reconciliation-runs.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
-import type { Database } from "../db/pool.ts";
+import type { ReconciliationDeps } from "./deps.ts";
 import { RUN_LIMITS } from "./limits.ts";
 import { wordIn } from "./matches.ts";
-import { NoSuchAccountError, type RunRequest, RunUnderWayError, runReconciliation } from "./matching.ts";
+import { isRefusal, NoSuchAccountError, type RunRequest, RunUnderWayError, runReconciliation } from "./matching.ts";
+import { measureRun } from "./metrics.ts";
 import * as sql from "./sql/runs.ts";
 
-export interface RunDeps {
-  readonly database: Database;
-  /** Its statements may take as long as a run does. */
-  readonly longDatabase: Database;
-  readonly log: { error(fields: object, message: string): void; info(fields: object, message: string): void };
-  /** Runs that go on after their start was answered; the service waits for them when it stops. */
-  readonly underWay: Set<Promise<void>>;
-}
+type RunDeps = Pick<ReconciliationDeps, "database" | "longDatabase" | "log" | "metrics" | "underWay">;
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -65,7 +59,7 @@ const conflict = (reason: (typeof bus.RUN_CONFLICTS)[number], detail: string): R
 async function begin(deps: RunDeps, request: RunRequest): Promise<number> {
   const { accountId } = request;
   const started = Promise.withResolvers<number>();
-  const whole = runReconciliation(deps.longDatabase, request, started.resolve).then(
+  const whole = measureRun(deps.metrics, "person", () => runReconciliation(deps, request, started.resolve)).then(
     (runId) => deps.log.info({ runId, accountId }, "run done"),
     (error: unknown) => {
       started.reject(error);
@@ -76,8 +70,6 @@ async function begin(deps: RunDeps, request: RunRequest): Promise<number> {
   void whole.finally(() => deps.underWay.delete(whole));
   return await started.promise;
 }
-
-const isRefusal = (error: unknown): boolean => error instanceof RunUnderWayError || error instanceof NoSuchAccountError;
 
 /** Refuses with `not_found`. */
 export async function getRun(

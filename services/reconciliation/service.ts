@@ -5,26 +5,47 @@ import { type Serving, serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
+import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { requireDatabaseUrl } from "../runtime/settings.ts";
 import * as accounts from "./accounts.ts";
+import { startAutomaticRuns } from "./automatic-runs.ts";
 import type { ReconciliationDeps } from "./deps.ts";
+import { CONNECTIONS, IMPORT_LIMITS } from "./limits.ts";
+import { addRunMetrics } from "./metrics.ts";
+import { reconciliationRetention } from "./retention.ts";
+import { serveRuns, settleRuns } from "./serve-runs.ts";
 
 const NAME = "reconciliation";
 
 /** Starts answering; several processes share the work. Throws UserError `invalid_setting`. */
 export async function startReconciliationService(serviceDeps: ServiceDeps): Promise<Service> {
-  const { settings, connections } = serviceDeps;
-  const database = openDatabase({
-    url: requireDatabaseUrl(settings),
-    name: `device-payments ${NAME}`,
-    maxConnections: connections,
+  const { settings, connections = CONNECTIONS.most, log, metrics } = serviceDeps;
+  const url = requireDatabaseUrl(settings);
+  const long = Math.max(1, Math.floor(connections / 2));
+  const database = openDatabase({ url, name: `device-payments ${NAME}`, maxConnections: connections - long });
+  const { longestWorkMs } = IMPORT_LIMITS;
+  const longDatabase = openDatabase({
+    url,
+    name: `device-payments ${NAME} work`,
+    maxConnections: long,
+    longestWorkMs,
+    idleInTransactionMs: longestWorkMs,
   });
-  const serving = serveAll(serviceDeps, { database });
+  const deps: ReconciliationDeps = {
+    database,
+    longDatabase,
+    log,
+    metrics: addRunMetrics(metrics, database),
+    underWay: new Set(),
+  };
+  const serving = serveAll(serviceDeps, deps);
+  const repeated = [startAutomaticRuns(deps), startRetention(reconciliationRetention(deps), log)];
   return {
     async stop() {
       await Promise.all(serving.map((served) => served.drain()));
-      await closeDatabase(database);
+      await settleRuns(deps, repeated);
+      await Promise.all([closeDatabase(database), closeDatabase(longDatabase)]);
     },
   };
 }
@@ -45,5 +66,6 @@ function serveAll({ bus: { nc }, log }: ServiceDeps, deps: ReconciliationDeps): 
     serve(responder, accountMessages.changeStatementAccount, async (request) =>
       accounts.changeStatementAccount(deps, request),
     ),
+    ...serveRuns(responder, deps),
   ];
 }

@@ -18,10 +18,14 @@ import {
 } from "../../http/shared-schemas.ts";
 import { issueKindSchema } from "./issue-json.ts";
 
-const paymentKeySchema = z.string().min(1).max(1_000).meta({
-  description: "Names the payment: of an order that was settled, `transaction:` and the transaction's id.",
-  examples: ["transaction:42"],
-});
+const paymentKeySchema = z
+  .string()
+  .min(1)
+  .max(1_000)
+  .meta({
+    description: "Names the payment: of an order that was settled, `transaction:` and the transaction's id.",
+    examples: ["transaction:42"],
+  });
 const lineSchema = z
   .object({
     line_id: idSchema,
@@ -228,7 +232,8 @@ const who = session("reconciliation.manage");
 const tag = "reconciliation";
 const matches = "/api/reconciliation/v1/matches/" as const;
 const decided = { 200: { description: "What is decided now about each line and payment.", schema: decisionsSchema } };
-const AFTERWARDS = "It counts from the next run, which starts by itself, and returns with the line when its file is imported again.";
+const AFTERWARDS =
+  "It counts from the next run, which starts by itself, and returns with the line when its file is imported again.";
 
 export const matchRoutes: readonly Route[] = [
   route({
@@ -249,7 +254,8 @@ export const matchRoutes: readonly Route[] = [
     operation: "listCandidates",
     tag,
     summary: "List the payments that uncertain lines may be of",
-    description: "Lines with `reference_mismatch` or `ambiguous_match`, with their best candidates and why each scores so.",
+    description:
+      "Lines with `reference_mismatch` or `ambiguous_match`, with their best candidates and why each scores so.",
     who,
     query: candidatesQuerySchema,
     replies: { 200: { description: "By line.", schema: candidatesSchema } },

@@ -60,13 +60,18 @@ const runSchema = z
     from_date: dateSchema,
     to_date: dateSchema,
     status: z.enum(bus.RUN_STATUSES).meta({ id: "ReconciliationRunStatus" }),
-    step: z.enum(bus.RUN_STEPS).meta({ id: "ReconciliationRunStep", description: "How far a run is that is under way." }),
+    step: z
+      .enum(bus.RUN_STEPS)
+      .meta({ id: "ReconciliationRunStep", description: "How far a run is that is under way." }),
     started_by: idSchema
       .nullable()
       .meta({ description: "The person; null for a run that started by itself, after an import or a decision." }),
     started_at: timestampSchema,
     ended_at: timestampSchema.nullable(),
-    failure: z.string().nullable().meta({ description: "Why it has failed, in one sentence; such a run leaves nothing." }),
+    failure: z
+      .string()
+      .nullable()
+      .meta({ description: "Why it has failed, in one sentence; such a run leaves nothing." }),
     previous_run_id: idSchema
       .nullable()
       .meta({ description: "The run of the account before it that has days in common with it." }),
@@ -115,7 +120,10 @@ const startRunBodySchema = z
       .optional()
       .meta({ description: "The last booking day; that of the last imported statement when left out." }),
   })
-  .meta({ id: "StartReconciliationRun", examples: [{ account_id: 3, from_date: "2026-11-01", to_date: "2026-11-30" }] });
+  .meta({
+    id: "StartReconciliationRun",
+    examples: [{ account_id: 3, from_date: "2026-11-01", to_date: "2026-11-30" }],
+  });
 
 const changeSchema = z.enum(bus.RUN_CHANGES).meta({
   id: "ReconciliationRunChange",

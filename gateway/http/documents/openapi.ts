@@ -262,6 +262,7 @@ const PATH_IDS: Readonly<Record<string, string>> = {
   order_id: "The order's id. The station's list of orders shows it, and so does the answer that created the order.",
   organization_id:
     "The organization's id. The list of organizations shows it, and so does the answer that created the organization.",
+  run_id: "The reconciliation run's id. The list of runs shows it, and so does the answer that started the run.",
   station_id: "The station's id. The list of stations shows it, for a cashier and for the owner.",
   task_id: "The serving task's id. The list of serving tasks shows it, and each webhook about the task carries it.",
   user_id: "The user's id. The owner's list of users shows it, and so does the answer that created the user.",

@@ -92,6 +92,7 @@ beforeAll(async () => {
     issue_id: 1,
     // As of issues: only who may call is of interest here.
     account_id: 1,
+    run_id: 1,
   };
   bodies = {
     cashier_open_order: lines,
@@ -111,6 +112,9 @@ beforeAll(async () => {
     reconciliation_close_issue: { reason: "theirs" },
     reconciliation_create_statement_account: { provider: "sumup", reference: "M-1", name: "Theirs", mode: "test" },
     reconciliation_change_statement_account: { name: "Theirs" },
+    reconciliation_start_run: { account_id: 1 },
+    reconciliation_confirm_match: { line_ids: [1], payment_keys: ["transaction:1"], reason: "theirs" },
+    reconciliation_reject_match: { line_id: 1, payment_key: "transaction:1", reason: "theirs" },
     reconciliation_change_password: { old_password: "x", new_password: "a long enough password" },
     backoffice_create_user: {
       email: "t@theirs.example",

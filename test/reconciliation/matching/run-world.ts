@@ -200,7 +200,7 @@ async function importLines(
   const [file] = await sql<{ import_id: number }[]>`
     insert into statement_imports (organization_id, account_id, sha256, file_name, size_bytes, format, format_version, encoding,
       status, uploaded_by, from_date, to_date)
-    values (${organizationId}, ${accountId}, ${sha256}, 'a.csv', 1, 'csv', 1, 'utf-8', 'imported', 7, ${days.from}, ${days.to})
+    values (${organizationId}, ${accountId}, ${sha256}, 'a.csv', 1, 'csv', 1, 'utf-8', 'importing', 7, ${days.from}, ${days.to})
     returning import_id`;
   const importId = file?.import_id ?? 0;
   for (const [index, line] of lines.entries()) {
@@ -221,6 +221,7 @@ async function importLines(
       )
       insert into statement_line_sources (import_id, position, line_id) select ${importId}, ${index + 1}, line_id from l`;
   }
+  await sql`update statement_imports set status = 'imported', ended_at = now() where import_id = ${importId}`;
   return importId;
 }
 
@@ -236,7 +237,7 @@ async function withdraw(sql: Database, accountId: number): Promise<void> {
 }
 
 async function runAndRead(sql: Database, request: Parameters<typeof runReconciliation>[1]): Promise<RunOutcome> {
-  const runId = await runReconciliation(sql, request);
+  const runId = await runReconciliation({ database: sql, longDatabase: sql }, request);
   const rows = await sql<{ fingerprint: string; outcome: string | null; reason: string | null; is_matched: boolean }[]>`
     select encode(l.fingerprint, 'hex') as fingerprint, o.outcome, o.reason, m.line_id is not null as is_matched
     from statement_lines l left join line_outcomes o using (line_id) left join match_lines m using (line_id)

@@ -145,9 +145,13 @@ describe("several runs over the same days", () => {
       startedBy: 7,
     };
     const started = Promise.withResolvers<void>();
-    const first = runReconciliation(world.database, request, () => started.resolve());
+    const first = runReconciliation({ database: world.database, longDatabase: world.database }, request, () =>
+      started.resolve(),
+    );
     await started.promise;
-    await expect(runReconciliation(world.database, request)).rejects.toThrow(RunUnderWayError);
+    await expect(
+      runReconciliation({ database: world.database, longDatabase: world.database }, request),
+    ).rejects.toThrow(RunUnderWayError);
     await first;
   });
 

@@ -1,0 +1,237 @@
+/** What people decide about matches, two of them at once too, and the runs that follow by themselves. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Caller } from "../../../services/bus/messages/caller.ts";
+import { RefusedError } from "../../../services/bus/refusals.ts";
+import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
+import { confirmMatch, listCandidates, listMatches, rejectMatch } from "../../../services/reconciliation/matches.ts";
+import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
+import { type Line, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
+
+const REASON = "Checked with the slip.";
+
+let running: RunDatabase;
+beforeAll(async () => {
+  running = await startRunDatabase();
+});
+afterAll(() => running.stop());
+// What the test before has left.
+beforeEach(async () => {
+  await running.database`delete from wanted_runs`;
+});
+
+const line = (name: string, amountMinor: number, more: Partial<Line> = {}): Line => ({
+  name,
+  amountMinor,
+  providerReference: name,
+  ...more,
+});
+const callerOf = ({ organizationId }: RunWorld, userId = 7): Caller => ({
+  userId,
+  organizationId,
+  role: "reconciliation_operator",
+  name: `Operator ${userId}`,
+  permissions: ["reconciliation.manage"],
+});
+
+async function lineIds(world: RunWorld, accountId: number): Promise<number[]> {
+  const rows = await world.database<{ line_id: number }[]>`
+    select line_id from statement_lines where account_id = ${accountId} order by amount_minor`;
+  return rows.map(({ line_id: lineId }) => lineId);
+}
+
+async function refusalOf(attempt: Promise<unknown>): Promise<string> {
+  const outcome = await attempt.then(
+    () => "accepted",
+    (error: unknown) => error,
+  );
+  if (!(outcome instanceof RefusedError)) throw new Error(`It was not refused: ${String(outcome)}.`);
+  return outcome.refusal.reason ?? outcome.refusal.code;
+}
+
+/** The runs that are wanted, at once. Returns how many there were. */
+async function runWanted({ database }: RunWorld): Promise<number> {
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const deps = { database, longDatabase: database, log, metrics: addRunMetrics(undefined, database) };
+  let runs = 0;
+  while (await runNext(deps, { quietMs: 0 })) runs += 1;
+  return runs;
+}
+
+describe("candidates", () => {
+  test("the candidates of a line come with their scores and why, the best first; the other organization sees none", async () => {
+    const world = await running.openWorld();
+    const near = await world.pay({ reference: "a", amountMinor: 1000, day: "2026-03-09" });
+    const far = await world.pay({ reference: "b", amountMinor: 1000, day: "2026-03-07" });
+    await world.importLines(world.qrAccountId, [line("wrong", 1000)]);
+    await world.run(world.qrAccountId);
+
+    const page = { caller: callerOf(world), sinceId: 0, limit: 10 };
+    const { lines, hasMore } = await listCandidates(world, page);
+
+    expect(hasMore).toBe(false);
+    expect(lines).toMatchObject([
+      {
+        line: { amountMinor: "1000", kind: "payment" },
+        kind: "reference_mismatch",
+        candidates: [
+          { payment: { paymentKey: near, reference: "a", amountMinor: "1000" }, score: 56, explanation: { date: 16 } },
+          { payment: { paymentKey: far }, score: 48, explanation: { daysApart: 3 } },
+        ],
+      },
+    ]);
+    const other = await running.openWorld();
+    expect((await listCandidates(other, { ...page, caller: callerOf(other) })).lines).toEqual([]);
+  });
+
+  test("a confirmed candidate is a match of the next run, which starts by itself; its issue ends", async () => {
+    const world = await running.openWorld();
+    const payment = await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [line("wrong", 1000)]);
+    await world.run(world.qrAccountId);
+    const ids = await lineIds(world, world.qrAccountId);
+    await runWanted(world);
+    const request = { caller: callerOf(world), lineIds: ids, paymentKeys: [payment], reason: REASON };
+
+    const first = await confirmMatch(world, request);
+
+    expect(first.decisions).toMatchObject([{ decision: "confirmed", payment: { paymentKey: payment }, decidedBy: 7 }]);
+    expect(await confirmMatch(world, request)).toEqual(first);
+    expect(await runWanted(world)).toBe(1);
+    const { matches } = await listMatches(world, { caller: callerOf(world), limit: 10 });
+    expect(matches).toMatchObject([
+      { tier: "confirmed", lines: [{ lineId: ids[0] }], payments: [{ paymentKey: payment }] },
+    ]);
+    const [issue] = await world.database`select status from issues where organization_id = ${world.organizationId}`;
+    expect(issue?.["status"]).toBe("ended");
+    const log = await world.database`
+      select action, subject_kind from provider_events where organization_id = ${world.organizationId} and action like 'match_%'`;
+    expect(log.map((row) => ({ ...row }))).toContainEqual({
+      action: "match_confirmed",
+      subject_kind: "statement_line",
+    });
+  });
+
+  test("several lines are confirmed as one payment, and one line as several, only with equal sums", async () => {
+    const world = await running.openWorld();
+    const whole = await world.pay({ reference: "whole", amountMinor: 3000 });
+    const parts = [
+      await world.pay({ reference: "p1", amountMinor: 400 }),
+      await world.pay({ reference: "p2", amountMinor: 500 }),
+    ];
+    await world.importLines(world.qrAccountId, [line("x", 900), line("y", 1000), line("z", 2000)]);
+    await world.run(world.qrAccountId);
+    const [x = 0, y = 0, z = 0] = await lineIds(world, world.qrAccountId);
+    const confirm = (ids: number[], paymentKeys: string[]) =>
+      confirmMatch(world, { caller: callerOf(world), lineIds: ids, paymentKeys, reason: REASON });
+
+    expect(await refusalOf(confirm([y], [whole]))).toBe("sums_differ");
+    expect(await refusalOf(confirm([x, y], [whole, ...parts]))).toBe("several_on_both_sides");
+    expect(await refusalOf(confirm([y], ["transaction:999999999"]))).toBe("not_found");
+    await confirm([y, z], [whole]);
+    await confirm([x], parts);
+
+    const outcome = await world.run(world.qrAccountId);
+    expect(outcome).toMatchObject({ kinds: [], lines: { x: "matched", y: "matched", z: "matched" } });
+  });
+
+  test("a rejected match is not found again, and its payment is free for another line", async () => {
+    const world = await running.openWorld();
+    const payment = await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [line("a", 1000), line("b", 1000, { providerReference: "" })]);
+    await world.run(world.qrAccountId);
+    const rows = await world.database<{ line_id: number }[]>`
+      select line_id from statement_lines where account_id = ${world.qrAccountId} order by provider_reference desc`;
+    const [a, b] = rows.map(({ line_id: lineId }) => lineId);
+    const caller = callerOf(world);
+    const confirm = () => confirmMatch(world, { caller, lineIds: [b ?? 0], paymentKeys: [payment], reason: REASON });
+    expect(await refusalOf(confirm())).toBe("payment_matched");
+
+    await rejectMatch(world, { caller, lineId: a ?? 0, paymentKey: payment, reason: REASON });
+    await confirm();
+
+    expect((await world.run(world.qrAccountId)).lines).toEqual({ a: "unmatched_money", b: "matched" });
+  });
+
+  test("only what is a candidate or a match of the line can be rejected", async () => {
+    const world = await running.openWorld();
+    const payment = await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [line("b", 700)]);
+    await world.run(world.qrAccountId);
+    const [lineId = 0] = await lineIds(world, world.qrAccountId);
+    const request = { caller: callerOf(world), lineId, paymentKey: payment, reason: REASON };
+    expect(await refusalOf(rejectMatch(world, request))).toBe("not_found");
+    const stranger = callerOf(await running.openWorld());
+    expect(await refusalOf(rejectMatch(world, { ...request, caller: stranger }))).toBe("not_found");
+  });
+
+  test("of two people who confirm one payment for two lines at once, one is refused", async () => {
+    const world = await running.openWorld();
+    const payment = await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [line("x", 1000), line("y", 1000)]);
+    await world.run(world.qrAccountId);
+    const ids = await lineIds(world, world.qrAccountId);
+    const outcomes = await Promise.allSettled(
+      ids.map((lineId, index) =>
+        confirmMatch(world, {
+          caller: callerOf(world, 7 + index),
+          lineIds: [lineId],
+          paymentKeys: [payment],
+          reason: REASON,
+        }),
+      ),
+    );
+    expect(outcomes.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+    const { lines } = await world.run(world.qrAccountId);
+    expect(Object.values(lines).filter((word) => word === "matched")).toHaveLength(1);
+  });
+});
+
+describe("runs by themselves", () => {
+  test("an import wants a run of its account, and of the bank where its payouts arrive", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.importLines(bank, [
+      { name: "credit", kind: "bank_credit", amountMinor: 5000, text: "ACQUIRER PO-12345678", day: "2026-03-12" },
+    ]);
+    expect(await runWanted(world)).toBe(1);
+    const outcomeOf = async () =>
+      (
+        await world.database`
+          select o.reason from statement_lines l left join line_outcomes o using (line_id) where l.account_id = ${bank}`
+      ).map((row) => row["reason"]);
+    expect(await outcomeOf()).toEqual(["unmatched_money"]);
+
+    await world.importLines(world.qrAccountId, [
+      { name: "payout", kind: "payout", amountMinor: -5000, providerReference: "PO-12345678" },
+    ]);
+
+    expect(await runWanted(world)).toBe(2);
+    expect(await outcomeOf()).toEqual([null]);
+    const runs = await world.database`
+      select started_by, from_date::text as from_date, to_date::text as to_date from reconciliation_runs
+      where account_id = ${bank} order by run_id limit 1`;
+    expect(runs.map((row) => ({ ...row }))).toEqual([
+      { started_by: null, from_date: "2026-03-01", to_date: "2026-03-31" },
+    ]);
+  });
+
+  test("many imports of an account at once want one run", async () => {
+    const world = await running.openWorld();
+    await Promise.all(
+      Array.from({ length: 10 }, (_, index) => world.importLines(world.qrAccountId, [line(`l-${index}`, 100 + index)])),
+    );
+    expect(await runWanted(world)).toBe(1);
+    expect(await runWanted(world)).toBe(0);
+  });
+
+  test("a run whose process has ended is failed, and the account can run again", async () => {
+    const world = await running.openWorld();
+    await world.database`
+      insert into reconciliation_runs (organization_id, account_id, from_date, to_date)
+      values (${world.organizationId}, ${world.qrAccountId}, '2026-03-01', '2026-03-31')`;
+    const { runId } = await world.run(world.qrAccountId);
+    const rows = await world.database<{ status: string }[]>`
+      select status from reconciliation_runs where account_id = ${world.qrAccountId} and run_id <> ${runId}`;
+    expect(rows.map(({ status }) => status)).toEqual(["failed"]);
+  });
+});
