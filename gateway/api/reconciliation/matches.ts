@@ -26,10 +26,15 @@ const paymentKeySchema = z
     description: "Names the payment: of an order that was settled, `transaction:` and the transaction's id.",
     examples: ["transaction:42"],
   });
+export const lineKindSchema = z.enum(LINE_KINDS).meta({
+  id: "StatementLineKind",
+  description:
+    "What a line of a statement is. `not_money`: a row that failed, was cancelled or is for information; `planned_payout`: announced, not yet moved.",
+});
 const lineSchema = z
   .object({
     line_id: idSchema,
-    kind: z.enum(LINE_KINDS),
+    kind: lineKindSchema,
     booked_on: z.iso.date(),
     amount: amountSchema.meta({ description: "Money that came in is positive." }),
     currency: currencySchema,
@@ -80,7 +85,9 @@ const matchSchema = z
 const matchesSchema = z.object({ matches: z.array(matchSchema), has_more: hasMoreBefore });
 const matchesQuerySchema = z.strictObject({
   ...pageBeforeQuery,
-  account_id: queryId().optional().meta({ description: "Only matches of this account's lines." }),
+  account_id: queryId()
+    .optional()
+    .meta({ description: "Only matches of this account's lines; of all accounts when left out." }),
   line_id: queryId().optional().meta({ description: "Only the match of this line." }),
   transaction_id: queryId().optional().meta({ description: "Only the match of this transaction." }),
 });
@@ -101,8 +108,12 @@ const candidatesSchema = z.object({
 });
 const candidatesQuerySchema = z.strictObject({
   ...pageAfterQuery,
-  account_id: queryId().optional().meta({ description: "Only lines of this account." }),
-  line_id: queryId().optional().meta({ description: "Only this line." }),
+  account_id: queryId()
+    .optional()
+    .meta({ description: "Only lines of the statements of this one account; of all accounts when left out." }),
+  line_id: queryId()
+    .optional()
+    .meta({ description: "Only the candidates of this one line; of all lines when left out." }),
 });
 
 const together = <T extends z.ZodType>(item: T) => z.array(item).min(1).max(BOUNDS.matchedTogether);
@@ -128,7 +139,7 @@ const decisionsSchema = z
       z.object({
         line_id: idSchema,
         payment: paymentSchema,
-        decision: z.enum(["confirmed", "rejected"]),
+        decision: z.enum(bus.MATCH_DECISIONS).meta({ id: "MatchDecisionWord" }),
         decided_by: idSchema,
         decided_at: timestampSchema,
         reason: z.string(),
@@ -242,6 +253,7 @@ export const matchRoutes: readonly Route[] = [
     operation: "listMatches",
     tag,
     summary: "List which lines belong to which payments",
+    description: "What the last runs have matched; a match keeps its id on later runs while it holds.",
     who,
     query: matchesQuerySchema,
     replies: { 200: { description: "Newest first.", schema: matchesSchema } },

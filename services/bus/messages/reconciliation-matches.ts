@@ -107,10 +107,11 @@ export const listCandidates = defineOperation(
   z.object({ lines: z.array(lineCandidatesSchema), hasMore: z.boolean() }),
 );
 
+export const MATCH_DECISIONS = ["confirmed", "rejected"] as const;
 const decisionSchema = z.object({
   lineId: id,
   payment: matchedPaymentSchema,
-  decision: z.enum(["confirmed", "rejected"]),
+  decision: z.enum(MATCH_DECISIONS),
   decidedBy: z.int(),
   decidedAtMs: z.number(),
   reason,
