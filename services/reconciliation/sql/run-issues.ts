@@ -25,7 +25,8 @@ const evidenceType = (sql: Transaction): Fragment => sql`
 export async function keepDecided(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`
     insert into run_diffs
-    select distinct on (l.line_id) l.line_id, i.evidence #>> '{statement,facts,payment}', i.kind, null, '{}'
+    select distinct on (l.line_id) l.line_id, i.evidence #>> '{statement,facts,payment}', i.kind,
+      (i.evidence #>> '{statement,facts,score}')::integer, '{}'
     from run_lines l join issues i on i.account_key = ${accountKeyOf(scope)} and i.kind = any (${[...UNCERTAIN_KINDS]}::text[])
       and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
     where l.kind in ('payment', 'bank_credit') and i.status = 'closed' and i.superseded_by is null and i.source = 'statement'
