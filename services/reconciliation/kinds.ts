@@ -140,7 +140,8 @@ export const KIND_RULES: Readonly<Record<RunKind, KindRule>> = {
   },
   status_mismatch: {
     subject: "payment",
-    condition: "The payment is settled here; the statement has it as failed, cancelled or pending.",
+    condition:
+      "The payment is settled here by card or by QR; the statement has it as failed, cancelled, pending or cash.",
     nextStep: "Check the terminal's slip: the guest may not have paid.",
   },
   missing_in_statement: {

@@ -1,10 +1,13 @@
 /** The rules of differences, purely; and the SQL of a run against them. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   amountDifference,
   FULL_SCORE,
   KIND_RULES,
+  REJECTION_RULES,
   RUN_KINDS,
   roundedToCoin,
   scoreOf,
@@ -14,6 +17,17 @@ import { type RunDatabase, startRunDatabase } from "./matching/run-world.ts";
 describe("how amounts differ", () => {
   test("every kind has its rule", () => {
     expect(Object.keys(KIND_RULES).toSorted()).toEqual([...RUN_KINDS].toSorted());
+  });
+
+  test("the guide has the rules as they are", () => {
+    const guide = readFileSync(join(import.meta.dirname, "..", "..", "docs", "reconciliation.md"), "utf8");
+    const rules = RUN_KINDS.map((kind) => {
+      const { subject, condition, nextStep } = KIND_RULES[kind];
+      return `| \`${kind}\` | ${subject} | ${condition} | ${nextStep} |`;
+    });
+    const reasons = Object.entries(REJECTION_RULES).map(([reason, meaning]) => `| \`${reason}\` | ${meaning} |`);
+    expect(guide).toContain(rules.join("\n"));
+    expect(guide).toContain(reasons.join("\n"));
   });
 
   test("half of a coin rounds up, and a currency without such a coin never rounds", () => {

@@ -106,30 +106,30 @@ export async function judgeUnmatched(sql: Transaction): Promise<void> {
 
 /**
  * Payments and payouts that this account's statements should have shown: the statements cover every day from the payment to
- * the end of the settlement delay. One that a statement shows as failed has another status there.
+ * the end of the settlement delay. One that a statement shows as failed, or as cash, has another status there.
  */
 export async function judgeMissing(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`
     insert into run_diffs
     select null, p.payment_key, case when f.payment_key is null then 'missing_in_statement' else 'status_mismatch' end, null,
-      case when f.payment_key is null then '{}' else jsonb_build_object('status', f.provider_type) end
+      case when f.payment_key is null then '{}' else jsonb_build_object('status', f.status) end
     from run_payments p
       left join (
-        select payment_key, min(provider_type) as provider_type from (
-          select p.payment_key, s.provider_type
+        select payment_key, min(status) as status from (
+          select p.payment_key, case l.kind when 'cash_payment' then 'cash' else s.provider_type end as status
             from run_lines l join statement_lines s using (line_id) join run_payments p on p.provider_key = l.provider_key
-            where l.kind = 'not_money'
+            where l.kind in ('not_money', 'cash_payment')
           union all
-          select p.payment_key, s.provider_type
+          select p.payment_key, case l.kind when 'cash_payment' then 'cash' else s.provider_type end as status
             from run_lines l join statement_lines s using (line_id) join run_payments p on p.our_key = l.merchant_key
-            where l.kind = 'not_money'
+            where l.kind in ('not_money', 'cash_payment')
           union all
-          select p.payment_key, s.provider_type
+          select p.payment_key, case l.kind when 'cash_payment' then 'cash' else s.provider_type end as status
             from run_lines l join statement_lines s using (line_id) join run_payments p on p.typed_key = any (l.typed_keys)
-            where l.kind = 'not_money' and p.in_filial and length(p.typed_key) > ${RUN_LIMITS.shortReferenceCharacters}
+            where l.kind in ('not_money', 'cash_payment') and p.in_filial and length(p.typed_key) > ${RUN_LIMITS.shortReferenceCharacters}
         ) failed group by payment_key
       ) f on f.payment_key = p.payment_key
-    where p.own and p.source in ('transaction', 'payout') and p.settled_on >= ${scope.fromDate}::date
+    where p.own and p.source in ('transaction', 'payout') and p.route <> 'cash' and p.settled_on >= ${scope.fromDate}::date
       and (f.payment_key is not null or daterange(p.settled_on, p.settled_on + 1 + ${scope.settlementDelayDays}::int)
         <@ any (select unnest(covered) from reconciliation_runs where run_id = ${scope.runId}))
       and ${openPayment(sql)}

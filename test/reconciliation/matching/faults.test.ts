@@ -110,6 +110,12 @@ const FAULTS: Record<string, Fault> = {
     kinds: ["status_mismatch"],
     rejected: { [FAULTY]: "not_money" },
   },
+  "a card payment as cash": {
+    atTerminal: true,
+    lines: changed({ kind: "cash_payment" }),
+    kinds: ["status_mismatch"],
+    rejected: { [FAULTY]: "cash_not_compared" },
+  },
   "equal rows without a reference": {
     before: (world) => world.pay({ reference: "tx-more", amountMinor: 555 }),
     lines: (lines, { organizationId }) => {
