@@ -137,8 +137,11 @@ async function workAgain({ stations }: ClusterWorld, { steps }: History): Promis
 async function settled(world: ClusterWorld, history: History): Promise<Judgement> {
   const deadlineMs = performance.now() + JUDGED_WITHIN_MS;
   for (;;) {
-    const judgement = await judge(world, history);
-    if (judgement.lost.length === 0 || performance.now() > deadlineMs) return judgement;
+    // The last fault's election may still be under way.
+    const judgement = await judge(world, history).catch((error: unknown) => {
+      if (performance.now() > deadlineMs) throw error;
+    });
+    if (judgement?.lost.length === 0 || (judgement !== undefined && performance.now() > deadlineMs)) return judgement;
     await delay(1_000);
   }
 }
