@@ -129,7 +129,7 @@ describe("a mapped CSV file", () => {
     const stored = { ...mapping(SMALL), dateFormats: ["tomorrow"] };
     await expect(parseText(mappedCsv, "a,d\n", { mapping: stored })).rejects.toMatchObject({
       code: "mapping_refused",
-      message: expect.stringMatching(/no longer valid \(dateFormats: "tomorrow" is no format of dates\)/),
+      message: expect.stringMatching(/no longer valid \(dateFormats\.0: "tomorrow" is no format of dates\)/),
     });
   });
 
