@@ -19,6 +19,41 @@ export const IMPORT_LIMITS = {
   namedAccounts: 16,
 } as const;
 
+/** Of what operators decide about imports. */
+export const DECISION_LIMITS = {
+  /** How long a decision waits for the import's row: an attempt writes its progress within milliseconds, and its lines within minutes. */
+  lockWaitMs: 1_000,
+  retryMs: 5_000,
+  /** How long the answer to a withdrawal waits for its end: a file of a month is taken back by then. */
+  withdrawalAnswerMs: 2_000,
+  /** How often withdrawals are found that another process has left, or that a run was in the way of. */
+  withdrawalsMs: 5_000,
+} as const;
+
+/** Of mappings, their previews and their tests. */
+export const MAPPING_LIMITS = {
+  /** Versions of all mappings of an organization: a chain has a few dozen kinds of files. */
+  mappings: 2_000,
+  /** Tests that one process carries out at once: each parses as fast as it can, and requests wait meanwhile. */
+  testsAtOnce: 4,
+  testRetryMs: 5_000,
+  /** How long the answer to a test waits for its end: within the time of a call, and a file of a month is read by then. */
+  testAnswerMs: 2_000,
+  /** How often a test stores how far it is, and after which silence its process has ended. */
+  testProgressMs: 1_000,
+  testLostMs: 30_000,
+  /** Malformed rows that a test lists: a mapping that does not fit has the same problem in each row. */
+  testMalformedRows: 20,
+  /** A test is of use until its mapping is corrected. */
+  testRetentionDays: 7,
+} as const;
+
+/** Of lists of lines. */
+export const LINE_LIMITS = {
+  /** Files that a line names as its sources: a statement that is exported each day repeats a line about thirty times. */
+  sources: 40,
+} as const;
+
 /** Of the runs. */
 export const RUN_LIMITS = {
   /** Payments that were settled up to this many days before a run's first line are compared: the longest hold-back of a provider. */

@@ -1,0 +1,56 @@
+/**
+ * What operators decide about imports. Every operation needs `reconciliation.manage`.
+ *
+ *   held ── release ──► waiting ──► importing ──► imported
+ *   any but refused ── withdraw ──► withdrawing ──► withdrawn
+ */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { callerSchema as caller } from "./caller.ts";
+
+const id = z.int().positive();
+
+export const IMPORT_STATUSES = [
+  "needs_format",
+  "waiting",
+  "importing",
+  "held",
+  "imported",
+  "refused",
+  "withdrawing",
+  "withdrawn",
+] as const;
+export type ImportStatus = (typeof IMPORT_STATUSES)[number];
+
+/** Why a decision cannot be made: the `reason` of a `conflict`. */
+export const IMPORT_CONFLICTS = [
+  /** The import's status at that moment: another operator or the import itself was faster. */
+  ...IMPORT_STATUSES.map((status) => `import_${status}` as const),
+  /** A closed period contains its lines. */
+  "period_closed",
+] as const;
+
+const decision = z.object({ by: id, atMs: z.number(), reason: z.string() }).nullable();
+
+export const decidedImportSchema = z.object({
+  importId: id,
+  accountId: id,
+  status: z.enum(IMPORT_STATUSES),
+  released: decision,
+  withdrawn: decision,
+});
+export type DecidedImport = z.infer<typeof decidedImportSchema>;
+const decided = z.object({ import: decidedImportSchema });
+const request = z.object({ caller, importId: id, reason: z.string() });
+
+/**
+ * Imports a held file although its totals do not balance or it names another account. Refuses with `not_found`, or `conflict`
+ * with a reason of `IMPORT_CONFLICTS`. The same person with the same reason again gets the same answer.
+ */
+export const releaseImport = defineOperation("reconciliation.releaseImport", "repeatable", request, decided);
+
+/**
+ * Takes an import back: what no other file has of it disappears, and its issues end with the reason. Answers when that is done,
+ * or after a moment while it goes on. Refuses and repeats as `releaseImport` does.
+ */
+export const withdrawImport = defineOperation("reconciliation.withdrawImport", "repeatable", request, decided);

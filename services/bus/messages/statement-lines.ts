@@ -1,0 +1,117 @@
+/** The lines of statements and the rows that are none. Amounts are signed minor units; every operation needs `reconciliation.manage`. */
+import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { LINE_KINDS } from "./statement-formats.ts";
+
+const id = z.int().positive();
+const date = z.iso.date();
+/** What PostgreSQL's int8 holds: a statement may have larger amounts than any order of ours. */
+const signedMinor = z.string().regex(/^-?\d{1,19}$/);
+const position = z.int().positive();
+const limit = z.int().min(1).max(BOUNDS.listed);
+
+/** What a statement says in one line (`StatementLine` of services/reconciliation/formats). */
+export const statementLineShape = {
+  kind: z.enum(LINE_KINDS),
+  providerType: z.string(),
+  amountMinor: signedMinor,
+  currency: z.string(),
+  feeMinor: signedMinor.nullable(),
+  netMinor: signedMinor.nullable(),
+  tipMinor: signedMinor.nullable(),
+  bookedOn: date,
+  valueOn: date.nullable(),
+  /** ISO 8601; null where the statement has no instant. */
+  occurredAt: z.string().nullable(),
+  providerReference: z.string(),
+  paymentReference: z.string(),
+  merchantReference: z.string(),
+  payoutReference: z.string(),
+  terminal: z.string(),
+  account: z.string(),
+  text: z.string(),
+  details: z.record(z.string(), z.string()),
+};
+/** A line as a file has it, before it is stored. */
+export const readLineSchema = z.object({ position, ...statementLineShape });
+export type ReadLine = z.infer<typeof readLineSchema>;
+
+export const malformedRowSchema = z.object({
+  position,
+  /** Empty where no single column is at fault. */
+  column: z.string(),
+  reason: z.string(),
+  raw: z.string(),
+});
+export type MalformedRow = z.infer<typeof malformedRowSchema>;
+
+export const LINE_OUTCOMES = ["matched", "differs", "rejected"] as const;
+
+export const statementLineSchema = z.object({
+  lineId: id,
+  accountId: id,
+  ...statementLineShape,
+  /** Which files have it and where, the newest import first, up to a bound. */
+  sources: z.array(z.object({ importId: id, position })),
+  /** How the last run over it has judged it; null before the first one. */
+  outcome: z.enum(LINE_OUTCOMES).nullable(),
+  /** The kind of its difference, or why it is not compared. */
+  outcomeReason: z.string().nullable(),
+  issueId: id.nullable(),
+  matchId: id.nullable(),
+});
+export type StatementLine = z.infer<typeof statementLineSchema>;
+
+/** What is left out does not matter. */
+const filter = {
+  kind: z.enum(LINE_KINDS).optional(),
+  /** Of the provider, the payment, the merchant or the payout, as the statement has it. */
+  reference: z.string().optional(),
+  currency: z.string().optional(),
+  leastMinor: signedMinor.optional(),
+  mostMinor: signedMinor.optional(),
+};
+export type LineFilter = z.infer<z.ZodObject<typeof filter>>;
+
+/** By the day that they were booked; `after` is the last line of the page before. Refuses with `not_found`. */
+export const listLines = defineOperation(
+  "reconciliation.listLines",
+  "repeatable",
+  z.object({
+    caller,
+    accountId: id,
+    fromDate: date.optional(),
+    toDate: date.optional(),
+    ...filter,
+    after: z.object({ bookedOn: date, lineId: z.int().min(0) }).optional(),
+    limit,
+  }),
+  z.object({ lines: z.array(statementLineSchema), hasMore: z.boolean() }),
+);
+
+/** In the order of the file; each line with its position there. Refuses with `not_found`. */
+export const listImportLines = defineOperation(
+  "reconciliation.listImportLines",
+  "repeatable",
+  z.object({ caller, importId: id, ...filter, sincePosition: z.int().min(0), limit }),
+  z.object({ lines: z.array(statementLineSchema.extend({ position })), hasMore: z.boolean() }),
+);
+
+export const listedMalformedRowSchema = malformedRowSchema.extend({ importId: id });
+export type ListedMalformedRow = z.infer<typeof listedMalformedRowSchema>;
+
+/** By import and position, of imports that are not withdrawn. Refuses with `not_found`. */
+export const listMalformedRows = defineOperation(
+  "reconciliation.listMalformedRows",
+  "repeatable",
+  z.object({
+    caller,
+    accountId: id.optional(),
+    importId: id.optional(),
+    after: z.object({ importId: z.int().min(0), position: z.int().min(0) }).optional(),
+    limit,
+  }),
+  z.object({ rows: z.array(listedMalformedRowSchema), hasMore: z.boolean() }),
+);

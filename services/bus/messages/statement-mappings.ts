@@ -1,0 +1,144 @@
+/**
+ * Mappings of CSV files, and what they make of an uploaded file before it is imported. A version never changes; a correction is
+ * the next version. Every operation needs `reconciliation.manage`.
+ */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { pageAfter } from "../page.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { csvMappingShape } from "./csv-mapping.ts";
+import { nameSchema } from "./name.ts";
+import { malformedRowSchema, readLineSchema } from "./statement-lines.ts";
+
+const id = z.int().positive();
+const version = z.int().positive();
+const count = z.int().min(0);
+const signedMinor = z.string().regex(/^-?\d+$/);
+
+export const statementMappingSchema = z.object({
+  mappingId: id,
+  name: z.string(),
+  version,
+  /** Whether it is the newest version of its name. */
+  isNewest: z.boolean(),
+  definition: csvMappingShape,
+  createdBy: id,
+  createdAtMs: z.number(),
+});
+export type StatementMapping = z.infer<typeof statementMappingSchema>;
+const oneMapping = z.object({ mapping: statementMappingSchema });
+
+/** Why a mapping is not stored, previewed or tested: the `reason` of a `conflict`. */
+export const MAPPING_CONFLICTS = [
+  /** The name is taken; name the version that the new one corrects. */
+  "mapping_exists",
+  /** Another person has stored a newer version meanwhile. */
+  "mapping_changed",
+  "too_many_mappings",
+  /** The bytes of the import's file are deleted. */
+  "file_gone",
+] as const;
+
+/** By id. `name`: the versions of one mapping; `isNewest`: only the newest version of each. */
+export const listStatementMappings = defineOperation(
+  "reconciliation.listStatementMappings",
+  "repeatable",
+  z.object({ caller, name: z.string().optional(), isNewest: z.boolean().optional(), ...pageAfter }),
+  z.object({ mappings: z.array(statementMappingSchema), hasMore: z.boolean() }),
+);
+export const getStatementMapping = defineOperation(
+  "reconciliation.getStatementMapping",
+  "repeatable",
+  z.object({ caller, mappingId: id }),
+  oneMapping,
+);
+/**
+ * Version 1 of a new name, or the version after `corrects`. The same definition again is the version that has it. Refuses with
+ * `not_found` (no such name), `invalid_request` or `conflict` with a reason of `MAPPING_CONFLICTS`.
+ */
+export const createStatementMapping = defineOperation(
+  "reconciliation.createStatementMapping",
+  "repeatable",
+  z.object({ caller, name: nameSchema, corrects: version.optional(), definition: csvMappingShape }),
+  oneMapping,
+);
+
+/** A stored mapping, or a definition that is not stored yet; one of them. */
+const which = { mappingId: id.optional(), definition: csvMappingShape.optional() };
+/** Why the file is refused with this mapping: a code for programs, and a sentence. */
+const refusal = z.object({ code: z.string(), detail: z.string() }).nullable();
+
+export const PREVIEW_ROWS = { unlessAsked: 20, most: 100 } as const;
+
+export const previewRowSchema = z.object({
+  position: z.int().positive(),
+  /** The row as it is in the file, up to a bound. */
+  raw: z.string(),
+  /** The columns of the file with their values; none for a row that cannot be divided. */
+  fields: z.array(z.object({ column: z.string(), value: z.string() })),
+  outcome: z.discriminatedUnion("type", [
+    z.object({ type: z.literal("line"), line: readLineSchema }),
+    z.object({ type: z.literal("malformed"), malformed: malformedRowSchema }),
+    /** By a rule of the mapping. */
+    z.object({ type: z.literal("skipped") }),
+  ]),
+});
+export type PreviewRow = z.infer<typeof previewRowSchema>;
+
+/** The first rows of an uploaded file. Refuses with `not_found`, `invalid_request` or `conflict` with a reason. */
+export const previewStatementMapping = defineOperation(
+  "reconciliation.previewStatementMapping",
+  "repeatable",
+  z.object({ caller, importId: id, ...which, limit: z.int().min(1).max(PREVIEW_ROWS.most) }),
+  z.object({ refusal, rows: z.array(previewRowSchema), hasMore: z.boolean() }),
+);
+
+export const MAPPING_TEST_STATUSES = ["running", "done", "refused", "failed"] as const;
+
+export const mappingTestSchema = z.object({
+  testId: id,
+  importId: id,
+  mappingId: id.nullable(),
+  status: z.enum(MAPPING_TEST_STATUSES),
+  refusal,
+  readBytes: count,
+  sizeBytes: count,
+  lines: count,
+  malformed: count,
+  skipped: count,
+  totals: z.array(
+    z.object({
+      currency: z.string(),
+      kind: z.string(),
+      lines: count,
+      amountMinor: signedMinor,
+      feeMinor: signedMinor,
+    }),
+  ),
+  fromDate: z.string().nullable(),
+  toDate: z.string().nullable(),
+  /** The first ones. */
+  malformedRows: z.array(malformedRowSchema),
+  startedBy: id,
+  startedAtMs: z.number(),
+  endedAtMs: z.number().nullable(),
+});
+export type MappingTest = z.infer<typeof mappingTestSchema>;
+const oneTest = z.object({ test: mappingTestSchema });
+
+/**
+ * Reads the whole file without storing a line. Answers when it is done, or while it is running after a moment; `getMappingTest`
+ * shows its progress. Refuses with `not_found`, `invalid_request`, `busy` or `conflict` with a reason.
+ */
+export const testStatementMapping = defineOperation(
+  "reconciliation.testStatementMapping",
+  "once",
+  z.object({ caller, importId: id, ...which }),
+  oneTest,
+);
+export const getMappingTest = defineOperation(
+  "reconciliation.getMappingTest",
+  "repeatable",
+  z.object({ caller, testId: id }),
+  oneTest,
+);

@@ -1,0 +1,157 @@
+/**
+ * What operators decide about imports: the release of a held one, and the withdrawal of any that is not refused. A withdrawal is
+ * stored at once and carried out in one transaction, by this process or, when it ends, by another one. A file that comes again
+ * after it is another import with the same lines: what people have decided about them is found by fingerprint and evidence.
+ */
+import { requirePermission } from "../bus/messages/caller.ts";
+import type * as bus from "../bus/messages/import-decisions.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
+import type { Database, Transaction } from "../db/pool.ts";
+import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
+import { checkReason } from "../issues/life-cycle.ts";
+import { announceIssues, recordSteps } from "../issues/recording.ts";
+import { doneOrAfter } from "./done-or-after.ts";
+import { DECISION_LIMITS } from "./limits.ts";
+import * as sql from "./sql/import-decisions.ts";
+
+export interface DecisionDeps {
+  /** For statements of milliseconds. */
+  readonly database: Database;
+  /** For the withdrawal of a large file. */
+  readonly longDatabase: Database;
+  readonly log: { error(fields: object, message: string): void };
+  /** Withdrawals that go on after their request was answered. */
+  readonly underWay: Set<Promise<unknown>>;
+  /** An import waits for its next attempt. */
+  readonly wakeImports: () => void;
+}
+
+type DecisionRequest = RequestOf<typeof bus.releaseImport>;
+type Reply = ReplyOf<typeof bus.releaseImport>;
+
+/** Refuses with `permission_denied`, `not_found`, `invalid_request`, `busy`, or `conflict` with a reason of `IMPORT_CONFLICTS`. */
+export async function releaseImport(deps: DecisionDeps, request: DecisionRequest): Promise<Reply> {
+  const released = await decide(deps, request, async (tx, row, decision) => {
+    if (row.released_by === decision.by && row.release_reason === decision.reason) return row;
+    if (row.status !== "held") throw statusConflict(row);
+    return await sql.releaseImport(tx, decision);
+  });
+  deps.wakeImports();
+  return { import: decidedOf(released) };
+}
+
+/** Refuses as `releaseImport` does. */
+export async function withdrawImport(deps: DecisionDeps, request: DecisionRequest): Promise<Reply> {
+  const stored = await decide(deps, request, async (tx, row, decision) => {
+    if (row.withdrawn_by === decision.by && row.withdrawal_reason === decision.reason) return row;
+    if (row.status === "refused" || row.status === "withdrawing" || row.status === "withdrawn")
+      throw statusConflict(row);
+    return await sql.beginWithdrawal(tx, decision);
+  });
+  if (stored.status === "withdrawn") return { import: decidedOf(stored) };
+  await doneOrAfter(carryOut(deps, stored.import_id), DECISION_LIMITS.withdrawalAnswerMs);
+  const { organization_id: organizationId, import_id: importId } = stored;
+  return { import: decidedOf(existing(await sql.findDecidedImport(deps.database, { organizationId, importId }))) };
+}
+
+interface Decision {
+  readonly importId: number;
+  readonly by: number;
+  readonly reason: string;
+}
+
+async function decide(
+  { database }: DecisionDeps,
+  { caller, importId, reason }: DecisionRequest,
+  work: (tx: Transaction, row: sql.DecidedRow, decision: Decision) => Promise<sql.DecidedRow>,
+): Promise<sql.DecidedRow> {
+  requirePermission(caller, "reconciliation.manage");
+  checkReason(reason);
+  const { organizationId, userId: by } = caller;
+  const { lockWaitMs: waitMs, retryMs: retryAfterMs } = DECISION_LIMITS;
+  try {
+    return await database.begin(async (tx) => {
+      const row = existing(await sql.lockDecidedImport(tx, { organizationId, importId, waitMs }));
+      return await work(tx, row, { importId, by, reason });
+    });
+  } catch (error) {
+    if (isLockTimeout(error)) throw new RefusedError({ code: "busy", retryAfterMs });
+    throw error;
+  }
+}
+
+const LOCK_NOT_AVAILABLE = "55P03";
+const isLockTimeout = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === LOCK_NOT_AVAILABLE;
+
+function statusConflict({ status }: sql.DecidedRow): RefusedError {
+  return new RefusedError({ code: "conflict", reason: `import_${status}`, detail: STATUS_SENTENCES[status] });
+}
+
+const STATUS_SENTENCES: Readonly<Record<bus.ImportStatus, string>> = {
+  needs_format: "This import waits for its format; confirm it first.",
+  waiting: "This import is not held: it waits for its turn.",
+  importing: "This import is not held: it is under way.",
+  held: "This import is held.",
+  imported: "This import is not held: it is done.",
+  refused: "This file was refused, so nothing of it is stored.",
+  withdrawing: "This import is being withdrawn.",
+  withdrawn: "This import is withdrawn; upload the file again to import it.",
+};
+
+/** The withdrawals that are stored and not carried out: their process has ended, or a run or an import was in their way. */
+export async function carryOutWithdrawals(deps: DecisionDeps): Promise<void> {
+  for (const importId of await sql.listWithdrawing(deps.database)) await carryOut(deps, importId);
+}
+
+/** Never rejects: what fails is tried again with the next `carryOutWithdrawals`. */
+function carryOut(deps: DecisionDeps, importId: number): Promise<void> {
+  const done = deps.longDatabase
+    .begin(async (tx) => {
+      const row = await sql.takeWithdrawal(tx, importId);
+      if (row === undefined) return;
+      const ended = await sql.withdrawImport(tx, row);
+      await recordEndedIssues(tx, row, ended);
+    })
+    .catch((error: unknown) => deps.log.error({ err: error, importId }, "a withdrawal failed"));
+  deps.underWay.add(done);
+  return done.finally(() => deps.underWay.delete(done));
+}
+
+/** The audit log and the event of each issue that has ended, under the name of the person who has withdrawn the import. */
+async function recordEndedIssues(
+  tx: Transaction,
+  row: sql.DecidedRow,
+  ended: readonly sql.EndedIssue[],
+): Promise<void> {
+  const { organization_id: organizationId, import_id: importId, withdrawal_reason: reason } = row;
+  const userId = row.withdrawn_by ?? 0;
+  const person = await sql.findPerson(tx, { organizationId, userId });
+  const actor = person === undefined ? SYSTEM : personActor({ ...person, userId });
+  const steps = ended.map((issue) => ({
+    issue,
+    actor,
+    action: "ended" as const,
+    data: { kind: issue.kind, reason, import_id: importId },
+  }));
+  await recordSteps(tx, steps);
+  const issueIds = ended.map((issue) => issue.issue_id).toSorted((a, b) => a - b);
+  await announceIssues(tx, { type: "issues_closed", organizationId, issueIds });
+}
+
+function decidedOf(row: sql.DecidedRow): bus.DecidedImport {
+  const { released_by: releasedBy, released_at: releasedAt, release_reason: releaseReason } = row;
+  const { withdrawn_by: withdrawnBy, withdrawn_at: withdrawnAt, withdrawal_reason: withdrawalReason } = row;
+  return {
+    importId: row.import_id,
+    accountId: row.account_id,
+    status: row.status,
+    released: decisionOf(releasedBy, releasedAt, releaseReason),
+    withdrawn: decisionOf(withdrawnBy, withdrawnAt, withdrawalReason),
+  };
+}
+
+function decisionOf(by: number | null, at: Date | null, reason: string | null): bus.DecidedImport["released"] {
+  return by === null ? null : { by, atMs: at?.getTime() ?? 0, reason: reason ?? "" };
+}

@@ -1,0 +1,188 @@
+/** Mappings of CSV files: stores their versions, and previews what one makes of an uploaded file. */
+import { BOUNDS } from "../bus/bounds.ts";
+import { issueSentence } from "../bus/issue-sentence.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
+import type { CsvMapping } from "../bus/messages/csv-mapping.ts";
+import type { ReadLine } from "../bus/messages/statement-lines.ts";
+import type * as bus from "../bus/messages/statement-mappings.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { firstPage, readPage } from "../bus/page.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
+import type { Queryable } from "../db/pool.ts";
+import type { ReconciliationDeps } from "./deps.ts";
+import { csvMappingSchema } from "./formats/csv/mapping.ts";
+import { type PreviewRow, previewMapping } from "./formats/csv/preview-mapping.ts";
+import { decode } from "./formats/decode.ts";
+import { type StatementLine, StatementRefusedError } from "./formats/format.ts";
+import { FORMAT_LIMITS } from "./formats/limits.ts";
+import { cutTo } from "./formats/records.ts";
+import { MAPPING_LIMITS } from "./limits.ts";
+import * as sql from "./sql/mappings.ts";
+
+type Reply = ReplyOf<typeof bus.getStatementMapping>;
+
+/** Refuses with `permission_denied`. */
+export async function listStatementMappings(
+  { database }: ReconciliationDeps,
+  request: RequestOf<typeof bus.listStatementMappings>,
+): Promise<ReplyOf<typeof bus.listStatementMappings>> {
+  const { caller, name, isNewest = false, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  requirePermission(caller, "reconciliation.manage");
+  const { organizationId } = caller;
+  const { page, hasMore } = await readPage<bus.StatementMapping>(limit, async (last, count) => {
+    const wanted = { organizationId, name, isNewest, sinceId: last?.mappingId ?? sinceId, limit: count };
+    return (await sql.listStatementMappings(database, wanted)).map(mappingOf);
+  });
+  return { mappings: page, hasMore };
+}
+
+/** Refuses with `permission_denied` or `not_found`. */
+export async function getStatementMapping(
+  { database }: ReconciliationDeps,
+  { caller, mappingId }: RequestOf<typeof bus.getStatementMapping>,
+): Promise<Reply> {
+  requirePermission(caller, "reconciliation.manage");
+  const { organizationId } = caller;
+  return { mapping: mappingOf(existing(await sql.findMapping(database, { organizationId, mappingId }))) };
+}
+
+/** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `MAPPING_CONFLICTS`. */
+export async function createStatementMapping(
+  { database }: ReconciliationDeps,
+  { caller, name, corrects = 0, definition: sent }: RequestOf<typeof bus.createStatementMapping>,
+): Promise<Reply> {
+  requirePermission(caller, "reconciliation.manage");
+  const definition = checkedDefinition(sent);
+  const { organizationId, userId: createdBy } = caller;
+  const newest = await sql.findNewestMapping(database, { organizationId, name, definition });
+  if (newest?.is_same === true) return { mapping: mappingOf(newest) };
+  if (corrects > 0) existing(newest, "name");
+  if (newest !== undefined && newest.version !== corrects) throw outdated(newest, corrects);
+  if ((await sql.countMappings(database, organizationId)) >= MAPPING_LIMITS.mappings) {
+    const detail = `An organization has at most ${MAPPING_LIMITS.mappings} versions of mappings.`;
+    throw mappingConflict("too_many_mappings", detail);
+  }
+  const facts = { organizationId, name, version: corrects + 1, definition, createdBy };
+  const stored = await sql.insertMapping(database, facts);
+  if (stored !== undefined) return { mapping: mappingOf(stored) };
+  // Another request has stored this version at the same moment.
+  const winner = existing(await sql.findNewestMapping(database, { organizationId, name, definition }));
+  if (winner.is_same) return { mapping: mappingOf(winner) };
+  throw outdated(winner, corrects);
+}
+
+function outdated({ version }: sql.MappingRow, corrects: number): RefusedError {
+  if (corrects === 0) {
+    const detail = `There is a mapping of this name; name the version that the new one corrects, ${version}.`;
+    return mappingConflict("mapping_exists", detail);
+  }
+  return mappingConflict("mapping_changed", `The newest version is ${version}; read it, and correct that one.`);
+}
+
+function mappingConflict(reason: (typeof bus.MAPPING_CONFLICTS)[number], detail: string): RefusedError {
+  return new RefusedError({ code: "conflict", reason, detail });
+}
+
+/** Throws `invalid_request`, which names each field as it is on the wire. */
+function checkedDefinition(sent: CsvMapping): CsvMapping {
+  const { data, error } = csvMappingSchema.safeParse(sent, { error: issueSentence });
+  if (data !== undefined) return data;
+  const errors = error.issues.map(({ path, message }) => ({
+    pointer: ["/definition", ...path.map((part) => wireName(String(part)))].join("/"),
+    detail: message,
+  }));
+  throw new RefusedError({ code: "invalid_request", errors });
+}
+
+const wireName = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+export interface FileDeps extends ReconciliationDeps {
+  /** The bytes of an uploaded file, from the beginning. */
+  readonly openFile: (objectName: string) => AsyncIterable<Uint8Array>;
+}
+
+/** An uploaded file, and the mapping that it is read with. */
+export interface MappedFile {
+  readonly importId: number;
+  readonly objectName: string;
+  readonly mappingId: number | undefined;
+  readonly definition: CsvMapping;
+  readonly timeZone: string | undefined;
+}
+
+/** Refuses with `not_found`, `invalid_request`, or `conflict` when the file's bytes are deleted. */
+export async function findMappedFile(
+  database: Queryable,
+  { caller, importId, mappingId, definition }: Omit<RequestOf<typeof bus.previewStatementMapping>, "limit">,
+): Promise<MappedFile> {
+  if ((mappingId === undefined) === (definition === undefined)) {
+    const detail = "Name a stored mapping or send a definition, one of them.";
+    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/mapping_id", detail }] });
+  }
+  const { organizationId } = caller;
+  const file = existing(await sql.findUploadedFile(database, { organizationId, importId }), "import_id");
+  if (file.object_name === null) throw mappingConflict("file_gone", "The file's bytes are deleted; upload it again.");
+  const read = { importId, objectName: file.object_name, mappingId, timeZone: file.time_zone ?? undefined };
+  if (definition !== undefined) return { ...read, definition: checkedDefinition(definition) };
+  const stored = mappingId && (await sql.findMapping(database, { organizationId, mappingId }));
+  return { ...read, definition: existing(stored || undefined, "mapping_id").definition };
+}
+
+/** The first rows. Refuses as `findMappedFile` does; a file that the mapping does not fit is an answer. */
+export async function previewStatementMapping(
+  { database, openFile }: FileDeps,
+  request: RequestOf<typeof bus.previewStatementMapping>,
+): Promise<ReplyOf<typeof bus.previewStatementMapping>> {
+  requirePermission(request.caller, "reconciliation.manage");
+  const { objectName, definition, timeZone } = await findMappedFile(database, request);
+  const text = decode(openFile(objectName), definition.encoding);
+  try {
+    // One row more shows whether there are more.
+    const rows = await previewMapping(text, definition, { limit: request.limit + 1, timeZone });
+    const { page, hasMore } = firstPage(rows.map(previewOf), request.limit);
+    return { refusal: null, rows: page, hasMore };
+  } catch (error) {
+    if (!(error instanceof StatementRefusedError)) throw error;
+    return { refusal: { code: error.code, detail: error.message }, rows: [], hasMore: false };
+  }
+}
+
+function previewOf({ position, raw, fields, outcome }: PreviewRow): bus.PreviewRow {
+  const { rawCharacters, detailFields, detailNameCharacters, detailCharacters } = FORMAT_LIMITS;
+  return {
+    position,
+    raw: cutTo(rawCharacters, raw),
+    fields: fields.slice(0, detailFields).map(({ column, value }) => ({
+      column: cutTo(detailNameCharacters, column),
+      value: cutTo(detailCharacters, value),
+    })),
+    outcome: outcome.type === "line" ? { type: "line", line: readLineOf(outcome.line) } : outcome,
+  };
+}
+
+function readLineOf(line: StatementLine): ReadLine {
+  const { amountMinor, feeMinor, netMinor, tipMinor, valueOn = null, occurredAt = null, details, ...others } = line;
+  const minor = (amount: bigint | undefined): string | null => amount?.toString() ?? null;
+  return {
+    ...others,
+    amountMinor: amountMinor.toString(),
+    feeMinor: minor(feeMinor),
+    netMinor: minor(netMinor),
+    tipMinor: minor(tipMinor),
+    valueOn,
+    occurredAt,
+    details: { ...details },
+  };
+}
+
+function mappingOf(row: sql.MappingRow): bus.StatementMapping {
+  return {
+    mappingId: row.mapping_id,
+    name: row.name,
+    version: row.version,
+    isNewest: row.is_newest,
+    definition: row.definition,
+    createdBy: row.created_by,
+    createdAtMs: row.created_at.getTime(),
+  };
+}

@@ -1,0 +1,176 @@
+/** What operators decide about imports, as it is stored. */
+import type { Role } from "../../bus/messages/caller.ts";
+import type { ImportStatus } from "../../bus/messages/import-decisions.ts";
+import type { Queryable, Transaction } from "../../db/pool.ts";
+import { endIssues } from "../../issues/sql/ending.ts";
+import { removeLines } from "./imports.ts";
+import { clearAttempts } from "./staging.ts";
+
+export interface DecidedRow {
+  readonly import_id: number;
+  readonly organization_id: number;
+  readonly account_id: number;
+  readonly status: ImportStatus;
+  readonly from_date: string | null;
+  readonly to_date: string | null;
+  readonly released_by: number | null;
+  readonly released_at: Date | null;
+  readonly release_reason: string | null;
+  readonly withdrawn_by: number | null;
+  readonly withdrawn_at: Date | null;
+  readonly withdrawal_reason: string | null;
+}
+
+interface ImportKey {
+  readonly organizationId: number;
+  readonly importId: number;
+}
+
+const columns = (sql: Queryable) => sql`
+  import_id, organization_id, account_id, status, from_date::text as from_date, to_date::text as to_date, released_by, released_at,
+  release_reason, withdrawn_by, withdrawn_at, withdrawal_reason`;
+
+export async function findDecidedImport(sql: Queryable, key: ImportKey): Promise<DecidedRow | undefined> {
+  const [row] = await sql<DecidedRow[]>`
+    select ${columns(sql)} from statement_imports
+    where organization_id = ${key.organizationId} and import_id = ${key.importId}`;
+  return row;
+}
+
+/** Waits a moment for its lock, which an attempt that stores the lines of a large file keeps for minutes: then it throws 55P03. */
+export async function lockDecidedImport(
+  sql: Transaction,
+  { waitMs, ...key }: ImportKey & { readonly waitMs: number },
+): Promise<DecidedRow | undefined> {
+  await sql`select set_config('lock_timeout', ${String(waitMs)}, true)`;
+  const [row] = await sql<DecidedRow[]>`
+    select ${columns(sql)} from statement_imports
+    where organization_id = ${key.organizationId} and import_id = ${key.importId} for update`;
+  return row;
+}
+
+interface Decision {
+  readonly importId: number;
+  readonly by: number;
+  readonly reason: string;
+}
+
+/** The import waits for its next attempt, which does not hold it again. */
+export async function releaseImport(sql: Transaction, { importId, by, reason }: Decision): Promise<DecidedRow> {
+  const [row] = await sql<[DecidedRow]>`
+    update statement_imports set status = 'waiting', status_code = null, status_detail = null, ended_at = null,
+      released_by = ${by}, released_at = now(), release_reason = ${reason}
+    where import_id = ${importId} returning ${columns(sql)}`;
+  return row;
+}
+
+/** From now on no attempt goes on with the import. */
+export async function beginWithdrawal(sql: Transaction, { importId, by, reason }: Decision): Promise<DecidedRow> {
+  const [row] = await sql<[DecidedRow]>`
+    update statement_imports set status = 'withdrawing', leased_by = null, leased_until = null,
+      withdrawn_by = ${by}, withdrawn_at = now(), withdrawal_reason = ${reason}
+    where import_id = ${importId} returning ${columns(sql)}`;
+  return row;
+}
+
+/** The imports whose withdrawal is stored and not carried out, the oldest first. */
+export async function listWithdrawing(sql: Queryable): Promise<readonly number[]> {
+  const rows = await sql<{ import_id: number }[]>`
+    select import_id from statement_imports where status = 'withdrawing' order by import_id`;
+  return rows.map((row) => row.import_id);
+}
+
+/**
+ * Locks the import, its account, and its account for runs. Undefined when it is withdrawn already, or when a run, an import or
+ * another process has one of them: then it is tried again.
+ */
+export async function takeWithdrawal(sql: Transaction, importId: number): Promise<DecidedRow | undefined> {
+  const [free] = await sql<{ is_free: boolean }[]>`
+    select pg_try_advisory_xact_lock(hashtextextended('reconciliation account ' || account_id, 0)) as is_free
+    from statement_imports where import_id = ${importId}`;
+  if (free?.is_free !== true) return undefined;
+  const accounts = await sql`
+    select from statement_accounts where account_id = (select account_id from statement_imports where import_id = ${importId})
+    for update skip locked`;
+  if (accounts.count === 0) return undefined;
+  const [row] = await sql<DecidedRow[]>`
+    select ${columns(sql)} from statement_imports where import_id = ${importId} and status = 'withdrawing'
+    for update skip locked`;
+  return row;
+}
+
+/** A person as the audit log names one. */
+export async function findPerson(
+  sql: Queryable,
+  key: { readonly organizationId: number; readonly userId: number },
+): Promise<{ readonly role: Role; readonly name: string } | undefined> {
+  const [row] = await sql<{ role: Role; name: string }[]>`
+    select role, name from users where organization_id = ${key.organizationId} and user_id = ${key.userId}`;
+  return row;
+}
+
+export interface EndedIssue {
+  readonly issue_id: number;
+  readonly organization_id: number;
+  readonly kind: string;
+}
+
+/**
+ * Takes back what only this import has: lines, matches, malformed rows and what an attempt has staged. Ends the undecided issues
+ * whose cause goes with it, and returns them. The caller has locked the import (`takeWithdrawal`).
+ */
+export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise<readonly EndedIssue[]> {
+  const { import_id: importId, withdrawal_reason: reason } = row;
+  await sql`set local statement_timeout = 0`;
+  await sql`
+    create temporary table leaving_lines on commit drop as
+      select l.line_id, l.kind, l.provider_reference, l.merchant_reference
+      from statement_lines l
+      where l.line_id in (select line_id from statement_line_sources where import_id = ${importId})
+        and not exists (
+          select from statement_line_sources s where s.line_id = l.line_id and s.import_id <> ${importId})`;
+  await sql`create unique index on leaving_lines (line_id)`;
+  await sql`analyze leaving_lines`;
+  const ended = await endIssues(sql, {
+    which: sql`${issuesOfLines(sql)} union all ${issuesOfDays(sql, row)} union all ${issuesOfStatus(sql, row)}`,
+    reason: reason ?? "",
+  });
+  // A match that loses a line no longer adds up; the next run judges its other lines.
+  await sql`
+    delete from statement_matches where match_id in (
+      select m.match_id from match_lines m join leaving_lines using (line_id))`;
+  await clearAttempts(sql, importId);
+  await removeLines(sql, importId);
+  await sql`update statement_imports set status = 'withdrawn', ended_at = coalesce(ended_at, now()) where import_id = ${importId}`;
+  return ended;
+}
+
+/** Those that explain a line which goes, and no line that stays. */
+const issuesOfLines = (sql: Transaction) => sql`
+  select o.issue_id from line_outcomes o join leaving_lines using (line_id)
+  where o.issue_id is not null and not exists (
+    select from line_outcomes k where k.issue_id = o.issue_id
+      and not exists (select from leaving_lines g where g.line_id = k.line_id))`;
+
+/** Payments that were missing on days which no other imported file covers. */
+const issuesOfDays = (sql: Transaction, row: DecidedRow) => sql`
+  select i.issue_id from issues i
+    join lateral (select on_date from run_differences d where d.issue_id = i.issue_id order by d.run_id desc limit 1) d on true
+  where i.statement_account_id = ${row.account_id} and i.kind = 'missing_in_statement' and i.status in ('open', 'assigned')
+    and d.on_date between ${row.from_date}::date and ${row.to_date}::date
+    and not exists (
+      select from statement_imports o where o.account_id = ${row.account_id} and o.import_id <> ${row.import_id}
+        and o.status = 'imported' and d.on_date between o.from_date and o.to_date)`;
+
+/** Payments that a row which goes has shown as failed. */
+const issuesOfStatus = (sql: Transaction, row: DecidedRow) => sql`
+  select i.issue_id from issues i
+    join transactions t on t.intent_id = i.intent_id
+    left join provider_payments p on p.intent_id = i.intent_id
+    join (
+      select comparable_reference(provider_reference) as provider_key, comparable_reference(merchant_reference) as merchant_key,
+        typed_reference(provider_reference) as typed_key
+      from leaving_lines where kind = 'not_money'
+    ) f on f.provider_key = comparable_reference(coalesce(p.paid_reference, t.reference))
+      or f.merchant_key = comparable_reference(p.reference) or f.typed_key = typed_reference(t.reference)
+  where i.statement_account_id = ${row.account_id} and i.kind = 'status_mismatch' and i.status in ('open', 'assigned')`;
