@@ -293,6 +293,35 @@ create table login_attempts (
 );
 CREATE INDEX login_attempts_by_expiry ON login_attempts USING btree (expire);
 
+create table mapping_tests (
+  test_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  import_id bigint not null,
+  mapping_id bigint,
+  status text default 'running'::text not null,
+  status_code text,
+  status_detail text,
+  read_bytes bigint default 0 not null,
+  lines bigint default 0 not null,
+  malformed bigint default 0 not null,
+  skipped bigint default 0 not null,
+  totals jsonb default '[]'::jsonb not null,
+  from_date date,
+  to_date date,
+  malformed_rows jsonb default '[]'::jsonb not null,
+  started_by bigint not null,
+  started_at timestamp with time zone default now() not null,
+  seen_at timestamp with time zone default now() not null,
+  ended_at timestamp with time zone,
+  constraint mapping_tests_pkey PRIMARY KEY (test_id),
+  constraint mapping_tests_ended_check CHECK ((status = 'running'::text) = (ended_at IS NULL)),
+  constraint mapping_tests_status_check CHECK (status = ANY (ARRAY['running'::text, 'done'::text, 'refused'::text, 'failed'::text])),
+  constraint mapping_tests_import_id_fkey FOREIGN KEY (import_id) REFERENCES statement_imports(import_id),
+  constraint mapping_tests_mapping_id_fkey FOREIGN KEY (mapping_id) REFERENCES statement_mappings(mapping_id),
+  constraint mapping_tests_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
+);
+CREATE INDEX mapping_tests_by_age ON mapping_tests USING btree (started_at);
+
 create table match_decisions (
   account_id bigint not null,
   fingerprint bytea not null,
@@ -940,12 +969,12 @@ create table statement_imports (
   withdrawal_reason text,
   constraint statement_imports_pkey PRIMARY KEY (import_id),
   constraint statement_imports_code_check CHECK ((status <> ALL (ARRAY['held'::text, 'refused'::text])) OR status_code IS NOT NULL),
-  constraint statement_imports_format_check CHECK (status = 'needs_format'::text OR status = 'refused'::text OR status = 'withdrawn'::text OR format IS NOT NULL AND format_version IS NOT NULL AND encoding IS NOT NULL),
+  constraint statement_imports_format_check CHECK ((status = ANY (ARRAY['needs_format'::text, 'refused'::text, 'withdrawing'::text, 'withdrawn'::text])) OR format IS NOT NULL AND format_version IS NOT NULL AND encoding IS NOT NULL),
   constraint statement_imports_release_check CHECK ((released_by IS NULL) = (released_at IS NULL) AND (released_by IS NULL) = (release_reason IS NULL)),
   constraint statement_imports_sha256_check CHECK (octet_length(sha256) = 32),
   constraint statement_imports_size_bytes_check CHECK (size_bytes >= 0),
-  constraint statement_imports_status_check CHECK (status = ANY (ARRAY['needs_format'::text, 'waiting'::text, 'importing'::text, 'held'::text, 'imported'::text, 'refused'::text, 'withdrawn'::text])),
-  constraint statement_imports_withdrawal_check CHECK ((status = 'withdrawn'::text) = (withdrawn_by IS NOT NULL) AND (withdrawn_by IS NULL) = (withdrawn_at IS NULL) AND (withdrawn_by IS NULL) = (withdrawal_reason IS NULL)),
+  constraint statement_imports_status_check CHECK (status = ANY (ARRAY['needs_format'::text, 'waiting'::text, 'importing'::text, 'held'::text, 'imported'::text, 'refused'::text, 'withdrawing'::text, 'withdrawn'::text])),
+  constraint statement_imports_withdrawal_check CHECK ((status = ANY (ARRAY['withdrawing'::text, 'withdrawn'::text])) = (withdrawn_by IS NOT NULL) AND (withdrawn_by IS NULL) = (withdrawn_at IS NULL) AND (withdrawn_by IS NULL) = (withdrawal_reason IS NULL)),
   constraint statement_imports_organization_id_account_id_fkey FOREIGN KEY (organization_id, account_id) REFERENCES statement_accounts(organization_id, account_id),
   constraint statement_imports_organization_id_mapping_id_fkey FOREIGN KEY (organization_id, mapping_id) REFERENCES statement_mappings(organization_id, mapping_id),
   constraint statement_imports_organization_id_import_id_key UNIQUE (organization_id, import_id)
@@ -953,6 +982,7 @@ create table statement_imports (
 CREATE INDEX statement_imports_by_account ON statement_imports USING btree (organization_id, account_id, import_id);
 CREATE UNIQUE INDEX statement_imports_one_of_file ON statement_imports USING btree (account_id, sha256) WHERE status <> ALL (ARRAY['refused'::text, 'withdrawn'::text]);
 CREATE INDEX statement_imports_waiting ON statement_imports USING btree (import_id) WHERE status = ANY (ARRAY['waiting'::text, 'importing'::text]);
+CREATE INDEX statement_imports_withdrawing ON statement_imports USING btree (import_id) WHERE status = 'withdrawing'::text;
 CREATE TRIGGER statement_imports_want_run AFTER UPDATE OF status ON statement_imports FOR EACH ROW WHEN (new.status IS DISTINCT FROM old.status AND (new.status = ANY (ARRAY['imported'::text, 'withdrawn'::text]))) EXECUTE FUNCTION want_run_of_import();
 
 create table statement_line_sources (

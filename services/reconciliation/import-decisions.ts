@@ -7,25 +7,17 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/import-decisions.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
-import type { Database, Transaction } from "../db/pool.ts";
+import type { Transaction } from "../db/pool.ts";
 import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
 import { checkReason } from "../issues/life-cycle.ts";
 import { announceIssues, recordSteps } from "../issues/recording.ts";
+import { type Repeated, repeat } from "../runtime/repeat.ts";
+import type { ReconciliationDeps } from "./deps.ts";
 import { doneOrAfter } from "./done-or-after.ts";
 import { DECISION_LIMITS } from "./limits.ts";
 import * as sql from "./sql/import-decisions.ts";
 
-export interface DecisionDeps {
-  /** For statements of milliseconds. */
-  readonly database: Database;
-  /** For the withdrawal of a large file. */
-  readonly longDatabase: Database;
-  readonly log: { error(fields: object, message: string): void };
-  /** Withdrawals that go on after their request was answered. */
-  readonly underWay: Set<Promise<unknown>>;
-  /** An import waits for its next attempt. */
-  readonly wakeImports: () => void;
-}
+export type DecisionDeps = Pick<ReconciliationDeps, "database" | "longDatabase" | "log" | "underWay">;
 
 type DecisionRequest = RequestOf<typeof bus.releaseImport>;
 type Reply = ReplyOf<typeof bus.releaseImport>;
@@ -37,7 +29,6 @@ export async function releaseImport(deps: DecisionDeps, request: DecisionRequest
     if (row.status !== "held") throw statusConflict(row);
     return await sql.releaseImport(tx, decision);
   });
-  deps.wakeImports();
   return { import: decidedOf(released) };
 }
 
@@ -99,6 +90,14 @@ const STATUS_SENTENCES: Readonly<Record<bus.ImportStatus, string>> = {
   withdrawing: "This import is being withdrawn.",
   withdrawn: "This import is withdrawn; upload the file again to import it.",
 };
+
+/** Until stopped. */
+export function startWithdrawals(deps: DecisionDeps): Repeated {
+  const { log } = deps;
+  return repeat({ everyMs: DECISION_LIMITS.withdrawalsMs, what: "withdrawing imports", log }, () =>
+    carryOutWithdrawals(deps),
+  );
+}
 
 /** The withdrawals that are stored and not carried out: their process has ended, or a run or an import was in their way. */
 export async function carryOutWithdrawals(deps: DecisionDeps): Promise<void> {

@@ -19,8 +19,7 @@ import { type FileDeps, findMappedFile, type MappedFile } from "./mappings.ts";
 import * as sql from "./sql/mapping-tests.ts";
 
 export interface MappingTestDeps extends FileDeps {
-  readonly log: { error(fields: object, message: string): void };
-  /** Those of this process. */
+  /** The tests of this process. */
   readonly running: Set<Promise<void>>;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;

@@ -160,15 +160,16 @@ function previewOf({ position, raw, fields, outcome }: PreviewRow): bus.PreviewR
   };
 }
 
+const minorText = (amount: bigint | undefined): string | null => amount?.toString() ?? null;
+
 function readLineOf(line: StatementLine): ReadLine {
   const { amountMinor, feeMinor, netMinor, tipMinor, valueOn = null, occurredAt = null, details, ...others } = line;
-  const minor = (amount: bigint | undefined): string | null => amount?.toString() ?? null;
   return {
     ...others,
     amountMinor: amountMinor.toString(),
-    feeMinor: minor(feeMinor),
-    netMinor: minor(netMinor),
-    tipMinor: minor(tipMinor),
+    feeMinor: minorText(feeMinor),
+    netMinor: minorText(netMinor),
+    tipMinor: minorText(tipMinor),
     valueOn,
     occurredAt,
     details: { ...details },

@@ -2,6 +2,7 @@
 import { reconciliationHealth } from "../bus/messages/health.ts";
 import * as accountMessages from "../bus/messages/statement-accounts.ts";
 import { type Serving, serve } from "../bus/operation.ts";
+import { readFile } from "../bus/statement-files.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
@@ -11,9 +12,11 @@ import { requireDatabaseUrl } from "../runtime/settings.ts";
 import * as accounts from "./accounts.ts";
 import { startAutomaticRuns } from "./automatic-runs.ts";
 import type { ReconciliationDeps } from "./deps.ts";
+import { startWithdrawals } from "./import-decisions.ts";
 import { CONNECTIONS, IMPORT_LIMITS } from "./limits.ts";
 import { addRunMetrics } from "./metrics.ts";
 import { reconciliationRetention } from "./retention.ts";
+import { serveMappings } from "./serve-mappings.ts";
 import { serveRuns, settleRuns } from "./serve-runs.ts";
 
 const NAME = "reconciliation";
@@ -39,10 +42,16 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
     metrics: addRunMetrics(metrics, database),
     underWay: new Set(),
   };
-  const serving = serveAll(serviceDeps, deps);
-  const repeated = [startAutomaticRuns(deps), startRetention(reconciliationRetention(deps), log)];
+  const stopping = new AbortController();
+  const serving = serveAll(serviceDeps, deps, stopping.signal);
+  const repeated = [
+    startAutomaticRuns(deps),
+    startWithdrawals(deps),
+    startRetention(reconciliationRetention(deps), log),
+  ];
   return {
     async stop() {
+      stopping.abort();
       await Promise.all(serving.map((served) => served.drain()));
       await settleRuns(deps, repeated);
       await Promise.all([closeDatabase(database), closeDatabase(longDatabase)]);
@@ -50,7 +59,8 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
   };
 }
 
-function serveAll({ bus: { nc }, log }: ServiceDeps, deps: ReconciliationDeps): Serving[] {
+function serveAll({ bus, log }: ServiceDeps, deps: ReconciliationDeps, stopping: AbortSignal): Serving[] {
+  const { nc } = bus;
   const responder = { nc, log, queue: NAME, claim: requestClaims(deps.database) };
   return [
     serve(responder, reconciliationHealth, databaseHealth(nc, deps.database)),
@@ -67,5 +77,6 @@ function serveAll({ bus: { nc }, log }: ServiceDeps, deps: ReconciliationDeps): 
       accounts.changeStatementAccount(deps, request),
     ),
     ...serveRuns(responder, deps),
+    ...serveMappings(responder, { ...deps, openFile: (name) => readFile(bus, name), running: new Set(), stopping }),
   ];
 }

@@ -132,7 +132,8 @@ export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise
   await sql`create unique index on leaving_lines (line_id)`;
   await sql`analyze leaving_lines`;
   const ended = await endIssues(sql, {
-    which: sql`${issuesOfLines(sql)} union all ${issuesOfDays(sql, row)} union all ${issuesOfStatus(sql, row)}`,
+    which: sql`
+      ${issuesOfLines(sql)} union all ${issuesOfRows(sql, row)} union all ${issuesOfDays(sql, row)} union all ${issuesOfStatus(sql, row)}`,
     reason: reason ?? "",
   });
   // A match that loses a line no longer adds up; the next run judges its other lines.
@@ -151,6 +152,20 @@ const issuesOfLines = (sql: Transaction) => sql`
   where o.issue_id is not null and not exists (
     select from line_outcomes k where k.issue_id = o.issue_id
       and not exists (select from leaving_lines g where g.line_id = k.line_id))`;
+
+/** Those of malformed rows that no other imported file has; `run-issues.ts` names them so. */
+const issuesOfRows = (sql: Transaction, row: DecidedRow) => sql`
+  select i.issue_id from issues i
+    join (
+      select subject, bool_and(import_id = ${row.import_id}) as is_alone from (
+        select import_id, 'row:' || encode(sha256(convert_to(concat_ws('|', column_name, raw,
+          row_number() over (partition by import_id, column_name, raw order by position)), 'UTF8')), 'hex') as subject
+        from statement_malformed join statement_imports f using (import_id)
+        where f.account_id = ${row.account_id} and (f.status = 'imported' or f.import_id = ${row.import_id})) named
+      group by subject
+    ) r on r.subject = i.subject_key
+  where i.statement_account_id = ${row.account_id} and i.kind = 'malformed_line' and i.status in ('open', 'assigned')
+    and r.is_alone`;
 
 /** Payments that were missing on days which no other imported file covers. */
 const issuesOfDays = (sql: Transaction, row: DecidedRow) => sql`

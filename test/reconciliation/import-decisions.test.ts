@@ -1,0 +1,276 @@
+/** Release and withdrawal of imports against a real PostgreSQL, with real runs over what is imported. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
+import {
+  carryOutWithdrawals,
+  type DecisionDeps,
+  releaseImport,
+  withdrawImport,
+} from "../../services/reconciliation/import-decisions.ts";
+import { type Line, type RunDatabase, type RunWorld, startRunDatabase } from "./matching/run-world.ts";
+
+let running: RunDatabase;
+let world: RunWorld;
+let deps: DecisionDeps;
+beforeAll(async () => {
+  running = await startRunDatabase();
+  world = await running.openWorld();
+  const log = { info: () => undefined, warn: () => undefined, error: (fields: unknown) => void failures.push(fields) };
+  deps = { database: running.database, longDatabase: running.database, log, underWay: new Set() };
+});
+afterAll(() => running.stop());
+
+/** What has failed in the background. */
+const failures: unknown[] = [];
+afterEach(() => expect(failures).toEqual([]));
+
+const person = (userId: number): Caller => ({
+  userId,
+  name: `Person ${userId}`,
+  organizationId: world.organizationId,
+  role: "reconciliation_operator",
+  permissions: ["reconciliation.manage"],
+});
+const rita = (): Caller => person(7);
+const otto = (): Caller => person(8);
+
+const REASON = "Wrong file.";
+const withdraw = (importId: number, caller = rita(), reason = REASON) =>
+  withdrawImport(deps, { caller, importId, reason });
+
+/** What a request was refused with. */
+async function refusal(request: Promise<unknown>): Promise<string> {
+  const error: unknown = await request.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof RefusedError)) throw new Error("The request was not refused.", { cause: error });
+  return error.refusal.reason ?? error.refusal.code;
+}
+
+let accounts = 0;
+const addAccount = () => world.addAccount(`provider-${(accounts += 1)}`);
+let references = 0;
+/** A line that no payment has. */
+const stray = (more: Partial<Line> = {}): Line => {
+  const name = `stray-${(references += 1)}`;
+  return { name, providerReference: name, ...more };
+};
+
+interface IssueFacts {
+  readonly issue_id: number;
+  readonly kind: string;
+  readonly status: string;
+  readonly reason: string | null;
+  readonly assignee_id: number | null;
+}
+const issuesOf = async (accountId: number): Promise<readonly IssueFacts[]> =>
+  (
+    await world.database<IssueFacts[]>`
+      select issue_id, kind, status, reason, assignee_id from issues where statement_account_id = ${accountId} order by issue_id`
+  ).map((row) => ({ ...row }));
+const linesOf = async (accountId: number): Promise<number> =>
+  (await world.database`select from statement_lines where account_id = ${accountId}`).count;
+
+/** An import in any status, with rows that are no lines. */
+async function addImport(
+  accountId: number,
+  { status = "held", rows = [] }: { readonly status?: string; readonly rows?: readonly string[] } = {},
+): Promise<number> {
+  const importId = await world.importLines(accountId, []);
+  await world.database`
+    insert into statement_malformed (import_id, position, column_name, reason, raw)
+    select ${importId}, place, 'Amount', 'It is no amount.', raw from unnest(${[...rows]}::text[]) with ordinality as row (raw, place)`;
+  await world.database`
+    update statement_imports set status = ${status}, status_code = 'batch_total_mismatch', status_detail = 'It does not add up.'
+    where import_id = ${importId}`;
+  return importId;
+}
+
+describe("a withdrawal", () => {
+  test("takes back what no other import has, and says who has decided it, when and why", async () => {
+    const accountId = await addAccount();
+    const [first, both, second] = [stray(), stray(), stray()];
+    const importId = await world.importLines(accountId, [first, both]);
+    await world.importLines(accountId, [both, second]);
+    const { import: withdrawn } = await withdraw(importId);
+    expect(withdrawn).toMatchObject({ importId, status: "withdrawn", withdrawn: { by: 7, reason: REASON } });
+    expect(Math.abs((withdrawn.withdrawn?.atMs ?? 0) - Date.now())).toBeLessThan(60_000);
+    expect(await linesOf(accountId)).toBe(2);
+  });
+
+  test("ends the issues of its lines with its reason, under the person's name, and no others", async () => {
+    const accountId = await addAccount();
+    const [going, staying] = [stray(), stray()];
+    const importId = await world.importLines(accountId, [going, staying]);
+    await world.importLines(accountId, [staying]);
+    await world.run(accountId);
+    expect((await issuesOf(accountId)).map(({ status }) => status)).toEqual(["open", "open"]);
+    await withdraw(importId);
+    const ended = (await issuesOf(accountId)).filter(({ status }) => status === "ended");
+    expect(ended).toMatchObject([{ kind: "unmatched_money", reason: REASON }]);
+    const [event] = await world.database<{ action: string; data: object }[]>`
+      select action, data from provider_events where subject_kind = 'issue' and subject_id = ${ended[0]?.issue_id ?? 0}`;
+    expect(event).toEqual({
+      action: "issue_ended",
+      data: { kind: "unmatched_money", reason: REASON, import_id: importId },
+    });
+  });
+
+  test("ends the issues of its malformed rows, except those that another import has", async () => {
+    const accountId = await addAccount();
+    const importId = await addImport(accountId, { status: "imported", rows: ["only here", "in both"] });
+    await addImport(accountId, { status: "imported", rows: ["in both"] });
+    await world.run(accountId);
+    expect((await issuesOf(accountId)).map(({ kind, status }) => [kind, status])).toEqual([
+      ["malformed_line", "open"],
+      ["malformed_line", "open"],
+    ]);
+    await withdraw(importId);
+    expect((await issuesOf(accountId)).filter(({ status }) => status === "ended")).toMatchObject([{ reason: REASON }]);
+    await world.run(accountId);
+    expect((await issuesOf(accountId)).map(({ status }) => status).toSorted()).toEqual(["ended", "open"]);
+  });
+
+  test("ends what was missing on days that no other file covers", async () => {
+    const accountId = world.qrAccountId;
+    await world.pay({ reference: "paid", day: "2026-03-10" });
+    const importId = await world.importLines(accountId, [stray({ amountMinor: 77 })]);
+    await world.run(accountId);
+    const missing = async () => (await issuesOf(accountId)).filter(({ kind }) => kind === "missing_in_statement");
+    expect(await missing()).toMatchObject([{ status: "open" }]);
+    await withdraw(importId);
+    expect(await missing()).toMatchObject([{ status: "ended", reason: REASON }]);
+  });
+
+  test("frees the payments of its lines: the next file matches them again", async () => {
+    const accountId = await world.addAccount("terminals");
+    const reference = "slip-4711-2026";
+    await world.pay({ route: "attested_terminal", reference });
+    const line: Line = { name: "of the slip", providerReference: reference };
+    const importId = await world.importLines(accountId, [line]);
+    expect((await world.run(accountId)).lines).toMatchObject({ "of the slip": "matched" });
+    await withdraw(importId);
+    const left = await world.database`select from statement_matches where account_id = ${accountId}`;
+    expect(left.count).toBe(0);
+    await world.importLines(accountId, [line]);
+    expect((await world.run(accountId)).lines).toMatchObject({ "of the slip": "matched" });
+  });
+});
+
+describe("the file of a withdrawn import that comes again", () => {
+  test("closed issues stay closed, and undecided ones return with the person who works on them", async () => {
+    const accountId = await addAccount();
+    const [closed, assigned] = [stray(), stray({ amountMinor: 900 })];
+    const importId = await world.importLines(accountId, [closed, assigned]);
+    await world.run(accountId);
+    await world.database`
+      update issues set status = 'closed', resolved_at = now(), resolved_by = 7, reason = 'Paid back.'
+      where statement_account_id = ${accountId} and amount_minor = 1250`;
+    await world.database`
+      update issues set status = 'assigned', assignee_id = 7 where statement_account_id = ${accountId} and amount_minor = 900`;
+    const before = await issuesOf(accountId);
+    await withdraw(importId);
+    expect((await issuesOf(accountId)).map(({ status }) => status).toSorted()).toEqual(["closed", "ended"]);
+    await world.run(accountId);
+    await world.importLines(accountId, [assigned, closed]);
+    await world.run(accountId);
+    expect(await issuesOf(accountId)).toEqual(before);
+  });
+
+  test("a confirmed match and a rejected candidate are as they were", async () => {
+    const accountId = await world.addAccount("terminals of the terrace");
+    const confirmed = await world.pay({ route: "attested_terminal", reference: "typed-wrong-1", amountMinor: 4321 });
+    const rejected = await world.pay({ route: "attested_terminal", reference: "typed-wrong-2", amountMinor: 8765 });
+    const lines = [stray({ amountMinor: 4321 }), stray({ amountMinor: 8765 })];
+    const importId = await world.importLines(accountId, lines);
+    const decide = (minor: number, key: string, decision: string) => world.database`
+      insert into match_decisions (account_id, fingerprint, payment_key, decision, decided_by, reason)
+      select account_id, fingerprint, ${key}, ${decision}, 7, 'Seen on the slip.' from statement_lines
+      where account_id = ${accountId} and amount_minor = ${minor}`;
+    await decide(4321, confirmed, "confirmed");
+    await decide(8765, rejected, "rejected");
+    const { lines: before } = await world.run(accountId);
+    expect(Object.values(before)).toEqual(expect.arrayContaining(["matched", "unmatched_money"]));
+    await withdraw(importId);
+    await world.run(accountId);
+    await world.importLines(accountId, lines.toReversed());
+    expect((await world.run(accountId)).lines).toEqual(before);
+  });
+});
+
+describe("two operators at once", () => {
+  test("a repeated decision of the same person gets the same answer, another person's is refused", async () => {
+    const importId = await world.importLines(await addAccount(), [stray()]);
+    const first = await withdraw(importId);
+    expect(await withdraw(importId)).toEqual(first);
+    expect(await refusal(withdraw(importId, otto()))).toBe("import_withdrawn");
+    expect(await refusal(withdraw(importId, rita(), "For another reason."))).toBe("import_withdrawn");
+  });
+
+  test("of a release and a withdrawal at the same moment one decides first, and nothing is half done", async () => {
+    const accountId = await addAccount();
+    for (let round = 0; round < 5; round += 1) {
+      const importId = await addImport(accountId);
+      const released = releaseImport(deps, { caller: otto(), importId, reason: "The bank has confirmed it." });
+      const withdrawn = withdraw(importId);
+      const [release, withdrawal] = await Promise.allSettled([released, withdrawn]);
+      expect(withdrawal.status).toBe("fulfilled");
+      if (release.status === "rejected") expect(await refusal(released)).toMatch(/^import_withdraw(?:ing|n)$/);
+      const [row] = await world.database<{ status: string }[]>`
+        select status from statement_imports where import_id = ${importId}`;
+      expect(row).toEqual({ status: "withdrawn" });
+    }
+  });
+
+  test("a release is refused by the status that the import has, and of another organization there is none", async () => {
+    const accountId = await addAccount();
+    const release = (importId: number, caller = rita()) => releaseImport(deps, { caller, importId, reason: REASON });
+    expect(await refusal(release(await world.importLines(accountId, [])))).toBe("import_imported");
+    const importId = await addImport(accountId);
+    const elsewhere = { ...rita(), organizationId: world.organizationId + 1_000_000 };
+    expect(await refusal(release(importId, elsewhere))).toBe("not_found");
+    expect(await release(importId)).toMatchObject({
+      import: { status: "waiting", released: { by: 7, reason: REASON } },
+    });
+    expect(await refusal(release(importId, otto()))).toBe("import_waiting");
+    expect(await refusal(release(importId, { ...rita(), permissions: [] }))).toBe("permission_denied");
+    expect(await refusal(withdraw(await addImport(accountId, { status: "refused" })))).toBe("import_refused");
+  });
+
+  test("while an attempt stores the lines: busy, and possible afterwards", async () => {
+    const importId = await addImport(await addAccount());
+    const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const storing = world.database.begin(async (tx) => {
+      await tx`select from statement_imports where import_id = ${importId} for update`;
+      locked.resolve();
+      await release.promise;
+    });
+    await locked.promise;
+    expect(await refusal(withdraw(importId))).toBe("busy");
+    release.resolve();
+    await storing;
+    expect(await withdraw(importId)).toMatchObject({ import: { status: "withdrawn" } });
+  });
+});
+
+test("a withdrawal whose process has ended, or that a run is in the way of, is carried out later", async () => {
+  const accountId = await addAccount();
+  const importId = await world.importLines(accountId, [stray()]);
+  const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const run = world.database.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(hashtextextended('reconciliation account ' || ${accountId}::bigint, 0))`;
+    held.resolve();
+    await release.promise;
+  });
+  await held.promise;
+  expect(await withdraw(importId)).toMatchObject({ import: { status: "withdrawing" } });
+  expect(await refusal(withdraw(importId, otto()))).toBe("import_withdrawing");
+  expect(await linesOf(accountId)).toBe(1);
+  release.resolve();
+  await run;
+  await carryOutWithdrawals(deps);
+  expect(await withdraw(importId)).toMatchObject({ import: { status: "withdrawn" } });
+  expect(await linesOf(accountId)).toBe(0);
+});
