@@ -120,7 +120,8 @@ export const KIND_RULES: Readonly<Record<RunKind, KindRule>> = {
   },
   possible_duplicate: {
     subject: "line",
-    condition: "The line has no reference of the provider, and another line is the same in day, amount and text.",
+    condition:
+      "The line has no reference of the provider, and files that overlap have different numbers of equal rows.",
     nextStep: "Check whether these are one payment or several.",
   },
   reference_mismatch: {
@@ -164,6 +165,8 @@ export const REJECTION_RULES = {
   adjustment: "A booking of the provider between itself and the account.",
   conversion: "One side of an exchange of currencies.",
   payout_without_lines: "The payout names no payments, as manual and instant payouts do.",
+  payout_converted:
+    "The payout has paid out lines of other currencies; the totals of its file were checked at the import.",
   payout_reversal: "A payout that came back to the provider's account.",
   cash_not_compared: "A cash row without the reference of a payment; cash is counted in the drawer.",
   bank_debit: "Money that left the bank account; stations only collect.",

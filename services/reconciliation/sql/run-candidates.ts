@@ -12,11 +12,15 @@ async function findOpen(sql: Transaction): Promise<void> {
     create temporary table run_free on commit drop as select ''::text as class, p.* from run_payments p limit 0;
     create temporary table run_reachable (line_id bigint, payments bigint) on commit drop;
     create temporary table run_guesses (line_id bigint, payment_key text, score integer, explanation jsonb) on commit drop;`);
+  // A bank has QR payments and payouts, and a provider has payments at terminals and by QR.
   await sql`
-    insert into run_open select case l.kind when 'payment' then 'payment' else 'payout' end, l.* from run_lines l
-    where l.kind in ('payment', 'bank_credit') and l.amount_minor > 0 and ${openLine(sql)}`;
+    insert into run_open select class, l.* from run_lines l join (values ('payment', 'terminal'), ('payment', 'qr'),
+        ('bank_credit', 'payout'), ('bank_credit', 'qr')) as c (kind, class) using (kind)
+    where l.amount_minor > 0 and ${openLine(sql)}`;
+  await sql`update run_open set amount_minor = net_minor where class = 'payout' and net_minor is not null`;
   await sql`
-    insert into run_free select case p.source when 'payout' then 'payout' else 'payment' end, p.* from run_payments p
+    insert into run_free select case p.route when 'payout' then 'payout' when 'dynamic_qr' then 'qr' else 'terminal' end, p.*
+    from run_payments p
     where p.route <> 'cash' and p.source <> 'issue' and p.in_filial and ${openPayment(sql)}
       and not exists (select from run_named_payments n where n.payment_key = p.payment_key)`;
   await sql`analyze run_open, run_free`;

@@ -85,18 +85,26 @@ export async function judgeLinked(sql: Transaction): Promise<void> {
   await sql`analyze run_diffs`;
 }
 
-/** Lines without a provider's reference that are equal to another line: all but the first are named. */
+/**
+ * Lines without a provider's reference of which files that overlap have different numbers: those that one of the files does not
+ * have. Equal rows of one file are several movements.
+ */
 export async function judgePossibleDuplicates(sql: Transaction): Promise<void> {
   await sql`
     insert into run_diffs
-    select line_id, null, 'possible_duplicate', null, jsonb_build_object('equalLines', equal::text) from (
-      select l.line_id, ${openLine(sql)} as is_open, count(*) over same as equal,
-        row_number() over (partition by l.booked_on, l.amount_minor, l.currency, l.merchant_key, l.terminal, s.text
-          order by ${openLine(sql)}, l.fingerprint) as place
+    with nameless as (
+      select l.line_id, ${openLine(sql)} as is_open, dense_rank() over (order by s.kind, s.provider_type, s.amount_minor, s.currency,
+        s.fee_minor, s.net_minor, s.booked_on, s.value_on, s.occurred_at, s.payment_reference, s.merchant_reference,
+        s.payout_reference, s.terminal, s.account, s.text) as same
       from run_lines l join statement_lines s using (line_id)
       where l.kind in ('payment', 'bank_credit') and l.provider_key is null
-      window same as (partition by l.booked_on, l.amount_minor, l.currency, l.merchant_key, l.terminal, s.text)
-    ) ranked where is_open and place > 1`;
+    ),
+    equal as (select * from (select *, count(*) over (partition by same) as lines from nameless) counted where lines > 1),
+    filed as (select e.same, e.line_id, e.lines, e.is_open, s.import_id from equal e join statement_line_sources s using (line_id))
+    select line_id, null, 'possible_duplicate', null, jsonb_build_object('equalLines', max(lines)::text)
+    from filed f where is_open
+    group by same, line_id
+    having count(distinct import_id) < (select count(distinct import_id) from filed o where o.same = f.same)`;
 }
 
 export async function judgeUnmatched(sql: Transaction): Promise<void> {

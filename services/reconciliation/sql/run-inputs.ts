@@ -74,7 +74,9 @@ export async function linkByReference(sql: Transaction, { accountId }: RunScope)
       select l.line_id, p.payment_key, k.pass,
         (case p.source when 'issue' then 2 when 'late_evidence' then 1 else 0 end) + case when p.in_filial then 0 else 4 end
           as preference,
-        l.booked_on - p.settled_on as days, l.amount_minor - p.amount_minor as difference,
+        l.booked_on - p.settled_on as days,
+        -- A payout arrives without the fees that the bank's text names.
+        case p.source when 'payout' then coalesce(l.net_minor, l.amount_minor) else l.amount_minor end - p.amount_minor as difference,
         l.currency = p.currency as same_currency, p.is_taken, l.booked_on, l.fingerprint
       from (
         select l.line_id, p.payment_key, 1 as pass from run_lines l join run_payments p on p.provider_key = l.provider_key
@@ -93,7 +95,7 @@ export async function linkByReference(sql: Transaction, { accountId }: RunScope)
         -- A bank's credit names its payment or its payout within its text, perhaps in capitals. A short number counts only
         -- with the same amount.
         select t.line_id, p.payment_key, 2
-        from (select l.line_id, l.amount_minor, upper(word) as word from run_lines l join statement_lines s using (line_id),
+        from (select l.line_id, coalesce(l.net_minor, l.amount_minor) as amount_minor, upper(word) as word from run_lines l join statement_lines s using (line_id),
             regexp_split_to_table(s.text, '[^0-9A-Za-z_-]+') as word
           where l.kind = 'bank_credit' and length(word) >= ${shortestWord}) t
         join (select payment_key, amount_minor, upper(our_key) as word from run_payments where source in ('payout', 'transaction')

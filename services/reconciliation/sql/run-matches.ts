@@ -115,7 +115,7 @@ export async function matchSums(sql: Transaction): Promise<void> {
       and not exists (select from run_group_payments g where g.payment_key = k.payment_key)`;
   await sql`
     with free as (
-      select k.*, l.amount_minor as line_minor, p.amount_minor as payment_minor,
+      select k.*, p.amount_minor + k.difference as line_minor, p.amount_minor as payment_minor,
         count(*) over (partition by k.line_id) as of_line, count(*) over (partition by k.payment_key) as of_payment ${free}
     ),
     sums as (
@@ -161,10 +161,16 @@ export async function matchShares(sql: Transaction, { accountId }: RunScope): Pr
     from share where paid_minor + sum_minor <> 0`;
 }
 
-/** Payouts: the lines that name a payout add up to it. */
+/** Payouts: the lines that name a payout add up to it. Where some are in other currencies, their rates are not known here. */
 export async function matchBatches(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
-    with batch as (
+    with converted as (
+      select payout_reference as payout_key from statement_lines
+      where account_id = ${accountId} and kind <> 'not_money'
+        and payout_reference in (select payout_key from run_lines where kind = 'payout')
+      group by payout_reference having count(distinct currency) > 1
+    ),
+    batch as (
       select s.payout_reference as payout_key, s.currency, count(*) as lines,
         sum(coalesce(s.net_minor, s.amount_minor + coalesce(s.fee_minor, 0))) as sum_minor
       from statement_lines s
@@ -175,14 +181,15 @@ export async function matchBatches(sql: Transaction, { accountId }: RunScope): P
     payout as (
       select l.line_id, l.payout_key, l.currency, l.amount_minor, b.lines, b.sum_minor,
         sum(l.amount_minor) over (partition by l.payout_key, l.currency) as paid_minor,
-        row_number() over (partition by l.payout_key, l.currency order by l.booked_on, l.fingerprint) as place
+        row_number() over (partition by l.payout_key, l.currency order by l.booked_on, l.fingerprint) as place,
+        l.payout_key in (select payout_key from converted) is true as is_converted
       from run_lines l left join batch b on b.payout_key = l.payout_key and b.currency = l.currency
       where l.kind = 'payout' and not exists (select from run_group_lines g where g.line_id = l.line_id)
         and not exists (select from run_diffs d where d.line_id = l.line_id)
     ),
     matched as (
       select *, 'batch:' || ${accountId}::bigint || ':' || payout_key || ':' || currency as group_key
-      from payout where lines is not null and paid_minor + sum_minor = 0
+      from payout where not is_converted and lines is not null and paid_minor + sum_minor = 0
     ),
     of_line as (insert into run_group_lines select group_key, line_id from matched),
     of_payment as (insert into run_group_payments select distinct group_key, group_key from matched),
@@ -192,7 +199,9 @@ export async function matchBatches(sql: Transaction, { accountId }: RunScope): P
       select line_id, null, 'batch_total_mismatch', null,
         jsonb_build_object('payoutMinor', paid_minor::text, 'linesMinor', sum_minor::text, 'lines', lines::text,
           'differenceMinor', (paid_minor + sum_minor)::text)
-      from payout where lines is not null and paid_minor + sum_minor <> 0
+      from payout where not is_converted and lines is not null and paid_minor + sum_minor <> 0
     )
-    insert into run_rejects select line_id, 'payout_without_lines' from payout where lines is null`;
+    insert into run_rejects
+    select line_id, case when is_converted then 'payout_converted' else 'payout_without_lines' end
+    from payout where is_converted or lines is null`;
 }

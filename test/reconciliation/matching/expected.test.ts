@@ -54,6 +54,28 @@ describe("days", () => {
   });
 });
 
+describe("equal rows without a reference", () => {
+  const row = (name: string): Line => ({ name, amountMinor: 555, text: "CARD" });
+
+  test("of one file are several movements, and of overlapping files with different numbers one is doubtful", async () => {
+    const world = await running.openWorld();
+    await world.importLines(world.qrAccountId, [row("one"), row("two")]);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money", "unmatched_money"]);
+
+    await world.importLines(world.qrAccountId, [row("one")]);
+
+    const { lines } = await world.run(world.qrAccountId);
+    expect(lines).toEqual({ one: "unmatched_money", two: "possible_duplicate" });
+  });
+
+  test("of the same number in both files are no duplicates", async () => {
+    const world = await running.openWorld();
+    await world.importLines(world.qrAccountId, [row("one"), row("two")]);
+    await world.importLines(world.qrAccountId, [row("two"), row("one")]);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money", "unmatched_money"]);
+  });
+});
+
 describe("accounts", () => {
   test("a terminal's payment is not missing at the bank of its filial", async () => {
     const world = await running.openWorld();
@@ -137,6 +159,37 @@ describe("payouts at the bank", () => {
       "paid-b": "batch_total_mismatch",
     });
     expect((await world.run(bank)).lines).toEqual({ credit: "matched" });
+  });
+
+  test("a credit whose text names its fees is compared by what has arrived", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.importLines(world.terminalAccountId, [
+      card("a", 1000, { feeMinor: -20, payoutReference: "po_12345678" }),
+    ]);
+    await world.importLines(bank, [
+      { name: "credit", kind: "bank_credit", amountMinor: 1000, feeMinor: -20, netMinor: 980, text: "PO_12345678" },
+    ]);
+    expect((await world.run(bank)).lines).toEqual({ credit: "matched" });
+  });
+
+  test("a payout of lines in other currencies is no difference", async () => {
+    const world = await running.openWorld();
+    await world.importLines(world.terminalAccountId, [
+      card("a", 1000, { payoutReference: "41" }),
+      card("b", 500, { payoutReference: "41", currency: "CHF" }),
+      { name: "payout", kind: "payout", amountMinor: -1480, payoutReference: "41" },
+    ]);
+    expect((await world.run(world.terminalAccountId)).lines).toMatchObject({ payout: "rejected: payout_converted" });
+  });
+
+  test("a QR payment is a candidate of the bank's credit", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [
+      { name: "credit", kind: "bank_credit", amountMinor: 1000, text: "LUNCH" },
+    ]);
+    expect((await world.run(world.qrAccountId)).lines).toEqual({ credit: "reference_mismatch" });
   });
 
   test("a payout that has not arrived is missing, and the credit of another amount shows the difference", async () => {

@@ -129,7 +129,15 @@ const FAULTS: Record<string, Fault> = {
       { name: "equal-1", amountMinor: 555, text: "CARD" },
       { name: "equal-2", amountMinor: 555, text: "CARD" },
     ),
-    kinds: ["possible_duplicate", "unmatched_money"],
+    kinds: ["unmatched_money", "unmatched_money"],
+  },
+  "equal rows that name nothing, and one payment": {
+    before: (world) => world.pay({ reference: "tx-more", amountMinor: 555 }),
+    lines: added(
+      { name: "equal-1", amountMinor: 555, text: "CARD" },
+      { name: "equal-2", amountMinor: 555, text: "CARD" },
+    ),
+    kinds: ["ambiguous_match", "ambiguous_match"],
   },
   "a refund": {
     lines: added({ name: "refund", kind: "refund", amountMinor: -1000, paymentReference: "tx-aaaa" }),

@@ -337,3 +337,67 @@ describe("groups and decisions", () => {
     ]);
   });
 });
+
+describe("a run that fails", () => {
+  /** Each is written by another step; the last one is the run's own end. */
+  const TABLES = [
+    "statement_matches",
+    "match_payments",
+    "issues",
+    "run_differences",
+    "line_outcomes",
+    "provider_events",
+  ];
+
+  test.each(TABLES)("leaves nothing when %s cannot be written, and the next run finds the same", async (table) => {
+    const world = await running.openWorld();
+    const { database, organizationId } = world;
+    await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.pay({ reference: "b", amountMinor: 1100 });
+    await world.importLines(world.qrAccountId, [qr("b", 1100)]);
+    await world.run(world.qrAccountId);
+    await world.importLines(world.qrAccountId, [qr("a", 1000), qr("stray", 500)]);
+    const stored = async () => [
+      await issuesOf(world),
+      await database`select match_id, line_id from match_lines join statement_matches using (match_id)
+        where account_id = ${world.qrAccountId} order by 1, 2`,
+      await database`select outcome, reason from line_outcomes where account_id = ${world.qrAccountId} order by line_id`,
+      await database`select kind, payload from outbox where key = ${`organization.${organizationId}`} order by outbox_id`,
+    ];
+    const before = await stored();
+    await database.unsafe(`
+      create function fail_now() returns trigger language plpgsql as $$ begin raise exception 'A fault of the test.'; end $$;
+      create trigger fail_now before insert or update or delete on ${table} execute function fail_now()`);
+    try {
+      await expect(world.run(world.qrAccountId)).rejects.toThrow("A fault of the test.");
+    } finally {
+      await database.unsafe(`drop trigger fail_now on ${table}; drop function fail_now()`);
+    }
+    expect(await stored()).toEqual(before);
+    const [failed] = await database`
+      select status, failure from reconciliation_runs where account_id = ${world.qrAccountId} order by run_id desc limit 1`;
+    expect(failed).toMatchObject({ status: "failed", failure: "A fault of the test." });
+
+    expect(await world.run(world.qrAccountId)).toMatchObject({
+      kinds: ["unmatched_money"],
+      lines: { a: "matched", b: "matched", stray: "unmatched_money" },
+    });
+  });
+
+  test("what a run opens and explains is announced on the bus, in its transaction", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "a", amountMinor: 1000 });
+    await world.importLines(world.qrAccountId, [qr("b", 700)]);
+    await world.run(world.qrAccountId);
+    await world.importLines(world.qrAccountId, [qr("a", 1000)]);
+    await world.run(world.qrAccountId);
+    await world.run(world.qrAccountId);
+    const rows = await world.database<{ event: { type: string; issues: { kind: string }[] } }[]>`
+      select payload -> 'event' as event from outbox
+      where kind = 'issue_event' and key = ${`organization.${world.organizationId}`} order by outbox_id`;
+    expect(rows.map(({ event }) => [event.type, ...event.issues.map(({ kind }) => kind).toSorted()])).toEqual([
+      ["issues_opened", "missing_in_statement", "unmatched_money"],
+      ["issues_closed", "missing_in_statement"],
+    ]);
+  });
+});
