@@ -2,7 +2,8 @@
  * SumUp's transaction report as CSV, in German, French, Italian and English. A card sale has two rows with one id: the sale,
  * and its share of a payout, which repeats the sale's total and fee. Cash, cancelled and failed sales are in it too.
  */
-import { currencyCode, type DecimalNotation } from "./amounts.ts";
+import { currencyCode } from "./amounts.ts";
+import { AmountNotation } from "./csv/amount-notation.ts";
 import { type DateFormat, dateFormat, instantOfDate, type ReadDate, readDate } from "./csv/declared-dates.ts";
 import { type BoundHeader, bindHeader, dictionaryRule } from "./csv/dictionary.ts";
 import { decimalOf, FieldProblem, quoted, recordOfRow } from "./csv/field-problem.ts";
@@ -54,7 +55,7 @@ const SLASH_FORMATS = formatsOf(["DD/MM/YYYY"], ["", " HH:mm:ss", " HH:mm", ", H
 class SumupReport {
   readonly #header: BoundHeader<SumupField>;
   readonly #options: ParseOptions;
-  readonly #amounts = new AmountNotation();
+  readonly #amounts = new AmountNotation({ grouped: true });
   readonly #dates: readonly DateFormat[];
 
   constructor(columns: readonly string[], options: ParseOptions) {
@@ -71,7 +72,7 @@ class SumupReport {
   line(row: CsvRow): StatementRecord {
     const value = (field: SumupField): string => this.#header.value(row, field);
     const type = wordOf<SumupType>(SUMUP_TYPES, value("type"), this.#header.nameOf("type"));
-    const outcome = wordOf<SumupOutcome>(SUMUP_OUTCOMES, value("status"), this.#header.nameOf("status"));
+    const outcome = this.#outcomeOf(type, value("status"));
     const kind = this.#kindOf(type, outcome, value("method"));
     const currency = this.#currencyOf(row);
     const at = this.#dateOf(row, "date");
@@ -97,6 +98,12 @@ class SumupReport {
         ...(kind === "not_money" ? [[NOT_MONEY_REASON, value("status")] as const] : []),
       ],
     });
+  }
+
+  /** A refund that was made has no status in some languages. */
+  #outcomeOf(type: SumupType, status: string): SumupOutcome {
+    if (type === "Refund" && status === "") return "done";
+    return wordOf<SumupOutcome>(SUMUP_OUTCOMES, status, this.#header.nameOf("status"));
   }
 
   #kindOf(type: SumupType, outcome: SumupOutcome, method: string): LineKind {
@@ -173,31 +180,6 @@ interface RowSense {
   readonly type: SumupType;
   readonly outcome: SumupOutcome;
   readonly currency: string;
-}
-
-/**
- * Whether the amounts of a file have a decimal point or a decimal comma. Neither the language nor the country says it, so the
- * first amount decides that can be read in one way only: "11,50" and "1.234,5" can, "1.234" cannot.
- */
-class AmountNotation {
-  #separator: "." | "," | undefined;
-
-  of(text: string): DecimalNotation | undefined {
-    this.#separator ??= shownSeparator(text);
-    if (this.#separator !== undefined) return { decimalSeparator: this.#separator, grouped: true };
-    return /[.,]/.test(text) ? undefined : { decimalSeparator: ".", grouped: false };
-  }
-}
-
-function shownSeparator(text: string): "." | "," | undefined {
-  const separators = text.replaceAll(/[^.,]/g, "");
-  const last = separators.at(-1);
-  if (last !== "." && last !== ",") return undefined;
-  const other = last === "." ? "," : ".";
-  const decimals = text.length - 1 - text.lastIndexOf(last);
-  if (separators.length === 1) return decimals === 3 && !/^[-+]?0\D/.test(text) ? undefined : last;
-  // Twice the same: it groups thousands, and the other one is the decimal separator.
-  return separators.includes(other) ? last : other;
 }
 
 /** The group that a word is in. */

@@ -62,6 +62,25 @@ describe("SumUp's transaction report", () => {
     ]);
   });
 
+  it("German, 2026, as it is downloaded: paid and planned payouts with a column for their amount", async () => {
+    expect(await outlines("de-2026-paid", "CHF")).toEqual([
+      "2 payment Sale TL1 1100 CHF fee -11 net 1089 2026-09-06",
+      "3 planned_payout Payout TL1 -1089 CHF net -1089 2026-09-06",
+      "4 payout Payout TL2 -490 CHF net -490 2026-08-31 in PAYOUT 1 on 2026-09-01",
+    ]);
+  });
+
+  it("French with English words: a refund without a status, and a share of a payout that the refund used up", async () => {
+    expect(await outlines("fr-late-2025", "CHF")).toEqual([
+      "2 payment Sale TK1 1700 CHF fee -24 net 1676 tip 100 2025-12-14",
+      "3 payout Payout TK1 -1676 CHF net -1676 2025-12-14 in 900061 on 2025-12-17",
+      "4 cash_payment Sale TK2 450 CHF net 450 2025-12-15",
+      "5 refund Refund TK3 -260 CHF 2025-12-16",
+      "6 payment Sale TK3 260 CHF fee -7 net 253 2025-12-15",
+      "7 not_money Payout TK3 -260 CHF net -260 2025-12-15",
+    ]);
+  });
+
   it("Italian", async () => {
     expect(await outlines("it-2025", "EUR")).toEqual([
       "2 payment Sale TE1 1700 EUR fee -24 net 1676 tip 100 2025-11-14",
@@ -138,7 +157,9 @@ describe("SumUp's transaction report", () => {
       "de-early-2025",
       "de-late-2025",
       "de-2026",
+      "de-2026-paid",
       "fr-2025",
+      "fr-late-2025",
       "it-2025",
       "en-late-2025",
       "en-2026",

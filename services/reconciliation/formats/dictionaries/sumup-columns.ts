@@ -62,7 +62,7 @@ const GERMAN: Names = {
 };
 const GERMAN_DETAILS = (
   "E-Mail|Nutzer|Kartentyp|Letzte 4 Ziffern|Durchgeführt mit|Eingabemodus|Autorisierungscode|Netto|Nettobetrag|" +
-  "Steuerbetrag|Kartenmarke"
+  "Steuerbetrag|Kartenmarke|Konto|Kartensystem|Letzte 4 Ziffern der Karte"
 ).split("|");
 
 const FRENCH: Names = {
@@ -70,20 +70,20 @@ const FRENCH: Names = {
   id: ["Réf. transaction", "ID de transaction", "ID de la transaction"],
   type: ["Type de transaction", "Type"],
   status: ["Statut"],
-  total: ["Total", "Montant TTC", "Montant (TTC)", "Total TTC"],
+  total: ["Total", "Montant total", "Montant TTC", "Montant (TTC)", "Total TTC"],
   currency: ["Devise"],
   tip: ["Pourboire", "Montant du pourboire"],
   fee: ["Frais"],
-  payout: ["Versement", "Virement", "Montant du versement"],
+  payout: ["Versement", "Virement", "Montant du versement", "Montant du virement"],
   payoutDate: ["Date de versement", "Date du versement", "Date de virement", "Date du virement"],
   payoutId: ["ID de versement", "ID du versement", "Réf. versement", "ID de virement", "ID du virement"],
-  method: ["Moyen de paiement", "Mode de paiement"],
+  method: ["Moyen de paiement", "Mode de paiement", "Méthode de paiement"],
   description: ["Description"],
   reference: ["Référence"],
 };
 const FRENCH_DETAILS = (
-  "E-mail|Utilisateur|Type de carte|4 derniers chiffres|Traité comme|Mode de saisie|Code d'autorisation|Vente nette|" +
-  "Montant net|Montant HT|Montant de la TVA|Montant de la taxe"
+  "E-mail|Utilisateur|Type de carte|4 derniers chiffres|Traité comme|Traiter en tant que|Mode de saisie|" +
+  "Code d'autorisation|Vente nette|Prix net|Montant net|Montant HT|Montant de la TVA|Montant de la taxe"
 ).split("|");
 
 const ITALIAN: Names = {
@@ -91,7 +91,7 @@ const ITALIAN: Names = {
   id: ["ID transazione", "ID della transazione"],
   type: ["Tipo di transazione", "Tipo transazione", "Tipo"],
   status: ["Stato"],
-  total: ["Totale", "Importo IVA inclusa", "Importo (IVA inclusa)"],
+  total: ["Totale", "Importo totale", "Importo IVA inclusa", "Importo (IVA inclusa)"],
   currency: ["Valuta"],
   tip: ["Mancia", "Importo mancia", "Importo della mancia"],
   fee: ["Commissione"],
@@ -116,7 +116,7 @@ interface Generations {
 
 export const SUMUP_COLUMNS: HeaderDictionary<SumupField> = {
   report: "SumUp's transaction report",
-  version: 1,
+  version: 2,
   // English first: where two entries know as many columns of a file, the first one counts.
   entries: [
     ...entriesOf("English", ENGLISH, ENGLISH_DETAILS, {

@@ -4,13 +4,16 @@
  */
 
 export type SumupType = "Sale" | "Payout" | "Refund" | "Chargeback";
-export type SumupOutcome = "done" | "planned" | "pending" | "cancelled" | "failed" | "refunded";
+export type SumupOutcome = "done" | "planned" | "pending" | "cancelled" | "failed" | "refunded" | "offset";
 
 /** What SumUp calls it in English is the line's type in each language: the same file in another language has the same lines. */
 export const SUMUP_TYPES = {
   Sale: "umsatz|zahlung|verkauf|sale|payment|vente|paiement|encaissement|vendita|pagamento|incasso".split("|"),
   Payout: "auszahlung|payout|versement|virement|reversement|accredito|versamento|bonifico".split("|"),
-  Refund: "rückerstattung|erstattung|rückzahlung|refund|remboursement|rimborso".split("|"),
+  Refund: [
+    ..."rückerstattung|erstattung|rückzahlung|refund|remboursement|rimborso".split("|"),
+    ..."erstattet|rückerstattet|zurückerstattet|refunded|remboursé|remboursée|rimborsato|rimborsata".split("|"),
+  ],
   Chargeback:
     "rückbuchung|rückbelastung|rücklastschrift|chargeback|charge back|rétrofacturation|storno di addebito".split("|"),
 } as const satisfies Record<SumupType, readonly string[]>;
@@ -18,8 +21,8 @@ export const SUMUP_TYPES = {
 export const SUMUP_OUTCOMES = {
   done: [
     ..."erfolgreich|gezahlt|bezahlt|ausgezahlt|abgeschlossen".split("|"),
-    ..."successful|success|paid|paid out|completed".split("|"),
-    ..."réussi|réussie|effectué|effectuée|payé|payée|versé|versée|terminé|terminée".split("|"),
+    ..."successful|success|accepted|paid|paid out|completed".split("|"),
+    ..."réussi|réussie|accepté|acceptée|effectué|effectuée|payé|payée|versé|versée|terminé|terminée".split("|"),
     ..."riuscito|riuscita|effettuato|effettuata|pagato|pagata|accreditato|accreditata|completato|completata".split("|"),
   ],
   planned: [
@@ -29,6 +32,8 @@ export const SUMUP_OUTCOMES = {
   pending: "ausstehend|in bearbeitung|pending|in progress|en attente|en cours|in sospeso|in attesa|in corso".split("|"),
   cancelled: "abgebrochen|storniert|cancelled|canceled|annulé|annulée|annullato|annullata".split("|"),
   failed: "fehlgeschlagen|failed|échoué|échouée|échec|fallito|fallita|non riuscito|non riuscita".split("|"),
+  /** The share of a payout was used up by a refund of its sale, and was not paid out. */
+  offset: ["refund adjustment"],
   refunded: "erstattet|rückerstattet|zurückerstattet|refunded|remboursé|remboursée|rimborsato|rimborsata".split("|"),
 } as const satisfies Record<SumupOutcome, readonly string[]>;
 
