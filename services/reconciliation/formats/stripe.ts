@@ -4,6 +4,7 @@
  */
 import { currencyCode } from "./amounts.ts";
 import { RowCheck, SumsByKey } from "./control-sums.ts";
+import { AmountNotation } from "./csv/amount-notation.ts";
 import { dateFormat, instantOfDate, type ReadDate, readDate } from "./csv/declared-dates.ts";
 import type { BoundHeader, HeaderDictionary } from "./csv/dictionary.ts";
 import { decimalOf, FieldProblem, quoted, recordOfRow } from "./csv/field-problem.ts";
@@ -42,7 +43,7 @@ export const stripeActivity: StatementFormat = {
   // With the column of payouts it can be either report.
   detect: (head) => {
     const header = headerOf(head, STRIPE_ACTIVITY_COLUMNS);
-    return header !== undefined && (header.entry.name === "balance history" || !header.has("payout"));
+    return header !== undefined && (header.entry.name !== "itemised" || !header.has("payout"));
   },
   parse: (text, options) => parseStripe(text, STRIPE_ACTIVITY_COLUMNS, options),
 };
@@ -72,6 +73,8 @@ class BalanceTransactions implements CsvReport {
   readonly #transactions = new SumsByKey<"payout" | "currency">();
   readonly #payouts = new SumsByKey<"payout" | "currency">();
   readonly #rows = new RowCheck();
+  /** The exporter chooses a decimal point or a decimal comma; thousands are in no groups. */
+  readonly #amounts = new AmountNotation({ grouped: false });
 
   constructor(header: BoundHeader<StripeField>, options: ParseOptions, hasWholePayouts: boolean) {
     this.#header = header;
@@ -109,7 +112,8 @@ class BalanceTransactions implements CsvReport {
   #line(row: CsvRow): StatementRecord {
     const value = (field: StripeField): string => this.#header.value(row, field);
     const currency = this.#currencyOf(row);
-    const amount = (field: StripeField): bigint => decimalOf(this.#header.nameOf(field), value(field), currency);
+    const amount = (field: StripeField): bigint =>
+      decimalOf(this.#header.nameOf(field), value(field), currency, this.#amounts.of(value(field)));
     const category = value("category");
     if (category === "") throw this.#problem("category", "The row has no category.");
     const kind = STRIPE_CATEGORIES[category.toLowerCase()] ?? "adjustment";

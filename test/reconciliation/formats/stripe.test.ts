@@ -38,6 +38,18 @@ describe("Stripe's payout reconciliation", () => {
     ]);
   });
 
+  it("reads amounts with a decimal comma, and refuses rows with another separator than the rows before", async () => {
+    const records = await parseSample(stripePayoutReconciliation, "stripe/payout-comma.csv");
+    expect(linesOf(records).map(outlineOf)).toEqual([
+      "2 payment charge 500 JPY fee -18 net 482 | txn_c1 in po_9",
+      "3 payment charge 110413 EUR fee -337 net 110076 | txn_c2 in po_8",
+      "4 adjustment risk_reserved_funds -2519 EUR fee 0 net -2519 | txn_c3 in po_8",
+      "5 payout payout -107557 EUR fee 0 net -107557 | txn_c4 in po_8",
+    ]);
+    expect(problemsOf(records)).toEqual(['6 gross: "12.50" is no decimal number.']);
+    expect(totalsOf(records)).toEqual(["transactions of payout po_8: 107557 EUR, 107557 by its lines"]);
+  });
+
   it("keeps columns that the exporter chose, except those with data of persons", async () => {
     const [charge] = linesOf(await parseSample(stripePayoutReconciliation, "stripe/payout.csv"));
     expect(charge?.text).toBe("Table 7");
@@ -88,6 +100,15 @@ describe("Stripe's balance changes from activity", () => {
     expect(totalsOf(records)).toEqual([]);
   });
 
+  it("reads the itemised report of payouts, which has the time at which each leaves the balance", async () => {
+    const records = await parseSample(stripeActivity, "stripe/payouts.csv");
+    expect(linesOf(records).map(outlineOf)).toEqual([
+      "2 payout payout -1650 EUR fee 0 net -1650 | txn_p1 in po_6",
+      "3 payout_reversal payout_reversal 1650 EUR fee 0 net 1650 | txn_p2 in po_6",
+    ]);
+    expect(linesOf(records)[0]).toMatchObject({ bookedOn: "2026-03-04", occurredAt: "2026-03-04T00:00:00Z" });
+  });
+
   it("are told from the payout reconciliation by the column of payouts", async () => {
     const detected = async (sample: string) => {
       const head = await textOf(sample);
@@ -96,6 +117,7 @@ describe("Stripe's balance changes from activity", () => {
     expect(await detected("payout")).toEqual([true, false]);
     expect(await detected("activity")).toEqual([false, true]);
     expect(await detected("balance-history")).toEqual([false, true]);
+    expect(await detected("payouts")).toEqual([false, true]);
   });
 
   it("refuses an export without a column of dates", async () => {

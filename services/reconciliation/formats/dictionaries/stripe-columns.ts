@@ -32,6 +32,14 @@ export type StripeField = keyof typeof COLUMNS;
 
 const REQUIRED: readonly StripeField[] = ["balanceTransaction", "category", "currency", "gross", "fee", "net"];
 
+/** The itemised report of payouts has the time at which each leaves the balance. */
+const PAYOUTS_COLUMNS: Partial<Record<StripeField, readonly string[]>> = {
+  ...COLUMNS,
+  created: ["effective_at"],
+  createdUtc: ["effective_at_utc"],
+  payout: ["payout_id"],
+};
+
 /** The balance history as the dashboard exports it. */
 const HISTORY_COLUMNS: Partial<Record<StripeField, readonly string[]>> = {
   balanceTransaction: ["id"],
@@ -51,15 +59,16 @@ const HISTORY_COLUMNS: Partial<Record<StripeField, readonly string[]>> = {
 
 export const STRIPE_PAYOUT_COLUMNS: HeaderDictionary<StripeField> = {
   report: "Stripe's payout reconciliation report",
-  version: 1,
+  version: 2,
   entries: [{ name: "itemised", columns: COLUMNS, required: [...REQUIRED, "payout"] }],
 };
 
 export const STRIPE_ACTIVITY_COLUMNS: HeaderDictionary<StripeField> = {
   report: "Stripe's report of balance changes from activity",
-  version: 1,
+  version: 2,
   entries: [
     { name: "itemised", columns: COLUMNS, required: REQUIRED },
+    { name: "payouts", columns: PAYOUTS_COLUMNS, required: [...REQUIRED, "payout"] },
     { name: "balance history", columns: HISTORY_COLUMNS, required: [...REQUIRED, "source"] },
   ],
 };
