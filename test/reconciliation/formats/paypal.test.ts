@@ -90,16 +90,26 @@ describe("PayPal's settlement report (STL)", () => {
     const records = await parseSample(paypalStl, "paypal/stl-damaged.csv");
     expect(problemsOf(records)).toEqual([
       "2 : The row has no column headers (CH) before it.",
-      '5 Gross Transaction Amount: "52.00" is no whole number of minor units.',
+      '5 Gross Transaction Amount: "52.00" is no whole number of hundredths.',
       '6 Transaction Debit or Credit: "" is neither CR nor DR.',
       '7 Transaction Initiation Date: "2026/02/30 00:00:30 -0800" is no date that the report has.',
       "8 Transaction Completion Date: The row has 6 fields after its type, and the header has 13 columns.",
       '9 Gross Transaction Currency: "EURO" is no ISO 4217 currency.',
       '10 : "XX" is no type of row that the report has.',
-      '12 total gross amount of debits: "x" is no whole number of minor units.',
+      '12 total gross amount of debits: "x" is no whole number of hundredths.',
     ]);
     expect(linesOf(records).map(({ position }) => position)).toEqual([11]);
     expect(totalsOf(records)[0]).toBe("gross credits of section 1: 5201 EUR, 5200 by its lines");
+  });
+
+  it("counts hundredths of a currency without decimals too, and a part of a yen is malformed", async () => {
+    const [header, columns, row] = (await textOf("stl-without-totals")).split("\n");
+    const inYen = (gross: string) => [header, columns, row?.replace("5200,EUR,DR,225,EUR", `${gross},JPY,DR,4300,JPY`)];
+    const [line] = linesOf(await parseText(paypalStl, `${inYen("15000").join("\n")}\nSF,JPY,15000,0,0,4300\n`));
+    expect(line).toMatchObject({ amountMinor: 150n, feeMinor: -43n, netMinor: 107n, currency: "JPY" });
+    const records = await parseText(paypalStl, `${inYen("15050").join("\n")}\nSF,JPY,15000,0,0,4300\n`);
+    expect(problemsOf(records)).toEqual(["3 Gross Transaction Amount: 150.50 has more decimals than JPY has (0)."]);
+    expect(totalsOf(records)[0]).toBe("gross credits of section 1: 150 JPY, 0 by its lines");
   });
 
   it("refuses a file of another type, one without column headers, and one with unknown ones", async () => {

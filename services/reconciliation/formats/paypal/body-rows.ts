@@ -1,5 +1,5 @@
 /** The body rows (SB) of a section, read by the section's column headers. */
-import { currencyCode, readMinorUnits } from "../amounts.ts";
+import { currencyCode } from "../amounts.ts";
 import { instantOfDate, type ReadDate } from "../csv/declared-dates.ts";
 import type { BoundHeader } from "../csv/dictionary.ts";
 import { FieldProblem, minorOf, quoted } from "../csv/field-problem.ts";
@@ -8,6 +8,7 @@ import { PAYPAL_PERSONAL, type PaypalField } from "../dictionaries/paypal-column
 import { type PaypalEvent, paypalEvent } from "../dictionaries/paypal-events.ts";
 import { type LineKind, NOT_MONEY_REASON, type StatementRecord } from "../format.ts";
 import { lineRecord } from "../records.ts";
+import { readHundredths } from "./hundredths.ts";
 import { paypalDate } from "./paypal-date.ts";
 
 /** What a row adds to the totals of its section. */
@@ -70,16 +71,16 @@ export class BodyRows {
 
   #sumsOf(row: CsvRow): BodySums {
     const currency = this.#currencyOf(row, "currency");
-    const grossMinor = this.#signedOf(row, "gross", "sign");
+    const grossMinor = this.#signedOf(row, "gross", "sign", currency);
     if (this.#header.value(row, "fee") === "") return { currency, grossMinor, feeCurrency: currency, feeMinor: 0n };
     const isFree = /^0+$/.test(this.#header.value(row, "fee"));
     if (isFree) return { currency, grossMinor, feeCurrency: currency, feeMinor: 0n };
     const feeCurrency = this.#currencyOf(row, "feeCurrency");
-    return { currency, grossMinor, feeCurrency, feeMinor: this.#signedOf(row, "fee", "feeSign") };
+    return { currency, grossMinor, feeCurrency, feeMinor: this.#signedOf(row, "fee", "feeSign", feeCurrency) };
   }
 
-  #signedOf(row: CsvRow, field: PaypalField, signField: PaypalField): bigint {
-    const minor = minorOf(this.#header.nameOf(field), readMinorUnits(this.#header.value(row, field)));
+  #signedOf(row: CsvRow, field: "gross" | "fee", signField: "sign" | "feeSign", currency: string): bigint {
+    const minor = minorOf(this.#header.nameOf(field), readHundredths(this.#header.value(row, field), currency));
     const sign = this.#header.value(row, signField).toUpperCase();
     if (sign === "CR") return minor;
     if (sign === "DR") return -minor;
@@ -129,7 +130,7 @@ export class BodyRows {
   ): Generator<readonly [name: string, value: string]> {
     const also = ["status", "referenceId", "referenceIdType", "customField", "storeId", "bankReferenceId"] as const;
     for (const [name, value] of this.#header.details(row, also)) if (!PAYPAL_PERSONAL.test(name)) yield [name, value];
-    // In minor units, as in the file.
+    // In minor units.
     if (feeCurrency !== currency) yield [this.#header.nameOf("fee"), `${feeMinor} ${feeCurrency}`];
     if (reason !== undefined) yield [NOT_MONEY_REASON, reason];
   }

@@ -6,9 +6,8 @@
  *                                      └─ …
  *   RF report totals, one for each currency · RC count · FF file footer
  *
- * Amounts are whole numbers of minor units without a sign; CR or DR beside each says its direction. Totals may be missing.
+ * Amounts are whole numbers of hundredths without a sign; CR or DR beside each says its direction. Totals may be missing.
  */
-import { readMinorUnits } from "../amounts.ts";
 import { type BoundHeader, bindHeader } from "../csv/dictionary.ts";
 import { FieldProblem, minorOf, quoted, recordOfRow } from "../csv/field-problem.ts";
 import { type CsvRow, readCsv } from "../csv/read-csv.ts";
@@ -17,6 +16,7 @@ import { type StatementFormat, type StatementRecord, StatementRefusedError } fro
 import { FORMAT_LIMITS } from "../limits.ts";
 import { headerRecord, malformedRecord } from "../records.ts";
 import { BodyRows } from "./body-rows.ts";
+import { readHundredths } from "./hundredths.ts";
 import { paypalDate } from "./paypal-date.ts";
 import { ReportTotals } from "./report-totals.ts";
 
@@ -156,11 +156,11 @@ class TypedReport {
   }
 
   *#footer(row: CsvRow, type: "SF" | "RF"): Generator<StatementRecord> {
-    const currency = field(row, 1);
+    const currency = field(row, 1).toUpperCase();
     // A report without transactions has only a count here.
     if (/^\d*$/.test(currency)) return;
     try {
-      const stated = SUMS.map((name, index) => minorOf(name, readMinorUnits(field(row, index + 2))));
+      const stated = SUMS.map((name, index) => minorOf(name, readHundredths(field(row, index + 2), currency)));
       const [grossCredits = 0n, grossDebits = 0n, feeCredits = 0n, feeDebits = 0n] = stated;
       yield* this.#totals.footer(type, currency, { grossCredits, grossDebits, feeCredits, feeDebits });
     } catch (error) {
