@@ -1030,6 +1030,7 @@ create table statement_lines (
   constraint statement_lines_organization_id_account_id_fkey FOREIGN KEY (organization_id, account_id) REFERENCES statement_accounts(organization_id, account_id),
   constraint statement_lines_account_id_fingerprint_key UNIQUE (account_id, fingerprint)
 );
+CREATE INDEX statement_lines_bank_credits ON statement_lines USING btree (account_id) WHERE kind = 'bank_credit'::text;
 CREATE INDEX statement_lines_by_day ON statement_lines USING btree (account_id, booked_on, line_id);
 CREATE INDEX statement_lines_by_payout ON statement_lines USING btree (account_id, payout_reference) WHERE payout_reference <> ''::text;
 CREATE INDEX statement_lines_by_provider_reference ON statement_lines USING btree (account_id, provider_reference) WHERE provider_reference <> ''::text;
@@ -1760,12 +1761,14 @@ AS $function$
   end
 $function$;
 
-CREATE OR REPLACE FUNCTION want_run(the_account_id bigint, the_from date, the_to date)
+CREATE OR REPLACE FUNCTION want_run(the_account_id bigint, the_from date, the_to date, is_follower boolean)
  RETURNS void
  LANGUAGE sql
 AS $function$
-  insert into wanted_runs as known (account_id, organization_id, from_date, to_date)
-    select account_id, organization_id, the_from, the_to from statement_accounts where account_id = the_account_id
+  insert into wanted_runs as known (account_id, organization_id, from_date, to_date, first_wanted_at)
+    select account_id, organization_id, the_from, the_to,
+      clock_timestamp() + case when is_follower then interval '1 second' else interval '0' end
+    from statement_accounts where account_id = the_account_id
     on conflict (account_id) do update set from_date = least(known.from_date, excluded.from_date),
       to_date = greatest(known.to_date, excluded.to_date), last_wanted_at = clock_timestamp(), attempts = 0
 $function$;
@@ -1776,24 +1779,28 @@ CREATE OR REPLACE FUNCTION want_run_of_import()
 AS $function$
 declare
   has_payouts boolean;
+  wanted record;
 begin
   if new.from_date is null or new.to_date is null then
     return null;
   end if;
-  perform want_run(new.account_id, new.from_date, new.to_date);
   has_payouts := new.status = 'withdrawn' or exists (
     select from statement_line_sources s join statement_lines l using (line_id)
     where s.import_id = new.import_id and (l.kind = 'payout' or l.payout_reference <> ''));
-  perform want_run(account_id, new.from_date, new.to_date) from (
-    select r.account_id from rival_accounts(new.account_id) r
+  for wanted in
+    select new.account_id as account_id, false as is_follower
     union
-    select b.account_id from statement_accounts a join statement_accounts b on b.organization_id = a.organization_id
+    select r.account_id, true from rival_accounts(new.account_id) r
+    union
+    select b.account_id, true from statement_accounts a join statement_accounts b on b.organization_id = a.organization_id
       and b.mode = a.mode and b.account_id <> a.account_id
       and (a.filial_id is null or b.filial_id is null or b.filial_id = a.filial_id)
       where a.account_id = new.account_id and has_payouts
         and exists (select from statement_lines l where l.account_id = b.account_id and l.kind = 'bank_credit')
     order by account_id
-  ) others;
+  loop
+    perform want_run(wanted.account_id, new.from_date, new.to_date, wanted.is_follower);
+  end loop;
   return null;
 end
 $function$;

@@ -9,7 +9,7 @@ export interface WantedDays {
 
 /** The days are added to those that wait already. */
 export async function wantRun(sql: Transaction, { accountId, fromDate, toDate }: WantedDays): Promise<void> {
-  await sql`select want_run(${accountId}, ${fromDate}::date, ${toDate}::date)`;
+  await sql`select want_run(${accountId}, ${fromDate}::date, ${toDate}::date, false)`;
 }
 
 export interface WantedRun extends WantedDays {

@@ -224,6 +224,18 @@ describe("runs by themselves", () => {
     expect(await runWanted(world)).toBe(0);
   });
 
+  test("imports of accounts that change things for one another end at once without waiting in a circle", async () => {
+    const world = await running.openWorld();
+    const accounts = [world.terminalAccountId, await world.addAccount("second"), await world.addAccount("third")];
+    for (const account of accounts) await world.importLines(account, [line("first", 100)]);
+    await Promise.all(
+      Array.from({ length: 24 }, (_, index) =>
+        world.importLines(accounts[index % accounts.length] ?? 0, [line(`l-${index}`, 100 + index)]),
+      ),
+    );
+    expect(await runWanted(world)).toBe(accounts.length);
+  });
+
   test("a run whose process has ended is failed, and the account can run again", async () => {
     const world = await running.openWorld();
     await world.database`

@@ -1,0 +1,73 @@
+/** Lines beside what callbacks have raised before: one issue for both. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { raiseIssues } from "../../../services/issues/sql/raise.ts";
+import { type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
+
+let running: RunDatabase;
+beforeAll(async () => {
+  running = await startRunDatabase();
+});
+afterAll(() => running.stop());
+
+/** As a callback raises it (services/providers/sql/issues.ts), of a day in March. */
+async function raiseOfCallback(
+  world: RunWorld,
+  { kind, reference, amountMinor }: { readonly kind: string; readonly reference: string; readonly amountMinor: number },
+): Promise<number> {
+  const { database, organizationId, configId, stationId } = world;
+  const station = kind === "unmatched_money" ? null : stationId;
+  const [raised] = await database.begin((tx) =>
+    raiseIssues(
+      tx,
+      tx`
+        select ${organizationId}::bigint, ${`provider:${configId}`}::text, ${station}::bigint, ${kind}::text, ${`money:${reference}`}::text,
+          'paid', 'payment', ${amountMinor}::bigint, 'EUR', 'provider', ${configId}::bigint, null::bigint, null::bigint, null::bigint,
+          ${reference}::text, '{}'::jsonb, true, 'M-1', null::bigint`,
+    ),
+  );
+  const issueId = raised?.issueId ?? 0;
+  await database`update issues set opened_at = '2026-03-10T12:00:00Z' where issue_id = ${issueId}`;
+  return issueId;
+}
+
+const outcomeOf = async ({ database, qrAccountId }: RunWorld) =>
+  (
+    await database<{ reason: string; issue_id: number }[]>`
+      select o.reason, o.issue_id from line_outcomes o where o.account_id = ${qrAccountId}`
+  ).map((row) => ({ ...row }));
+const line = (reference: string, amountMinor: number) => ({
+  name: reference,
+  providerReference: reference,
+  amountMinor,
+});
+
+describe("money of a callback that has paid no order", () => {
+  test("its issue explains the line, and the run raises no other", async () => {
+    const world = await running.openWorld();
+    const issueId = await raiseOfCallback(world, { kind: "late_money", reference: "tx-1", amountMinor: 1250 });
+    await world.importLines(world.qrAccountId, [line("tx-1", 1250)]);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual([]);
+    expect(await outcomeOf(world)).toEqual([{ reason: "late_money", issue_id: issueId }]);
+  });
+
+  test("without a registered payment it is the same issue as that of the line, also when it is closed", async () => {
+    const world = await running.openWorld();
+    const issueId = await raiseOfCallback(world, { kind: "unmatched_money", reference: "tx-1", amountMinor: 1250 });
+    await world.importLines(world.qrAccountId, [line("tx-1", 1250)]);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money"]);
+    expect(await outcomeOf(world)).toEqual([{ reason: "unmatched_money", issue_id: issueId }]);
+
+    await world.database`
+      update issues set status = 'closed', resolved_at = now(), resolved_by = 7, reason = 'Paid back.' where issue_id = ${issueId}`;
+    await world.run(world.qrAccountId);
+    const rows = await world.database`select status from issues where organization_id = ${world.organizationId}`;
+    expect(rows.map((row) => row["status"])).toEqual(["closed"]);
+  });
+
+  test("with another amount in the statement the difference is named", async () => {
+    const world = await running.openWorld();
+    await raiseOfCallback(world, { kind: "late_money", reference: "tx-1", amountMinor: 1250 });
+    await world.importLines(world.qrAccountId, [line("tx-1", 1300)]);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["amount_over"]);
+  });
+});
