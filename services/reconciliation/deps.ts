@@ -10,6 +10,8 @@ export interface ReconciliationDeps {
   readonly longDatabase: Database;
   readonly log: Pick<Log, "info" | "warn" | "error">;
   readonly metrics: RunMetrics;
-  /** Runs that go on after their start was answered; the service waits for them when it stops. */
+  /** Work that goes on after its request was answered; the service waits for it when it stops. */
   readonly underWay: Set<Promise<void>>;
+  /** Of it, the runs that people have started. */
+  readonly startedRuns: Set<Promise<void>>;
 }

@@ -12,7 +12,7 @@ import { isRefusal, NoSuchAccountError, type RunRequest, RunUnderWayError, runRe
 import { measureRun } from "./metrics.ts";
 import * as sql from "./sql/runs.ts";
 
-type RunDeps = Pick<ReconciliationDeps, "database" | "longDatabase" | "log" | "metrics" | "underWay">;
+type RunDeps = Pick<ReconciliationDeps, "database" | "longDatabase" | "log" | "metrics" | "underWay" | "startedRuns">;
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -39,7 +39,7 @@ export async function startRun(
   if ((Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS >= RUN_LIMITS.daysOfRun) {
     throw conflict("too_many_days", `A run is about ${RUN_LIMITS.daysOfRun} days at most.`);
   }
-  if (deps.underWay.size >= RUN_LIMITS.runsAtOnce) {
+  if (deps.startedRuns.size >= RUN_LIMITS.runsAtOnce) {
     throw conflict("too_many_runs", "Several runs are under way here: try again when one of them is done.");
   }
   try {
@@ -66,8 +66,10 @@ async function begin(deps: RunDeps, request: RunRequest): Promise<number> {
       if (!isRefusal(error)) deps.log.error({ err: error, accountId }, "run failed");
     },
   );
-  deps.underWay.add(whole);
-  void whole.finally(() => deps.underWay.delete(whole));
+  for (const known of [deps.underWay, deps.startedRuns]) {
+    known.add(whole);
+    void whole.finally(() => known.delete(whole));
+  }
   return await started.promise;
 }
 

@@ -41,6 +41,7 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
     log,
     metrics: addRunMetrics(metrics, database),
     underWay: new Set(),
+    startedRuns: new Set(),
   };
   const stopping = new AbortController();
   const serving = serveAll(serviceDeps, deps, stopping.signal);
