@@ -22,6 +22,8 @@ export const LIMITS = {
    * do with what is not ASCII, are 247 KB; with them a destination and the rest.
    */
   offerBodyBytes: 256 * 1_024,
+  /** A mapping with two hundred words of two hundred characters in each of its lists; real ones have 2 KB. */
+  mappingBodyBytes: 256 * 1_024,
   /** A device on a bad mobile line sends 16 KiB in this time; a body that trickles longer holds a socket for nothing. */
   bodyTimeoutMs: 5_000,
   /** From the first byte of a request to its answer; longer than the longest wait for a service (`BUS_LIMITS.callMs`, `webhookTestMs`) and a replica. */

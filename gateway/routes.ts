@@ -43,7 +43,10 @@ import { platformKillSwitchRoutes } from "./api/platform/kill-switch.ts";
 import { organizationRoutes } from "./api/platform/organizations.ts";
 import { callbackRoutes } from "./api/provider/callbacks.ts";
 import { statementAccountRoutes } from "./api/reconciliation/accounts.ts";
+import { importDecisionRoutes } from "./api/reconciliation/import-decisions.ts";
 import { issueRoutes } from "./api/reconciliation/issues.ts";
+import { statementLineRoutes } from "./api/reconciliation/lines.ts";
+import { statementMappingRoutes } from "./api/reconciliation/mappings.ts";
 import { matchRoutes } from "./api/reconciliation/matches.ts";
 import { runRoutes } from "./api/reconciliation/runs.ts";
 import { consumerTaskRoutes } from "./api/robotics/serving-tasks.ts";
@@ -89,6 +92,9 @@ export const routes: readonly Route[] = [
   ...runRoutes,
   ...matchRoutes,
   ...statementAccountRoutes,
+  ...statementMappingRoutes,
+  ...importDecisionRoutes,
+  ...statementLineRoutes,
   ...killSwitchRoutes,
   ...platformKillSwitchRoutes,
   ...organizationRoutes,

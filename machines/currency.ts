@@ -69,6 +69,15 @@ export function formatAmount(amountMinor: AmountMinor | bigint, currency: string
   return `${sign}${digits.slice(0, cut)}.${digits.slice(cut, cut + 2)}`;
 }
 
+/** The same with all decimals of the currency, for what was not checked by `amountFitsWire`: a line of a statement. */
+export function formatExactAmount(amountMinor: bigint, currency: string): string {
+  const exponent = currencyExponent(currency) ?? 2;
+  if (exponent === 0) return amountMinor.toString();
+  const digits = (amountMinor < 0n ? -amountMinor : amountMinor).toString().padStart(exponent + 1, "0");
+  const cut = digits.length - exponent;
+  return `${amountMinor < 0n ? "-" : ""}${digits.slice(0, cut)}.${digits.slice(cut)}`;
+}
+
 /** Whether an amount can be written in the contract's pattern without losing anything. */
 export function amountFitsWire(amountMinor: bigint, currency: string): boolean {
   const exponent = currencyExponent(currency);
@@ -85,4 +94,14 @@ export function parseAmount(text: string, currency: string): bigint | undefined 
   const fraction = match[2] ?? "";
   if (fraction.length > exponent) return undefined;
   return BigInt(`${match[1]}${fraction.padEnd(exponent, "0")}`);
+}
+
+/** The same of an amount that may be negative and large, as a line of a statement may be. */
+export function parseSignedAmount(text: string, currency: string): bigint | undefined {
+  const exponent = currencyExponent(currency);
+  const match = /^(-?)(\d{1,14})(?:\.(\d{1,4}))?$/.exec(text);
+  if (exponent === undefined || match === null) return undefined;
+  const [, sign = "", whole = "", fraction = ""] = match;
+  if (fraction.length > exponent) return undefined;
+  return BigInt(`${sign}${whole}${fraction.padEnd(exponent, "0")}`);
 }

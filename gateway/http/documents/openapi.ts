@@ -262,6 +262,11 @@ const PATH_IDS: Readonly<Record<string, string>> = {
   order_id: "The order's id. The station's list of orders shows it, and so does the answer that created the order.",
   organization_id:
     "The organization's id. The list of organizations shows it, and so does the answer that created the organization.",
+  import_id:
+    "The id of an import of a statement file. The list of imports shows it, and so does the answer to the upload.",
+  mapping_id:
+    "The id of one version of a mapping. The list of mappings shows it, and so does the answer that stored it.",
+  test_id: "The id of a test of a mapping. The answer that started the test shows it.",
   run_id: "The reconciliation run's id. The list of runs shows it, and so does the answer that started the run.",
   station_id: "The station's id. The list of stations shows it, for a cashier and for the owner.",
   task_id: "The serving task's id. The list of serving tasks shows it, and each webhook about the task carries it.",

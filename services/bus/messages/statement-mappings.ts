@@ -8,6 +8,7 @@ import { pageAfter } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { csvMappingShape } from "./csv-mapping.ts";
 import { nameSchema } from "./name.ts";
+import { LINE_KINDS } from "./statement-formats.ts";
 import { malformedRowSchema, readLineSchema } from "./statement-lines.ts";
 
 const id = z.int().positive();
@@ -109,7 +110,7 @@ export const mappingTestSchema = z.object({
   totals: z.array(
     z.object({
       currency: z.string(),
-      kind: z.string(),
+      kind: z.enum(LINE_KINDS),
       lines: count,
       amountMinor: signedMinor,
       feeMinor: signedMinor,

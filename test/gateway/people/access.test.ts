@@ -92,6 +92,9 @@ beforeAll(async () => {
     issue_id: 1,
     // As of issues: only who may call is of interest here.
     account_id: 1,
+    import_id: 1,
+    mapping_id: 1,
+    test_id: 1,
     run_id: 1,
   };
   bodies = {
@@ -112,6 +115,10 @@ beforeAll(async () => {
     reconciliation_close_issue: { reason: "theirs" },
     reconciliation_create_statement_account: { provider: "sumup", reference: "M-1", name: "Theirs", mode: "test" },
     reconciliation_change_statement_account: { name: "Theirs" },
+    reconciliation_preview_statement_mapping: { import_id: 1, mapping_id: 1 },
+    reconciliation_test_statement_mapping: { import_id: 1, mapping_id: 1 },
+    reconciliation_release_import: { reason: "theirs" },
+    reconciliation_withdraw_import: { reason: "theirs" },
     reconciliation_start_run: { account_id: 1 },
     reconciliation_confirm_match: { line_ids: [1], payment_keys: ["transaction:1"], reason: "theirs" },
     reconciliation_reject_match: { line_id: 1, payment_key: "transaction:1", reason: "theirs" },

@@ -1,0 +1,101 @@
+/** What operators decide about imports: the release of a held file, and the withdrawal of any. */
+import { z } from "zod";
+import * as bus from "../../../services/bus/messages/import-decisions.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, reasonSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+
+const bodySchema = z
+  .strictObject({ reason: reasonSchema })
+  .meta({ id: "DecideImport", examples: [{ reason: "The bank has confirmed the closing balance." }] });
+const decisionSchema = z
+  .object({ by: idSchema.meta({ description: "The person." }), at: timestampSchema, reason: z.string() })
+  .nullable();
+const decidedImportSchema = z
+  .object({
+    import_id: idSchema,
+    account_id: idSchema,
+    status: z.enum(bus.IMPORT_STATUSES).meta({
+      id: "StatementImportStatus",
+      description:
+        "`held`: an operator decides whether it is imported; `withdrawing`: its lines disappear, which takes minutes for a large file.",
+    }),
+    released: decisionSchema,
+    withdrawn: decisionSchema,
+  })
+  .meta({
+    id: "DecidedImport",
+    examples: [
+      {
+        import_id: 9,
+        account_id: 3,
+        status: "withdrawn",
+        released: null,
+        withdrawn: { by: 42, at: "2026-11-20T12:00:00.000Z", reason: "The file of another restaurant." },
+      },
+    ],
+  });
+
+function decidedImportJson(decided: bus.DecidedImport): z.infer<typeof decidedImportSchema> {
+  return {
+    import_id: decided.importId,
+    account_id: decided.accountId,
+    status: decided.status,
+    released: decisionJson(decided.released),
+    withdrawn: decisionJson(decided.withdrawn),
+  };
+}
+
+function decisionJson(decision: bus.DecidedImport["released"]): z.infer<typeof decisionSchema> {
+  return decision && { by: decision.by, at: toTimestamp(decision.atMs), reason: decision.reason };
+}
+
+const CONFLICTS = `The \`reason\` of a \`conflict\` is one of ${bus.IMPORT_CONFLICTS.map((word) => `\`${word}\``).join(", ")}. The same person with the same body again gets the same answer.`;
+
+type Decide = SessionHandler<z.infer<typeof bodySchema>>;
+
+const releaseImport: Decide = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, importId: context.id("import_id"), reason: body.reason };
+  return ok(decidedImportJson((await deps.bus.call(bus.releaseImport, request)).import));
+};
+
+const withdrawImport: Decide = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, importId: context.id("import_id"), reason: body.reason };
+  return ok(decidedImportJson((await deps.bus.call(bus.withdrawImport, request)).import));
+};
+
+const who = session("reconciliation.manage");
+const tag = "reconciliation";
+const statementImport = "/api/reconciliation/v1/imports/{import_id}/" as const;
+const replies = { 200: { description: "The import after the decision.", schema: decidedImportSchema } };
+
+export const importDecisionRoutes: readonly Route[] = [
+  route({
+    method: "POST",
+    path: `${statementImport}release/`,
+    operation: "releaseImport",
+    tag,
+    summary: "Import a held file after all",
+    description: `A file is held whose totals do not balance, or which names another account. It waits for its turn then. ${CONFLICTS}`,
+    who,
+    body: bodySchema,
+    replies,
+    errors: ["not_found", "conflict"],
+    handler: releaseImport,
+  }),
+  route({
+    method: "POST",
+    path: `${statementImport}withdraw/`,
+    operation: "withdrawImport",
+    tag,
+    summary: "Take an import back",
+    description: `Its lines disappear where no other file has them, and its undecided issues end with the reason. What people have decided comes back with the file. ${CONFLICTS}`,
+    who,
+    body: bodySchema,
+    replies,
+    errors: ["not_found", "conflict"],
+    handler: withdrawImport,
+  }),
+];

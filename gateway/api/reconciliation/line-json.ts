@@ -1,0 +1,149 @@
+/** Lines of statements on the wire. Amounts have all decimals of their currency: a provider may have amounts that no order has. */
+import { z } from "zod";
+import { formatExactAmount } from "../../../machines/currency.ts";
+import * as bus from "../../../services/bus/messages/statement-lines.ts";
+import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
+import { lineKindSchema } from "./matches.ts";
+
+export const dateSchema = z.iso.date().meta({ examples: ["2026-11-20"] });
+export const positionSchema = z
+  .int()
+  .positive()
+  .meta({
+    description: "Where it is in the file, from 1: the line of its first character in a text, the entry in XML.",
+    examples: [17],
+  });
+export const exactAmountSchema = z
+  .string()
+  .regex(/^-?\d+(?:\.\d+)?$/)
+  .meta({ description: "With all decimals of its currency; money that came in is positive.", examples: ["12.50"] });
+
+const text = (description: string): z.ZodString => z.string().meta({ description });
+
+export const lineShape = {
+  kind: lineKindSchema,
+  provider_type: text("The provider's own word for what it is."),
+  amount: exactAmountSchema,
+  currency: currencySchema,
+  fee: exactAmountSchema.nullable().meta({ description: "As it changes the balance: a cost is negative." }),
+  net: exactAmountSchema.nullable(),
+  tip: exactAmountSchema.nullable().meta({ description: "A part of the amount, not on top of it." }),
+  booked_on: dateSchema,
+  value_on: dateSchema.nullable(),
+  occurred_at: z.iso
+    .datetime({ offset: true })
+    .nullable()
+    .meta({ description: "Null where the statement names no instant." }),
+  provider_reference: text("The provider's id of the movement; empty where there is none."),
+  payment_reference: text("The provider's id of the payment that a refund, fee or chargeback belongs to."),
+  merchant_reference: text("The merchant's own reference, as it came back."),
+  payout_reference: text("The payout or batch that contains it."),
+  terminal: text("The terminal, store or device as the statement names it."),
+  account: text("The account that the line names; empty where the file is of one account."),
+  text: z.string(),
+  details: z.record(z.string(), z.string()).meta({ description: "The other fields of the row, by their names." }),
+};
+
+const EXAMPLE = {
+  line_id: 42,
+  account_id: 3,
+  kind: "payment",
+  provider_type: "Verkauf",
+  amount: "17.00",
+  currency: "EUR",
+  fee: "-0.24",
+  net: "16.76",
+  tip: "1.00",
+  booked_on: "2026-11-20",
+  value_on: null,
+  occurred_at: "2026-11-20T18:04:11.000Z",
+  provider_reference: "TAAA4BBB7CC",
+  payment_reference: "",
+  merchant_reference: "",
+  payout_reference: "",
+  terminal: "Bar",
+  account: "",
+  text: "",
+  details: { Kartentyp: "VISA" },
+  sources: [{ import_id: 9, position: 17 }],
+  outcome: "matched",
+  outcome_reason: null,
+  issue_id: null,
+  match_id: 5,
+} as const;
+
+export const statementLineSchema = z
+  .object({
+    line_id: idSchema,
+    account_id: idSchema,
+    ...lineShape,
+    sources: z
+      .array(z.object({ import_id: idSchema, position: positionSchema }))
+      .meta({ description: "The files that have it, the newest import first, up to a bound." }),
+    outcome: z
+      .enum(bus.LINE_OUTCOMES)
+      .meta({
+        id: "StatementLineOutcome",
+        description: "It belongs to a payment, it is a difference, or it is not compared.",
+      })
+      .nullable()
+      .meta({ description: "How the last run over it has judged it; null before its first run." }),
+    outcome_reason: z
+      .string()
+      .nullable()
+      .meta({
+        description: "The kind of its difference, or why it is not compared.",
+        examples: ["unmatched_money"],
+      }),
+    issue_id: idSchema.nullable(),
+    match_id: idSchema.nullable(),
+  })
+  .meta({ id: "StatementLine", examples: [EXAMPLE] });
+
+type LineFields = Omit<bus.ReadLine, "position">;
+
+export function lineFieldsJson(line: LineFields): z.infer<z.ZodObject<typeof lineShape>> {
+  const { currency } = line;
+  const amount = (minor: string): string => formatExactAmount(BigInt(minor), currency);
+  const optional = (minor: string | null): string | null => (minor === null ? null : amount(minor));
+  return {
+    kind: line.kind,
+    provider_type: line.providerType,
+    amount: amount(line.amountMinor),
+    currency,
+    fee: optional(line.feeMinor),
+    net: optional(line.netMinor),
+    tip: optional(line.tipMinor),
+    booked_on: line.bookedOn,
+    value_on: line.valueOn,
+    occurred_at: line.occurredAt,
+    provider_reference: line.providerReference,
+    payment_reference: line.paymentReference,
+    merchant_reference: line.merchantReference,
+    payout_reference: line.payoutReference,
+    terminal: line.terminal,
+    account: line.account,
+    text: line.text,
+    details: line.details,
+  };
+}
+
+export function statementLineJson(line: bus.StatementLine): z.infer<typeof statementLineSchema> {
+  return {
+    line_id: line.lineId,
+    account_id: line.accountId,
+    ...lineFieldsJson(line),
+    sources: line.sources.map(({ importId, position }) => ({ import_id: importId, position })),
+    outcome: line.outcome,
+    outcome_reason: line.outcomeReason,
+    issue_id: line.issueId,
+    match_id: line.matchId,
+  };
+}
+
+export const malformedRowSchema = z.object({
+  position: positionSchema,
+  column: z.string().meta({ description: "The column at fault; empty where it is not one alone." }),
+  reason: z.string().meta({ description: "One sentence." }),
+  raw: z.string().meta({ description: "The row as it is in the file, up to a bound." }),
+});
