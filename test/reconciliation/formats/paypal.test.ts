@@ -220,6 +220,31 @@ describe("PayPal's activity download", () => {
     ]);
   });
 
+  it("English with a decimal comma: rows for information move no money, and their blanks are no amounts", async () => {
+    const records = await parseSample(paypalActivity, "paypal/activity-en-comma.csv");
+    expect(problemsOf(records)).toEqual([]);
+    expect(linesOf(records).map((line) => `${outlineOf(line)} ${line.details["not_money_reason"] ?? ""}`)).toEqual([
+      "2 payment T0006 125000 EUR fee -4340 net 120660 | TX-1 ",
+      "3 not_money Shopping Cart Item 125000 EUR | TX-1 information",
+      "4 not_money Shopping Cart Item 100 EUR | TX-1 information",
+      "5 payout T0400 -100000 EUR fee 0 net -100000 | TX-2 ",
+      "6 conversion T0200 1000 JPY fee 0 net 1000 | TX-3 ",
+    ]);
+    expect(linesOf(records).map(({ occurredAt }) => occurredAt)).toContain("2026-09-13T10:00:01+02:00");
+  });
+
+  it("German: a hold and its reversal move no money, in each of their words", async () => {
+    const records = await parseSample(paypalActivity, "paypal/activity-de-holds.csv");
+    expect(problemsOf(records)).toEqual([]);
+    expect(linesOf(records).map(outlineOf)).toEqual([
+      "2 not_money T1501 -1321 EUR fee 0 net -1321 | TX-1 of TX-0 for INV-1",
+      "3 adjustment T0006 -1321 EUR fee 0 net -1321 | TX-2 of TX-0 for INV-2",
+      "4 not_money T1105 1321 EUR fee 0 net 1321 | TX-3 of TX-1 for INV-2",
+      "5 not_money T2102 500 EUR fee 0 net 500 | TX-4",
+      "6 not_money Warenkorbartikel 500 EUR | TX-5",
+    ]);
+  });
+
   it("refuses dates that all can be read in two ways, and reads those where it does not matter", async () => {
     const [header, first] = (await textOf("activity-en")).split("\n");
     const withDate = (date: string) => `${header}\n${first?.replace("04/09/2026", date)}\n`;
@@ -239,7 +264,7 @@ describe("PayPal's activity download", () => {
   });
 
   it("is detected by its header", async () => {
-    for (const sample of ["activity-de", "activity-en", "statement-en"])
+    for (const sample of ["activity-de", "activity-de-holds", "activity-en", "activity-en-comma", "statement-en"])
       expect(paypalActivity.detect(await textOf(sample))).toBe(true);
     expect(paypalActivity.detect(await textOf("stl"))).toBe(false);
   });

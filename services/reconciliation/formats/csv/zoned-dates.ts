@@ -9,7 +9,8 @@ import { instantOfDate, type ReadDate } from "./declared-dates.ts";
  */
 export function zonedInstant(read: ReadDate, zone: string, declared: string | undefined): string | undefined {
   if (read.time === undefined || read.offset !== undefined || zone === "") return instantOfDate(read, declared);
-  const offset = ZONE_OFFSETS[zone.toUpperCase()];
+  const offset =
+    ZONE_OFFSETS[zone.toUpperCase()] ?? /^(?:GMT|UTC)(?<offset>[+-]\d{2}:\d{2})$/i.exec(zone)?.groups?.["offset"];
   if (offset !== undefined) return `${read.date}T${read.time}${offset}`;
   return zone.includes("/") && isTimeZone(zone) ? instantOf(read.date, read.time, zone) : undefined;
 }

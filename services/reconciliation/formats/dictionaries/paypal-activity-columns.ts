@@ -78,7 +78,6 @@ const REQUIRED: readonly ActivityField[] = [
   "fee",
   "net",
   "transactionId",
-  "referenceId",
 ];
 
 function entry(name: string, columns: typeof ENGLISH, type: string): DictionaryEntry<ActivityField> {
@@ -87,7 +86,7 @@ function entry(name: string, columns: typeof ENGLISH, type: string): DictionaryE
 
 export const PAYPAL_ACTIVITY_COLUMNS: HeaderDictionary<ActivityField> = {
   report: "PayPal's activity download",
-  version: 1,
+  version: 2,
   entries: [
     entry("English", ENGLISH, "Type"),
     entry("English, statement", ENGLISH, "Description"),

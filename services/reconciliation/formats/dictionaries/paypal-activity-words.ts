@@ -5,6 +5,8 @@
 
 export const ACTIVITY_TYPES: Readonly<Record<string, string>> = {
   "general payment": "T0000",
+  "payment received": "T0000",
+  "payment sent": "T0000",
   "mass pay payment": "T0001",
   "mass payment": "T0001",
   "subscription payment": "T0002",
@@ -13,11 +15,18 @@ export const ACTIVITY_TYPES: Readonly<Record<string, string>> = {
   "ebay auction payment": "T0004",
   "direct payment api": "T0005",
   "express checkout payment": "T0006",
+  "express checkout payment received": "T0006",
+  "express checkout payment sent": "T0006",
+  "mobile express checkout payment received": "T0006",
+  "mobile express checkout payment sent": "T0006",
   "paypal checkout payment": "T0006",
   "website payment": "T0007",
   "website payments standard payment": "T0007",
+  "web accept payment received": "T0007",
+  "web accept payment sent": "T0007",
   "gift certificate payment": "T0009",
   "mobile payment": "T0011",
+  "mobile payment received": "T0011",
   "virtual terminal payment": "T0012",
   "donation payment": "T0013",
   "paypal here payment": "T0018",
@@ -27,11 +36,14 @@ export const ACTIVITY_TYPES: Readonly<Record<string, string>> = {
   "partner fee": "T0113",
   "dispute fee": "T0114",
   "general currency conversion": "T0200",
+  "currency conversion": "T0200",
   "user initiated currency conversion": "T0201",
   "currency conversion required to cover negative balance": "T0202",
   "bank deposit to pp account": "T0300",
+  "funds added from a bank account": "T0300",
   "general withdrawal": "T0400",
   "general withdrawal - bank account": "T0400",
+  "withdraw funds to bank account": "T0400",
   "automatic withdrawal": "T0401",
   "user initiated withdrawal": "T0403",
   "reversal of general account hold": "T1105",
@@ -44,10 +56,12 @@ export const ACTIVITY_TYPES: Readonly<Record<string, string>> = {
   chargeback: "T1201",
   "chargeback reversal": "T1202",
   "general authorization": "T1300",
+  authorization: "T1300",
   reauthorization: "T1301",
   "void of authorization": "T1302",
   "account hold for open authorization": "T1501",
   "general hold": "T2101",
+  "temporary hold": "T2101",
   "general hold release": "T2102",
   "reserve hold": "T2103",
   "reserve release": "T2104",
@@ -80,6 +94,7 @@ export const ACTIVITY_TYPES: Readonly<Record<string, string>> = {
   "vom nutzer eingeleitete abbuchung": "T0403",
   "von nutzer eingeleitete abbuchung": "T0403",
   "rückbuchung allgemeiner kontoeinbehaltung": "T1105",
+  "rückbuchung allgemeiner einbehaltung": "T1105",
   "stornierung einer allgemeinen einbehaltung": "T1105",
   "rückbuchung einer zahlung": "T1106",
   rückzahlung: "T1107",
@@ -91,9 +106,18 @@ export const ACTIVITY_TYPES: Readonly<Record<string, string>> = {
   "kontoeinbehaltung für offene autorisierung": "T1501",
   "allgemeine einbehaltung": "T2101",
   "freigabe einer allgemeinen einbehaltung": "T2102",
+  "freigabe allgemeiner einbehaltung": "T2102",
   zahlungseinbehaltung: "T2107",
   "freigabe der zahlungseinbehaltung": "T2108",
 };
+
+/** Types of rows that explain another row, or ask for money: they move none. */
+export const ACTIVITY_INFORMATION: ReadonlySet<string> = new Set(
+  [
+    "shopping cart item|order|invoice sent|invoice received|request sent|request received",
+    "warenkorbartikel|bestellung|rechnung gesendet|rechnung erhalten|geldanforderung gesendet|geldanforderung erhalten",
+  ].flatMap((words) => words.split("|")),
+);
 
 /** A status that says that money has moved, also where a later row took it back. */
 export const ACTIVITY_DONE: ReadonlySet<string> = new Set(

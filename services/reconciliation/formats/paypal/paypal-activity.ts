@@ -3,7 +3,8 @@
  * sales and in refunds, so that the fee is what lies between gross and net. The two rows of a currency conversion refer to one
  * transaction.
  */
-import { currencyCode, type DecimalNotation, readDecimal } from "../amounts.ts";
+import { currencyCode, readDecimal } from "../amounts.ts";
+import { AmountNotation } from "../csv/amount-notation.ts";
 import type { ReadDate } from "../csv/declared-dates.ts";
 import type { BoundHeader } from "../csv/dictionary.ts";
 import { FieldProblem, minorOf, quoted, recordOfRow } from "../csv/field-problem.ts";
@@ -17,6 +18,7 @@ import {
 } from "../dictionaries/paypal-activity-columns.ts";
 import {
   ACTIVITY_DONE,
+  ACTIVITY_INFORMATION,
   ACTIVITY_MEMO,
   ACTIVITY_PENDING,
   ACTIVITY_TYPES,
@@ -48,7 +50,7 @@ const DETAILS = ["name", "type", "status", "referenceId", "custom", "impact"] as
 class Activity implements CsvReport {
   readonly #header: BoundHeader<ActivityField>;
   readonly #options: ParseOptions;
-  readonly #notation: DecimalNotation;
+  readonly #amounts: AmountNotation;
   readonly #order = new DateOrder();
   /** The first rows, while their dates can be read in two ways. */
   #held: CsvRow[] = [];
@@ -56,8 +58,9 @@ class Activity implements CsvReport {
   constructor(header: BoundHeader<ActivityField>, options: ParseOptions) {
     this.#header = header;
     this.#options = options;
-    const decimalSeparator = header.entry.name.startsWith("German") ? "," : ".";
-    this.#notation = { decimalSeparator, grouped: true };
+    // The settings of a person decide it, not the language: there are English files with a decimal comma.
+    const usual = header.entry.name.startsWith("German") ? "," : ".";
+    this.#amounts = new AmountNotation({ grouped: true, usual });
   }
 
   *row(row: CsvRow): Generator<StatementRecord> {
@@ -126,6 +129,7 @@ class Activity implements CsvReport {
     const { credit, debit, reason } = paypalEvent(providerType);
     const kind = amountMinor < 0n ? debit : credit;
     const status = this.#header.value(row, "status");
+    if (ACTIVITY_INFORMATION.has(keyOf(providerType))) return { kind: "not_money", reason: "information" };
     if (keyOf(this.#header.value(row, "impact")) === ACTIVITY_MEMO) return { kind: "not_money", reason: ACTIVITY_MEMO };
     if (status === "" || ACTIVITY_DONE.has(keyOf(status))) return { kind, reason };
     if (kind === "payout" && ACTIVITY_PENDING.has(keyOf(status))) return { kind: "planned_payout", reason: undefined };
@@ -137,19 +141,26 @@ class Activity implements CsvReport {
     const currency = currencyCode(text);
     if (currency === undefined) throw this.#problem("currency", `${quoted(text)} is no ISO 4217 currency.`);
     const amountMinor = this.#amountOf(row, "gross", currency);
+    if (this.#isBlank(row, "net") && this.#isBlank(row, "fee"))
+      return { currency, amountMinor, feeMinor: undefined, netMinor: undefined, tipMinor: undefined };
     const netMinor = this.#amountOf(row, "net", currency);
     const tip = this.#header.value(row, "tip");
     const tipMinor = tip === "" ? undefined : this.#amountOf(row, "tip", currency);
     const feeMinor = netMinor - amountMinor;
-    const stated = this.#header.value(row, "fee") === "" ? 0n : this.#amountOf(row, "fee", currency);
+    const stated = this.#isBlank(row, "fee") ? 0n : this.#amountOf(row, "fee", currency);
     if (stated !== feeMinor && stated !== -feeMinor)
       throw this.#problem("fee", "The fee is not what lies between gross and net.");
     return { currency, amountMinor, feeMinor, netMinor, tipMinor: tipMinor === 0n ? undefined : tipMinor };
   }
 
+  /** Rows for information have no fee and no net, and older files have dots in their place. */
+  #isBlank(row: CsvRow, field: "fee" | "net"): boolean {
+    return /^(?:\.{3})?$/.test(this.#header.value(row, field));
+  }
+
   #amountOf(row: CsvRow, field: ActivityField, currency: string): bigint {
     const text = this.#header.value(row, field);
-    return minorOf(this.#header.nameOf(field), readDecimal(text, currency, this.#notation));
+    return minorOf(this.#header.nameOf(field), readDecimal(text, currency, this.#amounts.of(text)));
   }
 
   #dateOf(row: CsvRow): ReadDate {
