@@ -1457,9 +1457,13 @@ AS $function$
     select m.*, case when payout_reference <> '' then 'reference:' || payout_reference || ':' || currency
         when is_share then 'day:' || paid_on || ':' || currency else encode(fingerprint, 'hex') end as name
     from movement m
-    where m.kind = 'payout' or not exists (
-      select from statement_lines p where p.account_id = the_account_id and p.kind in ('payout', 'planned_payout')
-        and p.payout_reference = m.payout_reference)
+    where (m.kind = 'payout' or not exists (
+        select from statement_lines p where p.account_id = the_account_id and p.payout_reference = m.payout_reference
+          and (p.kind in ('payout', 'planned_payout')
+            or (p.currency <> m.currency and p.kind not in ('payout_reversal', 'not_money')))))
+      and (m.payout_reference = '' or not exists (
+        select from statement_lines r where r.account_id = the_account_id and r.payout_reference = m.payout_reference
+          and r.kind = 'payout_reversal'))
   )
   select 'payout:' || the_account_id || ':' || name, sum(minor)::bigint, currency,
     case when count(distinct provider_reference) = 1 and not bool_or(is_share) then comparable_reference(min(provider_reference)) end,

@@ -222,7 +222,7 @@ export const SCORE = {
     time: 16,
     /** The line's terminal is the one of the payment's station. */
     terminal: 10,
-    /** The line's text or details contain the payment's reference. */
+    /** The line's text, details or references contain the payment's reference: a cashier may type a part of it. */
     reference: 14,
   },
   /** What each day apart costs of `date`. */

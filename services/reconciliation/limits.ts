@@ -75,7 +75,7 @@ export const RUN_LIMITS = {
   terminalShare: 0.9,
   /** Slip numbers of at most so many characters come again within days (ISO 8583, fields 11 and 38). */
   shortReferenceCharacters: 6,
-  /** Of a word in a bank's text that can be a reference. */
+  /** Of a word in a text that can be a reference. */
   shortestWord: 4,
   /** The days of one run: ten years with their leap days, the longest that books are kept. */
   daysOfRun: 3_653,

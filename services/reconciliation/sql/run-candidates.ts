@@ -53,13 +53,14 @@ async function scoreCandidates(sql: Transaction, accountId: number): Promise<voi
           when m.minutes <= ${SCORE.sameHourMinutes}::int then ${parts.time / 2}::int else 0 end as time,
         case when t.station_id = p.station_id then ${parts.terminal}::int else 0 end as terminal,
         case when strpos(said.text, upper(p.our_key)) > 0 or strpos(said.text, upper(p.provider_key)) > 0
-          or strpos(typed_reference(said.text), p.typed_key) > 0 then ${parts.reference}::int else 0 end as reference
+          or (length(p.typed_key) >= ${RUN_LIMITS.shortestWord} and strpos(typed_reference(said.text), p.typed_key) > 0) then ${parts.reference}::int else 0 end as reference
       from run_reachable r join run_open o using (line_id) join statement_lines s using (line_id) cross join ${day} d
         join run_free p on (p.class, p.amount_minor, p.currency, p.settled_on)
           = (o.class, o.amount_minor, o.currency, o.booked_on - d.days)
         left join run_terminals t on t.terminal = o.terminal
         cross join lateral (select floor(abs(extract(epoch from o.occurred_at - p.settled_at)) / 60)::int as minutes) m
-        cross join lateral (select upper(concat_ws(' ', s.text, (select string_agg(value, ' ') from jsonb_each_text(s.details)))) as text) said
+        cross join lateral (select upper(concat_ws(' ', s.text, s.provider_reference, s.payment_reference,
+          s.merchant_reference, (select string_agg(value, ' ') from jsonb_each_text(s.details)))) as text) said
       where r.payments <= ${candidates} and not exists (
         select from match_decisions m where m.account_id = ${accountId} and m.fingerprint = o.fingerprint
           and m.payment_key = p.payment_key and m.decision = 'rejected')

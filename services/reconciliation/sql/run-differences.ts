@@ -81,7 +81,9 @@ export async function judgeLinked(sql: Transaction): Promise<void> {
     from named`;
   await sql`insert into run_named_payments select payment_key from run_scores`;
   await sql`
-    insert into run_rejects select l.line_id, 'cash_not_compared' from run_lines l where l.kind = 'cash_payment' and ${openLine(sql)}`;
+    insert into run_rejects
+    select l.line_id, case l.kind when 'cash_payment' then 'cash_not_compared' else 'not_money' end from run_lines l
+    where (l.kind = 'cash_payment' or (l.kind in ('payment', 'bank_credit') and l.amount_minor = 0)) and ${openLine(sql)}`;
   await sql`analyze run_diffs`;
 }
 

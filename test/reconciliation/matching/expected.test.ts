@@ -183,6 +183,18 @@ describe("payouts at the bank", () => {
     expect((await world.run(world.terminalAccountId)).lines).toMatchObject({ payout: "rejected: payout_converted" });
   });
 
+  test("a payout that came back is not missing at the bank", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    const payout = { payoutReference: "po_12345678", day: "2026-03-11" } as const;
+    await world.importLines(world.qrAccountId, [
+      { name: "payout", kind: "payout", amountMinor: -5000, ...payout },
+      { name: "back", kind: "payout_reversal", amountMinor: 5000, ...payout },
+    ]);
+    await world.importLines(bank, [{ name: "rent", kind: "bank_credit", amountMinor: 90_000 }]);
+    expect((await world.run(bank)).kinds).toEqual(["unmatched_money"]);
+  });
+
   test("a QR payment is a candidate of the bank's credit", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });

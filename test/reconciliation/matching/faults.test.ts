@@ -1,6 +1,6 @@
 /** The confusion matrix: a statement that fits, and one fault in it. Each fault gives its kind, and nothing else. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { RunKind } from "../../../services/reconciliation/kinds.ts";
+import { RUN_KINDS, type RunKind } from "../../../services/reconciliation/kinds.ts";
 import { type Line, ourReference, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
 
 let running: RunDatabase;
@@ -32,6 +32,8 @@ interface Fault {
   readonly lines?: (lines: readonly Line[], world: RunWorld) => readonly Line[];
   /** Settles more. */
   readonly before?: (world: RunWorld) => Promise<unknown>;
+  /** Imports more. */
+  readonly after?: (world: RunWorld, importId: number) => Promise<unknown>;
   /** The payments are cards at a terminal instead of QR codes. */
   readonly atTerminal?: boolean;
   /** The station of the payment that the fault is about. */
@@ -47,6 +49,8 @@ const changed =
 const added =
   (...more: Line[]) =>
   (lines: readonly Line[]): readonly Line[] => [...lines, ...more];
+
+const EQUAL: Line = { name: "equal-1", amountMinor: 555, text: "CARD", day: "2026-03-11" };
 
 const FAULTS: Record<string, Fault> = {
   none: { kinds: [] },
@@ -185,11 +189,42 @@ const FAULTS: Record<string, Fault> = {
     ],
     kinds: ["batch_total_mismatch"],
   },
+  "a charge whose success was reported too late": {
+    atTerminal: true,
+    before: (world) => world.reportLate("late-4711"),
+    lines: added({ name: "late", amountMinor: 1000, providerReference: "late-4711" }),
+    kinds: ["late_money"],
+  },
+  "a row that cannot be read": {
+    after: ({ database }, importId) => database`
+      insert into statement_malformed (import_id, position, column_name, reason, raw)
+      values (${importId}, 99, 'Amount', 'The amount cannot be read.', 'x;y')`,
+    kinds: ["malformed_line"],
+  },
+  "an equal row that an overlapping file does not have": {
+    before: async (world) => {
+      for (const reference of ["tx-1st", "tx-2nd"]) await world.pay({ reference, amountMinor: 555, day: "2026-03-11" });
+    },
+    lines: added(EQUAL, { ...EQUAL, name: "equal-2" }),
+    after: (world) => world.importLines(world.qrAccountId, [EQUAL]),
+    // The other row has two payments that fit.
+    kinds: ["ambiguous_match", "possible_duplicate"],
+  },
+  "a row without an amount": {
+    lines: added({ name: "nothing", amountMinor: 0, providerReference: "zero" }),
+    kinds: [],
+    rejected: { nothing: "not_money" },
+  },
 };
 
 const sumOf = (lines: readonly Line[]): number => lines.reduce((sum, { amountMinor = 0 }) => sum + amountMinor, 0);
 
 describe("a statement with one fault", () => {
+  test("each kind of difference has its fault", () => {
+    const kinds = new Set(Object.values(FAULTS).flatMap((fault) => fault.kinds));
+    expect([...kinds].toSorted()).toEqual([...RUN_KINDS].toSorted());
+  });
+
   test.each(Object.entries(FAULTS))("%s", async (_name, fault) => {
     const world = await running.openWorld();
     for (const reference of REFERENCES) {
@@ -200,7 +235,8 @@ describe("a statement with one fault", () => {
     await fault.before?.(world);
     const accountId = fault.atTerminal === true ? world.terminalAccountId : world.qrAccountId;
     const lines = fault.lines?.(fittingLines(), world) ?? fittingLines();
-    await world.importLines(accountId, lines);
+    const importId = await world.importLines(accountId, lines);
+    await fault.after?.(world, importId);
 
     const outcome = await world.run(accountId);
 

@@ -64,6 +64,8 @@ export interface RunWorld {
   readonly terminalAccountId: number;
   /** Returns the key of the payment. */
   pay(payment: Payment): Promise<string>;
+  /** A device reports a success after its collection, over 10.00, has ended. */
+  reportLate(reference: string): Promise<void>;
   /** One file; its days are those of March unless it names others. A line that the account has is the same line. */
   importLines(accountId: number, lines: readonly Line[], days?: FileDays): Promise<number>;
   /** All files of the account, with their lines. */
@@ -149,6 +151,7 @@ async function openWorld(sql: Database): Promise<RunWorld> {
     terminalAccountId,
     addAccount: (provider) => addAccount(provider),
     pay: (payment) => settle(sql, { organizationId, stationId, configId }, payment),
+    reportLate: (reference) => reportLate(sql, { organizationId, stationId }, reference),
     importLines: (accountId, lines, days) => importLines(sql, { organizationId, accountId }, lines, days),
     withdraw: (accountId) => withdraw(sql, accountId),
     run: (accountId, { from = FIRST_DAY, to = LAST_DAY } = {}) =>
@@ -186,6 +189,25 @@ async function settle(
     select ${place.organizationId}, order_id, ${station}, ${intentId}, ${route}, ${amountMinor}, ${currency}, ${reference}, 7, ${at}
     from o returning transaction_id`;
   return `transaction:${row?.transaction_id ?? 0}`;
+}
+
+async function reportLate(
+  sql: Database,
+  { organizationId, stationId }: { readonly organizationId: number; readonly stationId: number },
+  reference: string,
+): Promise<void> {
+  const intentId = (intents += 1);
+  const data = sql.json({ outcome: "reported_success", providerReference: reference });
+  await sql`
+    with o as (
+      insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
+      values (${organizationId}, ${stationId}, ${intentId}, 'EUR', 1000, 7) returning order_id
+    ),
+    i as (insert into intent_records (intent_id, station_id, order_id) select ${intentId}::bigint, ${stationId}, order_id from o)
+    insert into station_events (station_id, version, ordinal, organization_id, intent_id, at, type, actor_kind, actor_id,
+      actor_name, data, machine_version, stream_sequence)
+    values (${stationId}, 1, 0, ${organizationId}, ${intentId}, '2026-03-10T12:00:00Z', 'late_evidence_kept', 'device', 1,
+      'Reader', ${data}, 1, 1)`;
 }
 
 async function importLines(

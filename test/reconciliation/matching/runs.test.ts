@@ -298,16 +298,7 @@ describe("groups and decisions", () => {
 
   test("a report that came after the end explains the line as late money", async () => {
     const world = await running.openWorld();
-    const [order] = await world.database<{ order_id: number }[]>`
-      insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
-      values (${world.organizationId}, ${world.stationId}, 1, 'EUR', 1000, 7) returning order_id`;
-    await world.database`
-      insert into intent_records (intent_id, station_id, order_id) values (${world.stationId}, ${world.stationId}, ${order?.order_id ?? 0})`;
-    await world.database`
-      insert into station_events (station_id, version, ordinal, organization_id, intent_id, at, type, actor_kind, actor_id,
-        actor_name, data, machine_version, stream_sequence)
-      values (${world.stationId}, 1, 0, ${world.organizationId}, ${world.stationId}, '2026-03-10T12:00:00Z', 'late_evidence_kept',
-        'device', 1, 'Reader', ${world.database.json({ outcome: "reported_success", providerReference: "late-77" })}, 1, 1)`;
+    await world.reportLate("late-77");
     await world.importLines(world.terminalAccountId, [qr("late-77", 1000)]);
     expect((await world.run(world.terminalAccountId)).kinds).toEqual(["late_money"]);
   });
