@@ -57,9 +57,13 @@ function parseStripe(
   return readReport(text, dictionary, (header) => new BalanceTransactions(header, options, hasWholePayouts));
 }
 
-const DATE_FORMATS = ["YYYY-MM-DD", "YYYY-MM-DD HH:mm:ss", "YYYY-MM-DD HH:mm", "YYYY-MM-DDTHH:mm:ss"].flatMap(
-  (format) => dateFormat(format) ?? [],
-);
+const DATE_FORMATS = [
+  "YYYY-MM-DD",
+  "YYYY-MM-DD HH:mm:ss",
+  "YYYY-MM-DD HH:mm",
+  "YYYY-MM-DDTHH:mm:ss",
+  "YYYY-MM-DDTHH:mm:ssZ",
+].flatMap((format) => dateFormat(format) ?? []);
 const DATE_FIELDS = ["created", "createdUtc", "availableOn", "availableOnUtc", "payoutEffectiveAt"] as const;
 const REFERENCES = ["orderReference", "merchantReference", "intentReference", "plainReference"] as const;
 /** The id of a payout object. */
@@ -152,7 +156,8 @@ class BalanceTransactions implements CsvReport {
     return {
       bookedOn: booked.date,
       valueOn: (read("availableOn") ?? read("availableOnUtc"))?.date,
-      occurredAt: createdUtc?.time === undefined ? local : `${createdUtc.date}T${createdUtc.time}Z`,
+      occurredAt:
+        createdUtc?.time === undefined ? local : `${createdUtc.date}T${createdUtc.time}${createdUtc.offset ?? "Z"}`,
     };
   }
 

@@ -120,8 +120,16 @@ describe("Stripe's balance changes from activity", () => {
     expect(await detected("payouts")).toEqual([false, true]);
   });
 
-  it("refuses an export without a column of dates", async () => {
+  it("reads instants in ISO 8601", async () => {
+    const header = "balance_transaction_id,reporting_category,currency,gross,fee,net,created_utc";
+    const text = `${header}\ntxn_1,charge,eur,5,0,5,2026-03-01T11:00:00Z\n`;
+    const [line] = linesOf(await parseText(stripeActivity, text));
+    expect(line).toMatchObject({ bookedOn: "2026-03-01", occurredAt: "2026-03-01T11:00:00Z" });
+  });
+
+  it("refuses an empty file, and an export without a column of dates", async () => {
     const header = "balance_transaction_id,reporting_category,currency,gross,fee,net";
+    await expect(parseText(stripeActivity, "")).rejects.toMatchObject({ code: "truncated" });
     await expect(parseText(stripeActivity, `${header}\n`)).rejects.toMatchObject({ code: "unknown_header" });
   });
 });

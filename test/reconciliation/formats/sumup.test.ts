@@ -147,6 +147,15 @@ describe("SumUp's transaction report", () => {
     expect(refusal).toMatchObject({ code, message: expect.stringMatching(message) });
   });
 
+  it("a sale that was given back in part, or that was disputed, has moved its money all the same", async () => {
+    const header = "Date,Transaction ID,Transaction type,Status,Total,Fee\n";
+    const rows = ["Partially refunded", "Charged back", "Teilweise erstattet"].map(
+      (status, index) => `2026-01-0${index + 1} 12:00:00,T${index}AAAAAAAA,Sale,${status},5.00,0.10\n`,
+    );
+    const lines = linesOf(await parseText(sumup, header + rows.join(""), { currency: "GBP" }));
+    expect(lines.map(({ kind, netMinor }) => `${kind} ${netMinor}`)).toEqual(Array(3).fill("payment 490"));
+  });
+
   it("refuses an English report whose day and month cannot be told apart", async () => {
     const text = "Date,Transaction ID,Transaction type,Status,Total,Fee\n04/05/2025 12:00,T1,Sale,Successful,5.00,0\n";
     await expect(parseText(sumup, text, { currency: "GBP" })).rejects.toMatchObject({ code: "ambiguous_dates" });

@@ -134,6 +134,7 @@ function unknownHeader<Field extends string>(
   lines: readonly (readonly string[])[],
   dictionary: HeaderDictionary<Field>,
 ): StatementRefusedError {
+  if (lines.length === 0) return new StatementRefusedError("truncated", "The file is empty; upload the whole file.");
   const compared = lines.flatMap((line) => dictionary.entries.map((entry) => compare(line, entry)));
   const [closest] = compared.toSorted((a, b) => b.known - a.known || a.missing.length - b.missing.length);
   const known = new Set(dictionary.entries.flatMap((entry) => [...keysOf(entry)]));

@@ -34,7 +34,13 @@ export const SUMUP_OUTCOMES = {
   failed: "fehlgeschlagen|failed|échoué|échouée|échec|fallito|fallita|non riuscito|non riuscita".split("|"),
   /** The share of a payout was used up by a refund of its sale, and was not paid out. */
   offset: ["refund adjustment"],
-  refunded: "erstattet|rückerstattet|zurückerstattet|refunded|remboursé|remboursée|rimborsato|rimborsata".split("|"),
+  /** Money that has moved and was given back later, in full or in part, or was disputed. */
+  refunded: [
+    ..."erstattet|rückerstattet|zurückerstattet|teilweise erstattet|teilweise rückerstattet|rückbelastet".split("|"),
+    ..."refunded|partially refunded|charged back|chargeback".split("|"),
+    ..."remboursé|remboursée|partiellement remboursé|partiellement remboursée".split("|"),
+    ..."rimborsato|rimborsata|parzialmente rimborsato|parzialmente rimborsata".split("|"),
+  ],
 } as const satisfies Record<SumupOutcome, readonly string[]>;
 
 /** Payment methods that are cash; any other one is the provider's money. */
