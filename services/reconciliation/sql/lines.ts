@@ -67,11 +67,12 @@ export async function listLines(
     readonly limit: number;
   },
 ): Promise<readonly LineRow[]> {
-  const { fromDate = "-infinity", toDate = "infinity", after } = page;
+  const { fromDate = null, toDate = null, after } = page;
   return await sql<LineRow[]>`
     select ${columns(sql)} from statement_lines l ${judged(sql)}
-    where l.account_id = ${page.accountId} and l.booked_on between ${fromDate}::date and ${toDate}::date
-      and (l.booked_on, l.line_id) > (${after?.bookedOn ?? "-infinity"}::date, ${after?.lineId ?? 0}::bigint)
+    where l.account_id = ${page.accountId} and l.booked_on between coalesce(${fromDate}::date, '-infinity')
+        and coalesce(${toDate}::date, 'infinity')
+      and (l.booked_on, l.line_id) > (coalesce(${after?.bookedOn ?? null}::date, '-infinity'), ${after?.lineId ?? 0}::bigint)
       and ${filtered(sql, page.filter)}
     order by l.booked_on, l.line_id limit ${page.limit}`;
 }
