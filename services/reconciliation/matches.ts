@@ -1,15 +1,14 @@
 /** Matches and candidates as people read and decide them. A decision counts from the next run, which starts by itself. */
-import { issueSentence } from "../bus/issue-sentence.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import * as bus from "../bus/messages/reconciliation-matches.ts";
-import { reasonSchema } from "../bus/messages/sentence.ts";
 import { LINE_KINDS } from "../bus/messages/statement-formats.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { personActor, recordEvents } from "../db/provider-audit-log.ts";
+import { checkReason } from "../issues/life-cycle.ts";
 import * as sql from "./sql/matches.ts";
 import { wantRun } from "./sql/wanted-runs.ts";
 
@@ -148,13 +147,6 @@ async function decide(
     })),
   );
   return { decisions: rows.map(decisionOf) };
-}
-
-function checkReason(reason: string): void {
-  const { error } = reasonSchema.safeParse(reason, { error: issueSentence });
-  if (error === undefined) return;
-  const errors = error.issues.map(({ message }) => ({ pointer: "/reason", detail: message }));
-  throw new RefusedError({ code: "invalid_request", errors });
 }
 
 const conflict = (reason: (typeof bus.MATCH_CONFLICTS)[number], detail: string): RefusedError =>

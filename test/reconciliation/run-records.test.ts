@@ -1,0 +1,62 @@
+/** What runs leave in metrics, and how long their differences are kept. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { deleteOldDifferences } from "../../services/reconciliation/sql/runs.ts";
+import { summarizeStatements } from "../../services/reconciliation/sql/summary.ts";
+import { type RunDatabase, type RunWorld, startRunDatabase } from "./matching/run-world.ts";
+
+const DAY_MS = 24 * 3_600_000;
+
+let running: RunDatabase;
+beforeAll(async () => {
+  running = await startRunDatabase();
+});
+afterAll(() => running.stop());
+
+const differencesOf = async ({ database }: RunWorld, runId: number): Promise<number> =>
+  (await database`select from run_differences where run_id = ${runId}`).count;
+const age = async ({ database }: RunWorld, runId: number): Promise<void> => {
+  await database`update reconciliation_runs set started_at = now() - interval '100 days' where run_id = ${runId}`;
+};
+
+describe("the summary of statements", () => {
+  test("counts recent lines by what the last run has made of them, and how far behind an account is", async () => {
+    const world = await running.openWorld();
+    const day = new Date(Date.now() - 3 * DAY_MS).toISOString().slice(0, 10);
+    await world.pay({ reference: "a", amountMinor: 1000, day });
+    const before = await summarizeStatements(world.database);
+    await world.importLines(
+      world.qrAccountId,
+      [
+        { name: "a", providerReference: "a", amountMinor: 1000, day },
+        { name: "stray", providerReference: "b", amountMinor: 500, day },
+        { name: "fee", kind: "fee", amountMinor: -5, day },
+      ],
+      { from: day, to: day },
+    );
+    expect((await summarizeStatements(world.database)).lines.not_run).toBe(before.lines.not_run + 3);
+
+    await world.run(world.qrAccountId, { from: day, to: day });
+
+    const after = await summarizeStatements(world.database);
+    expect(after.lines).toEqual({ matched: 1, differs: 1, rejected: 1, not_run: 0 });
+    expect(after.lagSeconds).toBeGreaterThan((3 * DAY_MS) / 1_000);
+    expect(after.oldestWantedSeconds).toBeGreaterThan(0);
+  });
+});
+
+describe("differences of old runs", () => {
+  test("go, but those of the newest run and of issues that wait for a person", async () => {
+    const world = await running.openWorld();
+    await world.importLines(world.qrAccountId, [{ name: "stray", providerReference: "b", amountMinor: 500 }]);
+    const runs = [await world.run(world.qrAccountId), await world.run(world.qrAccountId)];
+    for (const { runId } of runs) await age(world, runId);
+    await deleteOldDifferences(world.database, 30, 100);
+    expect(await Promise.all(runs.map(({ runId }) => differencesOf(world, runId)))).toEqual([1, 1]);
+
+    await world.database`
+      update issues set status = 'closed', resolved_at = now(), resolved_by = 7, reason = 'Dealt with.'
+      where organization_id = ${world.organizationId}`;
+    await deleteOldDifferences(world.database, 30, 100);
+    expect(await Promise.all(runs.map(({ runId }) => differencesOf(world, runId)))).toEqual([0, 1]);
+  });
+});
