@@ -44,6 +44,41 @@ create table bus_marks (
   constraint bus_marks_sequence_check CHECK (sequence >= 0)
 );
 
+create table closing_imports (
+  closing_id bigint not null,
+  import_id bigint not null,
+  constraint closing_imports_pkey PRIMARY KEY (closing_id, import_id),
+  constraint closing_imports_closing_id_fkey FOREIGN KEY (closing_id) REFERENCES period_closings(closing_id),
+  constraint closing_imports_import_id_fkey FOREIGN KEY (import_id) REFERENCES statement_imports(import_id)
+);
+CREATE INDEX closing_imports_by_import ON closing_imports USING btree (import_id);
+CREATE TRIGGER closing_imports_append_only BEFORE DELETE OR UPDATE ON closing_imports FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER closing_imports_not_truncated BEFORE TRUNCATE ON closing_imports FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table closing_issues (
+  closing_id bigint not null,
+  issue_id bigint not null,
+  evidence_hash bytea not null,
+  item text not null,
+  constraint closing_issues_pkey PRIMARY KEY (closing_id, issue_id),
+  constraint closing_issues_closing_id_fkey FOREIGN KEY (closing_id) REFERENCES period_closings(closing_id),
+  constraint closing_issues_issue_id_fkey FOREIGN KEY (issue_id) REFERENCES issues(issue_id)
+);
+CREATE INDEX closing_issues_by_issue ON closing_issues USING btree (issue_id);
+CREATE TRIGGER closing_issues_append_only BEFORE DELETE OR UPDATE ON closing_issues FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER closing_issues_not_truncated BEFORE TRUNCATE ON closing_issues FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table closing_keys (
+  key_id text not null,
+  public_key bytea not null,
+  first_used_at timestamp with time zone default now() not null,
+  constraint closing_keys_pkey PRIMARY KEY (key_id),
+  constraint closing_keys_key_id_check CHECK (key_id ~ '^[0-9a-f]{16}$'::text),
+  constraint closing_keys_public_key_check CHECK (octet_length(public_key) = 32)
+);
+CREATE TRIGGER closing_keys_append_only BEFORE DELETE OR UPDATE ON closing_keys FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER closing_keys_not_truncated BEFORE TRUNCATE ON closing_keys FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
 create table device_credentials (
   credential_id bigint generated always as identity not null,
   organization_id bigint not null,
@@ -284,6 +319,7 @@ create table line_outcomes (
   constraint line_outcomes_issue_id_fkey FOREIGN KEY (issue_id) REFERENCES issues(issue_id),
   constraint line_outcomes_line_id_fkey FOREIGN KEY (line_id) REFERENCES statement_lines(line_id) ON DELETE CASCADE
 );
+CREATE INDEX line_outcomes_by_payment ON line_outcomes USING btree (payment_key) WHERE payment_key IS NOT NULL;
 
 create table login_attempts (
   key character varying(255) not null,
@@ -448,6 +484,39 @@ create table paid_money_names (
 );
 CREATE TRIGGER paid_money_names_append_only BEFORE DELETE OR UPDATE ON paid_money_names FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER paid_money_names_not_truncated BEFORE TRUNCATE ON paid_money_names FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table period_closings (
+  closing_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  account_id bigint not null,
+  kind text not null,
+  from_date date not null,
+  to_date date not null,
+  through_line_id bigint not null,
+  statement text not null,
+  statement_hash bytea not null,
+  key_id text not null,
+  signature bytea not null,
+  closed_by bigint not null,
+  closed_by_name text not null,
+  closed_at timestamp with time zone not null,
+  reason text not null,
+  constraint period_closings_pkey PRIMARY KEY (closing_id),
+  constraint period_closings_days_check CHECK (
+CASE kind
+    WHEN 'day'::text THEN to_date = from_date
+    ELSE from_date = date_trunc('month'::text, from_date::timestamp with time zone)::date AND to_date = (from_date + '1 mon'::interval - '1 day'::interval)::date
+END),
+  constraint period_closings_kind_check CHECK (kind = ANY (ARRAY['day'::text, 'month'::text])),
+  constraint period_closings_signature_check CHECK (octet_length(signature) = 64),
+  constraint period_closings_statement_hash_check CHECK (octet_length(statement_hash) = 32),
+  constraint period_closings_key_id_fkey FOREIGN KEY (key_id) REFERENCES closing_keys(key_id),
+  constraint period_closings_organization_id_account_id_fkey FOREIGN KEY (organization_id, account_id) REFERENCES statement_accounts(organization_id, account_id),
+  constraint period_closings_account_id_kind_from_date_key UNIQUE (account_id, kind, from_date)
+);
+CREATE INDEX period_closings_by_organization ON period_closings USING btree (organization_id, closing_id);
+CREATE TRIGGER period_closings_append_only BEFORE DELETE OR UPDATE ON period_closings FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER period_closings_not_truncated BEFORE TRUNCATE ON period_closings FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 create table provider_callback_refusals (
   refusal_id bigint generated always as identity not null,
@@ -1034,6 +1103,7 @@ CREATE INDEX statement_lines_bank_credits ON statement_lines USING btree (accoun
 CREATE INDEX statement_lines_by_day ON statement_lines USING btree (account_id, booked_on, line_id);
 CREATE INDEX statement_lines_by_payout ON statement_lines USING btree (account_id, payout_reference) WHERE payout_reference <> ''::text;
 CREATE INDEX statement_lines_by_provider_reference ON statement_lines USING btree (account_id, provider_reference) WHERE provider_reference <> ''::text;
+CREATE TRIGGER statement_lines_closed BEFORE DELETE OR UPDATE ON statement_lines FOR EACH ROW EXECUTE FUNCTION refuse_change_of_closed_line();
 
 create table statement_malformed (
   import_id bigint not null,
@@ -1335,6 +1405,60 @@ create table webhook_signers (
   constraint webhook_signers_pkey PRIMARY KEY (signer_id)
 );
 
+CREATE OR REPLACE FUNCTION closing_issue(i issues)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select '{"amount_minor":' || coalesce('"' || i.amount_minor || '"', 'null')
+    || ',"currency":' || coalesce(to_json(i.currency)::text, 'null')
+    || ',"evidence_hash":"' || encode(i.evidence_hash, 'hex') || '"'
+    || ',"issue_id":' || i.issue_id
+    || ',"kind":' || to_json(i.kind)::text
+    || ',"opened_at":"' || to_char(i.opened_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '"'
+    || ',"order_id":' || coalesce(i.order_id::text, 'null')
+    || ',"provider_reference":' || to_json(i.provider_reference)::text
+    || ',"reason":' || coalesce(to_json(i.reason)::text, 'null')
+    || ',"resolved_at":' || coalesce('"' || to_char(i.resolved_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '"', 'null')
+    || ',"resolved_by":' || coalesce(i.resolved_by::text, 'null')
+    || ',"station_id":' || coalesce(i.station_id::text, 'null')
+    || ',"status":' || to_json(i.status)::text
+    || ',"subject_key":' || to_json(i.subject_key)::text
+    || ',"supersedes_id":' || coalesce(i.supersedes_id::text, 'null')
+    || ',"transaction_id":' || coalesce(i.transaction_id::text, 'null')
+    || '}'
+$function$;
+
+CREATE OR REPLACE FUNCTION closing_line(l statement_lines)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select '{"account":' || to_json(l.account)::text
+    || ',"amount_minor":"' || l.amount_minor || '"'
+    || ',"booked_on":"' || to_char(l.booked_on, 'YYYY-MM-DD') || '"'
+    || ',"currency":' || to_json(l.currency)::text
+    || ',"details":{' || (
+      select coalesce(string_agg(to_json(key)::text || ':' || to_json(value)::text, ',' order by key collate "C"), '')
+      from jsonb_each_text(l.details)) || '}'
+    || ',"fee_minor":' || coalesce('"' || l.fee_minor || '"', 'null')
+    || ',"fingerprint":"' || encode(l.fingerprint, 'hex') || '"'
+    || ',"kind":' || to_json(l.kind)::text
+    || ',"line_id":' || l.line_id
+    || ',"merchant_reference":' || to_json(l.merchant_reference)::text
+    || ',"net_minor":' || coalesce('"' || l.net_minor || '"', 'null')
+    || ',"occurred_at":' || coalesce('"' || to_char(l.occurred_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '"', 'null')
+    || ',"payment_reference":' || to_json(l.payment_reference)::text
+    || ',"payout_reference":' || to_json(l.payout_reference)::text
+    || ',"provider_reference":' || to_json(l.provider_reference)::text
+    || ',"provider_type":' || to_json(l.provider_type)::text
+    || ',"terminal":' || to_json(l.terminal)::text
+    || ',"text":' || to_json(l.text)::text
+    || ',"tip_minor":' || coalesce('"' || l.tip_minor || '"', 'null')
+    || ',"value_on":' || coalesce('"' || to_char(l.value_on, 'YYYY-MM-DD') || '"', 'null')
+    || '}'
+$function$;
+
 CREATE OR REPLACE FUNCTION comparable_reference(the_reference text)
  RETURNS text
  LANGUAGE sql
@@ -1496,6 +1620,16 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION issue_day(i issues, the_zone text)
+ RETURNS date
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(
+    (select d.on_date from run_differences d where d.issue_id = i.issue_id order by d.run_id desc limit 1),
+    (i.opened_at at time zone coalesce(the_zone, 'UTC'))::date)
+$function$;
+
 CREATE OR REPLACE FUNCTION issue_evidence_hash(the_amount_minor bigint, the_currency text, the_status text, the_type text)
  RETURNS bytea
  LANGUAGE sql
@@ -1503,6 +1637,17 @@ CREATE OR REPLACE FUNCTION issue_evidence_hash(the_amount_minor bigint, the_curr
 AS $function$
   select sha256(convert_to(
     jsonb_build_array(the_amount_minor, upper(btrim(the_currency)), lower(btrim(the_status)), lower(btrim(the_type)))::text, 'UTF8'))
+$function$;
+
+CREATE OR REPLACE FUNCTION issues_of_days(the_account_id bigint, the_from date, the_to date)
+ RETURNS SETOF issues
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select i from statement_accounts a join issues i
+    on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
+  where a.account_id = the_account_id and i.status <> 'ended' and i.superseded_by is null
+    and issue_day(i, a.time_zone) between the_from and the_to
 $function$;
 
 CREATE OR REPLACE FUNCTION line_fingerprint(the_identity bytea, the_ordinal integer)
@@ -1653,6 +1798,20 @@ CREATE OR REPLACE FUNCTION refuse_change()
 AS $function$
 begin
   raise exception 'rows of % never change once written', tg_table_name using errcode = 'restrict_violation';
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION refuse_change_of_closed_line()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (
+    select from period_closings c where c.account_id = old.account_id and old.booked_on between c.from_date and c.to_date
+      and old.line_id <= c.through_line_id) then
+    raise exception 'line % belongs to a closed period', old.line_id using errcode = 'restrict_violation';
+  end if;
+  return case tg_op when 'DELETE' then old else new end;
 end
 $function$;
 

@@ -1,0 +1,212 @@
+/**
+ * Periods of statement accounts and their closings. A period is a day or a month of one account; only its closing is stored.
+ *
+ *   open ── nothing is missing any more ──► ready ── a person closes it ──► closed, for good
+ *
+ * Every operation needs `reconciliation.manage`. Amounts are signed minor units.
+ */
+import { z } from "zod";
+import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { PROVIDER_MODES } from "./provider-configs.ts";
+
+const id = z.int().positive();
+const date = z.iso.date();
+const count = z.int().min(0);
+const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
+const limit = z.int().min(1).max(BOUNDS.listed);
+
+export const PERIOD_KINDS = ["day", "month"] as const;
+export const PERIOD_STATES = ["open", "ready", "closed"] as const;
+/** What a period lacks before it can be closed. */
+export const MISSING_CODES = [
+  /** The provider may still book its payments; `day` is the first on which it can be closed. */
+  "settlement_delay",
+  /** No imported statement covers so many of its days; `day` is the first. */
+  "statement_missing",
+  "import_held",
+  /** Files that wait for their format, are under way, or are being withdrawn. */
+  "import_unfinished",
+  /** Lines that no run has compared. */
+  "run_missing",
+  /** A run over its days is under way or about to start. */
+  "run_pending",
+  "issues_undecided",
+  /** Settled payments that no statement shows, while later statements may. */
+  "payments_expected",
+  /** Collections whose settlement has begun and has no outcome. */
+  "settlement_pending",
+] as const;
+
+const missingSchema = z.object({ code: z.enum(MISSING_CODES), count, day: date.nullable() });
+export type Missing = z.infer<typeof missingSchema>;
+
+const days = { kind: z.enum(PERIOD_KINDS), fromDate: date, toDate: date };
+export const periodSchema = z.object({
+  accountId: id,
+  /** Of the account; null where several filials share it. */
+  filialId: id.nullable(),
+  ...days,
+  state: z.enum(PERIOD_STATES),
+  missing: z.array(missingSchema),
+  /** The oldest closing that covers it: its own, or for a day that of its month. */
+  closingId: id.nullable(),
+});
+export type Period = z.infer<typeof periodSchema>;
+
+/** Days and months of one list at most: each is judged anew. */
+export const LISTED_PERIODS = 100;
+
+/** Those that begin on these days, by account and day. Refuses with `not_found`, `invalid_request`. */
+export const listPeriods = defineOperation(
+  "reconciliation.listPeriods",
+  "repeatable",
+  z.object({
+    caller,
+    ...days,
+    accountId: id.optional(),
+    filialId: id.optional(),
+    after: z.object({ accountId: z.int().min(0), fromDate: date }).optional(),
+    limit: z.int().min(1).max(LISTED_PERIODS),
+  }),
+  z.object({ periods: z.array(periodSchema), hasMore: z.boolean() }),
+);
+
+export const closingSchema = z.object({
+  closingId: id,
+  accountId: id,
+  ...days,
+  closedBy: z.object({ userId: id, name: z.string() }),
+  closedAtMs: z.number(),
+  reason: z.string(),
+  lines: count,
+  issues: count,
+  /** Lines and issues that have come since, and that are issues of the kind `after_closing`. */
+  afterClosing: count,
+  /** What is signed: canonical JSON. */
+  statement: z.string(),
+  signature: z.object({ algorithm: z.literal("Ed25519"), keyId: z.string(), publicKey: z.string(), value: z.string() }),
+});
+export type Closing = z.infer<typeof closingSchema>;
+const oneClosing = z.object({ closing: closingSchema });
+
+/** Why a period cannot be closed: the `reason` of a `conflict`. */
+export const CLOSING_CONFLICTS = [
+  /** It lacks what `listPeriods` names. */
+  "period_not_ready",
+  /** Another person has closed it, or the month that it belongs to. */
+  "period_closed",
+  /** The installation has no key that signs. */
+  "no_signing_key",
+] as const;
+
+/**
+ * Closes a period for good. The same person with the same reason again gets the same closing. Refuses with `not_found`,
+ * `invalid_request`, `busy` while an import or a run has the account, and `conflict` with a reason of `CLOSING_CONFLICTS`.
+ */
+export const closePeriod = defineOperation(
+  "reconciliation.closePeriod",
+  "repeatable",
+  z.object({ caller, accountId: id, kind: z.enum(PERIOD_KINDS), fromDate: date, reason: z.string() }),
+  oneClosing,
+);
+
+export const getClosing = defineOperation(
+  "reconciliation.getClosing",
+  "repeatable",
+  z.object({ caller, closingId: id }),
+  oneClosing,
+);
+
+/** Newest first. */
+export const listClosings = defineOperation(
+  "reconciliation.listClosings",
+  "repeatable",
+  z.object({ caller, accountId: id.optional(), beforeId: id.optional(), limit }),
+  z.object({ closings: z.array(closingSchema), hasMore: z.boolean() }),
+);
+
+export const CLOSING_ITEMS = ["line", "issue"] as const;
+
+/**
+ * The lines of a closing by fingerprint, or its issues by id, each as canonical JSON. `after` is the key of the last one. Refuses with
+ * `not_found`.
+ */
+export const listClosingItems = defineOperation(
+  "reconciliation.listClosingItems",
+  "repeatable",
+  z.object({ caller, closingId: id, of: z.enum(CLOSING_ITEMS), after: z.string().optional(), limit }),
+  z.object({ items: z.array(z.object({ key: z.string(), item: z.string() })), hasMore: z.boolean() }),
+);
+
+/** The public keys of all closings, in base64url; by their first use. */
+export const listClosingKeys = defineOperation(
+  "reconciliation.listClosingKeys",
+  "repeatable",
+  z.object({ caller }),
+  z.object({ keys: z.array(z.object({ keyId: z.string(), publicKey: z.string(), firstUsedAtMs: z.number() })) }),
+);
+
+const sum = z.object({ count, minor: signedMinor });
+/** One currency of a day. What adds up to what is in `reportDay`. */
+export const dayTotalsSchema = z.object({
+  currency: z.string(),
+  settled: z.object({
+    cash: sum,
+    attestedTerminal: sum,
+    smartPos: sum,
+    dynamicQr: sum,
+    total: sum,
+  }),
+  /** How the settled payments that are not cash have come out. */
+  electronic: z.object({ matched: sum, differing: sum, expected: sum, total: sum }),
+  statement: z.object({
+    payments: sum,
+    refunds: sum,
+    chargebacks: sum,
+    fees: sum,
+    payouts: sum,
+    bank: sum,
+    other: sum,
+    total: sum,
+  }),
+  /** Parts of `statement.payments`. */
+  tips: sum,
+  openDifferences: z.object({
+    kinds: z.array(z.object({ kind: z.string(), ...sum.shape })),
+    total: sum,
+  }),
+});
+export type DayTotals = z.infer<typeof dayTotalsSchema>;
+
+/**
+ * The day of a filial in figures. By currency: `settled.total` is the sum of the four routes; `electronic.total` is what is
+ * settled but for cash, and the sum of its three parts; `statement.total` is the sum of its parts, the change of the accounts'
+ * balances. Refuses with `not_found`, `invalid_request`.
+ */
+export const reportDay = defineOperation(
+  "reconciliation.reportDay",
+  "repeatable",
+  z.object({
+    caller,
+    filialId: id,
+    day: date,
+    mode: z.enum(PROVIDER_MODES),
+    /** An IANA name; that of the filial's accounts when left out. */
+    timeZone: z.string().optional(),
+    /** Minutes after midnight, for a business day that ends in the night. */
+    startsAtMinute: z.int().min(0).max(1_439),
+  }),
+  z.object({
+    filialId: id,
+    day: date,
+    mode: z.enum(PROVIDER_MODES),
+    timeZone: z.string(),
+    fromMs: z.number(),
+    toMs: z.number(),
+    /** The accounts of the filial whose lines are counted. */
+    accounts: z.array(z.object({ accountId: id, name: z.string(), isClosed: z.boolean() })),
+    totals: z.array(dayTotalsSchema),
+  }),
+);
