@@ -233,6 +233,7 @@ function createHandlerDeps(parts: {
     enrollThrottle,
     enrollSlots: new FairSlots(LIMITS.enrollments),
     logInGate,
+    uploadSlots: new FairSlots(LIMITS.uploads),
     callbackThrottle: new AddressThrottle(CALLBACK_RATE),
     callbackLanes: new CallbackLanes(),
     log,

@@ -5,15 +5,18 @@ import type { Bus } from "../services/bus/connection.ts";
 import { type Barrier, barrierSchema } from "../services/bus/messages/caller.ts";
 import { call, type Operation } from "../services/bus/operation.ts";
 import { RefusedError, UnavailableError } from "../services/bus/refusals.ts";
+import { deleteFile, storeFile } from "../services/bus/statement-files.ts";
 import { askStation } from "../services/bus/station-client.ts";
 import { heartbeatSubject, storedHeartbeatSubject } from "../services/bus/subjects.ts";
 import type { Count } from "../services/runtime/metrics.ts";
 import { type AcceptedResponse, type Effect, type GatewayBus, Refusal } from "./http/handler-context.ts";
+import { ClientGoneError } from "./http/read-body.ts";
 import { LIMITS } from "./limits.ts";
 import type { Replicas } from "./read-model/replicas.ts";
 
 export const STATION_OPERATION = "station.command";
 export const HEARTBEAT_OPERATION = "heartbeat";
+export const FILE_OPERATION = "file";
 export const BUS_FAILURES = ["no_answer", "busy", "unavailable"] as const;
 
 /** Requests that were not done: `operation` is the subject of a service, or one of the two above. */
@@ -60,6 +63,21 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
     },
 
     noting: (noted) => busOf(deps, noted),
+
+    async storeFile(bytes) {
+      try {
+        return await storeFile(bus, bytes);
+      } catch (error) {
+        // The body has ended early, or there is no room.
+        if (error instanceof Refusal || error instanceof ClientGoneError || error instanceof RefusedError) throw error;
+        failures.add({ operation: FILE_OPERATION, failure: "no_answer" });
+        throw new UnavailableError(FILE_OPERATION, error);
+      }
+    },
+
+    async discardFile(name) {
+      await deleteFile(bus, name).catch(() => undefined);
+    },
 
     async command(stationId, request, options) {
       const response = await watched(STATION_OPERATION, askStation(bus.nc, stationId, request, options));

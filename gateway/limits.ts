@@ -92,6 +92,8 @@ export const LIMITS = {
   /** The same for enrollments, by address. */
   enrollments: { total: 16, perKey: 2, waiting: 1_024, waitingPerKey: 32 },
   enrollmentMaxWaitMs: 2_000,
+  /** Uploads under way, and of one organization: each has about half a megabyte in memory and keeps its connection for long. */
+  uploads: { total: 32, perKey: 4, waiting: 0, waitingPerKey: 0 },
   /** An idempotency key is a UUID or a few words; the services check the same bound. */
   idempotencyKeyCharacters: BOUNDS.idempotencyKeyCharacters,
   /** A reference that a cashier types off a slip; a slip has some twenty characters. */

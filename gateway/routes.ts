@@ -44,6 +44,7 @@ import { organizationRoutes } from "./api/platform/organizations.ts";
 import { callbackRoutes } from "./api/provider/callbacks.ts";
 import { statementAccountRoutes } from "./api/reconciliation/accounts.ts";
 import { importDecisionRoutes } from "./api/reconciliation/import-decisions.ts";
+import { statementImportRoutes } from "./api/reconciliation/imports.ts";
 import { issueRoutes } from "./api/reconciliation/issues.ts";
 import { statementLineRoutes } from "./api/reconciliation/lines.ts";
 import { statementMappingRoutes } from "./api/reconciliation/mappings.ts";
@@ -93,6 +94,7 @@ export const routes: readonly Route[] = [
   ...matchRoutes,
   ...statementAccountRoutes,
   ...statementMappingRoutes,
+  ...statementImportRoutes,
   ...importDecisionRoutes,
   ...statementLineRoutes,
   ...killSwitchRoutes,

@@ -12,6 +12,7 @@ import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import type { Operation } from "../../services/bus/operation.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
+import type { StoredFile } from "../../services/bus/statement-files.ts";
 import type { FairSlots } from "../../services/runtime/fair-slots.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import type { CallbackLanes } from "../read-model/callback-lanes.ts";
@@ -44,6 +45,8 @@ export interface HandlerDeps {
   /** Enrollments under way, by client address (IPv6: its /64). */
   readonly enrollSlots: FairSlots<string>;
   readonly logInGate: LogInGate;
+  /** Uploads under way, by organization. */
+  readonly uploadSlots: FairSlots<number>;
   /** Providers' callbacks, by client address. */
   readonly callbackThrottle: AddressThrottle;
   /** Callbacks under way. */
@@ -76,6 +79,10 @@ export interface GatewayBus {
     command: StationCommandRequest,
     options?: { readonly timeoutMs?: number },
   ): Promise<AcceptedResponse>;
+  /** Stores all bytes of a file or none. Throws `storage_low` or `UnavailableError`, or the error of `bytes`. */
+  storeFile(bytes: AsyncIterable<Uint8Array>): Promise<StoredFile>;
+  /** Deletes a stored file that no request has named; one that cannot be deleted goes by age. */
+  discardFile(name: string): Promise<void>;
   /** This bus for one request: it notes in `effect` when a change is not yet effective. */
   noting(effect: Effect): GatewayBus;
   /** Stores a device's heartbeat; resolves when the stream has it. Throws `UnavailableError`. */

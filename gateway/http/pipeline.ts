@@ -24,6 +24,7 @@ import { announcesTooMuch, ClientGoneError, mostBytesOf, readBody } from "./read
 import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./request-head.ts";
 import { type Answer, errorAnswer, notEffective, refusalOf, SECURITY_HEADERS } from "./response.ts";
 import { type ErasedHandler, isPathId, pathParameters, type Route } from "./route.ts";
+import { type StreamedBody, streamBody } from "./stream-body.ts";
 
 export interface PipelineDeps {
   readonly log: Log;
@@ -51,6 +52,7 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
   const { facts } = exchange;
   let who: Caller = {};
   let code: string | undefined;
+  let stream: StreamedBody | undefined;
   try {
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
     // Another service is asked who a consumer is.
@@ -59,16 +61,17 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
     // A body can be read before the first await only, so there is none where a row has one.
     who = found instanceof Promise ? await found : found;
     exchange.isKnownCaller = route.who.kind !== "anyone";
+    if (route.streamsBody === true) stream = takeStream(route, exchange);
     const hasBody = route.body !== undefined || route.rawBody === true;
     const bytes = hasBody ? await takeBytes(route, exchange) : null;
     if (route.needsNoSlot !== true) requireSlot(exchange);
     const body = hasBody ? bodyOf(route, facts, bytes) : undefined;
-    exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
+    if (stream === undefined) exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
     const query = queryOf(route, facts.query);
     const effect: Effect = { isEffective: true };
     const reply = await handlerOf(route)({
       ...who,
-      body: route.body === undefined ? body : validate(route.body, body),
+      body: stream?.pieces ?? (route.body === undefined ? body : validate(route.body, body)),
       query,
       id: (name: string) => idOf(route, facts, name),
       header: (name: string) => headerOf(facts, name),
@@ -81,6 +84,8 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
     exchange.answer(replyAnswer(route, effect.isEffective ? reply : notEffective(reply), facts));
   } catch (error) {
     if (!(error instanceof ClientGoneError)) code = refuse(deps.log, exchange, error);
+  } finally {
+    stream?.end();
   }
   logExchange(deps.log, route, exchange, who, code);
 }
@@ -118,6 +123,12 @@ function findCaller(
 
 function requireSlot(exchange: Exchange): void {
   if (!exchange.takeSlot()) throw new Refusal("busy");
+}
+
+function takeStream(route: Route, exchange: Exchange): StreamedBody {
+  const mostBytes = mostBytesOf(route);
+  if (announcesTooMuch(exchange.facts.headers["content-length"], mostBytes)) throw new Refusal("body_too_large");
+  return streamBody(exchange, mostBytes);
 }
 
 /** Null where the body is beyond the bound and its handler refuses it. */

@@ -55,6 +55,11 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
    * are beyond the bound: they were not read, and the handler refuses them in its own way.
    */
   readonly rawBody?: boolean;
+  /**
+   * The handler reads the body while it arrives (`stream-body.ts`), of `bodyBytes` at most: a file that is too long for
+   * memory. For callers that are found without a wait.
+   */
+  readonly streamsBody?: boolean;
   /** What such bytes say, for the document only: they are checked by whoever knows the signature. */
   readonly signedBody?: z.ZodType;
   /** JSON unless the contract says otherwise. */
@@ -179,6 +184,16 @@ export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
 }
 
 export const rawBodyRoute = (row: RawBodyRoute): Route => withId(row) as unknown as Route;
+
+/** A row of a person whose body is a file. */
+export interface FileBodyRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
+  readonly who: { readonly kind: "session"; readonly permission: Permission | null };
+  readonly streamsBody: true;
+  readonly handler: SessionHandler<AsyncIterable<Uint8Array>, BodyOf<TQuery>>;
+}
+
+export const fileBodyRoute = <TQuery extends Schema = undefined>(row: FileBodyRoute<TQuery>): Route =>
+  withId(row) as unknown as Route;
 
 /** Checks that a handler fits the row's body, query and caller. */
 export function route<TBody extends Schema = undefined, TQuery extends Schema = undefined>(

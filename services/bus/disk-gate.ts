@@ -20,6 +20,7 @@ const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
   ["registry.enrollDevice", "reserve"],
   ["registry.createUser", "reserve"],
   ["providers.createProviderConfig", "reserve"],
+  ["reconciliation.prepareImport", "reserve"],
   ["robotics.createRoboticsConsumer", "reserve"],
   ["robotics.offerServingTask", "reserve"],
   ["webhooks.registerWebhookEndpoint", "reserve"],

@@ -1036,6 +1036,7 @@ create table statement_imports (
   withdrawn_by bigint,
   withdrawn_at timestamp with time zone,
   withdrawal_reason text,
+  attempts integer default 0 not null,
   constraint statement_imports_pkey PRIMARY KEY (import_id),
   constraint statement_imports_code_check CHECK ((status <> ALL (ARRAY['held'::text, 'refused'::text])) OR status_code IS NOT NULL),
   constraint statement_imports_format_check CHECK ((status = ANY (ARRAY['needs_format'::text, 'refused'::text, 'withdrawing'::text, 'withdrawn'::text])) OR format IS NOT NULL AND format_version IS NOT NULL AND encoding IS NOT NULL),
@@ -1049,6 +1050,7 @@ create table statement_imports (
   constraint statement_imports_organization_id_import_id_key UNIQUE (organization_id, import_id)
 );
 CREATE INDEX statement_imports_by_account ON statement_imports USING btree (organization_id, account_id, import_id);
+CREATE INDEX statement_imports_files ON statement_imports USING btree (object_name) WHERE object_name IS NOT NULL;
 CREATE UNIQUE INDEX statement_imports_one_of_file ON statement_imports USING btree (account_id, sha256) WHERE status <> ALL (ARRAY['refused'::text, 'withdrawn'::text]);
 CREATE INDEX statement_imports_waiting ON statement_imports USING btree (import_id) WHERE status = ANY (ARRAY['waiting'::text, 'importing'::text]);
 CREATE INDEX statement_imports_withdrawing ON statement_imports USING btree (import_id) WHERE status = 'withdrawing'::text;

@@ -3,13 +3,15 @@
  * that ends in between leaves an import whose lease passes; the next one begins it again.
  */
 import { randomUUID } from "node:crypto";
-
+import { FileLostError } from "../bus/statement-files.ts";
 import type { Database, Transaction } from "../db/pool.ts";
+import { archivedRecords, isArchive } from "./formats/archive.ts";
 import type { CsvMapping } from "./formats/csv/mapping.ts";
 import { decode } from "./formats/decode.ts";
 import {
   type ControlTotal,
   type MalformedLine,
+  type ParseOptions,
   type StatementFormat,
   type StatementHeader,
   type StatementRecord,
@@ -17,6 +19,7 @@ import {
 } from "./formats/format.ts";
 import { IMPORT_LIMITS } from "./limits.ts";
 import { IDENTITY_VERSION, lineIdentity } from "./line-identity.ts";
+import { peeked } from "./peeked.ts";
 import * as sql from "./sql/imports.ts";
 import {
   type AttemptKey,
@@ -35,10 +38,14 @@ export interface ImportDeps {
   /** The bytes of an uploaded file, from the beginning. */
   readonly openFile: (objectName: string) => AsyncIterable<Uint8Array>;
   readonly formatNamed: (name: string) => StatementFormat | undefined;
+  /** Aborted when the process stops: what is under way goes back to those that wait. */
+  readonly stopping?: AbortSignal;
 }
 
 /** Another attempt has overtaken this one, or the import was withdrawn. */
 class ImportLostError extends Error {}
+/** The process stops. */
+class ImportStoppedError extends Error {}
 
 /** Takes the next import that waits and carries it out. False when there is none. */
 export async function importNext(deps: ImportDeps): Promise<boolean> {
@@ -48,15 +55,26 @@ export async function importNext(deps: ImportDeps): Promise<boolean> {
   if (taken === undefined) return false;
   const work = new ImportWork(deps, taken, attempt);
   try {
-    await work.run();
+    if (taken.attempts > IMPORT_LIMITS.attempts) await work.refuse(FAILED);
+    else await work.run();
   } catch (error) {
     if (error instanceof StatementRefusedError) await work.refuse(error);
+    else if (error instanceof FileLostError) await work.refuse(LOST);
+    else if (error instanceof ImportStoppedError)
+      await sql.returnImport(deps.database, { importId: taken.import_id, attempt });
     else if (!(error instanceof ImportLostError)) throw error;
   } finally {
     await work.clear();
   }
   return true;
 }
+
+const LOST = { code: "file_lost", message: "The file is no longer stored; upload it again." };
+const FAILED = {
+  code: "import_failed",
+  message:
+    "The import has failed several times; read the log of the reconciliation service, then upload the file again.",
+};
 
 class ImportWork {
   readonly #deps: ImportDeps;
@@ -79,8 +97,7 @@ class ImportWork {
   }
 
   async run(): Promise<void> {
-    const { openFile } = this.#deps;
-    const { object_name: objectName, encoding, mapping, time_zone: timeZone, currency } = this.#taken;
+    const { mapping, time_zone: timeZone, currency } = this.#taken;
     const format = this.#format();
     await this.#deps.longDatabase.begin((tx) => clearAttempts(tx, this.#key.importId));
     const options = {
@@ -88,7 +105,7 @@ class ImportWork {
       timeZone: timeZone ?? undefined,
       currency: currency ?? undefined,
     };
-    for await (const record of format.parse(decode(this.#counted(openFile(objectName)), encoding), options)) {
+    for await (const record of await this.#parsed(format, options)) {
       this.#add(record);
       if (this.#rows.length >= IMPORT_LIMITS.rowsPerCopy || this.#rowCharacters >= IMPORT_LIMITS.charactersPerCopy) {
         await this.#flush();
@@ -98,8 +115,17 @@ class ImportWork {
     await this.#store(format.version);
   }
 
+  /** Of an archive the records of all its files. */
+  async #parsed(format: StatementFormat, options: ParseOptions): Promise<AsyncIterable<StatementRecord>> {
+    const { object_name: objectName, encoding } = this.#taken;
+    const file = await peeked(this.#counted(this.#deps.openFile(objectName)));
+    const parse = (bytes: AsyncIterable<Uint8Array>): AsyncIterable<StatementRecord> =>
+      format.parse(decode(bytes, encoding), options);
+    return isArchive(file.head) ? archivedRecords(file.bytes, parse) : parse(file.bytes);
+  }
+
   /** Nothing of a refused file stays. */
-  async refuse({ code, message }: StatementRefusedError): Promise<void> {
+  async refuse({ code, message }: { readonly code: string; readonly message: string }): Promise<void> {
     await this.#end(async (tx) => {
       await clearAttempts(tx, this.#key.importId);
       return { ...this.#facts(0), status: "refused", code, detail: message, linesNew: 0, linesKnown: 0 };
@@ -156,6 +182,7 @@ class ImportWork {
   }
 
   async #flush(): Promise<void> {
+    if (this.#deps.stopping?.aborted === true) throw new ImportStoppedError();
     const { database } = this.#deps;
     const [rows, malformed] = [this.#rows, this.#malformed];
     this.#rows = [];

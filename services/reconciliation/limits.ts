@@ -7,6 +7,16 @@ export const CONNECTIONS = { most: 8 } as const;
 export const IMPORT_LIMITS = {
   /** How long an import stays with a process that reports no progress: a batch takes milliseconds, and a restart may wait. */
   leaseMs: 30_000,
+  /** Imports that one process carries out at once: each holds a batch in memory and keeps a connection busy; two use two cores. */
+  importsAtOnce: 2,
+  /** How often the imports that wait are read. */
+  waitingIntervalMs: 500,
+  /** Of one import: a process that is killed ends one, and a file that fails each time must not be tried for ever. */
+  attempts: 10,
+  /** A file is kept for so long after its import, for previews of mappings and questions to the provider. */
+  fileRetentionHours: 48,
+  /** Uploaded chunks without an import belong to an upload that was cut off; the longest upload takes some hours. */
+  orphanHours: 24,
   /** Rows of one COPY: a few hundred milliseconds, far within a statement's time-out. */
   rowsPerCopy: 5_000,
   /** The text of one COPY, which is held in memory beside one record. */

@@ -13,9 +13,11 @@ import * as accounts from "./accounts.ts";
 import { startAutomaticRuns } from "./automatic-runs.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { startWithdrawals } from "./import-decisions.ts";
+import { startImports } from "./import-worker.ts";
 import { CONNECTIONS, IMPORT_LIMITS } from "./limits.ts";
 import { addRunMetrics } from "./metrics.ts";
 import { reconciliationRetention } from "./retention.ts";
+import { serveImports } from "./serve-imports.ts";
 import { serveMappings } from "./serve-mappings.ts";
 import { serveRuns, settleRuns } from "./serve-runs.ts";
 
@@ -46,9 +48,10 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
   const stopping = new AbortController();
   const serving = serveAll(serviceDeps, deps, stopping.signal);
   const repeated = [
+    ...startImports({ ...deps, bus: serviceDeps.bus, stopping: stopping.signal }),
     startAutomaticRuns(deps),
     startWithdrawals(deps),
-    startRetention(reconciliationRetention(deps), log),
+    startRetention(reconciliationRetention({ database, bus: serviceDeps.bus }), log),
   ];
   return {
     async stop() {
@@ -78,6 +81,7 @@ function serveAll({ bus, log }: ServiceDeps, deps: ReconciliationDeps, stopping:
       accounts.changeStatementAccount(deps, request),
     ),
     ...serveRuns(responder, deps),
+    ...serveImports(responder, { database: deps.database, openFile: (name) => readFile(bus, name) }),
     ...serveMappings(responder, { ...deps, openFile: (name) => readFile(bus, name), running: new Set(), stopping }),
   ];
 }

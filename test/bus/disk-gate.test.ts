@@ -12,6 +12,7 @@ import * as organizations from "../../services/bus/messages/organizations.ts";
 import * as providerConfigs from "../../services/bus/messages/provider-configs.ts";
 import * as servingTasks from "../../services/bus/messages/serving-tasks.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
+import * as statementImports from "../../services/bus/messages/statement-imports.ts";
 import * as stations from "../../services/bus/messages/stations.ts";
 import * as users from "../../services/bus/messages/users.ts";
 import * as webhookDeliveries from "../../services/bus/messages/webhook-deliveries.ts";
@@ -80,6 +81,7 @@ describe("while the disk is short of space", () => {
       providerConfigs,
       consumers,
       servingTasks,
+      statementImports,
       orders,
       sessions,
       users,

@@ -5,6 +5,11 @@ import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import { idSchema, reasonSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
+export const importStatusSchema = z.enum(bus.IMPORT_STATUSES).meta({
+  id: "StatementImportStatus",
+  description:
+    "`needs_format`: a person confirms its format first; `held`: an operator decides whether it is imported; `withdrawing`: its lines disappear, which takes minutes for a large file.",
+});
 const bodySchema = z
   .strictObject({ reason: reasonSchema })
   .meta({ id: "DecideImport", examples: [{ reason: "The bank has confirmed the closing balance." }] });
@@ -15,11 +20,7 @@ const decidedImportSchema = z
   .object({
     import_id: idSchema,
     account_id: idSchema,
-    status: z.enum(bus.IMPORT_STATUSES).meta({
-      id: "StatementImportStatus",
-      description:
-        "`held`: an operator decides whether it is imported; `withdrawing`: its lines disappear, which takes minutes for a large file.",
-    }),
+    status: importStatusSchema,
     released: decisionSchema,
     withdrawn: decisionSchema,
   })

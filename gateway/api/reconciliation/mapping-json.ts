@@ -56,9 +56,10 @@ const EXAMPLE = {
   text: { columns: ["Verwendungszweck"] },
 } as const;
 
+export const encodingSchema = z.enum(ENCODINGS).meta({ id: "StatementEncoding" });
 export const definitionSchema = z
   .strictObject({
-    encoding: z.enum(ENCODINGS).meta({ id: "StatementEncoding" }),
+    encoding: encodingSchema,
     delimiter: z.enum(DELIMITERS).meta({ id: "MappedDelimiter" }),
     header_row: z
       .int()

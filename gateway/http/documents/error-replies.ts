@@ -83,7 +83,7 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
   if (route.body !== undefined) {
     add("invalid_request", "length_required", "body_too_large", "unsupported_media_type", "request_timeout");
   }
-  if (route.rawBody === true) add("length_required", "body_too_large", "request_timeout");
+  if (route.rawBody === true || route.streamsBody === true) add("length_required", "body_too_large", "request_timeout");
   if (route.upgrades === true) add("websocket_version_unsupported");
   if (refusesOtherQueries(route)) add("invalid_request");
   // An idempotency key can be too long.

@@ -227,6 +227,18 @@ function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObj
           requestBody: { required: true, content: { "application/json": { schema: route.signedBody ?? z.unknown() } } },
         }
       : {}),
+    ...(route.streamsBody === true
+      ? {
+          requestBody: {
+            required: true,
+            content: {
+              "application/octet-stream": {
+                schema: z.string().meta({ format: "binary", examples: ["The bytes of a file."] }),
+              },
+            },
+          },
+        }
+      : {}),
     ...(route.body === undefined
       ? {}
       : {

@@ -3,8 +3,6 @@ import type { Json, Queryable, Transaction } from "../../db/pool.ts";
 import type { Encoding } from "../formats/encodings.ts";
 import type { AttemptKey } from "./staging.ts";
 
-export type ImportStatus = "needs_format" | "waiting" | "importing" | "held" | "imported" | "refused" | "withdrawn";
-
 /** An import that an attempt of this process carries out. */
 export interface TakenImport {
   readonly import_id: number;
@@ -15,6 +13,8 @@ export interface TakenImport {
   readonly mapping: unknown;
   /** An operator has released it although its totals do not balance. */
   readonly is_released: boolean;
+  /** This one included. */
+  readonly attempts: number;
   /** Of its account. */
   readonly reference: string;
   readonly currency: string | null;
@@ -33,10 +33,12 @@ export async function takeImport(
         order by i.import_id limit 1 for update skip locked
     )
     update statement_imports i set status = 'importing', leased_by = ${attempt},
-        leased_until = now() + ${leaseMs}::float8 * interval '1 ms', read_bytes = 0, records = 0, malformed = 0
+        leased_until = now() + ${leaseMs}::float8 * interval '1 ms', read_bytes = 0, records = 0, malformed = 0,
+        attempts = attempts + 1
       from next, statement_accounts a
       where i.import_id = next.import_id and a.account_id = i.account_id
-      returning i.import_id, i.account_id, i.object_name, i.format, i.encoding, i.released_at is not null as is_released,
+      returning i.import_id, i.account_id, i.object_name, i.format, i.encoding, i.attempts,
+        i.released_at is not null as is_released,
         (select m.definition from statement_mappings m where m.mapping_id = i.mapping_id) as mapping,
         a.reference, a.currency, a.time_zone`;
   return row;
@@ -59,6 +61,13 @@ export async function keepImport(
         records = ${records}, malformed = ${malformed}
       where import_id = ${key.importId} and leased_by = ${key.attempt} and status = 'importing'`;
   return kept.count === 1;
+}
+
+/** Gives the import back to those that wait: the process of its attempt stops, which counts as no attempt. */
+export async function returnImport(sql: Queryable, { importId, attempt }: AttemptKey): Promise<void> {
+  await sql`
+    update statement_imports set status = 'waiting', leased_by = null, leased_until = null, attempts = attempts - 1
+      where import_id = ${importId} and leased_by = ${attempt} and status = 'importing'`;
 }
 
 /**

@@ -1,0 +1,274 @@
+/** Uploaded statement files and the progress of their imports. */
+import { z } from "zod";
+import { formatAmount } from "../../../machines/currency.ts";
+import { IMPORT_CONFLICTS } from "../../../services/bus/messages/import-decisions.ts";
+import * as bus from "../../../services/bus/messages/statement-imports.ts";
+import { RefusedError } from "../../../services/bus/refusals.ts";
+import { created, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
+import { fileBodyRoute, type Route, route, session } from "../../http/route.ts";
+import {
+  currencySchema,
+  idSchema,
+  nameSchema,
+  optionalTimestamp,
+  timestampSchema,
+  toTimestamp,
+} from "../../http/shared-schemas.ts";
+import { importStatusSchema } from "./import-decisions.ts";
+import { encodingSchema } from "./mapping-json.ts";
+
+const FORMATS =
+  "The kind of file: `sumup`, `adyen_settlement_details`, `stripe_payout_reconciliation`, `stripe_activity`, `paypal_stl`, `paypal_trr`, `paypal_activity`, `camt.053`, `camt.054`, `mt940`, `sandbox`, or `csv` with a mapping.";
+const formatSchema = z.string().meta({ examples: ["camt.053"] });
+const dateSchema = z.iso.date();
+const amountSchema = z.string().meta({ examples: ["-12.50"] });
+
+const uploadQuerySchema = z.strictObject({
+  file_name: nameSchema.meta({
+    description: "The name by which people find the file again.",
+    examples: ["2026-11.xml"],
+  }),
+  format: formatSchema.optional().meta({ description: FORMATS }),
+  encoding: encodingSchema
+    .optional()
+    .meta({ description: "How the file's bytes are text. Declare it together with the format." }),
+  mapping_id: queryId()
+    .optional()
+    .meta({ description: "The mapping that reads a CSV file; it names the encoding too." }),
+});
+const confirmBodySchema = z
+  .strictObject({
+    format: formatSchema.optional().meta({ description: FORMATS }),
+    encoding: encodingSchema.optional(),
+    mapping_id: idSchema.optional(),
+  })
+  .meta({ id: "ConfirmImportFormat", examples: [{ format: "camt.053", encoding: "utf-8" }] });
+const listQuerySchema = z.strictObject({
+  ...pageBeforeQuery,
+  account_id: queryId().optional().meta({ description: "Only the imports of this statement account." }),
+  status: importStatusSchema.optional().meta({ description: "Only the imports that have this status now." }),
+});
+
+const candidatesSchema = z
+  .object({
+    formats: z.array(z.object({ name: z.string(), title: z.string() })),
+    encodings: z.array(z.object({ encoding: encodingSchema, reason: z.string(), sample: z.string() })),
+    refusal: z
+      .object({ code: z.string(), detail: z.string() })
+      .nullable()
+      .meta({ description: "Why the file is no statement that can be read." }),
+  })
+  .meta({ id: "StatementCandidates", description: "What the beginning of the file can be. A person confirms it." });
+
+const EXAMPLE = {
+  import_id: 9,
+  account_id: 3,
+  file_name: "2026-11.xml",
+  size_bytes: 482_113,
+  sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+  format: "camt.053",
+  encoding: "utf-8",
+  mapping_id: null,
+  status: "imported",
+  status_code: null,
+  status_detail: null,
+  uploaded_by: 42,
+  uploaded_at: "2026-12-01T09:00:00.000Z",
+  ended_at: "2026-12-01T09:00:02.000Z",
+  read_bytes: 482_113,
+  records: 1_212,
+  lines_new: 1_180,
+  lines_known: 30,
+  malformed: 1,
+  totals: [{ name: "closing balance", currency: "EUR", stated: "1204.50", computed: "1204.50" }],
+  from_date: "2026-11-01",
+  to_date: "2026-11-30",
+  candidates: null,
+} as const;
+
+const importFields = {
+  import_id: idSchema,
+  account_id: idSchema,
+  file_name: z.string(),
+  size_bytes: z.int(),
+  sha256: z.string(),
+  format: z.string().nullable().meta({ description: "Null until it is declared or confirmed." }),
+  encoding: encodingSchema.nullable(),
+  mapping_id: idSchema.nullable(),
+  status: importStatusSchema,
+  status_code: z.string().nullable().meta({ description: "Why the file is held or refused." }),
+  status_detail: z.string().nullable().meta({ description: "The same in one sentence, with the next step." }),
+  uploaded_by: idSchema,
+  uploaded_at: timestampSchema,
+  ended_at: timestampSchema.nullable(),
+  read_bytes: z.int().meta({ description: "How much of `size_bytes` is read." }),
+  records: z.int(),
+  lines_new: z.int(),
+  lines_known: z.int().meta({ description: "Lines that another file of the account has brought before." }),
+  malformed: z.int().meta({ description: "Rows that are no line; `malformed-rows/` lists them." }),
+  totals: z.array(
+    z.object({ name: z.string(), currency: currencySchema, stated: amountSchema, computed: amountSchema }),
+  ),
+  from_date: dateSchema.nullable(),
+  to_date: dateSchema.nullable(),
+};
+const importSchema = z
+  .object({
+    ...importFields,
+    candidates: candidatesSchema.nullable().meta({ description: "While the import waits for its format; else null." }),
+  })
+  .meta({ id: "StatementImport", examples: [EXAMPLE] });
+const listedImportSchema = z.object(importFields).meta({ id: "ListedStatementImport" });
+const importsSchema = z.object({ imports: z.array(listedImportSchema), has_more: hasMoreBefore });
+
+function listedImportJson(file: bus.StatementImport): z.infer<typeof listedImportSchema> {
+  return {
+    import_id: file.importId,
+    account_id: file.accountId,
+    file_name: file.fileName,
+    size_bytes: file.sizeBytes,
+    sha256: file.sha256,
+    format: file.format,
+    encoding: file.encoding,
+    mapping_id: file.mappingId,
+    status: file.status,
+    status_code: file.statusCode,
+    status_detail: file.statusDetail,
+    uploaded_by: file.uploadedBy,
+    uploaded_at: toTimestamp(file.uploadedAtMs),
+    ended_at: optionalTimestamp(file.endedAtMs),
+    read_bytes: file.readBytes,
+    records: file.records,
+    lines_new: file.linesNew,
+    lines_known: file.linesKnown,
+    malformed: file.malformed,
+    totals: file.totals.map(({ name, currency, statedMinor, computedMinor }) => ({
+      name,
+      currency,
+      stated: formatAmount(statedMinor, currency),
+      computed: formatAmount(computedMinor, currency),
+    })),
+    from_date: file.fromDate,
+    to_date: file.toDate,
+  };
+}
+
+type ImportReply = {
+  readonly import: bus.StatementImport;
+  readonly candidates: z.infer<typeof bus.candidatesSchema> | null;
+};
+
+const importJson = (reply: ImportReply): z.infer<typeof importSchema> => ({
+  ...listedImportJson(reply.import),
+  candidates: reply.candidates,
+});
+
+/** Stores the bytes first; what is refused after that leaves no file. */
+const uploadImport: SessionHandler<AsyncIterable<Uint8Array>, z.infer<typeof uploadQuerySchema>> = async (context) => {
+  const { caller, deps, body, query } = context;
+  const { file_name: fileName, format, encoding, mapping_id: mappingId } = query;
+  const request = { caller, accountId: context.id("account_id"), format, encoding, mappingId };
+  const release = deps.uploadSlots.tryAcquire(caller.organizationId);
+  if (release === undefined) throw new Refusal("busy");
+  try {
+    await deps.bus.call(bus.prepareImport, request);
+    const { name: objectName, sizeBytes, sha256 } = await deps.bus.storeFile(body);
+    const facts = { fileName, objectName, sizeBytes, sha256 };
+    const reply = await deps.bus.call(bus.createImport, { ...request, ...facts }).catch(async (error: unknown) => {
+      // Without an answer the service may have registered it; a file that it has not goes by age.
+      if (error instanceof RefusedError) await deps.bus.discardFile(objectName);
+      throw error;
+    });
+    if (reply.isNew) return created(importJson(reply));
+    await deps.bus.discardFile(objectName);
+    return ok(importJson(reply));
+  } finally {
+    release();
+  }
+};
+
+const confirmImportFormat: SessionHandler<z.infer<typeof confirmBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const { format, encoding, mapping_id: mappingId } = body;
+  const request = { caller, importId: context.id("import_id"), format, encoding, mappingId };
+  return ok(importJson(await deps.bus.call(bus.confirmImportFormat, request)));
+};
+
+const getImport: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  return ok(importJson(await deps.bus.call(bus.getImport, { caller, importId: context.id("import_id") })));
+};
+
+const listImports: SessionHandler<undefined, z.infer<typeof listQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { account_id: accountId, status, before_id: beforeId, limit } = query;
+  const { imports, hasMore } = await deps.bus.call(bus.listImports, { caller, accountId, status, beforeId, limit });
+  return ok({ imports: imports.map(listedImportJson), has_more: hasMore });
+};
+
+const who = session("reconciliation.manage");
+const tag = "reconciliation";
+const imports = "/api/reconciliation/v1/imports/" as const;
+const statementImport = `${imports}{import_id}/` as const;
+const CONFLICTS = `The \`reason\` of a \`conflict\` is one of ${IMPORT_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`;
+
+export const statementImportRoutes: readonly Route[] = [
+  fileBodyRoute({
+    method: "POST",
+    path: "/api/reconciliation/v1/accounts/{account_id}/imports/",
+    operation: "uploadImport",
+    tag,
+    summary: "Upload a statement file",
+    description:
+      "The body is the file as the provider made it, up to 2 GiB, or a zip of such files. Declare its format and encoding, or a mapping; or leave them out, read the `candidates` of the answer and confirm one. The same bytes again are the first import, with 200.",
+    who,
+    streamsBody: true,
+    bodyBytes: bus.STATEMENT_FILE_BYTES,
+    query: uploadQuerySchema,
+    replies: {
+      200: { description: "The account has this file already.", schema: importSchema },
+      201: { description: "The file is stored.", schema: importSchema },
+    },
+    errors: ["not_found", "conflict", "storage_low"],
+    handler: uploadImport,
+  }),
+  route({
+    method: "GET",
+    path: imports,
+    operation: "listImports",
+    tag,
+    summary: "List imports",
+    description: "Of all accounts, or of one. The newest come first.",
+    who,
+    query: listQuerySchema,
+    replies: { 200: { description: "Newest first.", schema: importsSchema } },
+    errors: [],
+    handler: listImports,
+  }),
+  route({
+    method: "GET",
+    path: statementImport,
+    operation: "getImport",
+    tag,
+    summary: "Read an import",
+    description: "Its progress while it is under way, and what became of it.",
+    who,
+    replies: { 200: { description: "The import.", schema: importSchema } },
+    errors: ["not_found"],
+    handler: getImport,
+  }),
+  route({
+    method: "POST",
+    path: `${statementImport}confirm/`,
+    operation: "confirmImportFormat",
+    tag,
+    summary: "Confirm the format of a file",
+    description: `Its format and encoding, or a mapping. The import waits for its turn then. ${CONFLICTS} The same body again gets the same answer.`,
+    who,
+    body: confirmBodySchema,
+    replies: { 200: { description: "The import.", schema: importSchema } },
+    errors: ["not_found", "conflict"],
+    handler: confirmImportFormat,
+  }),
+];

@@ -1,0 +1,125 @@
+/**
+ * Uploaded statement files. The gateway stores the bytes in the object store first and names them here. Every operation needs
+ * `reconciliation.manage`.
+ *
+ *   createImport ──► needs_format ── confirmImportFormat ──► waiting ──► importing ──► imported | held | refused
+ */
+import { z } from "zod";
+import { SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { pageBefore } from "../page.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { IMPORT_STATUSES } from "./import-decisions.ts";
+import { nameSchema } from "./name.ts";
+import { ENCODINGS } from "./statement-formats.ts";
+
+const id = z.int().positive();
+const count = z.int().min(0);
+const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+
+/** The longest file: 2 GiB, about ten million lines. */
+export const STATEMENT_FILE_BYTES = 2 * 1_024 ** 3;
+
+/** How a file is read: a format and an encoding, or a mapping, which has both. Nothing of it: a person confirms it later. */
+export const declarationSchema = z.object({
+  format: z.string().optional(),
+  encoding: z.enum(ENCODINGS).optional(),
+  mappingId: id.optional(),
+});
+
+/** What the beginning of a file can be. Nothing of it is used before a person confirms it. */
+export const candidatesSchema = z.object({
+  formats: z.array(z.object({ name: z.string(), title: z.string() })),
+  /** The likeliest first; the sample is the text around the first character that is not ASCII. */
+  encodings: z.array(z.object({ encoding: z.enum(ENCODINGS), reason: z.string(), sample: z.string() })),
+  /** Why it is no statement that can be read. */
+  refusal: z.object({ code: z.string(), detail: z.string() }).nullable(),
+});
+
+export const importSchema = z.object({
+  importId: id,
+  accountId: id,
+  fileName: z.string(),
+  sizeBytes: count,
+  sha256,
+  /** Null until it is declared or confirmed. */
+  format: z.string().nullable(),
+  encoding: z.enum(ENCODINGS).nullable(),
+  mappingId: id.nullable(),
+  status: z.enum(IMPORT_STATUSES),
+  /** Why it is held or refused. */
+  statusCode: z.string().nullable(),
+  statusDetail: z.string().nullable(),
+  uploadedBy: id,
+  uploadedAtMs: z.number(),
+  endedAtMs: z.number().nullable(),
+  /** How far it is. Of an archive the bytes of the archive. */
+  readBytes: count,
+  records: count,
+  linesNew: count,
+  linesKnown: count,
+  malformed: count,
+  totals: z.array(
+    z.object({ name: z.string(), currency: z.string(), statedMinor: signedMinor, computedMinor: signedMinor }),
+  ),
+  fromDate: z.string().nullable(),
+  toDate: z.string().nullable(),
+});
+export type StatementImport = z.infer<typeof importSchema>;
+
+/** With candidates while it waits for its format. */
+const importReply = z.object({ import: importSchema, candidates: candidatesSchema.nullable() });
+
+/**
+ * Whether the file may be uploaded, asked before its bytes are read. Refuses with `permission_denied`, `not_found` (the account
+ * or the mapping), `invalid_request` (the declaration) or `storage_low`.
+ */
+export const prepareImport = defineOperation(
+  "reconciliation.prepareImport",
+  "repeatable",
+  z.object({ caller, accountId: id, ...declarationSchema.shape }),
+  z.object({}),
+);
+
+/**
+ * Registers a stored file. The same bytes again are the first import of the account, unless that was refused or withdrawn.
+ * Refuses as `prepareImport` does, and with `conflict` while the first import is being withdrawn.
+ */
+export const createImport = defineOperation(
+  "reconciliation.createImport",
+  "repeatable",
+  z.object({
+    caller,
+    accountId: id,
+    ...declarationSchema.shape,
+    fileName: nameSchema,
+    objectName: z.string(),
+    sizeBytes: count,
+    sha256,
+  }),
+  importReply.extend({ isNew: z.boolean() }),
+);
+
+/** Refuses with `not_found`, `invalid_request`, or `conflict` with a reason of `IMPORT_CONFLICTS`. The same again is answered the same. */
+export const confirmImportFormat = defineOperation(
+  "reconciliation.confirmImportFormat",
+  "repeatable",
+  z.object({ caller, importId: id, ...declarationSchema.shape }),
+  importReply,
+);
+
+export const getImport = defineOperation(
+  "reconciliation.getImport",
+  "repeatable",
+  z.object({ caller, importId: id }),
+  importReply,
+);
+
+/** Newest first. */
+export const listImports = defineOperation(
+  "reconciliation.listImports",
+  "repeatable",
+  z.object({ caller, accountId: id.optional(), status: z.enum(IMPORT_STATUSES).optional(), ...pageBefore }),
+  z.object({ imports: z.array(importSchema), hasMore: z.boolean() }),
+);

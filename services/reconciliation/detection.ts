@@ -1,0 +1,68 @@
+/** What an uploaded file can be, by its beginning. It is offered to a person, who confirms one. */
+import type { z } from "zod";
+import type { candidatesSchema } from "../bus/messages/statement-imports.ts";
+import { archivedFiles, isArchive } from "./formats/archive.ts";
+import { decode, detectEncoding, type Encoding } from "./formats/decode.ts";
+import { StatementRefusedError } from "./formats/format.ts";
+import { FORMAT_LIMITS } from "./formats/limits.ts";
+import { detectFormats } from "./formats/registry.ts";
+import { peeked } from "./peeked.ts";
+
+export type Candidates = z.infer<typeof candidatesSchema>;
+
+/** Of an archive its first file counts. */
+export async function detectCandidates(bytes: AsyncIterable<Uint8Array>): Promise<Candidates> {
+  try {
+    const head = await headOf(bytes);
+    const encodings = [...detectEncoding(head)];
+    if (encodings.length === 0) return refusedAs("not_text", "The file is no text in an encoding that is known.");
+    for (const { encoding } of encodings) {
+      const formats = detectFormats(await textOf(head, encoding));
+      if (formats.length === 0) continue;
+      return { formats: formats.map(({ name, title }) => ({ name, title })), encodings, refusal: null };
+    }
+    return { formats: [], encodings, refusal: null };
+  } catch (error) {
+    if (!(error instanceof StatementRefusedError)) throw error;
+    return refusedAs(error.code, error.message);
+  }
+}
+
+const refusedAs = (code: string, detail: string): Candidates => ({
+  formats: [],
+  encodings: [],
+  refusal: { code, detail },
+});
+
+async function headOf(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const file = await peeked(bytes);
+  if (!isArchive(file.head)) return await beginningOf(file.bytes);
+  for await (const archived of archivedFiles(file.bytes)) return await beginningOf(archived.bytes);
+  return new Uint8Array();
+}
+
+async function beginningOf(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of bytes) {
+    parts.push(part);
+    size += part.length;
+    if (size >= FORMAT_LIMITS.headCharacters) break;
+  }
+  return Buffer.concat(parts, size).subarray(0, FORMAT_LIMITS.headCharacters);
+}
+
+/** The text up to the first byte that is none: the head may end in the middle of a character. */
+async function textOf(head: Uint8Array, encoding: Encoding): Promise<string> {
+  let text = "";
+  try {
+    for await (const part of decode(pieceOf(head), encoding)) text += part;
+  } catch (error) {
+    if (!(error instanceof StatementRefusedError)) throw error;
+  }
+  return text;
+}
+
+async function* pieceOf(bytes: Uint8Array): AsyncIterable<Uint8Array> {
+  yield bytes;
+}

@@ -1,0 +1,160 @@
+/** Uploaded files, and what is known of their imports. Each query is confined to an organization, unless it says otherwise. */
+import type { ImportStatus } from "../../bus/messages/import-decisions.ts";
+import type { Queryable } from "../../db/pool.ts";
+import type { Encoding } from "../formats/encodings.ts";
+
+export interface ImportRow {
+  readonly import_id: number;
+  readonly account_id: number;
+  readonly file_name: string;
+  readonly size_bytes: number;
+  readonly sha256: string;
+  /** Null once the bytes are deleted. */
+  readonly object_name: string | null;
+  readonly format: string | null;
+  readonly encoding: Encoding | null;
+  readonly mapping_id: number | null;
+  readonly status: ImportStatus;
+  readonly status_code: string | null;
+  readonly status_detail: string | null;
+  readonly uploaded_by: number;
+  readonly uploaded_at: Date;
+  readonly ended_at: Date | null;
+  readonly read_bytes: number;
+  readonly records: number;
+  readonly lines_new: number;
+  readonly lines_known: number;
+  readonly malformed: number;
+  readonly totals: readonly StoredTotal[];
+  readonly from_date: string | null;
+  readonly to_date: string | null;
+}
+
+export interface StoredTotal {
+  readonly name: string;
+  readonly currency: string;
+  readonly stated_minor: string;
+  readonly computed_minor: string;
+}
+
+export interface ImportKey {
+  readonly organizationId: number;
+  readonly importId: number;
+}
+
+/** How a file is read, as it is stored. */
+export interface ReadAs {
+  readonly format: string;
+  readonly formatVersion: number;
+  readonly encoding: Encoding;
+  readonly mappingId: number | null;
+}
+
+const columns = (sql: Queryable) => sql`
+  import_id, account_id, file_name, size_bytes, encode(sha256, 'hex') as sha256, object_name, format, encoding, mapping_id, status,
+  status_code, status_detail, uploaded_by, uploaded_at, ended_at, read_bytes, records, lines_new, lines_known, malformed, totals,
+  from_date::text as from_date, to_date::text as to_date`;
+
+/** Undefined when the account has an import of these bytes already. */
+export async function insertImport(
+  sql: Queryable,
+  file: {
+    readonly organizationId: number;
+    readonly accountId: number;
+    readonly sha256: string;
+    readonly fileName: string;
+    readonly sizeBytes: number;
+    readonly objectName: string;
+    readonly uploadedBy: number;
+    readonly readAs: ReadAs | undefined;
+  },
+): Promise<ImportRow | undefined> {
+  const { readAs } = file;
+  const [row] = await sql<ImportRow[]>`
+    insert into statement_imports (organization_id, account_id, sha256, file_name, size_bytes, object_name, uploaded_by, status,
+        format, format_version, encoding, mapping_id)
+      values (${file.organizationId}, ${file.accountId}, decode(${file.sha256}, 'hex'), ${file.fileName}, ${file.sizeBytes},
+        ${file.objectName}, ${file.uploadedBy}, ${readAs === undefined ? "needs_format" : "waiting"},
+        ${readAs?.format ?? null}, ${readAs?.formatVersion ?? null}, ${readAs?.encoding ?? null}, ${readAs?.mappingId ?? null})
+      on conflict (account_id, sha256) where status not in ('refused', 'withdrawn') do nothing
+      returning ${columns(sql)}`;
+  return row;
+}
+
+/** The import of these bytes that is neither refused nor withdrawn. */
+export async function findImportOfFile(
+  sql: Queryable,
+  { accountId, sha256 }: { readonly accountId: number; readonly sha256: string },
+): Promise<ImportRow | undefined> {
+  const [row] = await sql<ImportRow[]>`
+    select ${columns(sql)} from statement_imports
+    where account_id = ${accountId} and sha256 = decode(${sha256}, 'hex') and status not in ('refused', 'withdrawn')`;
+  return row;
+}
+
+export async function findImport(sql: Queryable, key: ImportKey): Promise<ImportRow | undefined> {
+  const [row] = await sql<ImportRow[]>`
+    select ${columns(sql)} from statement_imports
+    where organization_id = ${key.organizationId} and import_id = ${key.importId}`;
+  return row;
+}
+
+/** Undefined when the import does not wait for its format. */
+export async function confirmImportFormat(
+  sql: Queryable,
+  { organizationId, importId }: ImportKey,
+  { format, formatVersion, encoding, mappingId }: ReadAs,
+): Promise<ImportRow | undefined> {
+  const [row] = await sql<ImportRow[]>`
+    update statement_imports set status = 'waiting', format = ${format}, format_version = ${formatVersion},
+      encoding = ${encoding}, mapping_id = ${mappingId}
+    where organization_id = ${organizationId} and import_id = ${importId} and status = 'needs_format'
+    returning ${columns(sql)}`;
+  return row;
+}
+
+/** Newest first. */
+export async function listImports(
+  sql: Queryable,
+  wanted: {
+    readonly organizationId: number;
+    readonly accountId: number | undefined;
+    readonly status: ImportStatus | undefined;
+    readonly beforeId: number | undefined;
+    readonly limit: number;
+  },
+): Promise<readonly ImportRow[]> {
+  const { accountId = null, status = null, beforeId = null } = wanted;
+  return await sql<ImportRow[]>`
+    select ${columns(sql)} from statement_imports
+    where organization_id = ${wanted.organizationId}
+      and (${accountId}::bigint is null or account_id = ${accountId})
+      and (${status}::text is null or status = ${status})
+      and (${beforeId}::bigint is null or import_id < ${beforeId})
+    order by import_id desc limit ${wanted.limit}`;
+}
+
+/** Files of imports that ended so long ago, of all organizations. */
+export async function listEndedFiles(
+  sql: Queryable,
+  { olderThanHours, limit }: { readonly olderThanHours: number; readonly limit: number },
+): Promise<readonly { readonly import_id: number; readonly object_name: string }[]> {
+  return await sql<{ import_id: number; object_name: string }[]>`
+    select import_id, object_name from statement_imports
+    where object_name is not null and status in ('imported', 'refused', 'withdrawn')
+      and coalesce(withdrawn_at, ended_at) < now() - ${olderThanHours}::float8 * interval '1 hour'
+    order by import_id limit ${limit}`;
+}
+
+/** Its bytes are deleted. */
+export async function clearFile(sql: Queryable, importId: number): Promise<void> {
+  await sql`update statement_imports set object_name = null where import_id = ${importId}`;
+}
+
+/** Which of these names no import has, of all organizations. */
+export async function listUnknownFiles(sql: Queryable, names: readonly string[]): Promise<readonly string[]> {
+  const rows = await sql<{ name: string }[]>`
+    select name from unnest(${names}::text[]) as name
+    where not exists (select from statement_imports i where i.object_name = name)`;
+  return rows.map((row) => row.name);
+}

@@ -1,0 +1,218 @@
+/** Uploads of statement files through a real gateway, object store, service and database. */
+import { createHash, randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { addOrganization } from "../support/second-organization.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+
+const PASSWORD = "a long enough password";
+const API = "/api/reconciliation/v1/";
+const SAMPLES = join(import.meta.dirname, "samples");
+const CAMT = readFileSync(join(SAMPLES, "camt", "statement-v08.xml"));
+
+interface Import {
+  readonly import_id: number;
+  readonly status: string;
+  readonly status_code: string | null;
+  readonly sha256: string;
+  readonly size_bytes: number;
+  readonly read_bytes: number;
+  readonly lines_new: number;
+  readonly lines_known: number;
+  readonly candidates: null | {
+    readonly formats: readonly { name: string }[];
+    readonly encodings: readonly { encoding: string }[];
+    readonly refusal: null | { code: string };
+  };
+}
+
+let system: TestSystem;
+let operator: Person;
+let stranger: Person;
+
+beforeAll(async () => {
+  system = await startSystem();
+  operator = await operatorOf(await logIn(system.baseUrl, "backoffice", system.owner), "rita@sandbox.example");
+  const elsewhere = await addOrganization(system);
+  stranger = await operatorOf(await logIn(system.baseUrl, "backoffice", elsewhere.owner), "rita@elsewhere.example");
+});
+afterAll(() => system.stop());
+
+async function operatorOf(owner: Person, email: string): Promise<Person> {
+  const details = { email, password: PASSWORD };
+  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
+  return await logIn(system.baseUrl, "reconciliation", details);
+}
+
+async function addAccount(): Promise<number> {
+  const body = { provider: "sandbox", reference: `acct-${randomUUID()}`, name: "Bar", mode: "test" };
+  const { account_id: accountId } = await operator.good<{ account_id: number }>("POST", "accounts/", { body });
+  return accountId;
+}
+
+interface Wanted {
+  readonly accountId: number;
+  readonly content: Uint8Array | string;
+  readonly declared?: string;
+  readonly by?: Person;
+}
+const upload = ({ accountId, content, declared = "", by = operator }: Wanted) =>
+  send<Import & { code?: string }>(
+    system.baseUrl,
+    "POST",
+    `${API}accounts/${accountId}/imports/?file_name=statement${declared}`,
+    { token: by.token, body: content, headers: { "content-type": "application/octet-stream" } },
+  );
+const SANDBOX = "&format=sandbox&encoding=utf-8";
+const CAMT_053 = "&format=camt.053&encoding=utf-8";
+const HEADER = "line,payment_id,reference,account,amount,currency,paid_at";
+
+/** Rows of the sandbox provider's statement; it names the account, so that it is held for another one. */
+const statement = (rows: number, seed = randomUUID()): string =>
+  `${HEADER}\n${Array.from({ length: rows }, (_, index) => `${index + 1},${seed}-${index},int_${seed}-${index},,12.50,EUR,2026-11-01T10:00:00.000Z`).join("\n")}\n`;
+
+const importOf = (importId: number): Promise<Import> => operator.good<Import>("GET", `imports/${importId}/`);
+const untilEnded = (importId: number): Promise<Import> =>
+  expect
+    .poll(() => importOf(importId), { timeout: 20_000 })
+    .toMatchObject({ status: expect.stringMatching(/^(imported|held|refused)$/) as string })
+    .then(() => importOf(importId));
+
+describe("an uploaded statement", () => {
+  test("with a declared format and encoding: it is imported, with its progress", async () => {
+    const content = statement(3);
+    const answer = await upload({ accountId: await addAccount(), content, declared: SANDBOX });
+    expect(answer).toMatchObject({ status: 201, body: { status: "waiting", size_bytes: content.length } });
+    expect(answer.body.sha256).toBe(createHash("sha256").update(content).digest("hex"));
+    const ended = await untilEnded(answer.body.import_id);
+    expect(ended).toMatchObject({ status: "imported", lines_new: 3, read_bytes: content.length, candidates: null });
+  });
+
+  test("without a declaration: it is offered what its beginning is, and imported once that is confirmed", async () => {
+    const { status, body } = await upload({ accountId: await addAccount(), content: CAMT });
+    expect({ status, body }).toMatchObject({ status: 201, body: { status: "needs_format" } });
+    expect(body.candidates).toMatchObject({ formats: [{ name: "camt.053" }], refusal: null });
+    const path = `imports/${body.import_id}/confirm/`;
+    const confirmed = { format: "camt.053", encoding: "utf-8" };
+    expect(await operator.good("POST", path, { body: confirmed })).toMatchObject({ format: "camt.053" });
+    expect(await operator.good("POST", path, { body: confirmed }), "the same again").toMatchObject({
+      candidates: null,
+    });
+    await operator.refused("conflict", "POST", path, { body: { format: "mt940", encoding: "utf-8" } });
+    await untilEnded(body.import_id);
+  });
+
+  test("of no known kind: the answer says why, and nothing is guessed", async () => {
+    const { body } = await upload({ accountId: await addAccount(), content: Buffer.from([0x25, 0, 0, 0, 7]) });
+    expect(body).toMatchObject({ status: "needs_format", candidates: { formats: [], refusal: { code: "not_text" } } });
+  });
+
+  test.each([
+    ["a format that does not exist", "&format=camt.099&encoding=utf-8"],
+    ["a format without an encoding", "&format=camt.053"],
+    ["mapped CSV without a mapping", "&format=csv&encoding=utf-8"],
+  ])("with %s: it is refused before it is stored", async (_, declared) => {
+    const answer = await upload({ accountId: await addAccount(), content: statement(1), declared });
+    expect(answer).toMatchObject({ status: 400, body: { code: "invalid_request" } });
+  });
+
+  test("of a foreign account: 404, for the file and for its import", async () => {
+    const accountId = await addAccount();
+    const answer = await upload({ accountId, content: statement(1), declared: SANDBOX, by: stranger });
+    expect(answer).toMatchObject({ status: 404, body: { code: "not_found" } });
+    const own = await upload({ accountId, content: statement(1), declared: SANDBOX });
+    await stranger.refused("not_found", "GET", `imports/${own.body.import_id}/`);
+    await stranger.refused("not_found", "POST", `imports/${own.body.import_id}/confirm/`, { body: {} });
+  });
+
+  test("that is not this format: it is refused in one sentence, and nothing of it is stored", async () => {
+    const { body } = await upload({ accountId: await addAccount(), content: "a,b\n1,2\n", declared: CAMT_053 });
+    expect(await untilEnded(body.import_id)).toMatchObject({ status: "refused", lines_new: 0 });
+  });
+});
+
+describe("the same file again", () => {
+  test("after the first: 200 with the first import", async () => {
+    const accountId = await addAccount();
+    const content = statement(2);
+    const first = await upload({ accountId, content, declared: SANDBOX });
+    const again = await upload({ accountId, content, declared: SANDBOX });
+    expect([first.status, again.status]).toEqual([201, 200]);
+    expect(again.body.import_id).toBe(first.body.import_id);
+  });
+
+  test("eight times at once by two people: one import, and its lines once", async () => {
+    const accountId = await addAccount();
+    const content = statement(50);
+    const answers = [];
+    for (let turn = 0; turn < 2; turn += 1) {
+      answers.push(
+        ...(await Promise.all(Array.from({ length: 4 }, () => upload({ accountId, content, declared: SANDBOX })))),
+      );
+    }
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(new Set(answers.map(({ body }) => body.import_id)).size).toBe(1);
+    expect(await untilEnded(answers[0]?.body.import_id ?? 0)).toMatchObject({ status: "imported", lines_new: 50 });
+  });
+
+  test("with other bytes and the same rows: no line is new", async () => {
+    const accountId = await addAccount();
+    const content = statement(4);
+    const first = await upload({ accountId, content, declared: SANDBOX });
+    await untilEnded(first.body.import_id);
+    const longer = content + statement(1).split("\n").slice(1).join("\n");
+    const second = await upload({ accountId, content: longer, declared: SANDBOX });
+    expect(await untilEnded(second.body.import_id)).toMatchObject({ lines_new: 1, lines_known: 4 });
+  });
+});
+
+describe("a large upload", () => {
+  test("a file of many chunks is stored as it was sent, and read to its end", async () => {
+    const content = statement(40_000);
+    const answer = await upload({ accountId: await addAccount(), content, declared: SANDBOX });
+    expect(answer.body.sha256).toBe(createHash("sha256").update(content).digest("hex"));
+    expect(await untilEnded(answer.body.import_id)).toMatchObject({ status: "imported", lines_new: 40_000 });
+  });
+
+  test("of more than four at once of one organization: the next is busy", async () => {
+    const accountId = await addAccount();
+    const slow = await Promise.all(Array.from({ length: 4 }, () => beginUpload(accountId)));
+    try {
+      await expect
+        .poll(async () => (await upload({ accountId, content: statement(1), declared: SANDBOX })).body.code)
+        .toBe("busy");
+    } finally {
+      for (const sending of slow) sending.destroy();
+    }
+    await expect
+      .poll(async () => (await upload({ accountId, content: statement(1), declared: SANDBOX })).status)
+      .toBe(201);
+  });
+
+  test("a client that goes away in between leaves no import", async () => {
+    const accountId = await addAccount();
+    const sending = await beginUpload(accountId);
+    sending.destroy();
+    const { imports } = await operator.good<{ imports: unknown[] }>("GET", `imports/?account_id=${accountId}`);
+    expect(imports).toEqual([]);
+  });
+});
+
+/** A body of which the first half megabyte has been sent. */
+async function beginUpload(accountId: number): Promise<ReturnType<typeof httpRequest>> {
+  const { hostname, port } = new URL(system.baseUrl);
+  const sending = httpRequest({
+    hostname,
+    port,
+    method: "POST",
+    path: `${API}accounts/${accountId}/imports/?file_name=slow${SANDBOX}`,
+    headers: { authorization: `Bearer ${operator.token}`, "content-length": 8 * 1_024 * 1_024 },
+  });
+  sending.on("error", () => undefined);
+  await new Promise<void>((resolve) => sending.write(Buffer.alloc(512 * 1_024, 0x61), () => resolve()));
+  return sending;
+}
