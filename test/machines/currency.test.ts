@@ -6,7 +6,9 @@ import {
   amountFitsWire,
   currencyExponent,
   formatAmount,
+  formatExactAmount,
   parseAmount,
+  parseSignedAmount,
 } from "../../machines/currency.ts";
 
 const CURRENCIES = ["EUR", "USD", "JPY", "KRW", "KWD", "TND"] as const;
@@ -115,5 +117,22 @@ describe("an amount that was typed", () => {
     ["5", "XXX", undefined],
   ])("%j of %s is %s", (text, currency, minor) => {
     expect(parseAmount(text, currency)).toBe(minor);
+  });
+});
+
+describe("formatExactAmount and parseSignedAmount", () => {
+  it.each([
+    [-5n, "EUR", "-0.05"],
+    [1_234n, "KWD", "1.234"],
+    [-999_999_999_999n, "EUR", "-9999999999.99"],
+    [7n, "JPY", "7"],
+    [0n, "EUR", "0.00"],
+  ])("%s %s is %s, and back", (minor, currency, text) => {
+    expect(formatExactAmount(minor, currency)).toBe(text);
+    expect(parseSignedAmount(text, currency)).toBe(minor);
+  });
+
+  it.each(["1.001", "--1.00", "", "1,00", "1e2", "123456789012345.00"])("%s is no amount in EUR", (text) => {
+    expect(parseSignedAmount(text, "EUR")).toBeUndefined();
   });
 });
