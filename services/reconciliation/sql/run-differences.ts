@@ -116,7 +116,7 @@ export async function judgeUnmatched(sql: Transaction): Promise<void> {
 
 /**
  * Payments and payouts that this account's statements should have shown: the statements cover every day from the payment to
- * the end of the settlement delay. One that a statement shows as failed, or as cash, has another status there.
+ * the end of the settlement delay, also the days after those of the run, whose lines have had a run of their own. One that a statement shows as failed, or as cash, has another status there.
  */
 export async function judgeMissing(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`
@@ -139,7 +139,7 @@ export async function judgeMissing(sql: Transaction, scope: RunScope): Promise<v
             where l.kind in ('not_money', 'cash_payment') and p.in_filial and length(p.typed_key) > ${RUN_LIMITS.shortReferenceCharacters}
         ) failed group by payment_key
       ) f on f.payment_key = p.payment_key
-    where p.own and p.source in ('transaction', 'payout') and p.route <> 'cash' and p.settled_on >= ${scope.fromDate}::date
+    where p.own and p.source in ('transaction', 'payout') and p.route <> 'cash' and p.settled_on between ${scope.fromDate}::date and ${scope.toDate}::date
       and (f.payment_key is not null or daterange(p.settled_on, p.settled_on + 1 + ${scope.settlementDelayDays}::int)
         <@ any (select unnest(covered) from reconciliation_runs where run_id = ${scope.runId}))
       and ${openPayment(sql)}

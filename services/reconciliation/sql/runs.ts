@@ -98,7 +98,7 @@ export async function insertRun(
         -- Only what no other statement can show either is missing.
         select case when a.shows_payments then a.covered * coalesce((
             select range_intersect_agg(covered_days(r.account_id, ${RUN_LIMITS.graceDays})) from rival_accounts(a.account_id) r),
-          a.covered) else a.covered end * datemultirange(daterange(${fromDate}::date, ${toDate}::date, '[]')) as covered
+          a.covered) else a.covered end as covered
         from account a
       ),
       started as (
@@ -108,8 +108,9 @@ export async function insertRun(
             select max(run_id) from reconciliation_runs p where p.account_id = a.account_id and p.status = 'done'
               and p.from_date <= ${toDate}::date and p.to_date >= ${fromDate}::date),
           (select max(import_id) from statement_imports i where i.account_id = a.account_id and i.status = 'imported'),
-          d.covered, lower(d.covered), upper(d.covered) - 1
+          d.covered, lower(shown.days), upper(shown.days) - 1
         from account a cross join days d
+          cross join lateral (select d.covered * datemultirange(daterange(${fromDate}::date, ${toDate}::date, '[]')) as days) shown
         returning run_id, account_id
       )
       select s.run_id, a.config_id, a.settlement_delay_days from started s join account a using (account_id)`;

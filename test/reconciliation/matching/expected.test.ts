@@ -41,6 +41,21 @@ describe("days", () => {
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["missing_in_statement"]);
   });
 
+  test("a run about some of the days leaves what a longer run has found there", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "a", amountMinor: 500, day: "2026-03-19" });
+    await world.pay({ reference: "b", amountMinor: 600, day: "2026-03-19" });
+    await world.importLines(world.qrAccountId, [card("b", 600, { day: "2026-03-21" })]);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["missing_in_statement"]);
+
+    const { kinds } = await world.run(world.qrAccountId, { from: "2026-03-10", to: "2026-03-20" });
+
+    expect(kinds).toEqual(["missing_in_statement"]);
+    expect((await world.run(world.qrAccountId, { from: "2026-03-20", to: "2026-03-31" })).kinds).toEqual([]);
+    const issues = await world.database`select status from issues where organization_id = ${world.organizationId}`;
+    expect(issues.map((row) => row["status"])).toEqual(["open"]);
+  });
+
   test("a line outside the days of the run keeps its payment: a second line with its reference is a duplicate", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000, day: "2026-03-02" });

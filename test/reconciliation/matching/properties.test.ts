@@ -141,7 +141,7 @@ describe("random statements with faults", () => {
         expect(await sumsFit(world, outcome.runId)).toBe(true);
         expect(await settled(world)).toBe(sales.length);
       }),
-      { numRuns: 25, seed: 1 },
+      { numRuns: 15, seed: 1 },
     );
   });
 
@@ -170,7 +170,7 @@ describe("random statements with faults", () => {
           expect(results[1]).toEqual(results[0]);
         },
       ),
-      { numRuns: 12, seed: 2 },
+      { numRuns: 6, seed: 2 },
     );
   });
 
@@ -197,7 +197,7 @@ describe("random statements with faults", () => {
         expect((await world.run(world.qrAccountId)).resultHash).toBe(resultHash);
         expect(await issuesOf(world)).toEqual(before);
       }),
-      { numRuns: 10, seed: 3 },
+      { numRuns: 5, seed: 3 },
     );
   });
 
