@@ -233,6 +233,19 @@ describe("PayPal's activity download", () => {
     expect(linesOf(records).map(({ occurredAt }) => occurredAt)).toContain("2026-09-13T10:00:01+02:00");
   });
 
+  it("reads a status that is not known by the effect on the balance, and not at all without one", async () => {
+    const [header, first = ""] = (await textOf("activity-de-holds")).split("\n");
+    const row = (status: string, impact: string) =>
+      first
+        .replace("Einbehaltung für offene Autorisierung", "PayPal Express-Zahlung")
+        .replace('"Ausstehend"', `"${status}"`)
+        .replaceAll("-13,21", "13,21")
+        .replace('"Soll"', `"${impact}"`);
+    const rows = [row("Neu", "Haben"), row("Neu", ""), row("Abgelehnt", "Haben"), row("Teilweise erstattet", "")];
+    const lines = linesOf(await parseText(paypalActivity, [header, ...rows].join("\n")));
+    expect(lines.map(({ kind }) => kind)).toEqual(["payment", "not_money", "not_money", "payment"]);
+  });
+
   it("German: a hold and its reversal move no money, in each of their words", async () => {
     const records = await parseSample(paypalActivity, "paypal/activity-de-holds.csv");
     expect(problemsOf(records)).toEqual([]);

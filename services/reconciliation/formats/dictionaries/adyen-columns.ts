@@ -37,7 +37,7 @@ export type AdyenField = keyof typeof COLUMNS;
 
 export const ADYEN_COLUMNS: HeaderDictionary<AdyenField> = {
   report: "Adyen's settlement details report",
-  version: 1,
+  version: 2,
   entries: [
     {
       name: "English",

@@ -50,7 +50,7 @@ const ENGLISH: Readonly<Partial<Record<ActivityField, readonly string[]>>> = {
 
 const GERMAN: Readonly<Partial<Record<ActivityField, readonly string[]>>> = {
   date: ["Datum"],
-  time: ["Uhrzeit"],
+  time: ["Uhrzeit", "Zeit"],
   timeZone: ["Zeitzone"],
   name: ["Name"],
   status: ["Status"],
@@ -59,7 +59,7 @@ const GERMAN: Readonly<Partial<Record<ActivityField, readonly string[]>>> = {
   fee: ["Gebühr", "Entgelt"],
   net: ["Netto"],
   tip: ["Trinkgeld"],
-  transactionId: ["Transaktionscode"],
+  transactionId: ["Transaktionscode", "Transactionscode"],
   referenceId: ["Zugehöriger Transaktionscode", "Txn-Referenzkennung"],
   invoice: ["Rechnungsnummer"],
   custom: ["Individuelle Nummer", "Zollnummer"],

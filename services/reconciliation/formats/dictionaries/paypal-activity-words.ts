@@ -12,6 +12,7 @@ export const ACTIVITY_TYPES: Readonly<Record<string, string>> = {
   "subscription payment": "T0002",
   "pre-approved payment": "T0003",
   "preapproved payment bill user payment": "T0003",
+  "pre-approved payment bill user payment": "T0003",
   "ebay auction payment": "T0004",
   "direct payment api": "T0005",
   "express checkout payment": "T0006",
@@ -56,6 +57,8 @@ export const ACTIVITY_TYPES: Readonly<Record<string, string>> = {
   chargeback: "T1201",
   "chargeback reversal": "T1202",
   "general authorization": "T1300",
+  "general authorization - pending": "T1300",
+  "general authorization - completed": "T1300",
   authorization: "T1300",
   reauthorization: "T1301",
   "void of authorization": "T1302",
@@ -121,10 +124,21 @@ export const ACTIVITY_INFORMATION: ReadonlySet<string> = new Set(
 
 /** A status that says that money has moved, also where a later row took it back. */
 export const ACTIVITY_DONE: ReadonlySet<string> = new Set(
-  "completed|refunded|partially refunded|reversed|cleared|abgeschlossen|zurückgezahlt|teilweise zurückgezahlt|rückgängig gemacht|zurückgebucht".split(
-    "|",
-  ),
+  [
+    "completed|refunded|partially refunded|reversed|cleared",
+    "abgeschlossen|zurückgezahlt|teilweise zurückgezahlt|rückgängig gemacht|zurückgebucht",
+    "erstattet|teilweise erstattet|rückerstattet|teilweise rückerstattet",
+  ].flatMap((words) => words.split("|")),
 );
 export const ACTIVITY_PENDING: ReadonlySet<string> = new Set("pending|ausstehend|offen|in bearbeitung".split("|"));
+/** A status that says that none has moved; where the status is none of all these, the effect on the balance decides. */
+export const ACTIVITY_UNDONE: ReadonlySet<string> = new Set(
+  [
+    "denied|failed|canceled|cancelled|voided|expired|removed|placed|unclaimed",
+    "abgelehnt|fehlgeschlagen|storniert|abgebrochen|abgelaufen|nicht abgeholt|nicht angenommen",
+  ].flatMap((words) => words.split("|")),
+);
+/** An effect on the balance. */
+export const ACTIVITY_IMPACT: ReadonlySet<string> = new Set("credit|debit|haben|soll".split("|"));
 /** An effect on the balance that is none. */
 export const ACTIVITY_MEMO = "memo";

@@ -18,10 +18,12 @@ import {
 } from "../dictionaries/paypal-activity-columns.ts";
 import {
   ACTIVITY_DONE,
+  ACTIVITY_IMPACT,
   ACTIVITY_INFORMATION,
   ACTIVITY_MEMO,
   ACTIVITY_PENDING,
   ACTIVITY_TYPES,
+  ACTIVITY_UNDONE,
 } from "../dictionaries/paypal-activity-words.ts";
 import { paypalEvent } from "../dictionaries/paypal-events.ts";
 import {
@@ -129,9 +131,10 @@ class Activity implements CsvReport {
     const { credit, debit, reason } = paypalEvent(providerType);
     const kind = amountMinor < 0n ? debit : credit;
     const status = this.#header.value(row, "status");
+    const impact = keyOf(this.#header.value(row, "impact"));
     if (ACTIVITY_INFORMATION.has(keyOf(providerType))) return { kind: "not_money", reason: "information" };
-    if (keyOf(this.#header.value(row, "impact")) === ACTIVITY_MEMO) return { kind: "not_money", reason: ACTIVITY_MEMO };
-    if (status === "" || ACTIVITY_DONE.has(keyOf(status))) return { kind, reason };
+    if (impact === ACTIVITY_MEMO) return { kind: "not_money", reason: ACTIVITY_MEMO };
+    if (hasMoved(keyOf(status), impact)) return { kind, reason };
     if (kind === "payout" && ACTIVITY_PENDING.has(keyOf(status))) return { kind: "planned_payout", reason: undefined };
     return { kind: "not_money", reason: status };
   }
@@ -179,6 +182,11 @@ class Activity implements CsvReport {
   #problem(field: ActivityField, reason: string): FieldProblem {
     return new FieldProblem(this.#header.nameOf(field), reason);
   }
+}
+
+function hasMoved(status: string, impact: string): boolean {
+  if (status === "" || ACTIVITY_DONE.has(status)) return true;
+  return !ACTIVITY_PENDING.has(status) && !ACTIVITY_UNDONE.has(status) && ACTIVITY_IMPACT.has(impact);
 }
 
 /** Some exports number their types. */
