@@ -1,7 +1,7 @@
 /** Every limit of the reconciliation service, with its reason. */
 
 /** To PostgreSQL, of one process: half of them for runs and imports, which keep theirs for minutes. */
-export const CONNECTIONS = { most: 8 } as const;
+export const CONNECTIONS = { most: 12 } as const;
 
 /** Of the imports. */
 export const IMPORT_LIMITS = {
@@ -93,6 +93,9 @@ export const RUN_LIMITS = {
   workMemoryMiB: 96,
   /** Runs that people have started in one process: each keeps a connection, and a processor of PostgreSQL busy. */
   runsAtOnce: 2,
+  /** How long a person's request waits for another run of the account: within the time of a call. */
+  turnMs: 3_000,
+  turnPollMs: 100,
   /** How long a service that stops waits for its runs; one that is cut off leaves nothing, and starts again by itself. */
   stopMs: 10_000,
   /** An account's run starts when no import of it has ended for this long: imports often come together. */

@@ -150,7 +150,7 @@ const WANTED: Readonly<Record<string, Wanted>> = {
   audit: { least: 3, most: 6 },
   providers: { least: 4, most: 16 },
   robotics: { least: 2, most: 10 },
-  reconciliation: { least: 4, most: 8 },
+  reconciliation: { least: 4, most: 12 },
   "webhook-signer": { least: 3, most: 12 },
   "sandbox-provider": { least: 2, most: 6 },
   /** One of them holds the lease. */

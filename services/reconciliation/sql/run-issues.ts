@@ -50,7 +50,7 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
       case when d.kind = 'batch_total_mismatch' then (d.facts ->> 'differenceMinor')::bigint
         else coalesce(l.amount_minor, p.amount_minor) end as amount_minor,
       coalesce(l.currency, p.currency) as currency,
-      p.intent_id, p.order_id, coalesce(l.provider_key, p.provider_key, '') as provider_reference,
+      p.intent_id, p.order_id, coalesce(l.provider_key, p.provider_key, p.typed_key, '') as provider_reference,
       coalesce(l.booked_on, p.settled_on) as on_date,
       d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${configId}::bigint is not null as is_money,
       jsonb_build_object('statement', jsonb_build_object(
