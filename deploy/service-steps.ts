@@ -85,10 +85,11 @@ const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = {
   "sandbox-provider": 3,
   "webhook-signer": 4,
 };
-/** AES-256 and HMAC-SHA256 keys. */
+/** AES-256, HMAC-SHA256 and Ed25519 keys. */
 const KEY_BYTES = 32;
 /** What not every process may have. */
 const SECRET_SETTINGS = [
+  "CLOSING_SIGNING_KEY",
   "DATABASE_URL",
   "ENROLLMENT_CODE_KEY",
   "PROVIDER_SECRETS_KEY",
@@ -130,6 +131,7 @@ function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
   return {
     DATABASE_URL: addresses.get("database"),
     ...(enrollmentKey === undefined ? {} : { ENROLLMENT_CODE_KEY: enrollmentKey }),
+    CLOSING_SIGNING_KEY: setOrMade(context, "CLOSING_SIGNING_KEY"),
     PROVIDER_SECRETS_KEY: setOrMade(context, "PROVIDER_SECRETS_KEY"),
     PROVIDER_SECRETS_OLD_KEYS: environment.PROVIDER_SECRETS_OLD_KEYS,
     SANDBOX_PROVIDER_KEY: setOrMade(context, "SANDBOX_PROVIDER_KEY"),

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { type GatewaySettings, readGatewaySettings } from "../gateway/settings.ts";
 import { auditSettingsSchema } from "../services/audit/settings.ts";
 import { providersSettingsSchema } from "../services/providers/settings.ts";
+import { reconciliationSettingsSchema } from "../services/reconciliation/settings.ts";
 import { registrySettingsSchema } from "../services/registry/settings.ts";
 import { roboticsSettingsSchema } from "../services/robotics/settings.ts";
 import { LOG_LEVELS } from "../services/runtime/log.ts";
@@ -119,6 +120,7 @@ const PART_SCHEMAS = [
   registrySettingsSchema,
   auditSettingsSchema,
   providersSettingsSchema,
+  reconciliationSettingsSchema,
   roboticsSettingsSchema,
   sandboxProviderSettingsSchema,
 ];

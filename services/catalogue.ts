@@ -45,6 +45,7 @@ export const SERVICES: Readonly<Record<string, ServiceEntry>> = {
   },
   reconciliation: {
     does: "The statements of providers and banks.",
+    settings: async () => (await import("./reconciliation/settings.ts")).reconciliationSettingsSchema,
     start: async (deps) => (await import("./reconciliation/service.ts")).startReconciliationService(deps),
   },
   "webhook-signer": {

@@ -16,6 +16,7 @@ import type { ReconciliationDeps } from "./deps.ts";
 import { doneOrAfter } from "./done-or-after.ts";
 import { DECISION_LIMITS } from "./limits.ts";
 import * as sql from "./sql/import-decisions.ts";
+import { closedPeriodOf } from "./sql/periods.ts";
 
 export type DecisionDeps = Pick<ReconciliationDeps, "database" | "longDatabase" | "log" | "underWay">;
 
@@ -38,12 +39,21 @@ export async function withdrawImport(deps: DecisionDeps, request: DecisionReques
     if (row.withdrawn_by === decision.by && row.withdrawal_reason === decision.reason) return row;
     if (row.status === "refused" || row.status === "withdrawing" || row.status === "withdrawn")
       throw statusConflict(row);
+    await requireOpenPeriod(tx, row);
     return await sql.beginWithdrawal(tx, decision);
   });
   if (stored.status === "withdrawn") return { import: decidedOf(stored) };
   await doneOrAfter(carryOut(deps, stored.import_id), DECISION_LIMITS.withdrawalAnswerMs);
   const { organization_id: organizationId, import_id: importId } = stored;
   return { import: decidedOf(existing(await sql.findDecidedImport(deps.database, { organizationId, importId }))) };
+}
+
+async function requireOpenPeriod(tx: Transaction, { import_id: importId }: sql.DecidedRow): Promise<void> {
+  const closed = await closedPeriodOf(tx, importId);
+  if (closed === undefined) return;
+  const { closingId, kind, fromDate } = closed;
+  const detail = `The ${kind} of ${fromDate} is closed with this file, by closing ${closingId}.`;
+  throw new RefusedError({ code: "conflict", reason: "period_closed", detail });
 }
 
 interface Decision {

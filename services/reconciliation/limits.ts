@@ -64,6 +64,15 @@ export const LINE_LIMITS = {
   sources: 40,
 } as const;
 
+/** Of periods and their closings. */
+export const PERIOD_LIMITS = {
+  /** How long a close waits for an import that stores the lines of a large file. */
+  lockWaitMs: 1_000,
+  retryMs: 5_000,
+  /** How far apart the first and the last day of one list are: two months of days, two years of months. */
+  days: { day: 62, month: 732 },
+} as const;
+
 /** Of the runs. */
 export const RUN_LIMITS = {
   /** Payments that were settled up to this many days before a run's first line are compared: the longest hold-back of a provider. */

@@ -8,9 +8,10 @@ import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
-import { requireDatabaseUrl } from "../runtime/settings.ts";
+import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
 import * as accounts from "./accounts.ts";
 import { startAutomaticRuns } from "./automatic-runs.ts";
+import { createClosingKey } from "./closing-key.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { startWithdrawals } from "./import-decisions.ts";
 import { startImports } from "./import-worker.ts";
@@ -19,7 +20,9 @@ import { addRunMetrics } from "./metrics.ts";
 import { reconciliationRetention } from "./retention.ts";
 import { serveImports } from "./serve-imports.ts";
 import { serveMappings } from "./serve-mappings.ts";
+import { servePeriods } from "./serve-periods.ts";
 import { serveRuns, settleRuns } from "./serve-runs.ts";
+import { reconciliationSettingsSchema } from "./settings.ts";
 
 const NAME = "reconciliation";
 
@@ -63,8 +66,10 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
   };
 }
 
-function serveAll({ bus, log }: ServiceDeps, deps: ReconciliationDeps, stopping: AbortSignal): Serving[] {
+function serveAll({ bus, log, environment }: ServiceDeps, deps: ReconciliationDeps, stopping: AbortSignal): Serving[] {
   const { nc } = bus;
+  const { CLOSING_SIGNING_KEY: secret } = parseSettings(reconciliationSettingsSchema, environment);
+  const closingKey = secret && createClosingKey(secret);
   const responder = { nc, log, queue: NAME, claim: requestClaims(deps.database) };
   return [
     serve(responder, reconciliationHealth, databaseHealth(nc, deps.database)),
@@ -82,6 +87,7 @@ function serveAll({ bus, log }: ServiceDeps, deps: ReconciliationDeps, stopping:
     ),
     ...serveRuns(responder, deps),
     ...serveImports(responder, { database: deps.database, openFile: (name) => readFile(bus, name) }),
+    ...servePeriods(responder, { ...deps, closingKey }),
     ...serveMappings(responder, { ...deps, openFile: (name) => readFile(bus, name), running: new Set(), stopping }),
   ];
 }

@@ -9,6 +9,7 @@ import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { ISSUE_KINDS } from "./issues.ts";
 import { PROVIDER_MODES } from "./provider-configs.ts";
 
 const id = z.int().positive();
@@ -174,7 +175,7 @@ export const dayTotalsSchema = z.object({
   /** Parts of `statement.payments`. */
   tips: sum,
   openDifferences: z.object({
-    kinds: z.array(z.object({ kind: z.string(), ...sum.shape })),
+    kinds: z.array(z.object({ kind: z.enum(ISSUE_KINDS), ...sum.shape })),
     total: sum,
   }),
 });
@@ -208,5 +209,7 @@ export const reportDay = defineOperation(
     /** The accounts of the filial whose lines are counted. */
     accounts: z.array(z.object({ accountId: id, name: z.string(), isClosed: z.boolean() })),
     totals: z.array(dayTotalsSchema),
+    /** Undecided issues of the day that have no amount, as rows of files that cannot be read. */
+    openWithoutAmount: z.array(z.object({ kind: z.enum(ISSUE_KINDS), count })),
   }),
 );

@@ -124,7 +124,7 @@ export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise
   await sql`set local statement_timeout = 0`;
   await sql`
     create temporary table leaving_lines on commit drop as
-      select l.line_id, l.kind, l.provider_reference, l.merchant_reference
+      select l.line_id, l.fingerprint, l.kind, l.provider_reference, l.merchant_reference
       from statement_lines l
       where l.line_id in (select line_id from statement_line_sources where import_id = ${importId})
         and not exists (
@@ -133,7 +133,8 @@ export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise
   await sql`analyze leaving_lines`;
   const ended = await endIssues(sql, {
     which: sql`
-      ${issuesOfLines(sql)} union all ${issuesOfRows(sql, row)} union all ${issuesOfDays(sql, row)} union all ${issuesOfStatus(sql, row)}`,
+      ${issuesOfLines(sql)} union all ${issuesOfRows(sql, row)} union all ${issuesOfDays(sql, row)} union all ${issuesOfStatus(sql, row)}
+      union all ${issuesAfterClosing(sql, row)}`,
     reason: reason ?? "",
   });
   // A match that loses a line no longer adds up; the next run judges its other lines.
@@ -189,3 +190,8 @@ const issuesOfStatus = (sql: Transaction, row: DecidedRow) => sql`
     ) f on f.provider_key = comparable_reference(coalesce(p.paid_reference, t.reference))
       or f.merchant_key = comparable_reference(p.reference) or f.typed_key = typed_reference(t.reference)
   where i.statement_account_id = ${row.account_id} and i.kind = 'status_mismatch' and i.status in ('open', 'assigned')`;
+
+/** Lines that came after the closing of their day. */
+const issuesAfterClosing = (sql: Transaction, row: DecidedRow) => sql`
+  select i.issue_id from issues i join leaving_lines g on i.subject_key = 'closed:line:' || encode(g.fingerprint, 'hex')
+  where i.statement_account_id = ${row.account_id} and i.kind = 'after_closing' and i.status in ('open', 'assigned')`;

@@ -65,10 +65,10 @@ export async function listPeriods(
         case when ${kind} = 'day' then day::date else (day + interval '1 month' - interval '1 day')::date end as to_date
       from statement_accounts a cross join lateral generate_series(
         case when ${kind} = 'day' then ${fromDate}::date else date_trunc('month', ${fromDate}::date) end::timestamp,
-        ${toDate}::timestamp, case when ${kind} = 'day' then interval '1 day' else interval '1 month' end) day
+        ${toDate}::date::timestamp, case when ${kind} = 'day' then interval '1 day' else interval '1 month' end) day
       where a.organization_id = ${organizationId} and (${accountId}::bigint is null or a.account_id = ${accountId})
         and (${filialId}::bigint is null or a.filial_id = ${filialId})
-        and (a.account_id, day::date) > (${after.accountId}::bigint, ${after.fromDate}::date)
+        and (a.account_id, day::date) > (${after.accountId}::bigint, ${after.fromDate}::text::date)
       order by a.account_id, day limit ${limit}
     ),
     -- Each undecided issue with its day, once for all periods.

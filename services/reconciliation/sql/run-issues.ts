@@ -5,6 +5,7 @@ import { type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
 import { UNCERTAIN_KINDS } from "../kinds.ts";
 import { RUN_LIMITS } from "../limits.ts";
 import { openLine } from "./run-differences.ts";
+import { nameAfterClosing } from "./run-late.ts";
 import type { RunScope } from "./runs.ts";
 
 const accountKeyOf = ({ accountId, configId }: RunScope): string =>
@@ -109,6 +110,7 @@ export async function raiseDifferences(sql: Transaction, scope: RunScope): Promi
   const { organizationId, accountId, configId, runId } = scope;
   await nameDifferences(sql, scope);
   await nameMalformed(sql, scope);
+  await nameAfterClosing(sql, scope, accountKeyOf(scope));
   await sql`analyze run_candidates`;
   const raised = await raiseIssues(
     sql,

@@ -93,7 +93,7 @@ export async function writeCandidates(sql: Transaction, { accountId }: RunScope)
     where (known.score, known.explanation) is distinct from (excluded.score, excluded.explanation)`;
 }
 
-/** The counts, the sums by currency and the hashes of the run. The hashes know nothing of ids and of the order of rows. */
+/** The counts, the sums by currency and the hashes of the run. The hashes know nothing of ids, of the order of rows and of closings. */
 export async function summarize(sql: Transaction, { runId }: RunScope): Promise<void> {
   await sql`
     create temporary table run_hashed on commit drop as
@@ -126,7 +126,7 @@ export async function summarize(sql: Transaction, { runId }: RunScope): Promise<
     ),
     named as (
       select sha256(coalesce(string_agg(convert_to(concat_ws('|', kind, subject_key, station_id, encode(evidence_hash, 'hex')), 'UTF8'),
-        ''::bytea order by kind, subject_key, station_id), '')) as result, count(*) as differences
+        ''::bytea order by kind, subject_key, station_id) filter (where kind <> 'after_closing'), '')) as result, count(*) as differences
       from run_differences where run_id = ${runId}
     )
     update reconciliation_runs r set

@@ -1,0 +1,79 @@
+/** Periods of accounts: open, ready to close, or closed, with what each still lacks. */
+import { requirePermission } from "../bus/messages/caller.ts";
+import type * as bus from "../bus/messages/reconciliation-periods.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
+import type { ReconciliationDeps } from "./deps.ts";
+import { PERIOD_LIMITS } from "./limits.ts";
+import { hasAccount } from "./sql/lines.ts";
+import * as sql from "./sql/periods.ts";
+
+type PeriodDeps = Pick<ReconciliationDeps, "database">;
+
+const DAY_MS = 24 * 3_600_000;
+
+/** The day, or the month that begins on the day. Refuses with `invalid_request` a month that begins on another day. */
+export function periodOf(kind: sql.PeriodKind, fromDate: string): sql.Period {
+  if (kind === "day") return { kind, fromDate, toDate: fromDate };
+  if (!fromDate.endsWith("-01")) throw invalid("/from_date", "Must be the first day of a month.");
+  const [year = 0, month = 0] = fromDate.split("-").map(Number);
+  const last = new Date(Date.UTC(year, month, 0)).getUTCDate();
+  return { kind, fromDate, toDate: `${fromDate.slice(0, 8)}${String(last).padStart(2, "0")}` };
+}
+
+/** Refuses with `not_found`. */
+export async function requireAccount(
+  { database }: PeriodDeps,
+  { organizationId, accountId }: { readonly organizationId: number; readonly accountId: number },
+): Promise<void> {
+  existing((await hasAccount(database, { organizationId, accountId })) || undefined, "account_id");
+}
+
+/** Refuses with `permission_denied`, `not_found`, `invalid_request`. */
+export async function listPeriods(
+  deps: PeriodDeps,
+  request: RequestOf<typeof bus.listPeriods>,
+): Promise<ReplyOf<typeof bus.listPeriods>> {
+  const { caller, kind, fromDate, toDate, accountId, filialId, after, limit } = request;
+  requirePermission(caller, "reconciliation.manage");
+  const { organizationId } = caller;
+  if (accountId !== undefined) await requireAccount(deps, { organizationId, accountId });
+  const days = (Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS;
+  if (days < 0) throw invalid("/to_date", "Must not be before from_date.");
+  if (days >= PERIOD_LIMITS.days[kind]) {
+    throw invalid("/to_date", `Must be within ${PERIOD_LIMITS.days[kind]} days of from_date.`);
+  }
+  const page = { organizationId, kind, fromDate, toDate, accountId, filialId, after, limit: limit + 1 };
+  const rows = await sql.listPeriods(deps.database, page);
+  const periods = rows.slice(0, limit).map(
+    (row): bus.Period => ({
+      accountId: row.account_id,
+      filialId: row.filial_id,
+      kind,
+      fromDate: row.from_date,
+      toDate: row.to_date,
+      state: row.closing_id !== null ? "closed" : row.missing.length === 0 ? "ready" : "open",
+      missing: [...row.missing],
+      closingId: row.closing_id,
+    }),
+  );
+  return { periods, hasMore: rows.length > limit };
+}
+
+const invalid = (pointer: string, detail: string): RefusedError =>
+  new RefusedError({ code: "invalid_request", errors: [{ pointer, detail }] });
+
+const SENTENCES: Readonly<Record<bus.Missing["code"], (missing: bus.Missing) => string>> = {
+  settlement_delay: ({ day }) => `the provider may book its payments before ${day}`,
+  statement_missing: ({ count, day }) => `no statement covers ${count} of its days, the first is ${day}`,
+  import_held: ({ count }) => `${count} files are held`,
+  import_unfinished: ({ count }) => `${count} imports are not finished`,
+  run_missing: ({ count }) => `no run has compared ${count} of its lines`,
+  run_pending: () => "a run over its days has not ended",
+  issues_undecided: ({ count }) => `${count} issues are not decided`,
+  payments_expected: ({ count }) => `${count} settled payments are in no statement, and later statements may have them`,
+  settlement_pending: ({ count }) => `${count} settlements have no outcome yet`,
+};
+
+/** A part of a sentence. */
+export const missingSentence = (missing: bus.Missing): string => SENTENCES[missing.code](missing);

@@ -1,0 +1,323 @@
+/** Closing a period: what it lacks, who closes it, what stays, and what comes later. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { closePeriod, getClosing, listClosingKeys, listClosings } from "../../../services/reconciliation/closings.ts";
+import { withdrawImport } from "../../../services/reconciliation/import-decisions.ts";
+import { closedPeriodOf } from "../../../services/reconciliation/sql/periods.ts";
+import { DAY, type Line, type RunDatabase, type RunWorld, startRunDatabase } from "../matching/run-world.ts";
+import { close, depsOf, newKey, operator, REASON, refusalOf, stateOf } from "./closing-world.ts";
+
+let databases: RunDatabase;
+let world: RunWorld;
+beforeAll(async () => {
+  databases = await startRunDatabase();
+});
+afterAll(() => databases.stop());
+beforeEach(async () => {
+  world = await databases.openWorld();
+});
+
+const unique = (): string => randomUUID();
+
+/** A settled payment and its line, which match. */
+async function matching(day = DAY): Promise<Line> {
+  const reference = unique();
+  await world.pay({ route: "attested_terminal", reference, day });
+  return { name: unique(), providerReference: reference, day };
+}
+const stray = (day = DAY): Line => ({ name: unique(), providerReference: unique(), day });
+
+/** A day with one matched line; nothing is missing. */
+async function readyDay(): Promise<{ readonly accountId: number; readonly importId: number }> {
+  const accountId = world.terminalAccountId;
+  const importId = await world.importLines(accountId, [await matching()]);
+  await run(accountId);
+  return { accountId, importId };
+}
+
+/** As the service runs it after an import: nothing waits for a run afterwards. */
+async function run(accountId: number): Promise<void> {
+  await world.run(accountId);
+  await world.database`delete from wanted_runs where organization_id = ${world.organizationId}`;
+}
+
+async function afterClosing(accountId: number) {
+  const rows = await world.database<{ subject_key: string; status: string; amount_minor: number }[]>`
+    select subject_key, status, amount_minor from issues where statement_account_id = ${accountId} and kind = 'after_closing'
+    order by issue_id`;
+  return rows.map((row) => ({ ...row }));
+}
+
+async function decideAll(accountId: number): Promise<void> {
+  await world.database`
+    update issues set status = 'closed', resolved_at = now(), resolved_by = 7, reason = 'Dealt with.', assignee_id = null
+    where statement_account_id = ${accountId} and status in ('open', 'assigned')`;
+}
+
+describe("a period is open while", () => {
+  test("no statement covers it", async () => {
+    expect(await stateOf(world, world.terminalAccountId)).toEqual(["open", "statement_missing"]);
+  });
+
+  test("a run has not compared its lines", async () => {
+    await world.importLines(world.terminalAccountId, [stray()]);
+    expect(await stateOf(world, world.terminalAccountId)).toEqual(["open", "run_missing", "run_pending"]);
+  });
+
+  test("an issue of it is not decided", async () => {
+    await world.importLines(world.terminalAccountId, [stray()]);
+    await run(world.terminalAccountId);
+    expect(await stateOf(world, world.terminalAccountId)).toEqual(["open", "issues_undecided"]);
+    expect(await stateOf(world, world.terminalAccountId, { fromDate: "2026-03-11" })).toEqual(["ready"]);
+    await decideAll(world.terminalAccountId);
+    expect(await stateOf(world, world.terminalAccountId)).toEqual(["ready"]);
+  });
+
+  test.each([
+    ["held", "import_held"],
+    ["needs_format", "import_unfinished"],
+    ["importing", "import_unfinished"],
+  ])("a file is %s", async (status, code) => {
+    const { accountId } = await readyDay();
+    const importId = await world.importLines(accountId, []);
+    await world.database`
+      update statement_imports set status = ${status}, status_code = 'x', from_date = null, to_date = null where import_id = ${importId}`;
+    await world.database`delete from wanted_runs where organization_id = ${world.organizationId}`;
+    expect(await stateOf(world, accountId)).toEqual(["open", code]);
+  });
+
+  test("its provider may still book payments", async () => {
+    const { accountId } = await readyDay();
+    const today = new Date().toISOString().slice(0, 10);
+    await world.importLines(accountId, [], { from: today, to: today });
+    await world.database`delete from wanted_runs where organization_id = ${world.organizationId}`;
+    expect(await stateOf(world, accountId, { fromDate: today })).toEqual(["open", "settlement_delay"]);
+  });
+
+  test("a settled payment may come in a later statement, and then is missing", async () => {
+    const accountId = world.terminalAccountId;
+    await world.importLines(accountId, [await matching()]);
+    await world.pay({ route: "smart_pos", reference: unique(), day: "2026-03-31" });
+    await run(accountId);
+    const last = { fromDate: "2026-03-31" };
+    expect(await stateOf(world, accountId, last)).toEqual(["open", "payments_expected"]);
+    await world.importLines(accountId, [], { from: "2026-04-01", to: "2026-04-20" });
+    await world.run(accountId, { to: "2026-04-20" });
+    await world.database`delete from wanted_runs where organization_id = ${world.organizationId}`;
+    expect(await stateOf(world, accountId, last)).toEqual(["open", "issues_undecided"]);
+  });
+
+  test("a settlement has no outcome", async () => {
+    const { accountId } = await readyDay();
+    const event = (ordinal: number, type: string) => world.database`
+      insert into station_events (station_id, version, ordinal, organization_id, intent_id, at, type, actor_kind, actor_id, actor_name, data,
+        machine_version, stream_sequence)
+      values (${world.stationId}, 1, ${ordinal}, ${world.organizationId}, 1, ${`${DAY}T12:00:00Z`}, ${type}, 'cashier', 7, 'Ann', '{}', 1, 1)`;
+    await event(0, "settlement_started");
+    expect(await stateOf(world, accountId)).toEqual(["open", "settlement_pending"]);
+    await event(1, "intent_succeeded");
+    expect(await stateOf(world, accountId)).toEqual(["ready"]);
+  });
+});
+
+describe("a close", () => {
+  test("of a period that is not ready is refused, and says what is missing", async () => {
+    const closing = close(world, world.terminalAccountId);
+    await expect(closing).rejects.toThrow(/no statement covers 1 of its days/);
+    expect(await refusalOf(close(world, world.terminalAccountId))).toBe("period_not_ready");
+  });
+
+  test("signs counts, sums, files and hashes, and names its key", async () => {
+    const { accountId, importId } = await readyDay();
+    const closing = await close(world, accountId);
+    expect(JSON.parse(closing.statement)).toMatchObject({
+      format: "device-payments/closing",
+      version: 1,
+      account: { account_id: accountId, provider: "terminal", reference: "M-1", mode: "live" },
+      period: { kind: "day", from_date: DAY, to_date: DAY },
+      closed_by: { user_id: 7, name: "Operator 7" },
+      reason: REASON,
+      key_id: closing.signature.keyId,
+      lines: { count: 1 },
+      issues: { count: 0 },
+      totals: [{ currency: "EUR", kind: "payment", lines: 1, amount_minor: "1250", fee_minor: "0", tip_minor: "0" }],
+      outcomes: [{ currency: "EUR", outcome: "matched", lines: 1, amount_minor: "1250" }],
+      imports: [{ import_id: importId }],
+      previous_closing: null,
+    });
+    const { keys } = await listClosingKeys(depsOf(world), { caller: operator(world) });
+    expect(keys).toContainEqual(
+      expect.objectContaining({ keyId: closing.signature.keyId, publicKey: closing.signature.publicKey }),
+    );
+    expect(await stateOf(world, accountId)).toEqual(["closed"]);
+  });
+
+  test("by the same person again is the same closing; by another one it is refused", async () => {
+    const { accountId } = await readyDay();
+    const closing = await close(world, accountId);
+    expect(await close(world, accountId)).toEqual(closing);
+    expect(await refusalOf(close(world, accountId, { userId: 8 }))).toBe("period_closed");
+    expect(await refusalOf(close(world, accountId, { reason: "Other." }))).toBe("period_closed");
+  });
+
+  test("by two people at once makes one closing", async () => {
+    const { accountId } = await readyDay();
+    const results = await Promise.all([7, 8].map((userId) => refusalOf(close(world, accountId, { userId }))));
+    expect(results.filter((result) => result === "none")).toHaveLength(1);
+    expect(["period_closed", "busy"]).toContain(results.find((result) => result !== "none"));
+    const { closings } = await listClosings(depsOf(world), { caller: operator(world), accountId, limit: 10 });
+    expect(closings).toHaveLength(1);
+  });
+
+  test("of a month closes its days, and follows the closing before it", async () => {
+    const { accountId } = await readyDay();
+    await world.importLines(accountId, [], { from: "2026-04-01", to: "2026-04-10" });
+    await run(accountId);
+    const day = await close(world, accountId);
+    const month = await close(world, accountId, { kind: "month", fromDate: "2026-03-01" });
+    const { previous_closing: previous } = JSON.parse(month.statement) as { previous_closing: string };
+    const [row] = await world.database<{ hash: string }[]>`
+      select encode(statement_hash, 'hex') as hash from period_closings where closing_id = ${day.closingId}`;
+    expect(previous).toBe(row?.hash);
+    expect(await refusalOf(close(world, accountId, { fromDate: "2026-03-12" }))).toBe("period_closed");
+    expect(await stateOf(world, accountId, { fromDate: "2026-03-12" })).toEqual(["closed"]);
+  });
+
+  test("without a key, of a month from its second day, and of another organization is refused", async () => {
+    const { accountId } = await readyDay();
+    const request = { caller: operator(world), accountId, kind: "day" as const, fromDate: DAY, reason: REASON };
+    const keyless = { ...depsOf(world), closingKey: undefined };
+    expect(await refusalOf(closePeriod(keyless, request))).toBe("no_signing_key");
+    expect(await refusalOf(close(world, accountId, { kind: "month", fromDate: "2026-03-02" }))).toBe("invalid_request");
+    const other = await databases.openWorld();
+    expect(await refusalOf(close(other, accountId))).toBe("not_found");
+  });
+
+  test("with a new key leaves the earlier one readable", async () => {
+    const { accountId } = await readyDay();
+    const first = await close(world, accountId);
+    const request = {
+      caller: operator(world),
+      accountId,
+      kind: "day" as const,
+      fromDate: "2026-03-11",
+      reason: REASON,
+    };
+    const { closing: second } = await closePeriod(depsOf(world, newKey()), request);
+    const { keys } = await listClosingKeys(depsOf(world), { caller: operator(world) });
+    const known = keys.map(({ keyId }) => keyId);
+    expect(known).toContain(first.signature.keyId);
+    expect(known).toContain(second.signature.keyId);
+  });
+
+  test("waits for neither an import that stores its lines nor a run: it is busy", async () => {
+    const { accountId } = await readyDay();
+    const lockers = [
+      "select from statement_accounts where account_id = $1 for update",
+      "select pg_advisory_xact_lock(hashtextextended('reconciliation account ' || $1::bigint, 0))",
+    ];
+    for (const locker of lockers) {
+      await world.database.begin(async (tx) => {
+        await tx.unsafe(locker, [accountId]);
+        expect(await refusalOf(close(world, accountId))).toBe("busy");
+      });
+    }
+    expect(await refusalOf(close(world, accountId))).toBe("none");
+  });
+});
+
+describe("what is closed", () => {
+  test.each([
+    "update period_closings set reason = 'other'",
+    "delete from period_closings",
+    "truncate period_closings cascade",
+    "delete from closing_imports",
+    "update closing_issues set item = ''",
+    "delete from closing_keys",
+    "update statement_lines set amount_minor = 1",
+    "delete from statement_lines",
+  ])("never changes: %s", async (statement) => {
+    const { accountId } = await readyDay();
+    await world.importLines(accountId, [stray("2026-03-11")]);
+    await run(accountId);
+    await decideAll(accountId);
+    await close(world, accountId, { fromDate: "2026-03-11" });
+    const foreign = statement.startsWith("delete from statement_lines");
+    await expect(
+      world.database.unsafe(foreign ? `${statement} where account_id = ${accountId}` : statement),
+    ).rejects.toThrow(/never change|belongs to a closed period/);
+  });
+
+  test("keeps its files: a withdrawal of one is refused, and one of another file is not", async () => {
+    const { accountId, importId } = await readyDay();
+    const later = await world.importLines(accountId, [stray("2026-04-05")], { from: "2026-04-05", to: "2026-04-06" });
+    await run(accountId);
+    await close(world, accountId);
+    expect(await closedPeriodOf(world.database, importId)).toMatchObject({ kind: "day", fromDate: DAY });
+    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    const deps = { ...depsOf(world), log, underWay: new Set<Promise<void>>() };
+    const withdraw = (id: number) =>
+      refusalOf(withdrawImport(deps, { caller: operator(world), importId: id, reason: "Wrong." }));
+    expect(await withdraw(importId)).toBe("period_closed");
+    expect(await withdraw(later)).toBe("none");
+  });
+});
+
+describe("after a closing", () => {
+  test("a line that comes later is an issue of its own, and the closing stays as it is", async () => {
+    const { accountId } = await readyDay();
+    const closing = await close(world, accountId);
+    const late = await world.importLines(accountId, [stray()]);
+    await run(accountId);
+    expect(await afterClosing(accountId)).toMatchObject([{ status: "open", amount_minor: 1250 }]);
+    const { closing: same } = await getClosing(depsOf(world), {
+      caller: operator(world),
+      closingId: closing.closingId,
+    });
+    expect(same).toEqual({ ...closing, afterClosing: 1 });
+    await run(accountId);
+    expect(await afterClosing(accountId)).toHaveLength(1);
+    await world.database`delete from statement_line_sources where import_id = ${late}`;
+    await world.database`
+      delete from statement_lines l where account_id = ${accountId} and not exists (
+        select from statement_line_sources s where s.line_id = l.line_id)`;
+    await run(accountId);
+    expect(await afterClosing(accountId)).toMatchObject([{ status: "ended" }]);
+  });
+
+  test("a line that fits its payment is named as well, and a decided one stays decided", async () => {
+    const { accountId } = await readyDay();
+    await close(world, accountId);
+    await world.importLines(accountId, [await matching()]);
+    await run(accountId);
+    expect(await afterClosing(accountId)).toHaveLength(1);
+    await decideAll(accountId);
+    await run(accountId);
+    expect(await afterClosing(accountId)).toMatchObject([{ status: "closed" }]);
+  });
+
+  test("an issue of a closed day with other evidence is named", async () => {
+    const accountId = world.terminalAccountId;
+    await world.importLines(accountId, [stray()]);
+    await run(accountId);
+    await decideAll(accountId);
+    await close(world, accountId);
+    await run(accountId);
+    expect(await afterClosing(accountId)).toEqual([]);
+    const malformed = await world.importLines(accountId, [], { from: DAY, to: DAY });
+    await world.database`
+      insert into statement_malformed (import_id, position, column_name, reason, raw)
+      values (${malformed}, 1, 'Amount', 'It is no amount.', 'x')`;
+    await run(accountId);
+    expect(await afterClosing(accountId)).toMatchObject([{ status: "open" }]);
+    expect((await afterClosing(accountId))[0]?.subject_key).toMatch(/^closed:malformed_line:row:/);
+  });
+
+  test("lines of open days are not", async () => {
+    const { accountId } = await readyDay();
+    await close(world, accountId);
+    await world.importLines(accountId, [stray("2026-03-11")]);
+    await run(accountId);
+    expect(await afterClosing(accountId)).toEqual([]);
+  });
+});

@@ -1,0 +1,173 @@
+/** The script that verifies an exported closing, alone in an empty folder, and every kind of forgery that it finds. */
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { copyFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Closing } from "../../../services/bus/messages/reconciliation-periods.ts";
+import { type CanonicalObject, canonicalJson } from "../../../services/reconciliation/canonical-json.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { DAY, type RunDatabase, type RunWorld, startRunDatabase } from "../matching/run-world.ts";
+import { close, exportedRows, newKey, writeRows } from "./closing-world.ts";
+
+const SCRIPT = join(import.meta.dirname, "..", "..", "..", "clients", "verify-closing.mjs");
+/** Characters on which a form of JSON, a division into rows or an order of names can stumble. */
+const ODD = 'a"b\\c/d\u0001\u2028\u2029\u007f \u00e9 \u{1f600}\t\n\r';
+
+let databases: RunDatabase;
+let world: RunWorld;
+let closing: Closing;
+let rows: readonly string[];
+const folder = temporaryFolder("verify");
+
+beforeAll(async () => {
+  databases = await startRunDatabase();
+  world = await databases.openWorld();
+  const accountId = world.terminalAccountId;
+  const names = ["one", "two", "three"].map((name) => `${name} ${randomUUID()}`);
+  await world.importLines(
+    accountId,
+    names.map((name, index) => ({
+      name,
+      providerReference: name,
+      amountMinor: 100 + index,
+      tipMinor: 10,
+      feeMinor: -2,
+      text: ODD,
+    })),
+  );
+  await world.database`
+    update statement_lines set details = ${JSON.stringify({ "\u{1f600}": ODD, "\uffee": "", b: "2", a: "1", aa: "3" })}::text::jsonb
+    where account_id = ${accountId}`;
+  await world.run(accountId);
+  await world.database`delete from wanted_runs`;
+  await world.database`
+    update issues set status = 'closed', resolved_at = now(), resolved_by = 7, reason = ${ODD}, assignee_id = null
+    where organization_id = ${world.organizationId}`;
+  closing = await close(world, accountId, { reason: "All “decided”." });
+  rows = await exportedRows(world, closing);
+  copyFileSync(SCRIPT, join(folder.path, "verify-closing.mjs"));
+});
+afterAll(async () => {
+  folder.remove();
+  await databases.stop();
+});
+
+interface Verdict {
+  readonly status: number;
+  readonly output: string;
+}
+
+async function verify(given: readonly string[], key = closing.signature.publicKey): Promise<Verdict> {
+  const file = join(folder.path, "closing.ndjson");
+  writeRows(file, given);
+  return await runScript([file, "--key", key]);
+}
+
+async function runScript(argument: readonly string[]): Promise<Verdict> {
+  const options = { cwd: folder.path, env: {} };
+  const command = [join(folder.path, "verify-closing.mjs"), ...argument];
+  try {
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, command, options);
+    return { status: 0, output: stdout + stderr };
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
+    return { status: code, output: stdout + stderr };
+  }
+}
+
+const changed = (row: number, change: (text: string) => string): string[] =>
+  rows.map((text, index) => (index === row ? change(text) : text));
+const lastRow = () => rows.length - 1;
+
+describe("an exported closing", () => {
+  test("as it was exported: is verified", async () => {
+    expect(rows).toHaveLength(1 + 3 + 3);
+    const { status, output } = await verify(rows);
+    expect(output).toMatch(
+      new RegExp(`^Verified: terminal M-1, day ${DAY} to ${DAY}, 3 lines, 3 issues, closed at .* by Operator 7\\.\n$`),
+    );
+    expect(status).toBe(0);
+  });
+
+  test("whose rows were written anew with other white space and order of members: is verified", async () => {
+    const anew = rows.map((text) => {
+      const { line, ...rest } = JSON.parse(text) as { line?: object };
+      const turned = line && Object.fromEntries(Object.entries(line).toReversed());
+      return JSON.stringify(turned === undefined ? rest : { line: turned }).replace(/^\{/, "{ ");
+    });
+    expect(await verify(anew)).toMatchObject({ status: 0 });
+  });
+
+  test.each([
+    [
+      "a line's amount",
+      () => changed(1, (row) => row.replace('"amount_minor":"10', '"amount_minor":"20')),
+      /A line of the file is not/,
+    ],
+    ["a line's text", () => changed(2, (row) => row.replace('a\\"b', "x")), /A line of the file is not/],
+    ["a removed line", () => rows.filter((_, index) => index !== 2), /The closing has 3 lines, and the file has 2/],
+    ["a line twice", () => [...rows.slice(0, 2), ...rows.slice(1)], /not in their order/],
+    [
+      "a line in another place",
+      () => [rows[0] ?? "", rows[2] ?? "", rows[1] ?? "", ...rows.slice(3)],
+      /not in their order/,
+    ],
+    ["an issue's reason", () => changed(lastRow(), (row) => row.replace('a\\"b', "x")), /An? issue of the file is not/],
+    ["a removed issue", () => rows.slice(0, -1), /The closing has 3 issues, and the file has 2/],
+    [
+      "a sum",
+      () => changed(0, (row) => row.replace('"amount_minor":"303"', '"amount_minor":"403"')),
+      /The signature does not fit/,
+    ],
+    ["the person", () => changed(0, (row) => row.replace("Operator 7", "Operator 8")), /The signature does not fit/],
+    [
+      "another signature",
+      () =>
+        changed(
+          0,
+          withSignature(() => Buffer.alloc(64, 1).toString("base64url")),
+        ),
+      /The signature does not fit/,
+    ],
+    ["no signature", () => changed(0, (row) => row.replace(/,"signature":.*\}$/, "}")), /The signature does not fit/],
+    [
+      "another format",
+      () => changed(0, (row) => row.replace('"version":1', '"version":2')),
+      /not an exported closing of version 1/,
+    ],
+    ["a row that is neither", () => [...rows, "{}"], /neither a line nor an issue/],
+    ["a row that is no JSON", () => [...rows, "x"], /Row 8 is not JSON/],
+    ["nothing", () => [], /not an exported closing|not JSON|empty/],
+  ])("with %s changed or forged: is not verified", async (_, forged, sentence) => {
+    const given = forged();
+    expect(given).not.toEqual(rows);
+    const { status, output } = await verify(given);
+    expect(output).toMatch(sentence);
+    expect(status).toBe(1);
+  });
+
+  test("with another key: is not verified, also when the file was signed again with it", async () => {
+    const forger = newKey();
+    const forgerPublic = Buffer.from(forger.publicKey).toString("base64url");
+    expect(await verify(rows, forgerPublic)).toMatchObject({ status: 1 });
+    const statement = JSON.parse(closing.statement) as CanonicalObject;
+    const forged = canonicalJson({ ...statement, key_id: forger.keyId, reason: "forged" });
+    const value = Buffer.from(forger.sign(forged)).toString("base64url");
+    const again = [`{"statement":${forged},"signature":{"value":"${value}"}}`, ...rows.slice(1)];
+    expect(await verify(again, forgerPublic)).toMatchObject({ status: 0 });
+    const { status, output } = await verify(again);
+    expect(output).toContain(`was signed with the key ${forger.keyId}; the given key is ${closing.signature.keyId}`);
+    expect(status).toBe(1);
+  });
+});
+
+const withSignature = (sign: () => string) => (row: string) => row.replace(/"value":"[^"]*"/, `"value":"${sign()}"`);
+
+test("the script: wrong arguments are usage, a file that is not there is not verified", async () => {
+  expect(await runScript([])).toMatchObject({ status: 2 });
+  expect(await runScript(["a.ndjson"])).toMatchObject({ status: 2 });
+  expect(await runScript(["a.ndjson", "--key", "short"])).toMatchObject({ status: 2 });
+  expect(await runScript(["none.ndjson", "--key", closing.signature.publicKey])).toMatchObject({ status: 1 });
+});
