@@ -159,6 +159,23 @@ describe("a withdrawal", () => {
   });
 });
 
+describe("an import that a closing rests on", () => {
+  test("is not withdrawn, and its lines stay", async () => {
+    const accountId = await addAccount();
+    const importId = await world.importLines(accountId, [stray()]);
+    await world.database`
+      with k as (insert into closing_keys (key_id, public_key) values ('0123456789abcdef', sha256('key')) returning key_id),
+      c as (
+        insert into period_closings (organization_id, account_id, kind, from_date, to_date, through_line_id, statement, statement_hash,
+          key_id, signature, closed_by, closed_by_name, closed_at, reason)
+        select ${world.organizationId}, ${accountId}, 'day', '2026-03-10', '2026-03-10', 1, '{}', sha256('{}'), key_id,
+          sha256('a') || sha256('b'), 7, 'Rita', now(), 'It is complete.' from k returning closing_id)
+      insert into closing_imports (closing_id, import_id) select closing_id, ${importId} from c`;
+    expect(await refusal(withdraw(importId))).toBe("period_closed");
+    expect(await linesOf(accountId)).toBe(1);
+  });
+});
+
 describe("the file of a withdrawn import that comes again", () => {
   test("closed issues stay closed, and undecided ones return with the person who works on them", async () => {
     const accountId = await addAccount();
