@@ -161,6 +161,6 @@ function decidedOf(row: sql.DecidedRow): bus.DecidedImport {
   };
 }
 
-function decisionOf(by: number | null, at: Date | null, reason: string | null): bus.DecidedImport["released"] {
+function decisionOf(by: number | null, at: Date | null, reason: string | null): bus.ImportDecision {
   return by === null ? null : { by, atMs: at?.getTime() ?? 0, reason: reason ?? "" };
 }

@@ -182,5 +182,7 @@ function importOf(row: sql.ImportRow): bus.StatementImport {
     })),
     fromDate: row.from_date,
     toDate: row.to_date,
+    released: row.released,
+    withdrawn: row.withdrawn,
   };
 }

@@ -13,7 +13,7 @@ export const importStatusSchema = z.enum(bus.IMPORT_STATUSES).meta({
 const bodySchema = z
   .strictObject({ reason: reasonSchema })
   .meta({ id: "DecideImport", examples: [{ reason: "The bank has confirmed the closing balance." }] });
-const decisionSchema = z
+export const decisionSchema = z
   .object({ by: idSchema.meta({ description: "The person." }), at: timestampSchema, reason: z.string() })
   .nullable();
 const decidedImportSchema = z
@@ -47,7 +47,7 @@ function decidedImportJson(decided: bus.DecidedImport): z.infer<typeof decidedIm
   };
 }
 
-function decisionJson(decision: bus.DecidedImport["released"]): z.infer<typeof decisionSchema> {
+export function decisionJson(decision: bus.ImportDecision): z.infer<typeof decisionSchema> {
   return decision && { by: decision.by, at: toTimestamp(decision.atMs), reason: decision.reason };
 }
 

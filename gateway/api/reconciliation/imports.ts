@@ -15,7 +15,7 @@ import {
   timestampSchema,
   toTimestamp,
 } from "../../http/shared-schemas.ts";
-import { importStatusSchema } from "./import-decisions.ts";
+import { decisionJson, decisionSchema, importStatusSchema } from "./import-decisions.ts";
 import { encodingSchema } from "./mapping-json.ts";
 
 const FORMATS =
@@ -84,6 +84,8 @@ const EXAMPLE = {
   totals: [{ name: "closing balance", currency: "EUR", stated: "1204.50", computed: "1204.50" }],
   from_date: "2026-11-01",
   to_date: "2026-11-30",
+  released: null,
+  withdrawn: null,
   candidates: null,
 } as const;
 
@@ -112,6 +114,8 @@ const importFields = {
   ),
   from_date: dateSchema.nullable(),
   to_date: dateSchema.nullable(),
+  released: decisionSchema.meta({ description: "Who has released a held file, when and why." }),
+  withdrawn: decisionSchema.meta({ description: "Who has withdrawn it, when and why." }),
 };
 const importSchema = z
   .object({
@@ -151,6 +155,8 @@ function listedImportJson(file: bus.StatementImport): z.infer<typeof listedImpor
     })),
     from_date: file.fromDate,
     to_date: file.toDate,
+    released: decisionJson(file.released),
+    withdrawn: decisionJson(file.withdrawn),
   };
 }
 

@@ -30,14 +30,16 @@ export const IMPORT_CONFLICTS = [
   "period_closed",
 ] as const;
 
-const decision = z.object({ by: id, atMs: z.number(), reason: z.string() }).nullable();
+/** Who has decided it, when and why; null while it is not decided so. */
+export const decisionSchema = z.object({ by: id, atMs: z.number(), reason: z.string() }).nullable();
+export type ImportDecision = z.infer<typeof decisionSchema>;
 
 export const decidedImportSchema = z.object({
   importId: id,
   accountId: id,
   status: z.enum(IMPORT_STATUSES),
-  released: decision,
-  withdrawn: decision,
+  released: decisionSchema,
+  withdrawn: decisionSchema,
 });
 export type DecidedImport = z.infer<typeof decidedImportSchema>;
 const decided = z.object({ import: decidedImportSchema });

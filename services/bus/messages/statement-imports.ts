@@ -9,7 +9,7 @@ import { SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { pageBefore } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
-import { IMPORT_STATUSES } from "./import-decisions.ts";
+import { decisionSchema, IMPORT_STATUSES } from "./import-decisions.ts";
 import { nameSchema } from "./name.ts";
 import { ENCODINGS } from "./statement-formats.ts";
 
@@ -65,6 +65,8 @@ export const importSchema = z.object({
   ),
   fromDate: z.string().nullable(),
   toDate: z.string().nullable(),
+  released: decisionSchema,
+  withdrawn: decisionSchema,
 });
 export type StatementImport = z.infer<typeof importSchema>;
 

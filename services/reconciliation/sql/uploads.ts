@@ -1,5 +1,5 @@
 /** Uploaded files, and what is known of their imports. Each query is confined to an organization, unless it says otherwise. */
-import type { ImportStatus } from "../../bus/messages/import-decisions.ts";
+import type { ImportDecision, ImportStatus } from "../../bus/messages/import-decisions.ts";
 import type { Queryable } from "../../db/pool.ts";
 import type { Encoding } from "../formats/encodings.ts";
 
@@ -28,6 +28,8 @@ export interface ImportRow {
   readonly totals: readonly StoredTotal[];
   readonly from_date: string | null;
   readonly to_date: string | null;
+  readonly released: ImportDecision;
+  readonly withdrawn: ImportDecision;
 }
 
 export interface StoredTotal {
@@ -53,7 +55,11 @@ export interface ReadAs {
 const columns = (sql: Queryable) => sql`
   import_id, account_id, file_name, size_bytes, encode(sha256, 'hex') as sha256, object_name, format, encoding, mapping_id, status,
   status_code, status_detail, uploaded_by, uploaded_at, ended_at, read_bytes, records, lines_new, lines_known, malformed, totals,
-  from_date::text as from_date, to_date::text as to_date`;
+  from_date::text as from_date, to_date::text as to_date,
+  case when released_by is not null then jsonb_build_object('by', released_by, 'reason', release_reason,
+    'atMs', floor(extract(epoch from released_at) * 1000)) end as released,
+  case when withdrawn_by is not null then jsonb_build_object('by', withdrawn_by, 'reason', withdrawal_reason,
+    'atMs', floor(extract(epoch from withdrawn_at) * 1000)) end as withdrawn`;
 
 /** Undefined when the account has an import of these bytes already. */
 export async function insertImport(
