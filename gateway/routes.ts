@@ -43,12 +43,15 @@ import { platformKillSwitchRoutes } from "./api/platform/kill-switch.ts";
 import { organizationRoutes } from "./api/platform/organizations.ts";
 import { callbackRoutes } from "./api/provider/callbacks.ts";
 import { statementAccountRoutes } from "./api/reconciliation/accounts.ts";
+import { closingRoutes } from "./api/reconciliation/closings.ts";
+import { dayReportRoutes } from "./api/reconciliation/day-report.ts";
 import { importDecisionRoutes } from "./api/reconciliation/import-decisions.ts";
 import { statementImportRoutes } from "./api/reconciliation/imports.ts";
 import { issueRoutes } from "./api/reconciliation/issues.ts";
 import { statementLineRoutes } from "./api/reconciliation/lines.ts";
 import { statementMappingRoutes } from "./api/reconciliation/mappings.ts";
 import { matchRoutes } from "./api/reconciliation/matches.ts";
+import { periodRoutes } from "./api/reconciliation/periods.ts";
 import { runRoutes } from "./api/reconciliation/runs.ts";
 import { consumerTaskRoutes } from "./api/robotics/serving-tasks.ts";
 import { consumerWebhookDeliveryRoutes } from "./api/robotics/webhook-deliveries.ts";
@@ -97,6 +100,9 @@ export const routes: readonly Route[] = [
   ...statementImportRoutes,
   ...importDecisionRoutes,
   ...statementLineRoutes,
+  ...periodRoutes,
+  ...closingRoutes,
+  ...dayReportRoutes,
   ...killSwitchRoutes,
   ...platformKillSwitchRoutes,
   ...organizationRoutes,

@@ -92,6 +92,7 @@ beforeAll(async () => {
     issue_id: 1,
     // As of issues: only who may call is of interest here.
     account_id: 1,
+    closing_id: 1,
     import_id: 1,
     mapping_id: 1,
     test_id: 1,
@@ -119,6 +120,7 @@ beforeAll(async () => {
     reconciliation_test_statement_mapping: { import_id: 1, mapping_id: 1 },
     reconciliation_release_import: { reason: "theirs" },
     reconciliation_withdraw_import: { reason: "theirs" },
+    reconciliation_close_period: { account_id: 1, kind: "day", from_date: "2026-03-10", reason: "theirs" },
     reconciliation_start_run: { account_id: 1 },
     reconciliation_confirm_match: { line_ids: [1], payment_keys: ["transaction:1"], reason: "theirs" },
     reconciliation_reject_match: { line_id: 1, payment_key: "transaction:1", reason: "theirs" },

@@ -1,0 +1,163 @@
+/** The report of a filial's day, in sums that add up. */
+import { z } from "zod";
+import { formatExactAmount } from "../../../machines/currency.ts";
+import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { queryId } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { currencySchema, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { modeSchema } from "../backoffice/provider-configs.ts";
+import { issueKindSchema } from "./issue-json.ts";
+import { dateSchema, exactAmountSchema } from "./line-json.ts";
+
+const sumSchema = z.object({ count: z.int(), amount: exactAmountSchema }).meta({ id: "DaySum" });
+const totalsSchema = z
+  .object({
+    currency: currencySchema,
+    settled: z
+      .object({
+        cash: sumSchema,
+        attested_terminal: sumSchema,
+        smart_pos: sumSchema,
+        dynamic_qr: sumSchema,
+        total: sumSchema,
+      })
+      .meta({ description: "Orders that were settled on the day. The four routes add up to the total." }),
+    electronic: z.object({ matched: sumSchema, differing: sumSchema, expected: sumSchema, total: sumSchema }).meta({
+      description:
+        "The same orders but for cash. `matched`: with a line; `differing`: with an issue; `expected`: in no statement yet. They add up to the total.",
+    }),
+    statement: z
+      .object({
+        payments: sumSchema,
+        refunds: sumSchema,
+        chargebacks: sumSchema,
+        fees: sumSchema,
+        payouts: sumSchema,
+        bank: sumSchema,
+        other: sumSchema,
+        total: sumSchema,
+      })
+      .meta({
+        description:
+          "Lines that the filial's accounts have booked on the day. `fees` also has the fees of other lines, which count where they are. The parts add up to the total: the change of the balances.",
+      }),
+    tips: sumSchema.meta({ description: "Part of `statement.payments`." }),
+    open_differences: z
+      .object({
+        kinds: z.array(z.object({ kind: issueKindSchema, ...sumSchema.shape })),
+        total: sumSchema,
+      })
+      .meta({ description: "Undecided issues of the day. The kinds add up to the total." }),
+  })
+  .meta({ id: "DayTotals" });
+const reportSchema = z
+  .object({
+    filial_id: idSchema,
+    day: dateSchema,
+    mode: modeSchema,
+    time_zone: z.string(),
+    from: timestampSchema,
+    to: timestampSchema,
+    accounts: z.array(z.object({ account_id: idSchema, name: z.string(), is_closed: z.boolean() })).meta({
+      description: "The filial's accounts, whose lines are counted. An account that filials share belongs to none.",
+    }),
+    totals: z.array(totalsSchema),
+    open_without_amount: z
+      .array(z.object({ kind: issueKindSchema, count: z.int() }))
+      .meta({ description: "Undecided issues of the day that have no amount, as rows that could not be read." }),
+  })
+  .meta({ id: "DayReport" });
+
+/** `HH:MM`. */
+const CLOCK = /^(?:[01]\d|2[0-3]):[0-5]\d$/;
+const reportQuerySchema = z.strictObject({
+  filial_id: queryId().meta({ description: "The filial whose day is reported, by its id." }),
+  day: dateSchema.meta({ description: "The business day, by the day on which it begins." }),
+  mode: modeSchema.default("live").meta({ description: "Payments of test stations and live ones are never mixed." }),
+  time_zone: z.string().min(1).max(64).optional().meta({
+    description: "An IANA name; when left out, that of the filial's accounts if they agree, else UTC.",
+  }),
+  starts_at: z
+    .string()
+    .regex(CLOCK, "Must be a time such as 05:00.")
+    .default("00:00")
+    .meta({ description: "When the business day begins, where the filial is: a bar's ends in the night." }),
+});
+
+const reportDay: SessionHandler<undefined, z.infer<typeof reportQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { filial_id: filialId, day, mode, time_zone: timeZone, starts_at: startsAt } = query;
+  const [hours = 0, minutes = 0] = startsAt.split(":").map(Number);
+  const request = { caller, filialId, day, mode, timeZone, startsAtMinute: hours * 60 + minutes };
+  const report = await deps.bus.call(bus.reportDay, request);
+  return ok({
+    filial_id: report.filialId,
+    day: report.day,
+    mode: report.mode,
+    time_zone: report.timeZone,
+    from: toTimestamp(report.fromMs),
+    to: toTimestamp(report.toMs),
+    accounts: report.accounts.map(({ accountId, name, isClosed }) => ({
+      account_id: accountId,
+      name,
+      is_closed: isClosed,
+    })),
+    totals: report.totals.map(totalsJson),
+    open_without_amount: report.openWithoutAmount,
+  });
+};
+
+type Sum = bus.DayTotals["tips"];
+
+function totalsJson({ currency, settled, electronic, statement, tips, openDifferences }: bus.DayTotals) {
+  const sum = ({ count, minor }: Sum) => ({ count, amount: formatExactAmount(BigInt(minor), currency) });
+  return {
+    currency,
+    settled: {
+      cash: sum(settled.cash),
+      attested_terminal: sum(settled.attestedTerminal),
+      smart_pos: sum(settled.smartPos),
+      dynamic_qr: sum(settled.dynamicQr),
+      total: sum(settled.total),
+    },
+    electronic: {
+      matched: sum(electronic.matched),
+      differing: sum(electronic.differing),
+      expected: sum(electronic.expected),
+      total: sum(electronic.total),
+    },
+    statement: {
+      payments: sum(statement.payments),
+      refunds: sum(statement.refunds),
+      chargebacks: sum(statement.chargebacks),
+      fees: sum(statement.fees),
+      payouts: sum(statement.payouts),
+      bank: sum(statement.bank),
+      other: sum(statement.other),
+      total: sum(statement.total),
+    },
+    tips: sum(tips),
+    open_differences: {
+      kinds: openDifferences.kinds.map(({ kind, ...of }) => ({ kind, ...sum(of) })),
+      total: sum(openDifferences.total),
+    },
+  } satisfies z.infer<typeof totalsSchema>;
+}
+
+export const dayReportRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/api/reconciliation/v1/day-report/",
+    operation: "reportDay",
+    tag: "reconciliation",
+    summary: "Report a filial's day",
+    description:
+      "By currency: what was settled by cash, terminal, smart POS and QR, tips, fees and payouts of its statements, and what is open.",
+    who: session("reconciliation.manage"),
+    query: reportQuerySchema,
+    replies: { 200: { description: "The report.", schema: reportSchema } },
+    errors: ["not_found"],
+    handler: reportDay,
+  }),
+];
