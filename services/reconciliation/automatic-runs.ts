@@ -15,20 +15,24 @@ export function startAutomaticRuns(deps: AutomaticRunDeps): Repeated {
   const { log } = deps;
   return repeat({ everyMs: RUN_LIMITS.wantedIntervalMs, what: "starting runs after imports", log }, async (signal) => {
     await deps.database.begin((tx) => sql.endDeadRuns(tx, DEAD));
-    while (!signal.aborted && (await runNext(deps))) {
+    const busy = new Set<number>();
+    while (!signal.aborted && (await runNext(deps, { busy }))) {
       // Until no account waits.
     }
   });
 }
 
-/** Carries out the run that waits longest. False when there is none; a run that fails is tried again later. */
+/**
+ * Carries out the run that waits longest. False when there is none; a run that fails is tried again later. `busy`: accounts of
+ * which a run, or the withdrawal of an import, is under way; the others do not wait for them.
+ */
 export async function runNext(
   deps: AutomaticRunDeps,
-  { quietMs }: { readonly quietMs: number } = RUN_LIMITS,
+  { busy, quietMs = RUN_LIMITS.quietMs }: { readonly busy: Set<number>; readonly quietMs?: number },
 ): Promise<boolean> {
   const { database, log, metrics } = deps;
   const aroundDays = RUN_LIMITS.lookBackDays;
-  const wanted = await sql.findWantedRun(database, { ...RUN_LIMITS, quietMs, aroundDays });
+  const wanted = await sql.findWantedRun(database, { ...RUN_LIMITS, quietMs, aroundDays, except: [...busy] });
   if (wanted === undefined) return false;
   const { organizationId, accountId, fromDate, toDate } = wanted;
   try {
@@ -38,10 +42,11 @@ export async function runNext(
     await sql.endWantedRun(database, wanted);
     log.info({ runId, accountId }, "run done");
   } catch (error) {
-    // A person, or another process, has begun one: this one waits.
-    if (error instanceof RunUnderWayError) return false;
-    await sql.countFailure(database, wanted);
-    log.warn({ err: error, accountId }, "run failed");
+    if (error instanceof RunUnderWayError) busy.add(accountId);
+    else {
+      await sql.countFailure(database, wanted);
+      log.warn({ err: error, accountId }, "run failed");
+    }
   }
   return true;
 }

@@ -25,6 +25,8 @@ export interface WantedLimits {
   readonly attempts: number;
   /** Lines and payments so many days apart may belong together. */
   readonly aroundDays: number;
+  /** Accounts that are left out. */
+  readonly except: readonly number[];
 }
 
 /**
@@ -33,7 +35,7 @@ export interface WantedLimits {
  * waits longer each time, and is left when it has failed too often, until more is wanted.
  */
 export async function findWantedRun(sql: Queryable, limits: WantedLimits): Promise<WantedRun | undefined> {
-  const { quietMs, longestWaitMs, retryMs, attempts, aroundDays } = limits;
+  const { quietMs, longestWaitMs, retryMs, attempts, aroundDays, except } = limits;
   const [row] = await sql<
     { account_id: number; organization_id: number; from_date: string; to_date: string; version: string }[]
   >`
@@ -43,7 +45,7 @@ export async function findWantedRun(sql: Queryable, limits: WantedLimits): Promi
     from wanted_runs w left join lateral (
       select min(from_date) as first_day, max(to_date) as last_day from statement_imports i
       where i.account_id = w.account_id and i.status = 'imported') b on true
-    where w.attempts < ${attempts}
+    where w.attempts < ${attempts} and w.account_id <> all (${[...except]}::bigint[])
       and (w.last_wanted_at < clock_timestamp() - ${quietMs}::float8 * interval '1 ms'
         or w.first_wanted_at < clock_timestamp() - ${longestWaitMs}::float8 * interval '1 ms')
       and w.last_wanted_at < clock_timestamp() - w.attempts * ${retryMs}::float8 * interval '1 ms'

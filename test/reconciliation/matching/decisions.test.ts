@@ -52,9 +52,10 @@ async function refusalOf(attempt: Promise<unknown>): Promise<string> {
 async function runWanted({ database }: RunWorld): Promise<number> {
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const deps = { database, longDatabase: database, log, metrics: addRunMetrics(undefined, database) };
-  let runs = 0;
-  while (await runNext(deps, { quietMs: 0 })) runs += 1;
-  return runs;
+  const busy = new Set<number>();
+  let turns = 0;
+  while (await runNext(deps, { busy, quietMs: 0 })) turns += 1;
+  return turns - busy.size;
 }
 
 describe("candidates", () => {
@@ -234,6 +235,20 @@ describe("runs by themselves", () => {
       ),
     );
     expect(await runWanted(world)).toBe(accounts.length);
+  });
+
+  test("an account that is busy keeps no other one waiting, and runs when it is free", async () => {
+    const world = await running.openWorld();
+    const second = await world.addAccount("second");
+    await world.importLines(world.terminalAccountId, [line("first", 100)]);
+    await world.importLines(second, [line("other", 100)]);
+    const before = await world.database`select from wanted_runs`;
+    await world.database.begin(async (tx) => {
+      const key = `reconciliation account ${world.terminalAccountId}`;
+      await tx`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`;
+      expect(await runWanted(world)).toBe(before.count - 1);
+    });
+    expect(await runWanted(world)).toBe(1);
   });
 
   test("a run whose process has ended is failed, and the account can run again", async () => {
