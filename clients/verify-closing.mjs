@@ -26,7 +26,7 @@ class NotVerified extends Error {}
 export function canonicalJson(value) {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value);
-  const names = Object.keys(value).sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const names = Object.keys(value).toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   return `{${names.map((name) => `${JSON.stringify(name)}:${canonicalJson(value[name])}`).join(",")}}`;
 }
 
@@ -80,11 +80,12 @@ class Totals {
       fee_minor: String(fee),
       tip_minor: String(tip),
     }));
-    const inOrder = (list) => list.map(canonicalJson).sort().join();
     if (inOrder(computed) !== inOrder(stated))
       throw new NotVerified("The sums of the closing are not those of its lines.");
   }
 }
+
+const inOrder = (list) => list.map(canonicalJson).toSorted().join();
 
 function readHead(text, publicKey) {
   const { statement, signature } = parse(text, 1);
