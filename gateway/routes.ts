@@ -43,6 +43,7 @@ import { platformKillSwitchRoutes } from "./api/platform/kill-switch.ts";
 import { organizationRoutes } from "./api/platform/organizations.ts";
 import { callbackRoutes } from "./api/provider/callbacks.ts";
 import { statementAccountRoutes } from "./api/reconciliation/accounts.ts";
+import { closingRowRoutes } from "./api/reconciliation/closing-rows.ts";
 import { closingRoutes } from "./api/reconciliation/closings.ts";
 import { dayReportRoutes } from "./api/reconciliation/day-report.ts";
 import { importDecisionRoutes } from "./api/reconciliation/import-decisions.ts";
@@ -102,6 +103,7 @@ export const routes: readonly Route[] = [
   ...statementLineRoutes,
   ...periodRoutes,
   ...closingRoutes,
+  ...closingRowRoutes,
   ...dayReportRoutes,
   ...killSwitchRoutes,
   ...platformKillSwitchRoutes,
