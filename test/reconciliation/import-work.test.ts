@@ -1,9 +1,11 @@
 /** Imports of real files into a real PostgreSQL; the bytes come from memory instead of the object store. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../../services/bus/messages/caller.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import type { StatementFormat } from "../../services/reconciliation/formats/format.ts";
 import { sandbox } from "../../services/reconciliation/formats/sandbox.ts";
+import { withdrawImport } from "../../services/reconciliation/import-decisions.ts";
 import { type ImportDeps, importNext } from "../../services/reconciliation/import-work.ts";
 import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";
 import { removeLines } from "../../services/reconciliation/sql/imports.ts";
@@ -249,6 +251,31 @@ describe("an import that is interrupted", () => {
     expect(await linesOf(accountId)).toEqual(["a 1250", "b 1250"]);
     expect(await stagedRows()).toBe(0);
   });
+});
+
+test("an import that is withdrawn while it is under way: nothing of it is stored, and it is withdrawn", async () => {
+  const accountId = await addAccount();
+  const importId = await upload(accountId, statementOf([{ id: "a" }, { id: "b", amount: "none" }]));
+  const { format, reached, release } = pausingFormat();
+  const stalled = importNext(depsOf({ formatNamed: () => format }));
+  await reached;
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const caller = {
+    userId: 7,
+    name: "Rita",
+    organizationId,
+    role: "reconciliation_operator",
+    permissions: ["reconciliation.manage"],
+  } satisfies Caller;
+  const decision = { caller, importId, reason: "Wrong file." };
+  const { import: withdrawn } = await withdrawImport({ database, longDatabase, log, underWay: new Set() }, decision);
+  expect(withdrawn.status).toBe("withdrawn");
+  release();
+  expect(await stalled).toBe(true);
+  expect(await factsOf(importId)).toMatchObject({ status: "withdrawn", lines_new: 0 });
+  expect(await linesOf(accountId)).toEqual([]);
+  expect(await database`select from statement_malformed where import_id = ${importId}`).toHaveLength(0);
+  expect(await stagedRows()).toBe(0);
 });
 
 test("two imports of one account at once: each line is stored once", async () => {
