@@ -33,6 +33,12 @@ export const clientLimits = {
   /** Answers are a few hundred bytes; a larger one does not come from this service. */
   responseMaxBytes: 256 * 1024,
 
+  /** How often the commands of reconciliation read how far an import or a run is: a person watches. */
+  progressPollMs: 500,
+  /** How long a command waits for another run of the account: a month takes seconds, a year a minute. */
+  runWaitMs: 5 * 60_000,
+  /** Rows of a list that a command prints, of some 2 KB each: well within what is read of an answer. */
+  listedRows: 50,
   /** The robotics command, between two requests: the service lets a consumer make five a second. */
   roboticsGapMs: 250,
   /** How often `listen` polls for new deliveries: a developer waits for them. */

@@ -36,7 +36,7 @@ export interface DeviceTransport {
 export function createTransport(deps: {
   readonly baseUrl: string;
   /** Which of the service's APIs; the devices' by default. */
-  readonly api?: "payments" | "backoffice" | "robotics";
+  readonly api?: "payments" | "backoffice" | "robotics" | "reconciliation";
   readonly pace: (signal: AbortSignal) => Promise<void>;
 }): DeviceTransport {
   const root = `${deps.baseUrl.replace(/\/+$/, "")}/api/${deps.api ?? "payments"}/v1/`;
@@ -61,6 +61,8 @@ const errorBodySchema = z.looseObject({
   detail: z.string().optional(),
   /** The intent's status, on a 409. */
   status: z.string().optional(),
+  /** Of a `conflict`: why. */
+  reason: z.string().optional(),
 });
 
 async function exchange(root: string, request: DeviceRequest): Promise<Response> {
@@ -108,6 +110,7 @@ function serviceError(response: Response, text: string): ServiceError {
     code,
     detail: (body.success ? body.data.detail : undefined) ?? `The service answered ${response.status} ${code}.`,
     intentStatus: body.success ? body.data.status : undefined,
+    reason: body.success ? body.data.reason : undefined,
     retryAfterMs: parseRetryAfter(response.headers.get("retry-after")),
   });
 }
@@ -134,6 +137,8 @@ export class ServiceError extends Error {
   readonly code: string;
   /** The intent's status, where the error is about an intent. */
   readonly intentStatus: string | undefined;
+  /** Why, where the code alone does not say it. */
+  readonly reason: string | undefined;
   /** What `Retry-After` asked for. */
   readonly retryAfterMs: number | undefined;
 
@@ -142,12 +147,14 @@ export class ServiceError extends Error {
     code: string;
     detail: string;
     intentStatus: string | undefined;
+    reason: string | undefined;
     retryAfterMs: number | undefined;
   }) {
     super(answer.detail);
     this.httpStatus = answer.httpStatus;
     this.code = answer.code;
     this.intentStatus = answer.intentStatus;
+    this.reason = answer.reason;
     this.retryAfterMs = answer.retryAfterMs;
   }
 }

@@ -1,10 +1,10 @@
 /** Makes an event happen: what the owner would do, by the owner's API. */
-import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { CommandError } from "../command.ts";
-import { createBackoff, pause, repeatUntilAnswered } from "../device/pace.ts";
-import { type DeviceRequest, type DeviceTransport, ServiceError } from "../device/transport.ts";
+import { pause } from "../device/pace.ts";
+import type { DeviceTransport } from "../device/transport.ts";
 import { clientLimits } from "../limits.ts";
+import { openSession } from "../session.ts";
 import type { Trigger } from "./arguments.ts";
 
 interface TriggerDeps {
@@ -91,7 +91,6 @@ const consumerSchema = z.looseObject({
 const consumersSchema = z.looseObject({ robotics_consumers: z.array(consumerSchema), has_more: z.boolean() });
 const taskSchema = z.looseObject({ task_id: z.int(), display_number: z.int(), status: z.string() });
 const filialSchema = z.looseObject({ filial_id: z.int(), paused: z.boolean() });
-const sessionSchema = z.looseObject({ token: z.string() });
 
 type Consumer = z.infer<typeof consumerSchema>;
 type Task = z.infer<typeof taskSchema>;
@@ -106,20 +105,7 @@ export async function logIn(deps: {
   readonly details: { readonly email: string; readonly password: string };
   readonly signal: AbortSignal;
 }) {
-  const { transport, details, signal } = deps;
-  // Each request may be repeated as it is: a read, one with a key, or one whose repetition changes nothing.
-  const send = <TSchema extends z.ZodType>(request: Omit<DeviceRequest, "signal">, schema: TSchema) =>
-    repeatUntilAnswered(() => transport.send({ ...request, signal }, schema), {
-      signal,
-      maxTries: clientLimits.triggerTries,
-    });
-  const opened = await send({ method: "POST", path: "session/", body: details }, sessionSchema);
-  const { token: credential } = opened.body as z.infer<typeof sessionSchema>;
-  if (!opened.isEffective) await untilSessionIsEffective({ transport, credential, signal });
-  const read = async <TSchema extends z.ZodType>(path: string, schema: TSchema) =>
-    (await send({ method: "GET", path, credential }, schema)).body as z.infer<TSchema>;
-  const act = async <TSchema extends z.ZodType>(path: string, body: object, schema: TSchema) =>
-    (await send({ method: "POST", path, body, credential, key: randomUUID() }, schema)).body as z.infer<TSchema>;
+  const { read, act, logOut } = await openSession(deps);
   return {
     /** All of them, page by page. */
     async consumers(): Promise<readonly Consumer[]> {
@@ -147,27 +133,6 @@ export async function logIn(deps: {
     isPaused: async (filialId: number) => (await read(`filials/${filialId}/robotics/`, filialSchema)).paused,
     pause: (filialId: number) => act(`filials/${filialId}/robotics/pause/`, REASON, filialSchema),
     resume: (filialId: number) => act(`filials/${filialId}/robotics/resume/`, REASON, filialSchema),
-    /** A body in the answer means that the end of the session is stored and not yet effective. */
-    logOut: () => send({ method: "DELETE", path: "session/", credential }, z.looseObject({}).optional()),
+    logOut,
   };
-}
-
-/** A session that is not yet effective is refused as unknown; throws that refusal when it still is after some tries. */
-async function untilSessionIsEffective(request: {
-  readonly transport: DeviceTransport;
-  readonly credential: string;
-  readonly signal: AbortSignal;
-}): Promise<void> {
-  const { transport, credential, signal } = request;
-  const backoff = createBackoff({ firstMs: clientLimits.backoffFirstMs, maxMs: clientLimits.unknownMaxMs });
-  for (let tries = 1; ; tries += 1) {
-    try {
-      await transport.send({ method: "GET", path: "session/", credential, signal }, z.looseObject({}));
-      return;
-    } catch (error) {
-      const isUnknown = error instanceof ServiceError && error.httpStatus === 401;
-      if (!isUnknown || tries >= clientLimits.triggerTries || signal.aborted) throw error;
-      await pause(backoff.nextMs(), signal);
-    }
-  }
 }

@@ -154,6 +154,7 @@ describe("heartbeats of a virtual device", () => {
       code: "credential_invalid",
       detail: "Unknown.",
       intentStatus: undefined,
+      reason: undefined,
       retryAfterMs: undefined,
     });
     const loop = startLoop({ turn: long, once: () => Promise.reject(error) });

@@ -1,0 +1,191 @@
+/**
+ * Runs reconciliation, and lists and decides what it has found.
+ *
+ *   npm run recon -- --help
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import { CommandError, endWithError, parseCommandLine, UsageError } from "./command.ts";
+import { ServiceError } from "./device/transport.ts";
+import { clientLimits } from "./limits.ts";
+import {
+  ACCESS_HELP,
+  ACCESS_OPTIONS,
+  asOperator,
+  idOf,
+  type Operator,
+  print,
+  printJson,
+  queryOf,
+  required,
+} from "./reconciliation/operator.ts";
+
+const HELP = `Compares statements with what was settled, by the API of reconciliation.
+
+  npm run recon -- run --account ID
+      Starts a run and waits until it is done; --from and --to name booking days
+  npm run recon -- issues
+      Lists the issues that wait for a decision, the newest first
+      --kind KIND, --status STATUS, --account KEY     only those, such as statement:3
+      --before ID                                     the page after this issue
+  npm run recon -- close ISSUE --reason TEXT
+  npm run recon -- close --kind KIND --reason TEXT    all of a kind; --account KEY, and
+      --through ID: newer ones stay open
+  npm run recon -- undo ISSUE
+      Undoes a closing of yours, within a day
+  npm run recon -- attribute ISSUE --order ID --reason TEXT
+      Pays an order with the money, by the payment seam
+
+${ACCESS_HELP}`;
+
+const OPTIONS = {
+  ...ACCESS_OPTIONS,
+  account: { type: "string" },
+  from: { type: "string" },
+  to: { type: "string" },
+  kind: { type: "string" },
+  status: { type: "string" },
+  before: { type: "string" },
+  through: { type: "string" },
+  order: { type: "string" },
+  reason: { type: "string" },
+} as const;
+
+type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
+type Work = (operator: Operator) => Promise<void>;
+
+const runSchema = z.looseObject({
+  run_id: z.int(),
+  status: z.string(),
+  failure: z.string().nullable(),
+  lines: z.int(),
+  matched: z.int(),
+  differing: z.int(),
+  rejected: z.int(),
+  differences: z.int(),
+  totals: z.array(
+    z.looseObject({
+      currency: z.string(),
+      total: z.string(),
+      matched: z.string(),
+      differing: z.string(),
+      rejected: z.string(),
+    }),
+  ),
+});
+const issueSchema = z.looseObject({
+  issue_id: z.int(),
+  kind: z.string(),
+  status: z.string(),
+  account: z.string(),
+  amount: z.string().nullable(),
+  currency: z.string().nullable(),
+  age_days: z.int(),
+});
+const issuesSchema = z.looseObject({ issues: z.array(issueSchema), has_more: z.boolean() });
+const bulkSchema = z.looseObject({ closed: z.int() });
+
+/** What the arguments ask for, checked before anybody logs in. Throws `UsageError`. */
+function workOf([command, subject, surplus]: readonly string[], options: Options): Work {
+  if (surplus !== undefined) throw new UsageError(`There is one argument too many, "${surplus}"; see --help.`);
+  switch (command) {
+    case "run":
+      return run(idOf(options.account, "--account"), options);
+    case "issues":
+      return listIssues(options);
+    case "close":
+      return subject === undefined ? closeAll(options) : change(idOf(subject, "the issue"), "close", options);
+    case "undo":
+      return change(idOf(subject, "the issue"), "undo", options);
+    case "attribute":
+      return change(idOf(subject, "the issue"), "attribute", options);
+    case undefined:
+    default:
+      throw new UsageError("Use run, issues, close, undo or attribute; see --help.");
+  }
+}
+
+function run(accountId: number, { from, to, json }: Options): Work {
+  const body = { account_id: accountId, from_date: from, to_date: to };
+  return async ({ act, read, signal }) => {
+    let now = await begin(() => act("runs/", body, runSchema), signal);
+    while (now.status !== "done" && now.status !== "failed") {
+      await delay(clientLimits.progressPollMs, undefined, { signal });
+      now = await read(`runs/${now.run_id}/`, runSchema);
+    }
+    if (json === true) printJson(now);
+    if (now.status === "failed") throw new CommandError(now.failure ?? `Run ${now.run_id} has failed.`);
+    if (json === true) return;
+    const { run_id: id, lines, matched, differing, rejected, differences } = now;
+    print(`Run ${id} is done: of ${lines} lines ${matched} match, ${differing} differ, ${rejected} are rejected.`);
+    for (const sum of now.totals)
+      print(`${sum.currency}\t${sum.total} = ${sum.matched} + ${sum.differing} + ${sum.rejected}`);
+    print(`${differences} issues: npm run recon -- issues`);
+  };
+}
+
+/** Waits for the run that is under way, such as the one after an import. */
+async function begin<T>(start: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const deadlineMs = performance.now() + clientLimits.runWaitMs;
+  for (;;) {
+    try {
+      return await start();
+    } catch (error) {
+      const isUnderWay = error instanceof ServiceError && error.reason === "run_under_way";
+      if (!isUnderWay || performance.now() > deadlineMs) throw error;
+      await delay(clientLimits.progressPollMs, undefined, { signal });
+    }
+  }
+}
+
+function listIssues({ kind, status, account, before, json }: Options): Work {
+  const fields = { kind, status, account, before_id: before, limit: clientLimits.listedRows };
+  const query = queryOf(status === undefined ? { ...fields, decision: "pending" } : fields);
+  return async ({ read }) => {
+    const answer = await read(`issues/${query}`, issuesSchema);
+    if (json === true) return printJson(answer);
+    for (const {
+      issue_id: id,
+      kind: name,
+      status: state,
+      account: key,
+      amount,
+      currency,
+      age_days: days,
+    } of answer.issues)
+      print(`${id}\t${name}\t${state}\t${amount ?? "?"} ${currency ?? ""}\t${key}\t${days} d`);
+    if (answer.has_more) print(`There are more: --before ${answer.issues.at(-1)?.issue_id}`);
+  };
+}
+
+function change(issueId: number, action: "close" | "undo" | "attribute", options: Options): Work {
+  const reason = action === "undo" ? {} : { reason: required(options.reason, "--reason") };
+  const order = action === "attribute" ? { order_id: idOf(options.order, "--order") } : {};
+  return async ({ act }) => {
+    const answer = await act(`issues/${issueId}/${action}/`, { ...order, ...reason }, issueSchema);
+    if (options.json === true) return printJson(answer);
+    print(`Issue ${issueId} is ${answer.status}.`);
+  };
+}
+
+function closeAll({ kind, account, through, reason, json }: Options): Work {
+  const filter = { kind: required(kind, "an issue or --kind"), account };
+  const body = {
+    filter,
+    reason: required(reason, "--reason"),
+    ...(through === undefined ? {} : { through_id: idOf(through, "--through") }),
+  };
+  return async ({ act }) => {
+    const answer = await act("issues/close/", body, bulkSchema);
+    if (json === true) return printJson(answer);
+    print(`${answer.closed} issues are closed.`);
+  };
+}
+
+try {
+  const { values, positionals } = parseCommandLine(process.argv.slice(2), OPTIONS);
+  if (values.help === true) process.stdout.write(HELP);
+  else await asOperator(values, workOf(positionals, values));
+} catch (error) {
+  endWithError(error);
+}

@@ -1,0 +1,57 @@
+/** The session of a person for one command. */
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { createBackoff, pause, repeatUntilAnswered } from "./device/pace.ts";
+import { type DeviceRequest, type DeviceTransport, ServiceError } from "./device/transport.ts";
+import { clientLimits } from "./limits.ts";
+
+const sessionSchema = z.looseObject({ token: z.string() });
+
+export type Session = Awaited<ReturnType<typeof openSession>>;
+
+/** Throws `ServiceError` or `ServiceUnreachable`, as each of its functions does. */
+export async function openSession(deps: {
+  readonly transport: DeviceTransport;
+  readonly details: { readonly email: string; readonly password: string };
+  readonly signal: AbortSignal;
+}) {
+  const { transport, details, signal } = deps;
+  // Each request may be repeated as it is: a read, one with a key, or one whose repetition changes nothing.
+  const send = <TSchema extends z.ZodType>(request: Omit<DeviceRequest, "signal">, schema: TSchema) =>
+    repeatUntilAnswered(() => transport.send({ ...request, signal }, schema), {
+      signal,
+      maxTries: clientLimits.triggerTries,
+    });
+  const opened = await send({ method: "POST", path: "session/", body: details }, sessionSchema);
+  const { token: credential } = opened.body as z.infer<typeof sessionSchema>;
+  if (!opened.isEffective) await untilSessionIsEffective({ transport, credential, signal });
+  return {
+    credential,
+    read: async <TSchema extends z.ZodType>(path: string, schema: TSchema) =>
+      (await send({ method: "GET", path, credential }, schema)).body as z.infer<TSchema>,
+    act: async <TSchema extends z.ZodType>(path: string, body: object, schema: TSchema) =>
+      (await send({ method: "POST", path, body, credential, key: randomUUID() }, schema)).body as z.infer<TSchema>,
+    /** A body in the answer means that the end of the session is stored and not yet effective. */
+    logOut: () => send({ method: "DELETE", path: "session/", credential }, z.looseObject({}).optional()),
+  };
+}
+
+/** A session that is not yet effective is refused as unknown; throws that refusal when it still is after some tries. */
+async function untilSessionIsEffective(request: {
+  readonly transport: DeviceTransport;
+  readonly credential: string;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const { transport, credential, signal } = request;
+  const backoff = createBackoff({ firstMs: clientLimits.backoffFirstMs, maxMs: clientLimits.unknownMaxMs });
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await transport.send({ method: "GET", path: "session/", credential, signal }, z.looseObject({}));
+      return;
+    } catch (error) {
+      const isUnknown = error instanceof ServiceError && error.httpStatus === 401;
+      if (!isUnknown || tries >= clientLimits.triggerTries || signal.aborted) throw error;
+      await pause(backoff.nextMs(), signal);
+    }
+  }
+}

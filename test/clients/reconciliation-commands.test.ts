@@ -1,0 +1,151 @@
+/** The commands of reconciliation, as they are typed: against the whole system, with real files. */
+import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { logIn, type Person } from "../support/people.ts";
+import { programEnvironment, runProgram } from "../support/running-program.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+
+const CLIENTS = join(import.meta.dirname, "..", "..", "clients");
+const OPERATOR = { email: "rita@sandbox.example", password: "a long enough password" };
+
+let system: TestSystem;
+let folder: TemporaryFolder;
+let operator: Person;
+
+beforeAll(async () => {
+  system = await startSystem();
+  folder = temporaryFolder("reconciliation-commands");
+  const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  await owner.good("POST", "users/", { body: { ...OPERATOR, name: "Rita", role: "reconciliation_operator" } });
+  operator = await logIn(system.baseUrl, "reconciliation", OPERATOR);
+});
+afterAll(async () => {
+  await system.stop();
+  folder.remove();
+});
+
+/** What a command leaves, by its exit code. */
+async function command(name: "statement" | "recon", ...args: readonly string[]) {
+  const { email: OPERATOR_EMAIL, password: OPERATOR_PASSWORD } = OPERATOR;
+  const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OPERATOR_EMAIL, OPERATOR_PASSWORD };
+  const program = runProgram(process.execPath, [join(CLIENTS, `${name}.ts`), ...args], {
+    env: programEnvironment(access),
+  });
+  return { code: await program.ended, text: program.output() };
+}
+
+async function addAccount(): Promise<string> {
+  const body = { provider: "sandbox", reference: randomUUID(), name: "Bar", currency: "EUR", mode: "test" };
+  return String((await operator.good<{ account_id: number }>("POST", "accounts/", { body })).account_id);
+}
+
+function statementFile(rows: number): string {
+  const path = join(folder.path, `${randomUUID()}.csv`);
+  const lines = Array.from(
+    { length: rows },
+    (_, index) => `${index + 1},${randomUUID()},,,12.50,EUR,2026-11-01T10:00:00.000Z`,
+  );
+  writeFileSync(path, `line,payment_id,reference,account,amount,currency,paid_at\n${lines.join("\n")}\n`);
+  return path;
+}
+const DECLARED = ["--format", "sandbox", "--encoding", "utf-8"] as const;
+
+describe("npm run statement", () => {
+  test("import: it sends the file with a bar, waits for its end, and says what became of it", async () => {
+    const { code, text } = await command(
+      "statement",
+      "import",
+      statementFile(3),
+      "--account",
+      await addAccount(),
+      ...DECLARED,
+    );
+    expect(text).toContain("100 %");
+    expect(text).toMatch(/Import \d+ is imported: 3 new lines, 0 that were known, 0 malformed rows/);
+    expect(code).toBe(0);
+  });
+
+  test("import without a declaration: it names what the file can be, and confirm imports it", async () => {
+    const offered = await command("statement", "import", statementFile(2), "--account", await addAccount());
+    expect(offered).toMatchObject({ code: 1, text: expect.stringContaining("The file can be sandbox") as string });
+    const [, importId = ""] = /confirm (\d+)/.exec(offered.text) ?? [];
+    const confirmed = await command("statement", "confirm", importId, ...DECLARED);
+    expect(confirmed).toMatchObject({ code: 0, text: expect.stringContaining("2 new lines") as string });
+  });
+
+  test("withdraw: the import is taken back with its reason", async () => {
+    const account = await addAccount();
+    const imported = await command(
+      "statement",
+      "import",
+      statementFile(1),
+      "--account",
+      account,
+      ...DECLARED,
+      "--json",
+    );
+    const importId = String((JSON.parse(lastLine(imported.text)) as { import_id: number }).import_id);
+    const taken = await command("statement", "withdraw", importId, "--reason", "The file of another bar.");
+    expect(taken).toMatchObject({ code: 0, text: expect.stringMatching(/is withdraw(n|ing)\./) as string });
+    expect((await command("statement", "list", "--account", account)).text).toContain(`Import ${importId} is withdraw`);
+  });
+
+  test("mapping: it is stored, previews a file, and tests it", async () => {
+    const path = join(folder.path, "bank.csv");
+    writeFileSync(path, "Datum;Betrag\n01.11.2026;12,50\n02.11.2026;kaputt\n");
+    const definition = join(folder.path, "mapping.json");
+    const rules = { currency: { fixed: "EUR" }, amount: { rule: "signed", column: "Betrag", money_in: "positive" } };
+    const dates = { date_formats: ["DD.MM.YYYY"], booked_on: { column: "Datum" }, kind: { fixed: "bank_credit" } };
+    const text = { encoding: "utf-8", delimiter: ";", header_row: 1, decimal_separator: "," };
+    writeFileSync(definition, JSON.stringify({ ...text, ...rules, ...dates }));
+    const stored = await command("statement", "mapping", "store", "Bank", "--definition", definition);
+    const [, mappingId = ""] = /Mapping (\d+) is version 1/.exec(stored.text) ?? [stored.text];
+    const offered = await command("statement", "import", path, "--account", await addAccount());
+    const [, importId = ""] = /confirm (\d+)/.exec(offered.text) ?? [offered.text];
+    const shown = await command("statement", "preview", importId, "--mapping", mappingId);
+    expect(shown.text).toContain("malformed\tBetrag: ");
+    const tested = await command("statement", "mapping", "test", mappingId, "--import", importId);
+    expect(tested.text).toContain("The test is done: 1 lines, 1 malformed rows.");
+    const confirmed = await command("statement", "confirm", importId, "--mapping", mappingId);
+    expect(confirmed.text).toContain("1 new lines, 0 that were known, 1 malformed rows");
+  });
+
+  test.each([
+    [["import"], 2, "Give the file"],
+    [["import", "x.csv", "--account", "bar"], 2, "--account is a number"],
+    [["frobnicate"], 2, "Use accounts, import"],
+    [["import", "/no/such/file", "--account", "1"], 1, "cannot be read"],
+    [["withdraw", "999999", "--reason", "Wrong."], 1, "(not_found)"],
+  ] as const)("%j: one sentence and its exit code", async (args, code, sentence) => {
+    const ended = await command("statement", ...args);
+    expect(ended).toMatchObject({ code, text: expect.stringContaining(sentence) as string });
+    expect(ended.text).not.toContain("    at ");
+  });
+});
+
+describe("npm run recon", () => {
+  test("run, issues, close, undo: a run finds a difference, and a person closes it", async () => {
+    const account = await addAccount();
+    await command("statement", "import", statementFile(2), "--account", account, ...DECLARED);
+    const { code, text } = await command("recon", "run", "--account", account);
+    expect(text).toMatch(/Run \d+ is done: of 2 lines 0 match/);
+    expect(code).toBe(0);
+    const listed = await command("recon", "issues", "--json");
+    const { issues } = JSON.parse(lastLine(listed.text)) as { issues: { issue_id: number }[] };
+    const issueId = String(issues[0]?.issue_id);
+    const closed = await command("recon", "close", issueId, "--reason", "Sold at the other bar.");
+    expect(closed).toMatchObject({ code: 0, text: expect.stringContaining(`Issue ${issueId} is closed.`) as string });
+    expect((await command("recon", "undo", issueId)).text).toContain(`Issue ${issueId} is open.`);
+    const all = await command("recon", "close", "--kind", "unmatched_money", "--reason", "Sold at the other bar.");
+    expect(all.text).toMatch(/\d+ issues are closed\./);
+  });
+
+  test("attribute without an order: usage, before anybody logs in", async () => {
+    expect(await command("recon", "attribute", "3", "--reason", "Paid.")).toMatchObject({ code: 2 });
+  });
+});
+
+const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";
