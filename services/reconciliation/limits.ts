@@ -119,6 +119,8 @@ export const RUN_LIMITS = {
   /** How long runs can be compared with later ones: a business year and the time to close it. */
   runRetentionDays: 550,
   retention: { everyMs: 24 * 3_600_000, rowsPerBatch: 5_000 },
+  /** How old the summary for the metrics may be. */
+  summaryKeptMs: 60_000,
   /** The longest time that the summary for the metrics may take. */
   summaryMs: 5_000,
 } as const;
