@@ -46,6 +46,7 @@ import { statementAccountRoutes } from "./api/reconciliation/accounts.ts";
 import { closingRowRoutes } from "./api/reconciliation/closing-rows.ts";
 import { closingRoutes } from "./api/reconciliation/closings.ts";
 import { dayReportRoutes } from "./api/reconciliation/day-report.ts";
+import { exportRoutes } from "./api/reconciliation/exports.ts";
 import { importDecisionRoutes } from "./api/reconciliation/import-decisions.ts";
 import { statementImportRoutes } from "./api/reconciliation/imports.ts";
 import { issueRoutes } from "./api/reconciliation/issues.ts";
@@ -105,6 +106,7 @@ export const routes: readonly Route[] = [
   ...closingRoutes,
   ...closingRowRoutes,
   ...dayReportRoutes,
+  ...exportRoutes,
   ...killSwitchRoutes,
   ...platformKillSwitchRoutes,
   ...organizationRoutes,

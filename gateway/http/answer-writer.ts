@@ -77,7 +77,8 @@ export class AnswerWriter {
   }
 }
 
-function writeHead(res: HttpResponse, answer: Pick<Answer, "status" | "headers" | "cookies">): void {
+/** Within `res.cork`. */
+export function writeHead(res: HttpResponse, answer: Pick<Answer, "status" | "headers" | "cookies">): void {
   res.writeStatus(statusLine(answer.status));
   for (const name in answer.headers) res.writeHeader(name, answer.headers[name] as string);
   for (const cookie of answer.cookies ?? []) res.writeHeader("Set-Cookie", cookie);

@@ -5,7 +5,7 @@ import type { Registry } from "prom-client";
 import { addressBlock } from "../../services/bus/address-block.ts";
 import { addCount, addDuration, type Count, type Duration } from "../../services/runtime/metrics.ts";
 import { LIMITS } from "../limits.ts";
-import type { AnswerWriter } from "./answer-writer.ts";
+import { type AnswerWriter, writeHead } from "./answer-writer.ts";
 import type { Connections } from "./connections.ts";
 import { ERRORS, type ErrorCode } from "./errors.ts";
 import { RequestSlots, type Slot, UnreadBodies } from "./request-bounds.ts";
@@ -100,6 +100,42 @@ export class Exchange {
       if (this.#isGone) this.#deps.onOver(this);
       else this.#write(given, close);
     });
+  }
+
+  /** Writes the head of an answer whose body follows piece by piece. False when the exchange is over. */
+  beginStream(answer: Answer, onTaken: () => void): boolean {
+    if (this.#isOver) return false;
+    this.status = answer.status;
+    this.res.onWritable(() => {
+      onTaken();
+      return true;
+    });
+    this.res.cork(() => writeHead(this.res, answer));
+    return true;
+  }
+
+  /** False when the client has not taken it: `onTaken` is called when it has. */
+  writePiece(piece: string): boolean {
+    if (this.#isOver) return true;
+    let isTaken = true;
+    this.res.cork(() => {
+      isTaken = this.res.write(piece);
+    });
+    return isTaken;
+  }
+
+  endStream(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#releaseSlot();
+    const close = this.#deps.isDraining();
+    this.res.cork(() => this.res.end(undefined, close));
+    this.#deps.onOver(this);
+  }
+
+  /** Ends the connection, whatever of the answer has arrived. */
+  breakOff(): void {
+    if (!this.#isOver) this.res.close();
   }
 
   #write(answer: Answer, close: boolean): void {

@@ -146,6 +146,8 @@ export interface Reply {
   readonly body?: unknown;
   /** Instead of `body`: JSON text that is ready, or a file's bytes with its own `Content-Type` header. */
   readonly ready?: string | Uint8Array;
+  /** Instead of both: text that is made while it is sent, with its own `Content-Type` header. */
+  readonly stream?: AsyncIterable<string>;
   readonly headers?: Readonly<Record<string, string>>;
   /** The values of `Set-Cookie` headers. */
   readonly cookies?: readonly string[];

@@ -24,6 +24,7 @@ import { announcesTooMuch, ClientGoneError, mostBytesOf, readBody } from "./read
 import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./request-head.ts";
 import { type Answer, errorAnswer, notEffective, refusalOf, SECURITY_HEADERS } from "./response.ts";
 import { type ErasedHandler, isPathId, pathParameters, type Route } from "./route.ts";
+import { sendStream } from "./send-stream.ts";
 import { type StreamedBody, streamBody } from "./stream-body.ts";
 
 export interface PipelineDeps {
@@ -81,7 +82,9 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
       deps: handlerDepsOf(deps, route, effect),
     } as Parameters<ErasedHandler>[0]);
     if (!effect.isEffective) deps.notEffective.add({ operation: route.operationId });
-    exchange.answer(replyAnswer(route, effect.isEffective ? reply : notEffective(reply), facts));
+    const answer = replyAnswer(route, effect.isEffective ? reply : notEffective(reply), facts);
+    if (reply.stream === undefined) exchange.answer(answer);
+    else await sendStream(exchange, answer, reply.stream);
   } catch (error) {
     if (!(error instanceof ClientGoneError)) code = refuse(deps.log, exchange, error);
   } finally {

@@ -90,6 +90,8 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
 export interface ReplyFacts {
   readonly description: string;
   readonly schema: z.ZodType | null;
+  /** What else than JSON the body may be. */
+  readonly textType?: string;
   /** Response headers beyond the common ones. */
   readonly headers?: z.ZodObject;
   readonly examples?: Readonly<Record<string, { readonly summary?: string; readonly value: unknown }>>;

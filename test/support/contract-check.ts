@@ -92,7 +92,8 @@ function checkBody(answer: CheckedAnswer, response: Response, pointer: string, t
   expect(Object.keys(response.content), `${title} is of another type`).toContain(type);
   if (answer.method === "HEAD") expect(answer.text, title).toBe("");
   else {
-    const body = JSON.parse(answer.text) as { readonly code?: string };
+    const isText = type?.startsWith("text/") === true;
+    const body = (isText ? answer.text : JSON.parse(answer.text)) as { readonly code?: string };
     validate(`${pointer}/content/${escapePointer(String(type))}/schema`, body, title);
     const codes = response["x-error-codes"];
     if (codes !== undefined) expect(codes, `${title} may not have this code`).toContain(body.code);

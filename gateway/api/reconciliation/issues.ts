@@ -59,7 +59,7 @@ const DESCRIPTIONS = {
   assignee: "Only issues that this person works on, or has worked on.",
   age: "Only issues that were opened at least so many days ago.",
 };
-const issuesQuerySchema = z.strictObject({
+export const issuesQuerySchema = z.strictObject({
   ...pageBeforeQuery,
   ...filterShape,
   status: issueStatusSchema.optional().meta({ description: "Only issues of this status; all when left out." }),
@@ -174,11 +174,10 @@ function amountsOf({ currency, min_amount, max_amount }: AmountFilter, at: strin
 
 const ageOf = (days: number | undefined): number | undefined => (days === undefined ? undefined : days * DAY_MS);
 
-const listIssues: SessionHandler<undefined, z.infer<typeof issuesQuerySchema>> = async (context) => {
-  const { caller, deps, query } = context;
+/** Refuses with `invalid_request` an amount that is none of its currency. */
+export function issuesFilterOf(query: Omit<z.infer<typeof issuesQuerySchema>, "before_id" | "limit">) {
   const { status, kind, source, account, station_id, assignee_id, min_age_days, decision } = query;
-  const { issues, hasMore } = await deps.bus.call(bus.listIssues, {
-    caller,
+  return {
     status,
     isUnresolved: decision === undefined ? undefined : decision === "pending",
     kind,
@@ -188,9 +187,13 @@ const listIssues: SessionHandler<undefined, z.infer<typeof issuesQuerySchema>> =
     assigneeId: assignee_id,
     leastAgeMs: ageOf(min_age_days),
     ...amountsOf(query, ""),
-    beforeId: query.before_id,
-    limit: query.limit,
-  });
+  };
+}
+
+const listIssues: SessionHandler<undefined, z.infer<typeof issuesQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const page = { beforeId: query.before_id, limit: query.limit };
+  const { issues, hasMore } = await deps.bus.call(bus.listIssues, { caller, ...issuesFilterOf(query), ...page });
   return ok({ issues: issues.map(issueJson), has_more: hasMore });
 };
 

@@ -29,12 +29,15 @@ const filterShape = {
     description: "Only lines of at most this amount, with its sign; `currency` must be given with it.",
   }),
 };
+export const linesFilterShape = {
+  account_id: queryId().meta({ description: "The account whose lines they are." }),
+  from_date: dateSchema.optional().meta({ description: "Only lines that were booked on this day or later." }),
+  to_date: dateSchema.optional().meta({ description: "Only lines that were booked on this day or earlier." }),
+  ...filterShape,
+};
 const linesQuerySchema = z
   .strictObject({
-    account_id: queryId().meta({ description: "The account whose lines they are." }),
-    from_date: dateSchema.optional().meta({ description: "Only lines that were booked on this day or later." }),
-    to_date: dateSchema.optional().meta({ description: "Only lines that were booked on this day or earlier." }),
-    ...filterShape,
+    ...linesFilterShape,
     since_day: dateSchema.optional().meta({
       description: "Only what comes after this day's line `since_id`: `booked_on` of the last line of the page before.",
     }),
@@ -98,7 +101,7 @@ const malformedRowsSchema = z.object({
 type Filter = z.infer<z.ZodObject<typeof filterShape>>;
 
 /** Refuses with `invalid_request` an amount that is none of its currency. */
-function filterOf({ kind, reference, currency, min_amount, max_amount }: Filter): bus.LineFilter {
+export function filterOf({ kind, reference, currency, min_amount, max_amount }: Filter): bus.LineFilter {
   const minorOf = (name: string, text: string | undefined): string | undefined => {
     if (text === undefined) return undefined;
     const minor = currency === undefined ? undefined : parseSignedAmount(text, currency);

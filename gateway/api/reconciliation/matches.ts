@@ -66,7 +66,7 @@ const explanationSchema = z.record(z.string(), z.union([z.string(), z.number()])
 });
 const scoreSchema = z.int().meta({ description: "0 to 100: the sum of the points." });
 
-const matchSchema = z
+export const matchSchema = z
   .object({
     match_id: idSchema,
     account_id: idSchema,
@@ -83,7 +83,7 @@ const matchSchema = z
   })
   .meta({ id: "StatementMatch" });
 const matchesSchema = z.object({ matches: z.array(matchSchema), has_more: hasMoreBefore });
-const matchesQuerySchema = z.strictObject({
+export const matchesQuerySchema = z.strictObject({
   ...pageBeforeQuery,
   account_id: queryId()
     .optional()
@@ -173,7 +173,7 @@ function paymentJson(payment: bus.MatchedPayment): z.infer<typeof paymentSchema>
   };
 }
 
-const matchJson = (match: bus.Match): z.infer<typeof matchSchema> => ({
+export const matchJson = (match: bus.Match): z.infer<typeof matchSchema> => ({
   match_id: match.matchId,
   account_id: match.accountId,
   run_id: match.runId,

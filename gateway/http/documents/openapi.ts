@@ -341,6 +341,7 @@ function goodReply(route: Route, reply: ReplyFacts) {
               schema: reply.schema,
               ...(reply.examples === undefined ? {} : { examples: reply.examples }),
             },
+            ...(reply.textType === undefined ? {} : { [reply.textType]: { schema: z.string() } }),
           },
         }),
   };

@@ -1,0 +1,47 @@
+/**
+ * An answer that is made while it is sent, as an export of a million lines. One piece is in memory: the next one is made when
+ * the client has taken the one before.
+ *
+ *   first piece made ──► head ──► piece ──► taken ──► … ──► end
+ *     └── refused: answered as any refusal      └── a failure, or a client that takes nothing: the connection is closed,
+ *                                                   so that what has arrived is not taken for the whole
+ */
+import { LIMITS } from "../limits.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Answer } from "./response.ts";
+
+/** Rejects only before anything is written. */
+export async function sendStream(exchange: Exchange, answer: Answer, pieces: AsyncIterable<string>): Promise<void> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  if (exchange.facts.method === "HEAD") return exchange.answer(answer);
+  try {
+    await writeAll(exchange, answer, first, iterator);
+  } catch {
+    exchange.breakOff();
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+const nothing = (): void => undefined;
+
+async function writeAll(
+  exchange: Exchange,
+  answer: Answer,
+  first: IteratorResult<string>,
+  iterator: AsyncIterator<string>,
+): Promise<void> {
+  let wake = nothing;
+  if (!exchange.beginStream(answer, () => wake())) return;
+  exchange.onGone = () => wake();
+  exchange.onDeadline = () => exchange.breakOff();
+  for (let piece = first; piece.done !== true; piece = await iterator.next()) {
+    exchange.deadlineMs = performance.now() + LIMITS.requestTimeoutMs;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    wake = resolve;
+    if (!exchange.writePiece(piece.value)) await promise;
+    if (exchange.isOver) return;
+  }
+  exchange.endStream();
+}

@@ -1,0 +1,33 @@
+/** CSV that a spreadsheet opens as data. */
+import { parse } from "csv-parse/sync";
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { csvRow } from "../../gateway/api/reconciliation/csv.ts";
+
+describe("a row of CSV", () => {
+  test.each([
+    ["=1+1", "'=1+1"],
+    ["+49 30 1", "'+49 30 1"],
+    ["-cmd", "'-cmd"],
+    ["@SUM(A1)", "'@SUM(A1)"],
+    ["＝1", "'＝1"],
+    ["-12.50", "-12.50"],
+    ["12.50", "12.50"],
+    ["a=b", "a=b"],
+  ])("writes %s as %s", (cell, written) => {
+    expect(csvRow([cell])).toBe(`${written}\r\n`);
+  });
+
+  test("quotes what divides cells and rows, and leaves null empty", () => {
+    expect(csvRow(['a,"b"', "c\nd", null, 7, true])).toBe('"a,""b""","c\nd",,7,true\r\n');
+  });
+
+  test("read again gives the same cells, but for the mark of those that could be formulas", () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: "grapheme" }), { minLength: 2 }), (cells) => {
+        const [read] = parse(csvRow(cells), { record_delimiter: "\r\n", relax_column_count: true });
+        expect(read?.map((cell, index) => (cell === `'${cells[index]}` ? cells[index] : cell))).toEqual(cells);
+      }),
+    );
+  });
+});
