@@ -12,8 +12,13 @@ export function cpuTimeUs(pid: number): number {
 }
 
 /** Resident memory of a process in bytes (Linux). */
-export function residentBytes(pid: number): number {
-  const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
+export const residentBytes = (pid: number): number => statusBytes(pid, /^VmRSS:\s+(\d+) kB$/m);
+
+/** The most that it has been since the process started its program (Linux). */
+export const peakResidentBytes = (pid: number): number => statusBytes(pid, /^VmHWM:\s+(\d+) kB$/m);
+
+function statusBytes(pid: number, line: RegExp): number {
+  const match = line.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
   return Number(match?.[1] ?? Number.NaN) * 1_024;
 }
 

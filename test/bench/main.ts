@@ -1,6 +1,7 @@
 /**
  * `npm run bench`: every result beside its control, printed as one table and stored as JSON. `-- --short` for a quick one;
- * `-- --only=scale` measures how commands scale with hosts, copies and logs.
+ * `-- --only=scale` measures how commands scale with hosts, copies and logs; `-- --only=reconciliation --rows=200000` limits
+ * the rows of its longest files.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
@@ -12,12 +13,18 @@ import { curveFigures, measureCurve } from "./cost-curve.ts";
 import { measureDisplayPolls } from "./display-polls.ts";
 import { type Figure, table } from "./figure.ts";
 import { pollFigures } from "./polls.ts";
+import { measureReconciliation } from "./reconciliation.ts";
+import { reconciliationFigures } from "./reconciliation-figures.ts";
 import { measureScale, scaleFigures } from "./scale.ts";
 import { measureVisibility, visibilityFigures } from "./visibility.ts";
 import { measureWebhooks, webhookFigures } from "./webhooks.ts";
 
 const isShort = process.argv.includes("--short");
-const only = process.argv.find((argument) => argument.startsWith("--only="))?.slice("--only=".length);
+const option = (name: string): string | undefined =>
+  process.argv.find((argument) => argument.startsWith(`--${name}=`))?.slice(`--${name}=`.length);
+const only = option("only");
+const mostRows = Number(option("rows") ?? (isShort ? 5_000 : 5_000_000));
+const rowsUpTo = (...sizes: number[]): number[] => [...new Set(sizes.map((rows) => Math.min(rows, mostRows)))];
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
 const figures: Figure[] = [];
@@ -79,6 +86,17 @@ await part(
       lagEvents: isShort ? 100 : 300,
     }),
   webhookFigures,
+);
+await part(
+  "reconciliation",
+  (ground) =>
+    measureReconciliation(ground, {
+      importRows: Math.min(200_000, mostRows),
+      rounds: isShort ? 1 : 3,
+      matchRows: Math.min(1_000_000, mostRows),
+      memoryRows: isShort ? rowsUpTo(1_000, 5_000) : rowsUpTo(100_000, 1_000_000, 5_000_000),
+    }),
+  reconciliationFigures,
 );
 await part("visibility", (ground) => measureVisibility(ground, { commits: isShort ? 500 : 5_000 }), visibilityFigures);
 await part(

@@ -1,0 +1,97 @@
+/** The results of the bench of reconciliation as rows of its table. */
+import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
+import { median } from "./percentile.ts";
+import type { Control, ReconciliationFigures, Work } from "./reconciliation.ts";
+
+const GOAL_SHARE = 0.5;
+/** Collections of garbage come at other moments in each process. */
+const FLAT = 1.2;
+const MEBIBYTE = 1_048_576;
+const plain = { goal: "", met: undefined };
+const percent = (share: number): string => `${wholeNumber(share * 100)} %`;
+const rowsOf = (rows: number): string => `${wholeNumber(rows)} rows`;
+
+const CONTROL_NAMES: Readonly<Record<Control, string>> = {
+  plain: "COPY, no index",
+  indexed: "COPY, the table's 5 indexes and checks",
+};
+
+export function reconciliationFigures(figures: ReconciliationFigures): Figure[] {
+  const { importRows, imported, again, controls } = figures;
+  return [
+    shareFigure(figures, "plain"),
+    shareFigure(figures, "indexed"),
+    cpuFigure("CPU per imported row (µs)", imported, controls.indexed),
+    {
+      name: `the same ${rowsOf(importRows)} again, in other bytes, per second`,
+      measured: wholeNumber(again.perSecond),
+      control: `first import: ${wholeNumber(imported.perSecond)}`,
+      ratio: percent(again.perSecond / imported.perSecond),
+      ...plain,
+    },
+    cpuFigure("CPU per row imported again (µs)", again, controls.indexed),
+    ...matchingFigures(figures.matching),
+    ...memoryFigures(figures.memory),
+  ];
+}
+
+function shareFigure({ importRows, imported, controls, shares }: ReconciliationFigures, control: Control): Figure {
+  const share = median(shares[control]);
+  return {
+    name: `rows imported per second (${rowsOf(importRows)}, CSV)`,
+    measured: wholeNumber(imported.perSecond),
+    control: `${CONTROL_NAMES[control]}: ${wholeNumber(controls[control].perSecond)}`,
+    ratio: `${percent(share)} (rounds: ${shares[control].map(percent).join(", ")})`,
+    goal: "≥ 50 %",
+    met: share >= GOAL_SHARE,
+  };
+}
+
+function cpuFigure(name: string, measured: Work, control: Work): Figure {
+  const said = ({ cpuUs, postgresCpuUs }: Work): string =>
+    `process ${oneDecimal(cpuUs)}, PostgreSQL ${oneDecimal(postgresCpuUs)}`;
+  const total = ({ cpuUs, postgresCpuUs }: Work): number => cpuUs + postgresCpuUs;
+  const ratio = `${(total(measured) / total(control)).toFixed(2)} ×`;
+  return { name, measured: said(measured), control: `${said(control)} (indexed)`, ratio, ...plain };
+}
+
+function matchingFigures(matching: ReconciliationFigures["matching"]): Figure[] {
+  const { rows, seconds, againSeconds, joinSeconds, cpuUs } = matching;
+  const name = `${wholeNumber(rows)} lines matched against as many payments`;
+  return [
+    {
+      name: `${name} (s)`,
+      measured: oneDecimal(seconds),
+      control: `bare join that stores the pairs: ${joinSeconds.toFixed(2)}`,
+      ratio: `${oneDecimal(seconds / joinSeconds)} ×`,
+      ...plain,
+    },
+    {
+      name: `${name} again, nothing new (s)`,
+      measured: oneDecimal(againSeconds),
+      control: `first run: ${oneDecimal(seconds)}`,
+      ratio: percent(againSeconds / seconds),
+      ...plain,
+    },
+    {
+      name: "PostgreSQL's CPU per matched line (µs)",
+      measured: oneDecimal(cpuUs),
+      control: "",
+      ratio: "",
+      ...plain,
+    },
+  ];
+}
+
+/** Each beside the shortest file; the longest is to be flat. */
+function memoryFigures(memory: ReconciliationFigures["memory"]): Figure[] {
+  const smallest = memory[0]?.peakBytes ?? Number.NaN;
+  return memory.map(({ rows, peakBytes, seconds }, at) => ({
+    name: `peak memory of the process that imports ${rowsOf(rows)} (MiB; in ${oneDecimal(seconds)} s)`,
+    measured: wholeNumber(peakBytes / MEBIBYTE),
+    control: at === 0 ? "" : `${rowsOf(memory[0]?.rows ?? 0)}: ${wholeNumber(smallest / MEBIBYTE)}`,
+    ratio: at === 0 ? "" : `${(peakBytes / smallest).toFixed(2)} ×`,
+    goal: at === 0 ? "" : `≤ ${FLAT} ×`,
+    met: at === 0 ? undefined : peakBytes <= smallest * FLAT,
+  }));
+}
