@@ -43,7 +43,7 @@ export interface ReconciliationFigures {
   readonly memory: readonly { readonly rows: number; readonly peakBytes: number; readonly seconds: number }[];
 }
 
-/** One table has no index at all; the other those of the product's table: five, and its checks. */
+/** One table has no index at all; the other the indexes and checks of the product's table. Neither has a foreign key. */
 const CONTROLS = ["plain", "indexed"] as const;
 export type Control = (typeof CONTROLS)[number];
 const TABLES: Readonly<Record<Control, string>> = { plain: "bench_plain_lines", indexed: "bench_indexed_lines" };
