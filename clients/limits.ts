@@ -37,7 +37,9 @@ export const clientLimits = {
   progressPollMs: 500,
   /** How long a command waits for another run of the account: a month takes seconds, a year a minute. */
   runWaitMs: 5 * 60_000,
-  /** Rows of a list that a command prints, of some 2 KB each: well within what is read of an answer. */
+  /** A page of lines or issues, each with all that its statement says: one message of the bus, written as JSON twice over. */
+  pageMaxBytes: 4 * 1_024 * 1_024,
+  /** Rows of a list that a person reads. */
   listedRows: 50,
   /** The robotics command, between two requests: the service lets a consumer make five a second. */
   roboticsGapMs: 250,

@@ -13,12 +13,13 @@ import {
   ACCESS_OPTIONS,
   asOperator,
   idOf,
-  type Operator,
   print,
   printJson,
   queryOf,
   required,
+  type Work,
 } from "./reconciliation/operator.ts";
+import { periodWork, reportDay } from "./reconciliation/periods.ts";
 
 const HELP = `Compares statements with what was settled, by the API of reconciliation.
 
@@ -35,6 +36,15 @@ const HELP = `Compares statements with what was settled, by the API of reconcili
       Undoes a closing of yours, within a day
   npm run recon -- attribute ISSUE --order ID --reason TEXT
       Pays an order with the money, by the payment seam
+  npm run recon -- period list --from DAY --to DAY
+      Lists the days of each account, with what a closing lacks; --account ID,
+      --filial ID, --month for months
+  npm run recon -- period close --account ID --from DAY --reason TEXT
+      Closes a day for good, or with --month the month that begins then
+  npm run recon -- period export CLOSING --file FILE
+      Writes a closing as a file that clients/verify-closing.mjs verifies offline
+  npm run recon -- report --filial ID --day DAY
+      The day of a filial; --mode test, --starts-at 05:00
 
 ${ACCESS_HELP}`;
 
@@ -49,10 +59,15 @@ const OPTIONS = {
   through: { type: "string" },
   order: { type: "string" },
   reason: { type: "string" },
+  filial: { type: "string" },
+  month: { type: "boolean" },
+  day: { type: "string" },
+  mode: { type: "string" },
+  "starts-at": { type: "string" },
+  file: { type: "string" },
 } as const;
 
 type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
-type Work = (operator: Operator) => Promise<void>;
 
 const runSchema = z.looseObject({
   run_id: z.int(),
@@ -86,7 +101,9 @@ const issuesSchema = z.looseObject({ issues: z.array(issueSchema), has_more: z.b
 const bulkSchema = z.looseObject({ closed: z.int() });
 
 /** What the arguments ask for, checked before anybody logs in. Throws `UsageError`. */
-function workOf([command, subject, surplus]: readonly string[], options: Options): Work {
+function workOf(words: readonly string[], options: Options): Work {
+  const [command, subject, surplus] = words;
+  if (command === "period") return periodWork(words.slice(1), options);
   if (surplus !== undefined) throw new UsageError(`There is one argument too many, "${surplus}"; see --help.`);
   switch (command) {
     case "run":
@@ -95,13 +112,15 @@ function workOf([command, subject, surplus]: readonly string[], options: Options
       return listIssues(options);
     case "close":
       return subject === undefined ? closeAll(options) : change(idOf(subject, "the issue"), "close", options);
+    case "report":
+      return reportDay(options);
     case "undo":
       return change(idOf(subject, "the issue"), "undo", options);
     case "attribute":
       return change(idOf(subject, "the issue"), "attribute", options);
     case undefined:
     default:
-      throw new UsageError("Use run, issues, close, undo or attribute; see --help.");
+      throw new UsageError("Use run, issues, close, undo, attribute, period or report; see --help.");
   }
 }
 

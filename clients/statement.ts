@@ -19,6 +19,7 @@ import {
   printJson,
   queryOf,
   required,
+  type Work,
 } from "./reconciliation/operator.ts";
 import { createProgress } from "./reconciliation/progress.ts";
 import {
@@ -69,7 +70,6 @@ const OPTIONS = {
 } as const;
 
 type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
-type Work = (operator: Operator) => Promise<void>;
 
 const accountsSchema = z.looseObject({
   statement_accounts: z.array(

@@ -38,7 +38,10 @@ export function createTransport(deps: {
   /** Which of the service's APIs; the devices' by default. */
   readonly api?: "payments" | "backoffice" | "robotics" | "reconciliation";
   readonly pace: (signal: AbortSignal) => Promise<void>;
+  /** The longest answer that is read. */
+  readonly responseMaxBytes?: number;
 }): DeviceTransport {
+  const { responseMaxBytes = clientLimits.responseMaxBytes } = deps;
   const root = `${deps.baseUrl.replace(/\/+$/, "")}/api/${deps.api ?? "payments"}/v1/`;
   return {
     async send(request, schema) {
@@ -47,7 +50,7 @@ export function createTransport(deps: {
       const etag = response.headers.get("etag") ?? undefined;
       const isEffective = response.headers.get("x-effective") !== "false";
       if (response.status === 304) return { body: undefined, etag, isEffective };
-      const text = await readBounded(response);
+      const text = await readBounded(response, responseMaxBytes);
       if (response.status < 200 || response.status > 299) throw serviceError(response, text);
       const parsed = schema.safeParse(parseJson(text));
       if (!parsed.success) throw new ServiceUnreachable(`The answer to ${request.path} is not one of this service.`);
@@ -85,20 +88,20 @@ async function exchange(root: string, request: DeviceRequest): Promise<Response>
   }
 }
 
-async function readBounded(response: Response): Promise<string> {
+async function readBounded(response: Response, maxBytes: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
   try {
     for await (const chunk of response.body ?? []) {
       bytes += chunk.byteLength;
-      if (bytes > clientLimits.responseMaxBytes) break;
+      if (bytes > maxBytes) break;
       text += decoder.decode(chunk, { stream: true });
     }
   } catch (error) {
     throw new ServiceUnreachable("The service's answer broke off.", { cause: error });
   }
-  if (bytes > clientLimits.responseMaxBytes) throw new ServiceUnreachable("The service's answer is too long.");
+  if (bytes > maxBytes) throw new ServiceUnreachable("The service's answer is too long.");
   return text + decoder.decode();
 }
 

@@ -1,6 +1,7 @@
 /** Who runs a command of reconciliation, and what the commands share. */
 import { absence, CommandError, dataFile, findService, UsageError } from "../command.ts";
 import { createTransport, ServiceError, ServiceUnreachable, trustCertificate } from "../device/transport.ts";
+import { clientLimits } from "../limits.ts";
 import { openSession, type Session } from "../session.ts";
 
 export const ACCESS_HELP = `  Where, and who you are:
@@ -23,6 +24,8 @@ export interface Operator extends Session {
   readonly signal: AbortSignal;
 }
 
+export type Work = (operator: Operator) => Promise<void>;
+
 /** Logs in, works, and logs out. */
 export async function asOperator(
   { "base-url": option }: { readonly "base-url"?: string | undefined },
@@ -39,7 +42,13 @@ export async function asOperator(
   const stopping = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stopping.abort());
   const { signal } = stopping;
-  const transport = createTransport({ baseUrl, api: "reconciliation", pace: () => Promise.resolve() });
+  const { pageMaxBytes: responseMaxBytes } = clientLimits;
+  const transport = createTransport({
+    baseUrl,
+    api: "reconciliation",
+    pace: () => Promise.resolve(),
+    responseMaxBytes,
+  });
   try {
     const session = await openSession({ transport, details, signal });
     try {

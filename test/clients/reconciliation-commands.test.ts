@@ -143,6 +143,36 @@ describe("npm run recon", () => {
     expect(all.text).toMatch(/\d+ issues are closed\./);
   });
 
+  test("period and report: a day is closed, exported, and verified offline", async () => {
+    const account = await addAccount();
+    await command("statement", "import", statementFile(2), "--account", account, ...DECLARED);
+    await command("recon", "run", "--account", account);
+    const days = ["--from", "2026-11-01", "--to", "2026-11-01", "--account", account];
+    expect((await command("recon", "period", "list", ...days)).text).toContain("open\tissues_undecided 2");
+    const filter = ["--account", `statement:${account}`, "--kind", "unmatched_money"];
+    await command("recon", "close", ...filter, "--reason", "Sold at the other bar.");
+    await expect.poll(async () => (await command("recon", "period", "list", ...days)).text).toContain("ready");
+    const which = ["--account", account, "--from", "2026-11-01"];
+    const closed = await command("recon", "period", "close", ...which, "--reason", "All is decided.");
+    const [, closingId = ""] = /Closing (\d+) has 2 lines and 2 issues\./.exec(closed.text) ?? [closed.text];
+    const file = join(folder.path, "closing.ndjson");
+    const exported = await command("recon", "period", "export", closingId, "--file", file);
+    expect(exported.text).toContain("has 5 rows");
+    const { keys } = await operator.good<{ keys: { public_key: string }[] }>("GET", "closing-keys/");
+    const verified = runProgram(process.execPath, [
+      join(CLIENTS, "verify-closing.mjs"),
+      file,
+      "--key",
+      keys[0]?.public_key ?? "",
+    ]);
+    expect(await verified.ended, verified.output()).toBe(0);
+    const again = await command("recon", "period", "export", closingId, "--file", file);
+    expect(again).toMatchObject({ code: 1, text: expect.stringContaining("does not exist yet") as string });
+    const filial = String(system.sandbox.filialId);
+    const report = await command("recon", "report", "--filial", filial, "--day", "2026-11-01", "--mode", "test");
+    expect(report).toMatchObject({ code: 0, text: expect.stringMatching(/settled|Nothing/) as string });
+  });
+
   test("attribute without an order: usage, before anybody logs in", async () => {
     expect(await command("recon", "attribute", "3", "--reason", "Paid.")).toMatchObject({ code: 2 });
   });
