@@ -24,6 +24,11 @@ export const amountSchema = z
       "Always written like 12.50, or 1250 in a currency without decimals: no sign and no missing digit. The pattern is the contract's and wider.",
     examples: ["12.50"],
   });
+/** Of what was not checked against two decimals: lines of statements and their sums. */
+export const exactAmountSchema = z
+  .string()
+  .regex(/^-?\d+(?:\.\d+)?$/)
+  .meta({ description: "With all decimals of its currency; money that came in is positive.", examples: ["12.50"] });
 
 /** The name of something, as a person gives it. */
 export const nameSchema = nameOnTheBus.meta({

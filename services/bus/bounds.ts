@@ -76,5 +76,5 @@ export const BOUNDS = {
 
 /** An amount in minor units on the bus: digits only. */
 export const AMOUNT_MINOR_PATTERN = new RegExp(`^\\d{1,${BOUNDS.amountMinorDigits}}$`);
-/** The same of a statement's line, which may take money away. */
-export const SIGNED_AMOUNT_MINOR_PATTERN = new RegExp(`^-?\\d{1,${BOUNDS.amountMinorDigits}}$`);
+/** Of a statement's line, which has up to 18 digits and may take money away, or of the sum of a million of them. */
+export const SIGNED_AMOUNT_MINOR_PATTERN = /^-?\d{1,24}$/;

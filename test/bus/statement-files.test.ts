@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
-import { deleteFile, FileLostError, readFile, storeFile } from "../../services/bus/statement-files.ts";
+import { deleteFile, FileLostError, listOldFiles, readFile, storeFile } from "../../services/bus/statement-files.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "./waiting.ts";
 
@@ -81,5 +81,14 @@ describe("a statement file", () => {
       break;
     }
     expect(nc.stats().inBytes - before).toBeLessThan(2 * BUS_LIMITS.fileReadChunks * BUS_LIMITS.fileChunkBytes);
+  });
+
+  test("that is old is listed, also when its upload was cut off", async () => {
+    const whole = await storeFile(bus, pieces(randomBytes(10)));
+    await bus.js.publish("$O.STATEMENTS.C.cut-off", randomBytes(10));
+    expect((await listOldFiles(bus, -60_000)).toSorted()).toEqual(expect.arrayContaining(["cut-off", whole.name]));
+    expect(await listOldFiles(bus, 60_000)).toEqual([]);
+    await deleteFile(bus, "cut-off");
+    expect(await listOldFiles(bus, -60_000)).not.toContain("cut-off");
   });
 });

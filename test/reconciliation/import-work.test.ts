@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
+import { FileLostError } from "../../services/bus/statement-files.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import type { StatementFormat } from "../../services/reconciliation/formats/format.ts";
 import { sandbox } from "../../services/reconciliation/formats/sandbox.ts";
@@ -10,12 +11,13 @@ import { type ImportDeps, importNext } from "../../services/reconciliation/impor
 import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";
 import { removeLines } from "../../services/reconciliation/sql/imports.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { zipOf } from "./formats/zip-writer.ts";
 
 let testDatabase: TestDatabase;
 let database: Database;
 let longDatabase: Database;
 let organizationId: number;
-const files = new Map<string, string>();
+const files = new Map<string, string | Buffer>();
 
 beforeAll(async () => {
   testDatabase = await cloneDatabase();
@@ -59,7 +61,7 @@ async function addAccount(): Promise<number> {
 }
 
 /** An uploaded file that waits for its import. */
-async function upload(accountId: number, text: string): Promise<number> {
+async function upload(accountId: number, text: string | Buffer): Promise<number> {
   const name = randomUUID();
   files.set(name, text);
   const [row] = await database<[{ id: number }]>`
@@ -74,7 +76,8 @@ const depsOf = (more: Partial<ImportDeps> = {}): ImportDeps => ({
   database,
   longDatabase,
   async *openFile(name) {
-    yield Buffer.from(files.get(name) ?? "");
+    const content = files.get(name) ?? "";
+    yield typeof content === "string" ? Buffer.from(content) : content;
   },
   formatNamed: (name) => (name === "sandbox" ? sandbox : undefined),
   ...more,
@@ -97,7 +100,7 @@ async function factsOf(importId: number): Promise<ImportFacts> {
   return row;
 }
 
-async function importText(accountId: number, text: string, deps: ImportDeps = depsOf()): Promise<ImportFacts> {
+async function importText(accountId: number, text: string | Buffer, deps: ImportDeps = depsOf()): Promise<ImportFacts> {
   const importId = await upload(accountId, text);
   expect(await importNext(deps)).toBe(true);
   return await factsOf(importId);
@@ -275,6 +278,61 @@ test("an import that is withdrawn while it is under way: nothing of it is stored
   expect(await factsOf(importId)).toMatchObject({ status: "withdrawn", lines_new: 0 });
   expect(await linesOf(accountId)).toEqual([]);
   expect(await database`select from statement_malformed where import_id = ${importId}`).toHaveLength(0);
+  expect(await stagedRows()).toBe(0);
+});
+
+test("an archive: the lines of all its files are stored, and a refusal names the file", async () => {
+  const accountId = await addAccount();
+  const [monday, tuesday] = [[{ id: "a" }], [{ id: "b" }, { id: "c" }]].map((rows) => ({ content: statementOf(rows) }));
+  const archive = zipOf([
+    { name: "monday.csv", content: "", ...monday },
+    { name: "tuesday.csv", content: "", ...tuesday },
+  ]);
+  expect(await importText(accountId, archive)).toMatchObject({ status: "imported", lines_new: 3 });
+  expect(await linesOf(accountId)).toEqual(["a 1250", "b 1250", "c 1250"]);
+  const wrong = zipOf([{ name: "monday.csv", content: "x,y\n1,2\n" }]);
+  const refused = await importText(accountId, wrong);
+  expect(refused).toMatchObject({ status: "refused", status_detail: expect.stringContaining("monday.csv") as string });
+});
+
+test("a file that the object store has lost: it is refused with the next step", async () => {
+  const openFile = (): never => {
+    throw new FileLostError("The file is not in the object store.");
+  };
+  const refused = await importText(await addAccount(), statementOf([{ id: "a" }]), depsOf({ openFile }));
+  expect(refused).toMatchObject({ status: "refused", status_code: "file_lost" });
+});
+
+test("an import that has failed too often: it is refused, and not begun again for ever", async () => {
+  const importId = await upload(await addAccount(), statementOf([{ id: "a" }]));
+  await database`update statement_imports set attempts = ${IMPORT_LIMITS.attempts} where import_id = ${importId}`;
+  expect(await importNext(depsOf())).toBe(true);
+  expect(await factsOf(importId)).toMatchObject({ status: "refused", status_code: "import_failed" });
+});
+
+test("a process that stops: its import waits again at once, and counts no attempt", async () => {
+  const importId = await upload(await addAccount(), statementOf([{ id: "a" }]));
+  await importNext(depsOf({ stopping: AbortSignal.abort() }));
+  const [row] = await database`select status, attempts, leased_by from statement_imports where import_id = ${importId}`;
+  expect(row).toEqual({ status: "waiting", attempts: 0, leased_by: null });
+  expect(await stagedRows()).toBe(0);
+  await importNext(depsOf());
+  expect(await factsOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
+});
+
+test("200 files of five accounts at once, by four workers: each line is stored once", async () => {
+  const accountIds = await Promise.all(Array.from({ length: 5 }, addAccount));
+  for (let nth = 0; nth < 200; nth += 1) {
+    const ids = Array.from({ length: 20 }, (_, at) => ({ id: `p${Math.floor(nth / 5) * 10 + at}` }));
+    await upload(accountIds[nth % 5] ?? 0, `${statementOf(ids)}`);
+  }
+  const work = async (): Promise<void> => {
+    while (await importNext(depsOf())) {
+      // Until none waits.
+    }
+  };
+  await Promise.all([work(), work(), work(), work()]);
+  for (const accountId of accountIds) expect(await linesOf(accountId)).toHaveLength(410);
   expect(await stagedRows()).toBe(0);
 });
 

@@ -5,10 +5,16 @@ import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { queryId } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
-import { currencySchema, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import {
+  currencySchema,
+  exactAmountSchema,
+  idSchema,
+  timestampSchema,
+  toTimestamp,
+} from "../../http/shared-schemas.ts";
 import { modeSchema } from "../backoffice/provider-configs.ts";
 import { issueKindSchema } from "./issue-json.ts";
-import { dateSchema, exactAmountSchema } from "./line-json.ts";
+import { dateSchema } from "./line-json.ts";
 
 const sumSchema = z.object({ count: z.int(), amount: exactAmountSchema }).meta({ id: "DaySum" });
 const totalsSchema = z

@@ -1,6 +1,6 @@
 /** Uploaded statement files and the progress of their imports. */
 import { z } from "zod";
-import { formatAmount } from "../../../machines/currency.ts";
+import { formatExactAmount } from "../../../machines/currency.ts";
 import { IMPORT_CONFLICTS } from "../../../services/bus/messages/import-decisions.ts";
 import * as bus from "../../../services/bus/messages/statement-imports.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
@@ -9,6 +9,7 @@ import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
 import { fileBodyRoute, type Route, route, session } from "../../http/route.ts";
 import {
   currencySchema,
+  exactAmountSchema,
   idSchema,
   nameSchema,
   optionalTimestamp,
@@ -22,7 +23,6 @@ const FORMATS =
   "The kind of file: `sumup`, `adyen_settlement_details`, `stripe_payout_reconciliation`, `stripe_activity`, `paypal_stl`, `paypal_trr`, `paypal_activity`, `camt.053`, `camt.054`, `mt940`, `sandbox`, or `csv` with a mapping.";
 const formatSchema = z.string().meta({ examples: ["camt.053"] });
 const dateSchema = z.iso.date();
-const amountSchema = z.string().meta({ examples: ["-12.50"] });
 
 const uploadQuerySchema = z.strictObject({
   file_name: nameSchema.meta({
@@ -110,7 +110,7 @@ const importFields = {
   lines_known: z.int().meta({ description: "Lines that another file of the account has brought before." }),
   malformed: z.int().meta({ description: "Rows that are no line; `malformed-rows/` lists them." }),
   totals: z.array(
-    z.object({ name: z.string(), currency: currencySchema, stated: amountSchema, computed: amountSchema }),
+    z.object({ name: z.string(), currency: currencySchema, stated: exactAmountSchema, computed: exactAmountSchema }),
   ),
   from_date: dateSchema.nullable(),
   to_date: dateSchema.nullable(),
@@ -150,8 +150,8 @@ function listedImportJson(file: bus.StatementImport): z.infer<typeof listedImpor
     totals: file.totals.map(({ name, currency, statedMinor, computedMinor }) => ({
       name,
       currency,
-      stated: formatAmount(statedMinor, currency),
-      computed: formatAmount(computedMinor, currency),
+      stated: formatExactAmount(BigInt(statedMinor), currency),
+      computed: formatExactAmount(BigInt(computedMinor), currency),
     })),
     from_date: file.fromDate,
     to_date: file.toDate,

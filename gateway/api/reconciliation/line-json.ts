@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/statement-lines.ts";
-import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
+import { currencySchema, exactAmountSchema, idSchema } from "../../http/shared-schemas.ts";
 import { lineKindSchema } from "./matches.ts";
 
 export const dateSchema = z.iso.date().meta({ examples: ["2026-11-20"] });
@@ -13,11 +13,6 @@ export const positionSchema = z
     description: "Where it is in the file, from 1: the line of its first character in a text, the entry in XML.",
     examples: [17],
   });
-export const exactAmountSchema = z
-  .string()
-  .regex(/^-?\d+(?:\.\d+)?$/)
-  .meta({ description: "With all decimals of its currency; money that came in is positive.", examples: ["12.50"] });
-
 const text = (description: string): z.ZodString => z.string().meta({ description });
 
 export const lineShape = {

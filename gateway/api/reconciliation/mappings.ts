@@ -8,6 +8,7 @@ import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import {
   currencySchema,
+  exactAmountSchema,
   idSchema,
   nameSchema,
   optionalTimestamp,
@@ -15,14 +16,7 @@ import {
   toTimestamp,
 } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
-import {
-  dateSchema,
-  exactAmountSchema,
-  lineFieldsJson,
-  lineShape,
-  malformedRowSchema,
-  positionSchema,
-} from "./line-json.ts";
+import { dateSchema, lineFieldsJson, lineShape, malformedRowSchema, positionSchema } from "./line-json.ts";
 import { definitionJson, definitionOf, definitionSchema } from "./mapping-json.ts";
 import { lineKindSchema } from "./matches.ts";
 

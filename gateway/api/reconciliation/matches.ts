@@ -1,6 +1,6 @@
 /** Which lines of statements belong to which payments: matches, candidates, and what people decide about them. */
 import { z } from "zod";
-import { formatAmount } from "../../../machines/currency.ts";
+import { formatExactAmount } from "../../../machines/currency.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/reconciliation-matches.ts";
 import { LINE_KINDS } from "../../../services/bus/messages/statement-formats.ts";
@@ -8,8 +8,8 @@ import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery, queryId } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import {
-  amountSchema,
   currencySchema,
+  exactAmountSchema,
   idSchema,
   optionalTimestamp,
   reasonSchema,
@@ -36,7 +36,7 @@ const lineSchema = z
     line_id: idSchema,
     kind: lineKindSchema,
     booked_on: z.iso.date(),
-    amount: amountSchema.meta({ description: "Money that came in is positive." }),
+    amount: exactAmountSchema.meta({ description: "Money that came in is positive." }),
     currency: currencySchema,
     provider_reference: z.string(),
   })
@@ -53,7 +53,7 @@ const paymentSchema = z
     order_id: idSchema.nullable(),
     station_id: idSchema.nullable(),
     route: z.string().nullable(),
-    amount: amountSchema.nullable(),
+    amount: exactAmountSchema.nullable(),
     currency: currencySchema.nullable(),
     reference: z.string().nullable(),
     settled_at: timestampSchema.nullable(),
@@ -152,7 +152,7 @@ const lineJson = ({ lineId, kind, bookedOn, amountMinor, currency, providerRefer
   line_id: lineId,
   kind,
   booked_on: bookedOn,
-  amount: formatAmount(amountMinor, currency),
+  amount: formatExactAmount(BigInt(amountMinor), currency),
   currency,
   provider_reference: providerReference,
 });
@@ -166,7 +166,7 @@ function paymentJson(payment: bus.MatchedPayment): z.infer<typeof paymentSchema>
     order_id: payment.orderId,
     station_id: payment.stationId,
     route: payment.route,
-    amount: amountMinor === null || currency === null ? null : formatAmount(amountMinor, currency),
+    amount: amountMinor === null || currency === null ? null : formatExactAmount(BigInt(amountMinor), currency),
     currency,
     reference: payment.reference,
     settled_at: optionalTimestamp(payment.settledAtMs),

@@ -1,13 +1,13 @@
 /** Reconciliation runs: what was compared, what has come out, and what has changed since another run. */
 import { z } from "zod";
-import { formatAmount } from "../../../machines/currency.ts";
+import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/reconciliation-runs.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery, queryId } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import {
-  amountSchema,
   currencySchema,
+  exactAmountSchema,
   idSchema,
   optionalTimestamp,
   timestampSchema,
@@ -16,7 +16,7 @@ import {
 import { issueKindSchema } from "./issue-json.ts";
 
 const dateSchema = z.iso.date().meta({ examples: ["2026-11-20"] });
-const sumSchema = amountSchema.meta({ description: "A sum, negative where more money went out than came in." });
+const sumSchema = exactAmountSchema.meta({ description: "A sum, negative where more money went out than came in." });
 const count = (description: string): z.ZodInt => z.int().meta({ description });
 
 const EXAMPLE = {
@@ -138,7 +138,7 @@ const comparisonSchema = z
       z.object({
         issue_id: idSchema,
         kind: issueKindSchema,
-        amount: amountSchema.nullable(),
+        amount: exactAmountSchema.nullable(),
         currency: currencySchema.nullable(),
         on_date: dateSchema.meta({ description: "The day that the line was booked, or the payment was settled." }),
       }),
@@ -156,7 +156,7 @@ const comparisonQuerySchema = z.strictObject({
 
 /** A null stays null. */
 const amountOf = (minor: string | null, currency: string | null): string | null =>
-  minor === null || currency === null ? null : formatAmount(minor, currency);
+  minor === null || currency === null ? null : formatExactAmount(BigInt(minor), currency);
 
 function runJson(run: bus.Run): z.infer<typeof runSchema> {
   return {
@@ -182,10 +182,10 @@ function runJson(run: bus.Run): z.infer<typeof runSchema> {
     totals: run.totals.map(({ currency, lines, ...sums }) => ({
       currency,
       lines,
-      total: formatAmount(sums.totalMinor, currency),
-      matched: formatAmount(sums.matchedMinor, currency),
-      differing: formatAmount(sums.differingMinor, currency),
-      rejected: formatAmount(sums.rejectedMinor, currency),
+      total: formatExactAmount(BigInt(sums.totalMinor), currency),
+      matched: formatExactAmount(BigInt(sums.matchedMinor), currency),
+      differing: formatExactAmount(BigInt(sums.differingMinor), currency),
+      rejected: formatExactAmount(BigInt(sums.rejectedMinor), currency),
     })),
     input_hash: run.inputHash,
     result_hash: run.resultHash,

@@ -1,6 +1,6 @@
 /** The lines of statements and the rows that are none. Amounts are signed minor units; every operation needs `reconciliation.manage`. */
 import { z } from "zod";
-import { BOUNDS } from "../bounds.ts";
+import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { LINE_KINDS } from "./statement-formats.ts";
@@ -8,7 +8,7 @@ import { LINE_KINDS } from "./statement-formats.ts";
 const id = z.int().positive();
 const date = z.iso.date();
 /** What PostgreSQL's int8 holds: a statement may have larger amounts than any order of ours. */
-const signedMinor = z.string().regex(/^-?\d{1,19}$/);
+const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 const position = z.int().positive();
 const limit = z.int().min(1).max(BOUNDS.listed);
 
