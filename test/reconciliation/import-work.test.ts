@@ -324,7 +324,7 @@ test("200 files of five accounts at once, by four workers: each line is stored o
   const accountIds = await Promise.all(Array.from({ length: 5 }, addAccount));
   for (let nth = 0; nth < 200; nth += 1) {
     const ids = Array.from({ length: 20 }, (_, at) => ({ id: `p${Math.floor(nth / 5) * 10 + at}` }));
-    await upload(accountIds[nth % 5] ?? 0, `${statementOf(ids)}`);
+    await upload(accountIds[nth % 5] ?? 0, statementOf(ids));
   }
   const work = async (): Promise<void> => {
     while (await importNext(depsOf())) {
