@@ -55,6 +55,12 @@ export const BOUNDS = {
   issuesClosedAtOnce: 500,
   /** Lines or payments of one match that a person confirms: a payout of a month's weeks, or a bill that was split. */
   matchedTogether: 50,
+  /** What names a payment in a match: its source, a provider's reference with its prefix, and an id. */
+  paymentKeyCharacters: 1_000,
+  /** The name of a time zone: the longest of the IANA database has half as many. */
+  timeZoneCharacters: 64,
+  /** Minutes after midnight, to the last one of a day. */
+  minuteOfDay: 24 * 60 - 1,
   /** How long an old secret may be taken beside the new one. */
   secretOverlapMs: 7 * 24 * 3_600_000,
   /** How long an offer to a robot may stand: it needs seconds to be read, and food is cold after an hour. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
+import { BUCKETS, STATEMENT_FILES, STREAMS } from "../../services/bus/streams.ts";
 import { STATION_LOG } from "../support/one-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "./waiting.ts";
@@ -18,7 +18,12 @@ describe("streams and buckets", () => {
     await nats.stop();
   });
 
-  const names = [STATION_LOG.name, ...STREAMS.map(({ name }) => name), ...BUCKETS.map(({ name }) => `KV_${name}`)];
+  const names = [
+    STATION_LOG.name,
+    ...STREAMS.map(({ name }) => name),
+    ...BUCKETS.map(({ name }) => `KV_${name}`),
+    `OBJ_${STATEMENT_FILES.name}`,
+  ];
 
   it("come into being once, however many processes start at the same time", async () => {
     await Promise.all([1, 2, 3].map(() => ensureStreams(bus, { replicas: 1, logs: 1 })));

@@ -6,23 +6,45 @@ import { routes } from "../../gateway/routes.ts";
 const NUMBERS = ["limit", "since_id", "before_id", "since_version", "station_id", "filial_id"];
 const NOT_PLAIN = ["1e2", " 5", "5 ", "+5", "-1", "", " ", "0x10", "1.0", "1_000", "٥", "NaN", "9".repeat(20)];
 
+/** What some lists cannot do without. */
+const REQUIRED: Record<string, string> = {
+  account_id: "5",
+  filial_id: "5",
+  from_date: "2026-11-01",
+  to_date: "2026-11-02",
+  day: "2026-11-01",
+  mode: "live",
+  kind: "day",
+};
+
+/** The least that the query of an operation takes. */
+function leastOf(query: { shape: Record<string, { safeParse: (value: undefined) => { success: boolean } }> }): object {
+  const required = Object.entries(query.shape).filter(([, schema]) => !schema.safeParse(undefined).success);
+  return Object.fromEntries(required.map(([key]) => [key, REQUIRED[key]]));
+}
+
 const numeric = routes.flatMap(({ operationId, query }) => {
   if (query === undefined) return [];
-  const keys = Object.keys((query as unknown as { shape: object }).shape).filter((key) => NUMBERS.includes(key));
-  return keys.map((key) => ({ operationId, query, key }));
+  const shaped = query as unknown as Parameters<typeof leastOf>[0];
+  const keys = Object.keys(shaped.shape).filter((key) => NUMBERS.includes(key));
+  return keys.map((key) => {
+    // A cursor of two parts is taken as a whole only.
+    const pair = key === "since_id" && "since_day" in shaped.shape ? { since_day: "2026-11-01" } : {};
+    return { operationId, query, key, least: leastOf(shaped), pair };
+  });
 });
 
 it("is one of a list's own names", () => {
   expect(new Set(numeric.map(({ key }) => key))).toEqual(new Set(NUMBERS));
 });
 
-it.each(numeric)("of $operationId is plain decimal digits: $key", ({ query, key }) => {
-  expect(validate(query, { [key]: "5" })).toMatchObject({ [key]: 5 });
-  expect(validate(query, { [key]: "007" })).toMatchObject({ [key]: 7 });
+it.each(numeric)("of $operationId is plain decimal digits: $key", ({ query, key, least, pair }) => {
+  expect(validate(query, { ...least, ...pair, [key]: "5" })).toMatchObject({ [key]: 5 });
+  expect(validate(query, { ...least, ...pair, [key]: "007" })).toMatchObject({ [key]: 7 });
   for (const text of NOT_PLAIN) {
     let refused: unknown;
     try {
-      validate(query, { [key]: text });
+      validate(query, { ...least, ...pair, [key]: text });
     } catch (error) {
       refused = error;
     }
@@ -34,7 +56,7 @@ it.each(numeric)("of $operationId is plain decimal digits: $key", ({ query, key 
 });
 
 it("of lists may be left out", () => {
-  for (const { query } of numeric) expect(() => validate(query, {})).not.toThrow();
+  for (const { query, least, operationId } of numeric) expect(() => validate(query, least), operationId).not.toThrow();
 });
 
 it.each([
@@ -44,12 +66,13 @@ it.each([
   ["since_id", "-1", "Must be a whole number in decimal digits, at least 0."],
   ["before_id", "0", "Must be a whole number in decimal digits, at least 1."],
 ])("says what it takes itself: %s=%s", (key, text, detail) => {
-  const ofKey = numeric.filter((number) => number.key === key);
+  // A page of periods is shorter: each of them is counted from its lines.
+  const ofKey = numeric.filter((number) => number.key === key && number.operationId !== "reconciliation_list_periods");
   expect(ofKey.length).toBeGreaterThan(3);
-  for (const { query, operationId } of ofKey) {
+  for (const { query, operationId, least, pair } of ofKey) {
     let refused: unknown;
     try {
-      validate(query, { [key]: text });
+      validate(query, { ...least, ...pair, [key]: text });
     } catch (error) {
       refused = error;
     }

@@ -11,7 +11,9 @@ export interface RandomRequest {
 
 export interface RandomSource {
   /** Tokens and credentials by the API that takes them. */
-  readonly tokens: Readonly<Record<"payments" | "cashier" | "backoffice" | "robotics", readonly string[]>>;
+  readonly tokens: Readonly<
+    Record<"payments" | "cashier" | "backoffice" | "reconciliation" | "robotics", readonly string[]>
+  >;
   /** Ids that exist, by the name of the path's parameter. */
   readonly ids: Readonly<Record<string, readonly number[]>>;
   /** Ids that may be suspended, reset and closed, by the same names. */

@@ -39,6 +39,11 @@ beforeAll(async () => {
   const spareUser = await owner.good<{ user_id: number }>("POST", "users/", {
     body: { email: "spare@sandbox.example", name: "Spare", role: "cashier", password: "a spare password" },
   });
+  const operator = { email: "rita@sandbox.example", password: "a long enough password" };
+  await owner.good("POST", "users/", { body: { ...operator, name: "Rita", role: "reconciliation_operator" } });
+  const rita = await logIn(system.baseUrl, "reconciliation", operator);
+  const statements = { provider: "bank", reference: "DE-1", name: "Bank", mode: "test" };
+  const { account_id } = await rita.good<{ account_id: number }>("POST", "accounts/", { body: statements });
   await cashier.good("POST", `stations/${stationId}/lease/`);
   const devices = first?.devices ?? [];
   const credentials = (await Promise.all(devices.map(({ deviceId }) => manyCredentials(deviceId, stationId)))).flat();
@@ -56,6 +61,7 @@ beforeAll(async () => {
       payments: credentials,
       cashier: [cashier.token],
       backoffice: [owner.token],
+      reconciliation: [rita.token],
       robotics: fleets.map(({ credential }) => credential),
     },
     ids: {
@@ -70,6 +76,7 @@ beforeAll(async () => {
       intent_id: [1, 2, 3, 4, 5, 6, 7, 8],
       code_id: [1, 2, 3],
       user_id: [spareUser.user_id],
+      account_id: [account_id],
     },
     spareIds: {
       station_id: [spare.station_id],

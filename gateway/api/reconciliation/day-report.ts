@@ -1,6 +1,7 @@
 /** The report of a filial's day, in sums that add up. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { queryId } from "../../http/page.ts";
@@ -81,7 +82,7 @@ const reportQuerySchema = z.strictObject({
   filial_id: queryId().meta({ description: "The filial whose day is reported, by its id." }),
   day: dateSchema.meta({ description: "The business day, by the day on which it begins." }),
   mode: modeSchema.default("live").meta({ description: "Payments of test stations and live ones are never mixed." }),
-  time_zone: z.string().min(1).max(64).optional().meta({
+  time_zone: z.string().min(1).max(BOUNDS.timeZoneCharacters).optional().meta({
     description: "An IANA name; when left out, that of the filial's accounts if they agree, else UTC.",
   }),
   starts_at: z

@@ -1,5 +1,6 @@
 /** The definition of a mapping on the wire: the same as on the bus (`csvMappingShape`), with names of the wire. */
 import { z } from "zod";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { issueSentence } from "../../../services/bus/issue-sentence.ts";
 import { type CsvMapping, csvMappingShape, MAPPING_BOUNDS } from "../../../services/bus/messages/csv-mapping.ts";
 import { DELIMITERS, ENCODINGS } from "../../../services/bus/messages/statement-formats.ts";
@@ -94,7 +95,7 @@ export const definitionSchema = z
       .meta({ id: "MappedUnits" })
       .optional()
       .meta({ description: "`minor`: amounts are whole numbers of the smallest unit; `major` when left out." }),
-    currency: z.union([ofColumn, z.strictObject({ fixed: z.string().length(3) })]),
+    currency: z.union([ofColumn, z.strictObject({ fixed: z.string().length(BOUNDS.currencyCharacters) })]),
     amount: amountSchema,
     fee: z
       .strictObject({

@@ -21,7 +21,7 @@ import { issueKindSchema } from "./issue-json.ts";
 const paymentKeySchema = z
   .string()
   .min(1)
-  .max(1_000)
+  .max(BOUNDS.paymentKeyCharacters)
   .meta({
     description: "Names the payment: of an order that was settled, `transaction:` and the transaction's id.",
     examples: ["transaction:42"],

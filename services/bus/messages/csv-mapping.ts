@@ -3,6 +3,7 @@
  * a shape cannot say, the reconciliation service checks (`csvMappingSchema`).
  */
 import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
 import { DELIMITERS, ENCODINGS, LINE_KINDS } from "./statement-formats.ts";
 
 /** The most that a mapping has of each, with its reason. */
@@ -66,7 +67,10 @@ export const csvMappingShape = z.strictObject({
   thousandsSeparator: z.enum(["none", ".", ",", "'", " "]).default("none"),
   /** `minor`: amounts are whole numbers of the smallest unit. */
   units: z.enum(["major", "minor"]).default("major"),
-  currency: z.union([z.strictObject({ column }), z.strictObject({ fixed: z.string().length(3) })]),
+  currency: z.union([
+    z.strictObject({ column }),
+    z.strictObject({ fixed: z.string().length(BOUNDS.currencyCharacters) }),
+  ]),
   amount: amountRule,
   /** `cost_is_positive`: the column says what the merchant pays. */
   fee: z.strictObject({ column, sign: z.enum(["cost_is_positive", "cost_is_negative"]) }).optional(),

@@ -19,7 +19,7 @@ export const MATCH_TIERS = ["exact", "confirmed"] as const;
 /** What the other side of a match is; `batch`: the lines of the same statement that a payout has paid out. */
 export const PAYMENT_SOURCES = ["transaction", "late_evidence", "payout", "batch", "issue"] as const;
 /** Names a payment side; it begins with its source. */
-const paymentKey = z.string().min(1).max(1_000);
+const paymentKey = z.string().min(1).max(BOUNDS.paymentKeyCharacters);
 
 export const matchedLineSchema = z.object({
   lineId: id,

@@ -197,7 +197,7 @@ export const reportDay = defineOperation(
     /** An IANA name; that of the filial's accounts when left out. */
     timeZone: z.string().optional(),
     /** Minutes after midnight, for a business day that ends in the night. */
-    startsAtMinute: z.int().min(0).max(1_439),
+    startsAtMinute: z.int().min(0).max(BOUNDS.minuteOfDay),
   }),
   z.object({
     filialId: id,
