@@ -1,6 +1,6 @@
 /** The logs of `npm start`: they rotate while they grow, stay within their bound, and no disk holds up what writes them. */
 import { randomBytes } from "node:crypto";
-import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, inject, test, vi } from "vitest";
 import { startChild } from "../../deploy/child.ts";
@@ -82,6 +82,8 @@ describe("the log of a part", () => {
     const log = open(logFile, 400 * KILOBYTE);
     const line = Buffer.from(`${"x".repeat(999)}\n`);
     for (let count = 0; count < 100; count += 1) log.write(line);
+    // Only when the first write has begun is there anything to fail.
+    await vi.waitFor(() => expect(existsSync(logFile)).toBe(true), WAIT);
     await new Promise((resolve) => setTimeout(resolve, 100));
     disk.empty();
     const written = vi.waitFor(() => {
