@@ -74,9 +74,13 @@ class BodyStream {
     this.#wake = resolve;
     // From here on it is the client that is waited for.
     this.#extend();
+    this.#resume();
+    return promise;
+  }
+
+  #resume(): void {
     if (this.#isPaused && !this.#exchange.isOver) this.#exchange.res.resume();
     this.#isPaused = false;
-    return promise;
   }
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
@@ -89,6 +93,8 @@ class BodyStream {
       this.#isWhole = true;
       this.#exchange.isBodyUnread = false;
       this.end();
+      // The last piece may come after a pause, and the connection's next request must be read.
+      this.#resume();
     } else if (!this.#isPaused) {
       this.#exchange.res.pause();
       this.#isPaused = true;

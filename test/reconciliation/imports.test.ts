@@ -1,7 +1,8 @@
 /** Uploads of statement files through a real gateway, object store, service and database. */
 import { createHash, randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { request as httpRequest } from "node:http";
+import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/http.ts";
@@ -178,6 +179,16 @@ describe("a large upload", () => {
     expect(await untilEnded(answer.body.import_id)).toMatchObject({ status: "imported", lines_new: 40_000 });
   });
 
+  test("leaves the connection open for the next request", async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const path = `${API}accounts/${await addAccount()}/imports/?file_name=large${SANDBOX}`;
+    expect(await sendBy(agent, "POST", path, statement(40_000))).toEqual({ status: 201, isSameConnection: false });
+    const startedAtMs = performance.now();
+    expect(await sendBy(agent, "GET", `${API}imports/`)).toEqual({ status: 200, isSameConnection: true });
+    expect(performance.now() - startedAtMs).toBeLessThan(5_000);
+    agent.destroy();
+  });
+
   test("of more than four at once of one organization: the next is busy", async () => {
     const accountId = await addAccount();
     const slow = await Promise.all(Array.from({ length: 4 }, () => beginUpload(accountId)));
@@ -207,6 +218,19 @@ describe("a large upload", () => {
     expect(imports).toEqual([]);
   });
 });
+
+async function sendBy(agent: Agent, method: string, path: string, body?: string) {
+  const sending = httpRequest(system.baseUrl + path, {
+    method,
+    agent,
+    headers: { authorization: `Bearer ${operator.token}` },
+  });
+  sending.end(body);
+  const [response] = (await once(sending, "response")) as [IncomingMessage];
+  response.resume();
+  await once(response, "end");
+  return { status: response.statusCode, isSameConnection: sending.reusedSocket };
+}
 
 interface SlowUpload {
   readonly sending: ReturnType<typeof httpRequest>;
