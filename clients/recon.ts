@@ -9,16 +9,16 @@ import { CommandError, endWithError, parseCommandLine, UsageError } from "./comm
 import { ServiceError } from "./device/transport.ts";
 import { clientLimits } from "./limits.ts";
 import {
-  ACCESS_HELP,
   ACCESS_OPTIONS,
-  asOperator,
+  accessHelp,
+  asPerson,
   idOf,
   print,
   printJson,
   queryOf,
   required,
   type Work,
-} from "./reconciliation/operator.ts";
+} from "./person.ts";
 import { periodWork, reportDay } from "./reconciliation/periods.ts";
 
 const HELP = `Compares statements with what was settled, by the API of reconciliation.
@@ -46,7 +46,7 @@ const HELP = `Compares statements with what was settled, by the API of reconcili
   npm run recon -- report --filial ID --day DAY
       The day of a filial; --mode test, --starts-at 05:00
 
-${ACCESS_HELP}`;
+${accessHelp("operator")}`;
 
 const OPTIONS = {
   ...ACCESS_OPTIONS,
@@ -204,7 +204,7 @@ function closeAll({ kind, account, through, reason, json }: Options): Work {
 try {
   const { values, positionals } = parseCommandLine(process.argv.slice(2), OPTIONS);
   if (values.help === true) process.stdout.write(HELP);
-  else await asOperator(values, workOf(positionals, values));
+  else await asPerson("operator", values, workOf(positionals, values));
 } catch (error) {
   endWithError(error);
 }

@@ -31,6 +31,8 @@ export async function openSession(deps: {
       (await send({ method: "GET", path, credential }, schema)).body as z.infer<TSchema>,
     act: async <TSchema extends z.ZodType>(path: string, body: object, schema: TSchema) =>
       (await send({ method: "POST", path, body, credential, key: randomUUID() }, schema)).body as z.infer<TSchema>,
+    remove: async (path: string): Promise<void> =>
+      void (await send({ method: "DELETE", path, credential }, z.looseObject({}).optional())),
     /** A body in the answer means that the end of the session is stored and not yet effective. */
     logOut: () => send({ method: "DELETE", path: "session/", credential }, z.looseObject({}).optional()),
   };

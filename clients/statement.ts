@@ -10,17 +10,17 @@ import { z } from "zod";
 import { CommandError, endWithError, parseCommandLine, UsageError } from "./command.ts";
 import { clientLimits } from "./limits.ts";
 import {
-  ACCESS_HELP,
   ACCESS_OPTIONS,
-  asOperator,
+  accessHelp,
+  asPerson,
   idOf,
-  type Operator,
+  type Person,
   print,
   printJson,
   queryOf,
   required,
   type Work,
-} from "./reconciliation/operator.ts";
+} from "./person.ts";
 import { createProgress } from "./reconciliation/progress.ts";
 import {
   type Declared,
@@ -54,7 +54,7 @@ const HELP = `Imports statements of providers and banks, by the API of reconcili
   npm run statement -- withdraw IMPORT --reason TEXT
       Takes an import back: its lines disappear, and its undecided issues end
 
-${ACCESS_HELP}`;
+${accessHelp("operator")}`;
 
 const OPTIONS = {
   ...ACCESS_OPTIONS,
@@ -140,7 +140,7 @@ function declaredIn({ format, encoding, mapping }: Options): Declared {
 }
 
 /** Waits for the end of the import and says what became of it. Throws `CommandError` unless it is imported. */
-async function follow(operator: Operator, importId: number, { json }: Options): Promise<void> {
+async function follow(operator: Person, importId: number, { json }: Options): Promise<void> {
   const ended = await untilEnded(operator, importId, createProgress("import"));
   if (json === true) printJson(ended);
   else if (ended.status === "imported") print(sentenceOf(ended));
@@ -265,7 +265,7 @@ function testMapping(mappingId: number, importId: number, json = false): Work {
 try {
   const { values, positionals } = parseCommandLine(process.argv.slice(2), OPTIONS);
   if (values.help === true) process.stdout.write(HELP);
-  else await asOperator(values, workOf(positionals, values));
+  else await asPerson("operator", values, workOf(positionals, values));
 } catch (error) {
   endWithError(error);
 }

@@ -138,6 +138,9 @@ export const LIMITS = {
   blockedReportMs: 1_000,
   /** The same for what the registry or the settlement service wrote, which comes by way of the relay. */
   barrierVisibleMs: 1_000,
+  /** How long the reset of a sandbox waits for its collection to be cancelled: a settlement under way takes less. */
+  sandboxCancelMs: 3_000,
+  sandboxPollMs: 50,
   /** How long a service may take to say how it is: it checks twice what it depends on, 400 ms each (services/db/limits.ts). */
   healthAnswerMs: 1_000,
   /** Services are asked at most this often, however often readiness is asked for. */

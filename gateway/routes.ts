@@ -21,6 +21,7 @@ import { backofficeOrderRoutes } from "./api/backoffice/orders.ts";
 import { providerConfigRoutes } from "./api/backoffice/provider-configs.ts";
 import { providerEventRoutes } from "./api/backoffice/provider-events.ts";
 import { roboticsConsumerRoutes } from "./api/backoffice/robotics-consumers.ts";
+import { sandboxRoutes } from "./api/backoffice/sandboxes.ts";
 import { servingTaskRoutes } from "./api/backoffice/serving-tasks.ts";
 import { backofficeStationRoutes } from "./api/backoffice/stations.ts";
 import { timelineRoutes } from "./api/backoffice/timelines.ts";
@@ -75,6 +76,7 @@ export const routes: readonly Route[] = [
   ...orderRoutes,
   ...intentRoutes,
   ...filialRoutes,
+  ...sandboxRoutes,
   ...backofficeStationRoutes,
   ...eventRoutes,
   ...timelineRoutes,

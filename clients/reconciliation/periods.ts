@@ -3,7 +3,7 @@ import { createWriteStream } from "node:fs";
 import { finished } from "node:stream/promises";
 import { z } from "zod";
 import { CommandError, UsageError } from "../command.ts";
-import { idOf, print, printJson, queryOf, required, type Work } from "./operator.ts";
+import { idOf, print, printJson, queryOf, required, type Work } from "../person.ts";
 
 type PeriodOptions = { readonly json?: boolean | undefined; readonly month?: boolean | undefined } & {
   readonly [name in "account" | "filial" | "from" | "to" | "reason" | "file" | "day" | "mode" | "starts-at"]?:

@@ -6,7 +6,7 @@ import { request } from "undici";
 import { z } from "zod";
 import { CommandError } from "../command.ts";
 import { clientLimits } from "../limits.ts";
-import { type Operator, queryOf } from "./operator.ts";
+import { type Person, queryOf } from "../person.ts";
 import type { Progress } from "./progress.ts";
 
 export const importSchema = z.looseObject({
@@ -47,7 +47,7 @@ export interface Declared {
 
 /** Throws `CommandError` for a file that cannot be read, and for a refusal. */
 export async function upload(
-  { baseUrl, credential, signal }: Operator,
+  { baseUrl, credential, signal }: Person,
   file: { readonly path: string; readonly name: string; readonly accountId: number; readonly declared: Declared },
   progress: Progress,
 ): Promise<Uploaded> {
@@ -97,7 +97,7 @@ async function* counted(path: string, onSent: (sentBytes: number) => void): Asyn
 const ENDED: ReadonlySet<string> = new Set(["needs_format", "held", "imported", "refused", "withdrawing", "withdrawn"]);
 
 /** The import when nothing more happens to it without a person. */
-export async function untilEnded({ read, signal }: Operator, importId: number, progress: Progress): Promise<Uploaded> {
+export async function untilEnded({ read, signal }: Person, importId: number, progress: Progress): Promise<Uploaded> {
   for (;;) {
     const now = await read(`imports/${importId}/`, uploadedSchema);
     if (now.status === "importing" || ENDED.has(now.status)) progress.update(now.read_bytes, now.size_bytes);

@@ -891,6 +891,28 @@ create table sandbox_provider_payments (
 CREATE INDEX sandbox_provider_payments_by_age ON sandbox_provider_payments USING btree (created_at);
 CREATE INDEX sandbox_provider_payments_deciding ON sandbox_provider_payments USING btree (decides_at) WHERE decides_at IS NOT NULL;
 
+create table sandboxes (
+  sandbox_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  station_id bigint not null,
+  display_id bigint not null,
+  companion_id bigint not null,
+  cashier_id bigint not null,
+  config_id bigint not null,
+  owns_config boolean not null,
+  created_at timestamp with time zone default now() not null,
+  reset_at timestamp with time zone,
+  deleted_at timestamp with time zone,
+  constraint sandboxes_pkey PRIMARY KEY (sandbox_id),
+  constraint sandboxes_cashier_id_fkey FOREIGN KEY (cashier_id) REFERENCES users(user_id),
+  constraint sandboxes_config_id_fkey FOREIGN KEY (config_id) REFERENCES provider_configs(config_id),
+  constraint sandboxes_organization_id_companion_id_fkey FOREIGN KEY (organization_id, companion_id) REFERENCES devices(organization_id, device_id),
+  constraint sandboxes_organization_id_display_id_fkey FOREIGN KEY (organization_id, display_id) REFERENCES devices(organization_id, device_id),
+  constraint sandboxes_organization_id_station_id_fkey FOREIGN KEY (organization_id, station_id) REFERENCES stations(organization_id, station_id),
+  constraint sandboxes_station_id_key UNIQUE (station_id)
+);
+CREATE INDEX sandboxes_of_organization ON sandboxes USING btree (organization_id, sandbox_id) WHERE deleted_at IS NULL;
+
 create table serving_tasks (
   task_id bigint generated always as identity not null,
   organization_id bigint not null,

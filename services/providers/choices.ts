@@ -65,7 +65,10 @@ function rowFor(station: MarkedStation, choices: readonly ChoiceRow[]): OutboxRo
 }
 
 /** Notifies the stations of a changed config now and has the relay deliver, so that the caller then reads the change. */
-export async function announceConfig(deps: ProvidersDeps, config: ConfigRow): Promise<Barrier> {
+export async function announceConfig(
+  deps: ProvidersDeps,
+  config: Pick<ConfigRow, "config_id" | "filial_id" | "mode">,
+): Promise<Barrier> {
   const { filial_id: filialId, mode } = config;
   const { flushedStations, flushTimeoutMs: timeoutMs } = PROVIDER_LIMITS;
   try {

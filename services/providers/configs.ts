@@ -257,8 +257,38 @@ async function renew(
 }
 
 const MODE = "test";
+const SANDBOX_CONFIG = { kind: "sandbox", mode: MODE, name: "Sandbox provider", settings: {} } as const;
 
 /** The sandbox's config; idempotent. Keeps an active test config of any provider. Refuses as `createProviderConfig` does. */
+/** Refuses with `permission_denied`, and as `createProviderConfig` does. */
+export async function ensureTestConfig(
+  deps: ProvidersDeps,
+  { caller, filialId }: RequestOf<typeof bus.ensureTestConfig>,
+): Promise<ReplyOf<typeof bus.ensureTestConfig>> {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const findKnown = async () => {
+    const known = await deps.database.begin(async (tx) => {
+      existing((await lockFilial(tx, { organizationId, filialId })) ? filialId : undefined, "filial_id");
+      return sql.findActiveConfig(tx, { filialId, mode: MODE });
+    });
+    if (known === undefined) return undefined;
+    const barrier = await announceConfig(deps, { ...known, filial_id: filialId, mode: MODE });
+    return { configId: known.config_id, isNew: false, barrier };
+  };
+  const known = await findKnown();
+  if (known !== undefined) return known;
+  try {
+    const { config, barrier } = await createProviderConfig(deps, { caller, filialId, ...SANDBOX_CONFIG });
+    return { configId: config.configId, isNew: true, barrier };
+  } catch (error) {
+    // Another request may have made one meanwhile.
+    const other = await findKnown();
+    if (other !== undefined) return other;
+    throw error;
+  }
+}
+
 export async function seedSandboxProvider(
   deps: ProvidersDeps,
   { organizationId, filialId }: RequestOf<typeof bus.seedSandboxProvider>,
@@ -266,8 +296,7 @@ export async function seedSandboxProvider(
   const known = await sql.findActiveConfig(deps.database, { filialId, mode: MODE });
   if (known !== undefined) return { configId: known.config_id };
   const caller = operatorFor(organizationId);
-  const facts = { filialId, kind: "sandbox", mode: MODE, name: "Sandbox provider", settings: {} } as const;
-  const { config } = await createProviderConfig(deps, { caller, ...facts }, OPERATOR);
+  const { config } = await createProviderConfig(deps, { caller, filialId, ...SANDBOX_CONFIG }, OPERATOR);
   return { configId: config.configId };
 }
 

@@ -169,6 +169,7 @@ function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
     serve(responder, configMessages.createProviderConfig, (request) => configs.createProviderConfig(deps, request)),
     serve(responder, configMessages.changeProviderConfig, (request) => configs.changeProviderConfig(deps, request)),
     serve(responder, configMessages.rotateProviderSecret, (request) => configs.rotateProviderSecret(deps, request)),
+    serve(responder, configMessages.ensureTestConfig, (request) => configs.ensureTestConfig(deps, request)),
     serve(responder, configMessages.seedSandboxProvider, (request) => configs.seedSandboxProvider(deps, request)),
     serve(responder, configMessages.listProviderEvents, (request) => listProviderEvents(deps, request)),
     ...serveIssues(deps, responder),

@@ -6,7 +6,7 @@ import { STATE_LIMITS } from "../../machines/settings.ts";
 import { type DeviceStandingEvent, type DeviceStatus, deviceStandingMachine } from "../../machines/standing.ts";
 import type { Capability, DeviceKind } from "../../machines/station/state.ts";
 import { BOUNDS } from "../bus/bounds.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
+import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as devices from "../bus/messages/devices.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
@@ -18,7 +18,7 @@ import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { ownerEvent } from "./events.ts";
 import * as sql from "./sql/devices.ts";
 import { revokeEnrollmentCodes } from "./sql/enrollment-codes.ts";
-import { recordEvent } from "./sql/events.ts";
+import { type RegistryEvent, recordEvent } from "./sql/events.ts";
 import { getStation, lockStation } from "./sql/stations.ts";
 
 /** A device as its station's actor knows it. */
@@ -176,20 +176,34 @@ const MOVES = {
  */
 export const moveDevice: RegistryHandler<typeof devices.moveDevice> = async (deps, { caller, deviceId, move }) => {
   requirePermission(caller, "organization.manage");
-  const { to, done, endsAccess } = MOVES[move];
   const device = await deps.sql.begin(async (tx) => {
     const before = existing(await sql.lockDevice(tx, caller.organizationId, deviceId));
-    if (before.status === to) return before;
-    const status = deviceAfter(before.status, move, done);
-    const row = await sql.moveDevice(tx, deviceId, status);
-    if (endsAccess) await revokeEnrollmentCodes(tx, deviceId);
-    const hashes = endsAccess ? await sql.revokeCredentials(tx, deviceId) : [];
-    const data = { from: before.status, to: status };
-    await recordEvent(tx, ownerEvent(caller, `device_${done}`, { kind: "device", id: deviceId }, data));
-    const put = devicePut(row, { kind: "owner", id: caller.userId });
-    await insertOutboxRows(tx, [...credentialDeletes(deviceId, hashes), put]);
+    if (before.status === MOVES[move].to) return before;
+    const { row, event, outboxRows } = await moveLockedDevice(tx, { caller, device: before, move });
+    await recordEvent(tx, event);
+    await insertOutboxRows(tx, outboxRows);
     return row;
   });
-  const keys = [stationKey(device.station_id), ...(endsAccess ? [credentialKey(deviceId)] : [])];
+  const keys = [stationKey(device.station_id), ...(MOVES[move].endsAccess ? [credentialKey(deviceId)] : [])];
   return { device: deviceMessage(device), barrier: await flush(deps, ...keys) };
 };
+
+/** Moves a device that the transaction has locked. The caller records the event after its last row lock, then the outbox rows. */
+export async function moveLockedDevice(
+  tx: Transaction,
+  {
+    caller,
+    device,
+    move,
+  }: { readonly caller: Caller; readonly device: sql.DeviceRow; readonly move: keyof typeof MOVES },
+): Promise<{ readonly row: sql.DeviceRow; readonly event: RegistryEvent; readonly outboxRows: readonly OutboxRow[] }> {
+  const { done, endsAccess } = MOVES[move];
+  const { device_id: deviceId, status: from } = device;
+  const to = deviceAfter(from, move, done);
+  const row = await sql.moveDevice(tx, deviceId, to);
+  if (endsAccess) await revokeEnrollmentCodes(tx, deviceId);
+  const hashes = endsAccess ? await sql.revokeCredentials(tx, deviceId) : [];
+  const event = ownerEvent(caller, `device_${done}`, { kind: "device", id: deviceId }, { from, to });
+  const put = devicePut(row, { kind: "owner", id: caller.userId });
+  return { row, event, outboxRows: [...credentialDeletes(deviceId, hashes), put] };
+}

@@ -22,6 +22,10 @@ export const REGISTRY_LIMITS = {
   enrollmentCodeInputLength: 64,
   /** Filials of one organization: no chain has as many, and a looping script is stopped while counting is still cheap. */
   filials: 10_000,
+  /** Sandboxes of one organization: a team's people and machines have one each, and a looping script is stopped. */
+  sandboxes: 100,
+  /** Of a sandbox's cashier, in random bytes: shown once, and copied, not typed. */
+  sandboxPasswordBytes: 15,
   /** Users of one organization, for the same reason. */
   users: 20_000,
   /**

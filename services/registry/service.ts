@@ -9,6 +9,7 @@ import { registryHealth } from "../bus/messages/health.ts";
 import * as switchMessages from "../bus/messages/kill-switches.ts";
 import * as organizationMessages from "../bus/messages/organizations.ts";
 import * as sandboxMessages from "../bus/messages/sandbox.ts";
+import * as sandboxesMessages from "../bus/messages/sandboxes.ts";
 import * as sessionMessages from "../bus/messages/sessions.ts";
 import * as stationMessages from "../bus/messages/stations.ts";
 import * as userMessages from "../bus/messages/users.ts";
@@ -33,6 +34,7 @@ import * as organizations from "./organizations.ts";
 import { createPasswords } from "./passwords.ts";
 import { registryRetention } from "./retention.ts";
 import { seedSandbox } from "./sandbox.ts";
+import * as sandboxes from "./sandboxes.ts";
 import * as sessions from "./sessions.ts";
 import { registrySettingsSchema } from "./settings.ts";
 import * as stations from "./stations.ts";
@@ -135,6 +137,11 @@ function serveAll(deps: RegistryDeps): readonly Serving[] {
     on(switchMessages.getKillSwitch, switches.getKillSwitch),
     on(eventMessages.listEvents, listEvents),
     on(sandboxMessages.seedSandbox, seedSandbox),
+    on(sandboxesMessages.listSandboxes, sandboxes.listSandboxes),
+    on(sandboxesMessages.getSandbox, sandboxes.getSandbox),
+    on(sandboxesMessages.seedSandboxStation, sandboxes.seedSandboxStation),
+    on(sandboxesMessages.resetSandbox, sandboxes.resetSandbox),
+    on(sandboxesMessages.deleteSandbox, sandboxes.deleteSandbox),
     on(announceMessages.announceStations, stations.announceStations),
     on(announceMessages.announceCredentials, codes.announceCredentials),
     on(announceMessages.announceSessions, sessions.announceSessions),

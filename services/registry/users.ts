@@ -175,8 +175,6 @@ interface SessionEnd {
   readonly ended: readonly EndedSession[];
   /** Who ended the sessions, as a station's log names them. */
   readonly by: Actor;
-  /** Outbox rows that have to be written in the same transaction. */
-  readonly more?: readonly OutboxRow[];
 }
 
 /**
@@ -185,11 +183,18 @@ interface SessionEnd {
  */
 export async function announceSessionEnds(
   tx: Transaction,
-  { userId, ended, by, more = [] }: SessionEnd,
+  { more = [], ...end }: SessionEnd & { readonly more?: readonly OutboxRow[] },
 ): Promise<OutboxKey[]> {
+  const rows = [...(await sessionEndRows(tx, end)), ...more];
+  await insertOutboxRows(tx, rows);
+  return [...new Set(rows.map(({ key }) => key))];
+}
+
+/** Those outbox rows, for a transaction that has more to do before it writes them. */
+export async function sessionEndRows(tx: Transaction, { userId, ended, by }: SessionEnd): Promise<OutboxRow[]> {
   const sessionIds = ended.map(({ session_id }) => session_id);
   const bound = ended.length === 0 ? [] : await unbindStations(tx, sessionIds);
-  const rows: OutboxRow[] = [
+  return [
     ...sessionDeletes(userId, ended),
     ...bound.map(({ station_id: stationId, session_ids }) => ({
       key: stationKey(stationId),
@@ -198,10 +203,7 @@ export async function announceSessionEnds(
       actor: by,
       command: { type: "sessions_ended" as const, sessionIds: session_ids },
     })),
-    ...more,
   ];
-  await insertOutboxRows(tx, rows);
-  return [...new Set(rows.map(({ key }) => key))];
 }
 
 /** Takes ended sessions out of the gateways. */

@@ -17,7 +17,7 @@ export const stationSchema = z
     status: stationStatusSchema,
     sandbox: z.boolean().meta({
       description:
-        "Whether the station belongs to the sandbox organization, for tests: its QR provider has the mode `test`. Every other station has a provider of mode `live`.",
+        "Whether the station is for tests: it belongs to a sandbox, and its QR provider has the mode `test`. Every other station has a provider of mode `live`.",
     }),
     created_at: timestampSchema,
   })

@@ -20,7 +20,7 @@ const stationSchema = z
     status: stationStatusSchema,
     sandbox: z.boolean().meta({
       description:
-        "Whether the station belongs to the sandbox organization, for tests: its QR provider has the mode `test`. Every other station has a provider of mode `live`.",
+        "Whether the station is for tests: it belongs to a sandbox, and its QR provider has the mode `test`. Every other station has a provider of mode `live`.",
     }),
     blocked_reason: blockedReasonSchema.meta({ description: "Why the station is blocked now; empty when it is not." }),
     lease: leaseHolderSchema.nullable(),

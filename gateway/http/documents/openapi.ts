@@ -283,6 +283,7 @@ const PATH_IDS: Readonly<Record<string, string>> = {
   run_id: "The reconciliation run's id. The list of runs shows it, and so does the answer that started the run.",
   station_id: "The station's id. The list of stations shows it, for a cashier and for the owner.",
   task_id: "The serving task's id. The list of serving tasks shows it, and each webhook about the task carries it.",
+  sandbox_id: "The sandbox's id. The owner's list of sandboxes shows it, and so does the answer that seeded it.",
   user_id: "The user's id. The owner's list of users shows it, and so does the answer that created the user.",
 };
 

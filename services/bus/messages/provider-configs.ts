@@ -67,6 +67,17 @@ export const changeProviderConfig = defineOperation(
   }),
   configReply,
 );
+/**
+ * The filial's active test config, which its stations know by the answer. Where there is none, one of the sandbox provider
+ * is made. Refuses with `not_found` for a foreign filial, and with `unavailable` or `conflict` when the sandbox provider
+ * opens no account.
+ */
+export const ensureTestConfig = defineOperation(
+  "providers.ensureTestConfig",
+  "once",
+  z.object({ caller, filialId: id }),
+  z.object({ configId: id, isNew: z.boolean(), barrier: barrierSchema }),
+);
 /** A test config of the sandbox provider for a filial without an active test config. Idempotent; on the bus only, for the operator. */
 export const seedSandboxProvider = defineOperation(
   "providers.seedSandboxProvider",

@@ -20,13 +20,15 @@ export interface NewStation {
   readonly currency: string;
   /** The sandbox station that this is, where it is one that is seeded. */
   readonly seed?: string;
+  /** A station for tests. All stations of the sandbox organization are. */
+  readonly sandbox?: boolean;
 }
 
-/** A sandbox organization has sandbox stations only. */
 export async function createStation(sql: Queryable, station: NewStation): Promise<StationRow> {
   const [row] = await sql<[StationRow]>`
     insert into stations (organization_id, filial_id, name, currency, sandbox, seed)
-    select organization_id, ${station.filialId}, ${station.name}, ${station.currency}, sandbox, ${station.seed ?? null}
+    select organization_id, ${station.filialId}, ${station.name}, ${station.currency},
+      sandbox or ${station.sandbox ?? false}, ${station.seed ?? null}
     from organizations where organization_id = ${station.organizationId}
     returning *`;
   return row;

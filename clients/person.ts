@@ -1,14 +1,21 @@
-/** Who runs a command of reconciliation, and what the commands share. */
-import { absence, CommandError, dataFile, findService, UsageError } from "../command.ts";
-import { createTransport, ServiceError, ServiceUnreachable, trustCertificate } from "../device/transport.ts";
-import { clientLimits } from "../limits.ts";
-import { openSession, type Session } from "../session.ts";
+/** The person who runs a command, and what the commands of people share. */
+import { absence, CommandError, dataFile, findService, type Sandbox, UsageError } from "./command.ts";
+import { createTransport, ServiceError, ServiceUnreachable, trustCertificate } from "./device/transport.ts";
+import { clientLimits } from "./limits.ts";
+import { openSession, type Session } from "./session.ts";
 
-export const ACCESS_HELP = `  Where, and who you are:
+/** Whom the commands act for, the API of each, and the environment variables of the log-in. */
+const PARTIES = {
+  operator: { api: "reconciliation", variables: ["OPERATOR_EMAIL", "OPERATOR_PASSWORD"] },
+  owner: { api: "backoffice", variables: ["OWNER_EMAIL", "OWNER_PASSWORD"] },
+} as const;
+export type Party = keyof typeof PARTIES & keyof Sandbox;
+
+export const accessHelp = (party: Party): string => `  Where, and who you are:
       --base-url URL      BASE_URL, or what \`npm start\` wrote to sandbox.json of DATA_DIR
-      OPERATOR_EMAIL, OPERATOR_PASSWORD
+      ${PARTIES[party].variables.join(", ")}
                           the log-in, as environment variables; left out, the sandbox's
-                          operator
+                          ${party}
       --json              the service's answer as one JSON object, for programs
 
   Exit codes: 0 done, 1 refused or not reached, 2 the arguments cannot be understood.
@@ -19,25 +26,27 @@ export const ACCESS_OPTIONS = {
   "base-url": { type: "string" },
 } as const;
 
-export interface Operator extends Session {
+export interface Person extends Session {
   readonly baseUrl: string;
   readonly signal: AbortSignal;
 }
 
-export type Work = (operator: Operator) => Promise<void>;
+export type Work = (person: Person) => Promise<void>;
 
 /** Logs in, works, and logs out. */
-export async function asOperator(
+export async function asPerson(
+  party: Party,
   { "base-url": option }: { readonly "base-url"?: string | undefined },
-  work: (operator: Operator) => Promise<void>,
+  work: (person: Person) => Promise<void>,
 ): Promise<void> {
   const { baseUrl, certificateFile, sandbox } = findService(option, process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
-  const { OPERATOR_EMAIL: email, OPERATOR_PASSWORD: password } = process.env;
-  const details = email && password ? { email, password } : sandbox?.operator;
+  const { api, variables } = PARTIES[party];
+  const [email, password] = variables.map((name) => process.env[name]);
+  const details = email && password ? { email, password } : sandbox?.[party];
   if (details === undefined) {
     const searched = absence(dataFile(process.env, "sandbox.json"));
-    throw new CommandError(`Set OPERATOR_EMAIL and OPERATOR_PASSWORD; ${searched} for ${baseUrl}.`);
+    throw new CommandError(`Set ${variables.join(" and ")}; ${searched} for ${baseUrl}.`);
   }
   const stopping = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stopping.abort());
@@ -45,7 +54,7 @@ export async function asOperator(
   const { pageMaxBytes: responseMaxBytes } = clientLimits;
   const transport = createTransport({
     baseUrl,
-    api: "reconciliation",
+    api,
     pace: () => Promise.resolve(),
     responseMaxBytes,
   });

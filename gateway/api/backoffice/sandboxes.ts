@@ -1,0 +1,317 @@
+/**
+ * Sandboxes: stations for tests, which the owner seeds, resets and deletes. They behave exactly like others (contract,
+ * "Rules" 9): a reset is made of what a cashier and an owner can do at any station.
+ */
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import type { Caller } from "../../../services/bus/messages/caller.ts";
+import type { Device } from "../../../services/bus/messages/devices.ts";
+import { listOrders, voidOrder } from "../../../services/bus/messages/orders.ts";
+import { changeProviderConfig, ensureTestConfig } from "../../../services/bus/messages/provider-configs.ts";
+import * as messages from "../../../services/bus/messages/sandboxes.ts";
+import type { RequestedCommand } from "../../../services/bus/messages/station-commands.ts";
+import {
+  created,
+  noContent,
+  ok,
+  Refusal,
+  type SessionContext,
+  type SessionHandler,
+} from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import {
+  currencySchema,
+  idSchema,
+  nameSchema,
+  optionalTimestamp,
+  timestampSchema,
+  toTimestamp,
+} from "../../http/shared-schemas.ts";
+import { LIMITS } from "../../limits.ts";
+import { deviceStatusSchema } from "./devices.ts";
+import { stationStatusSchema } from "./stations.ts";
+
+const deviceShape = { device_id: idSchema, name: z.string(), status: deviceStatusSchema };
+const cashierShape = { user_id: idSchema, email: z.string(), name: z.string() };
+const sandboxShape = {
+  sandbox_id: idSchema,
+  station_id: idSchema,
+  filial_id: idSchema,
+  name: z.string().meta({ description: "The name of its station." }),
+  currency: currencySchema,
+  station_status: stationStatusSchema,
+  config_id: idSchema.meta({ description: "Its filial's provider config in the test environment." }),
+  created_at: timestampSchema,
+  reset_at: timestampSchema.nullable().meta({ description: "When it was last reset." }),
+};
+const codeSchema = z.string().meta({ description: "The enrollment code, shown this once.", examples: ["7K3QX-9M2TB"] });
+
+const EXAMPLE = {
+  sandbox_id: 7,
+  station_id: 12,
+  filial_id: 1,
+  name: "Test counter",
+  currency: "EUR",
+  station_status: "active" as const,
+  config_id: 3,
+  created_at: "2026-11-20T12:00:00.000Z",
+  reset_at: null,
+};
+const EXAMPLE_DISPLAY = { device_id: 31, name: "Customer display", status: "pending" as const };
+const EXAMPLE_COMPANION = { device_id: 32, name: "Smart POS companion", status: "pending" as const };
+const EXAMPLE_CASHIER = { user_id: 9, email: "cashier-12-3f9a01bc@sandbox.example", name: "Sandbox cashier" };
+
+const sandboxSchema = z
+  .object({
+    ...sandboxShape,
+    display: z.object(deviceShape),
+    companion: z.object(deviceShape),
+    cashier: z.object(cashierShape),
+  })
+  .meta({
+    id: "Sandbox",
+    examples: [{ ...EXAMPLE, display: EXAMPLE_DISPLAY, companion: EXAMPLE_COMPANION, cashier: EXAMPLE_CASHIER }],
+  });
+/** With what is shown this once. */
+const freshSandboxSchema = z
+  .object({
+    ...sandboxShape,
+    display: z.object({ ...deviceShape, enrollment_code: codeSchema }),
+    companion: z.object({ ...deviceShape, enrollment_code: codeSchema }),
+    codes_expire_at: timestampSchema,
+    cashier: z.object({ ...cashierShape, password: z.string().meta({ description: "Shown this once." }) }),
+  })
+  .meta({
+    id: "FreshSandbox",
+    examples: [
+      {
+        ...EXAMPLE,
+        display: { ...EXAMPLE_DISPLAY, enrollment_code: "7K3QX-9M2TB" },
+        companion: { ...EXAMPLE_COMPANION, enrollment_code: "0RWD4-K8YZN" },
+        codes_expire_at: "2026-11-21T12:00:00.000Z",
+        cashier: { ...EXAMPLE_CASHIER, password: "pT0aXl4l2c1cVQkzUe8R" },
+      },
+    ],
+  });
+const sandboxesSchema = z.object({ sandboxes: z.array(sandboxSchema), has_more: hasMoreAfter });
+const querySchema = z.strictObject(pageAfterQuery);
+const seedBodySchema = z
+  .strictObject({ filial_id: idSchema, name: nameSchema, currency: currencySchema })
+  .meta({ id: "SeedSandbox", examples: [{ filial_id: 1, name: "Test counter", currency: "EUR" }] });
+
+const deviceJson = ({ deviceId, name, status }: Device) => ({ device_id: deviceId, name, status });
+
+function sandboxJson(sandbox: messages.Sandbox): z.infer<typeof sandboxSchema> {
+  const { station, cashier } = sandbox;
+  return {
+    sandbox_id: sandbox.sandboxId,
+    station_id: station.stationId,
+    filial_id: station.filialId,
+    name: station.name,
+    currency: station.currency,
+    station_status: station.status,
+    config_id: sandbox.configId,
+    created_at: toTimestamp(sandbox.createdAtMs),
+    reset_at: optionalTimestamp(sandbox.resetAtMs),
+    display: deviceJson(sandbox.display),
+    companion: deviceJson(sandbox.companion),
+    cashier: { user_id: cashier.userId, email: cashier.email, name: cashier.name },
+  };
+}
+
+interface Fresh {
+  readonly sandbox: messages.Sandbox;
+  readonly displayCode: string;
+  readonly companionCode: string;
+  readonly codesExpireAtMs: number;
+  readonly cashierPassword: string;
+}
+
+function freshSandboxJson(fresh: Fresh): z.infer<typeof freshSandboxSchema> {
+  const { display, companion, cashier, ...rest } = sandboxJson(fresh.sandbox);
+  return {
+    ...rest,
+    display: { ...display, enrollment_code: fresh.displayCode },
+    companion: { ...companion, enrollment_code: fresh.companionCode },
+    codes_expire_at: toTimestamp(fresh.codesExpireAtMs),
+    cashier: { ...cashier, password: fresh.cashierPassword },
+  };
+}
+
+const listSandboxes: SessionHandler<undefined, z.infer<typeof querySchema>> = async ({ caller, deps, query }) => {
+  const { since_id: sinceId, limit } = query;
+  const { sandboxes, hasMore } = await deps.bus.call(messages.listSandboxes, { caller, sinceId, limit });
+  return ok({ sandboxes: sandboxes.map(sandboxJson), has_more: hasMore });
+};
+
+const getSandbox: SessionHandler = async ({ caller, deps, id }) => {
+  const { sandbox } = await deps.bus.call(messages.getSandbox, { caller, sandboxId: id("sandbox_id") });
+  return ok(sandboxJson(sandbox));
+};
+
+const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async ({ caller, deps, body }) => {
+  const { filial_id: filialId, name, currency } = body;
+  const { configId, isNew: ownsConfig } = await deps.bus.call(ensureTestConfig, { caller, filialId });
+  const request = { caller, filialId, configId, ownsConfig, name, currency };
+  const fresh = await deps.bus.call(messages.seedSandboxStation, request);
+  // Again, so that the new station has the provider at once and not with the next announcement.
+  await deps.bus.call(ensureTestConfig, { caller, filialId });
+  return created(freshSandboxJson(fresh));
+};
+
+/** First nobody can act any more, then the station is cleared. A reset that ended in between is repeated as a whole. */
+const resetSandbox: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const fresh = await deps.bus.call(messages.resetSandbox, { caller, sandboxId: context.id("sandbox_id") });
+  await clearStation(context, fresh.sandbox);
+  return ok(freshSandboxJson(fresh));
+};
+
+const deleteSandbox: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const sandboxId = context.id("sandbox_id");
+  const { sandbox } = await deps.bus.call(messages.getSandbox, { caller, sandboxId });
+  if (sandbox.station.status !== "closed") await clearStation(context, sandbox);
+  const { unusedConfigId } = await deps.bus.call(messages.deleteSandbox, { caller, sandboxId });
+  if (unusedConfigId !== null) {
+    const reason = "The last sandbox that used it was deleted.";
+    await deps.bus.call(changeProviderConfig, { caller, configId: unusedConfigId, status: "disabled", reason });
+  }
+  return noContent();
+};
+
+/**
+ * Takes the station as the seeded cashier, cancels its collection, voids its open orders, and frees it: what the cashier
+ * could do at the till, by the same commands. Throws `busy` while a collection cannot be cancelled yet.
+ */
+async function clearStation(context: SessionContext, sandbox: messages.Sandbox): Promise<void> {
+  const { caller, deps } = context;
+  const { stationId } = sandbox.station;
+  const { userId, name } = sandbox.cashier;
+  const ask = (by: "owner" | "cashier", command: RequestedCommand) =>
+    deps.bus.command(stationId, {
+      commandId: `sandbox_reset:${randomUUID()}`,
+      actor: by === "owner" ? { kind: by, id: caller.userId, name: caller.name } : { kind: by, id: userId, name },
+      command,
+    });
+  await ask("owner", { type: "lease_break" });
+  await ask("cashier", { type: "lease_acquire" });
+  await cancelCollection(context, stationId, (intentId) => ask("cashier", { type: "intent_cancel", intentId }));
+  const cashier: Caller = {
+    userId,
+    name,
+    organizationId: caller.organizationId,
+    role: "cashier",
+    permissions: ["payments.collect"],
+  };
+  await voidOpenOrders(context, stationId, cashier);
+  await ask("cashier", { type: "lease_release" });
+}
+
+async function cancelCollection(
+  { deps }: SessionContext,
+  stationId: number,
+  cancel: (intentId: number) => Promise<unknown>,
+): Promise<void> {
+  const deadlineMs = performance.now() + LIMITS.sandboxCancelMs;
+  for (;;) {
+    const intent = deps.station(stationId)?.intent ?? null;
+    if (intent === null) return;
+    await cancel(intent.intentId).catch((error: unknown) => {
+      // It has ended meanwhile, or the payment seam is just settling it; both show in the station's state.
+      if (!(error instanceof Refusal)) throw error;
+    });
+    if (performance.now() > deadlineMs) {
+      const detail = "The sandbox's collection is not cancelled yet; ask again in a few seconds.";
+      throw new Refusal("busy", { detail, retryAfterMs: LIMITS.sandboxCancelMs });
+    }
+    await delay(LIMITS.sandboxPollMs);
+  }
+}
+
+async function voidOpenOrders({ deps }: SessionContext, stationId: number, cashier: Caller): Promise<void> {
+  for (;;) {
+    const { orders, hasMore } = await deps.bus.call(listOrders, { caller: cashier, stationId, status: "open" });
+    for (const { orderId } of orders) await deps.bus.call(voidOrder, { caller: cashier, orderId });
+    if (!hasMore) return;
+  }
+}
+
+const root = "/api/backoffice/v1/sandboxes/";
+const one = `${root}{sandbox_id}/` as const;
+const who = session("organization.manage");
+const tag = "backoffice";
+const freshReply = { description: "The sandbox, with what is shown this once.", schema: freshSandboxSchema };
+
+export const sandboxRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: root,
+    operation: "listSandboxes",
+    tag,
+    summary: "List the sandboxes",
+    description: "Deleted ones are left out; their stations stay in the list of stations, closed.",
+    who,
+    query: querySchema,
+    replies: { 200: { description: "By id.", schema: sandboxesSchema } },
+    errors: [],
+    handler: listSandboxes,
+  }),
+  route({
+    method: "POST",
+    path: root,
+    operation: "seedSandbox",
+    tag,
+    summary: "Seed a sandbox",
+    description:
+      "Makes a station for tests with a customer display, a smart POS companion and a cashier of its own. Where the filial has no provider config in the test environment, one of the sandbox provider is made. The station has the endpoints, throttles, errors and kill switches of every other; only its provider differs.",
+    who,
+    body: seedBodySchema,
+    replies: { 201: freshReply },
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: seedSandbox,
+  }),
+  route({
+    method: "GET",
+    path: one,
+    operation: "getSandbox",
+    tag,
+    summary: "Read a sandbox",
+    description: "Without the codes and the password, which are shown once.",
+    who,
+    replies: { 200: { description: "The sandbox.", schema: sandboxSchema } },
+    errors: ["not_found"],
+    handler: getSandbox,
+  }),
+  route({
+    method: "POST",
+    path: `${one}reset/`,
+    operation: "resetSandbox",
+    tag,
+    summary: "Reset a sandbox",
+    description:
+      "Ends the credentials of its devices and the sessions of its cashier, cancels its collection, voids its open orders, frees its station, and gives new codes and a new password. Only what the sandbox owns changes, by the events that every station has; ids, paid orders and certification artifacts stay. A device that was revoked is replaced by a new one. A reset that was interrupted is repeated as a whole.",
+    who,
+    replies: { 200: freshReply },
+    errors: ["not_found", "conflict", "busy"],
+    awaitsEffect: true,
+    handler: resetSandbox,
+  }),
+  route({
+    method: "DELETE",
+    path: one,
+    operation: "deleteSandbox",
+    tag,
+    summary: "Delete a sandbox",
+    description:
+      "Clears its station and closes it, revokes its devices and suspends its cashier. What has happened stays in the audit log. A provider config that was made for sandboxes is disabled with the last of them.",
+    who,
+    replies: { 204: { description: "It is deleted.", schema: null } },
+    errors: ["not_found", "conflict", "busy"],
+    awaitsEffect: true,
+    handler: deleteSandbox,
+  }),
+];

@@ -1,0 +1,81 @@
+/**
+ * Sandboxes: a station for tests with a display, a companion, a cashier, and its filial's provider in the test environment
+ * (contract, "Rules" 9). All operations need `organization.manage`; another organization's id is `not_found`, and so is a
+ * deleted sandbox.
+ */
+import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { pageAfter } from "../page.ts";
+import { barrierSchema, callerSchema as caller } from "./caller.ts";
+import { deviceSchema } from "./devices.ts";
+import { nameSchema as name } from "./name.ts";
+import { stationSchema } from "./stations.ts";
+import { userSchema } from "./users.ts";
+
+const id = z.int().positive();
+
+export const sandboxSchema = z.object({
+  sandboxId: id,
+  station: stationSchema,
+  display: deviceSchema,
+  companion: deviceSchema,
+  cashier: userSchema,
+  configId: id,
+  createdAtMs: z.number(),
+  /** Null before the first reset. */
+  resetAtMs: z.number().nullable(),
+});
+export type Sandbox = z.infer<typeof sandboxSchema>;
+
+/** What is shown once: the codes of the devices, which are pending, and the cashier's new password. */
+const freshSandbox = z.object({
+  sandbox: sandboxSchema,
+  displayCode: z.string(),
+  companionCode: z.string(),
+  codesExpireAtMs: z.number(),
+  cashierPassword: z.string(),
+  barrier: barrierSchema,
+});
+
+export const listSandboxes = defineOperation(
+  "registry.listSandboxes",
+  "repeatable",
+  z.object({ caller, ...pageAfter }),
+  z.object({ sandboxes: z.array(sandboxSchema), hasMore: z.boolean() }),
+);
+export const getSandbox = defineOperation(
+  "registry.getSandbox",
+  "repeatable",
+  z.object({ caller, sandboxId: id }),
+  z.object({ sandbox: sandboxSchema }),
+);
+/** `configId` is the filial's active test config. Refuses with `invalid_request`, or `conflict` at the limit of sandboxes. */
+export const seedSandboxStation = defineOperation(
+  "registry.seedSandboxStation",
+  "once",
+  z.object({
+    caller,
+    filialId: id,
+    configId: id,
+    /** The config was made for this sandbox. */
+    ownsConfig: z.boolean(),
+    name,
+    currency: z.string().length(BOUNDS.currencyCharacters),
+  }),
+  freshSandbox,
+);
+/** Ends all access: credentials, codes and sessions. Station, devices and cashier are active or pending afterwards. */
+export const resetSandbox = defineOperation(
+  "registry.resetSandbox",
+  "once",
+  z.object({ caller, sandboxId: id }),
+  freshSandbox,
+);
+/** Closes the station, revokes the devices, suspends the cashier. Names the config that was made for sandboxes and has none now. */
+export const deleteSandbox = defineOperation(
+  "registry.deleteSandbox",
+  "repeatable",
+  z.object({ caller, sandboxId: id }),
+  z.object({ unusedConfigId: id.nullable(), barrier: barrierSchema }),
+);

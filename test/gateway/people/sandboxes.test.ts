@@ -1,0 +1,214 @@
+/** Sandboxes over HTTP: an owner of an ordinary organization seeds, uses, resets and deletes them. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { enrollDevice } from "../../support/devices.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { addOrganization } from "../../support/second-organization.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+interface Device {
+  readonly device_id: number;
+  readonly status: string;
+}
+interface Sandbox {
+  readonly sandbox_id: number;
+  readonly station_id: number;
+  readonly config_id: number;
+  readonly reset_at: string | null;
+  readonly display: Device;
+  readonly companion: Device;
+  readonly cashier: { readonly user_id: number; readonly email: string };
+}
+type Fresh = Sandbox & {
+  readonly display: { readonly enrollment_code: string };
+  readonly companion: { readonly enrollment_code: string };
+  readonly cashier: { readonly password: string };
+};
+interface Config {
+  readonly config_id: number;
+  readonly mode: string;
+  readonly kind: string;
+  readonly status: string;
+}
+
+let system: TestSystem;
+let owner: Person;
+let filialId: number;
+
+beforeAll(async () => {
+  system = await startSystem({ sandboxProvider: true });
+  const { owner: details } = await addOrganization(system);
+  owner = await logIn(system.baseUrl, "backoffice", details);
+  filialId = (await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Main street" } })).filial_id;
+});
+afterAll(() => system.stop());
+
+const seed = (name = "Test counter"): Promise<Fresh> =>
+  owner.good<Fresh>("POST", "sandboxes/", { body: { filial_id: filialId, name, currency: "EUR" } });
+const logInCashier = ({ cashier: { email, password } }: Fresh): Promise<Person> =>
+  logIn(system.baseUrl, "cashier", { email, password });
+const configsOf = async (filial: number): Promise<readonly Config[]> =>
+  (await owner.good<{ provider_configs: Config[] }>("GET", `provider-configs/?filial_id=${filial}`)).provider_configs;
+
+/** Takes the station, opens an order and hands it to the companion. */
+async function beginCollection(cashier: Person, { station_id }: Sandbox, route = "smart_pos") {
+  await cashier.good("POST", `stations/${station_id}/lease/`);
+  const lines = [{ name: "Soup", quantity: 1, unit_amount: "4.50" }];
+  const order = await cashier.good<{ order_id: number }>("POST", `stations/${station_id}/orders/`, { body: { lines } });
+  const intent = await cashier.good<{ intent_id: number }>("POST", `stations/${station_id}/intents/`, {
+    body: { order_id: order.order_id, route },
+  });
+  return { orderId: order.order_id, intentId: intent.intent_id };
+}
+
+describe("a seeded sandbox", () => {
+  it("is a station with two pending devices and a cashier, and its filial gets a test provider", async () => {
+    const sandbox = await seed();
+    expect(sandbox).toMatchObject({ reset_at: null, display: { status: "pending" }, companion: { status: "pending" } });
+    const station = await owner.good("GET", `stations/${sandbox.station_id}/`);
+    expect(station).toMatchObject({ sandbox: true, status: "active", name: "Test counter", currency: "EUR" });
+    expect(await configsOf(filialId)).toMatchObject([
+      { config_id: sandbox.config_id, mode: "test", kind: "sandbox", status: "active" },
+    ]);
+    const read = await owner.good<Sandbox>("GET", `sandboxes/${sandbox.sandbox_id}/`);
+    expect(JSON.stringify(read)).not.toContain(sandbox.cashier.password);
+    expect(JSON.stringify(read)).not.toContain(sandbox.display.enrollment_code);
+  });
+
+  it("collects as every station: the companion reports, the cashier attests, the display shows it paid", async () => {
+    const sandbox = await seed();
+    const cashier = await logInCashier(sandbox);
+    const companion = await enrollDevice(system.baseUrl, sandbox.companion.enrollment_code);
+    const display = await enrollDevice(system.baseUrl, sandbox.display.enrollment_code);
+    await companion.good("POST", "heartbeat/", { body: {} });
+    const { orderId, intentId } = await beginCollection(cashier, sandbox);
+    await companion.good("GET", "assignment/");
+    const report = { intent_id: intentId, outcome: "reported_success", provider_reference: "SLIP-1" };
+    await companion.good("POST", "assignment/report/", { body: report });
+    await cashier.good("POST", `stations/${sandbox.station_id}/intents/${intentId}/attest/`, { body: {} });
+    expect(await cashier.good("GET", `orders/${orderId}/`)).toMatchObject({ status: "paid" });
+    expect(await display.good("GET", "display/")).toMatchObject({ state: "paid", amount: "4.50" });
+  });
+
+  it("is one of any number at a filial, also when they are seeded at the same moment", async () => {
+    const filial = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Side street" } });
+    const body = { filial_id: filial.filial_id, name: "Together", currency: "EUR" };
+    const seeded = await Promise.all([1, 2, 3].map(() => owner.good<Fresh>("POST", "sandboxes/", { body })));
+    expect(new Set(seeded.map(({ station_id }) => station_id)).size).toBe(3);
+    expect(new Set(seeded.map(({ config_id }) => config_id)).size).toBe(1);
+  });
+
+  it("is refused at a foreign filial, for an unknown currency and to others than owners", async () => {
+    const body = { filial_id: system.sandbox.filialId, name: "Foreign", currency: "EUR" };
+    await owner.refused("not_found", "POST", "sandboxes/", { body });
+    const unknown = { filial_id: filialId, name: "Unknown", currency: "XXX" };
+    await owner.refused("invalid_request", "POST", "sandboxes/", { body: unknown });
+    const { sandbox_id } = await seed();
+    const other = await logIn(system.baseUrl, "backoffice", system.owner);
+    for (const [method, path] of [
+      ["GET", ""],
+      ["POST", "reset/"],
+      ["DELETE", ""],
+    ] as const)
+      await other.refused("not_found", method, `sandboxes/${sandbox_id}/${path}`);
+  });
+});
+
+describe("a reset", () => {
+  it("ends all access, cancels the collection, voids the order and frees the station; ids and paid orders stay", async () => {
+    const sandbox = await seed();
+    const cashier = await logInCashier(sandbox);
+    const companion = await enrollDevice(system.baseUrl, sandbox.companion.enrollment_code);
+    await companion.good("POST", "heartbeat/", { body: {} });
+    const { orderId, intentId } = await beginCollection(cashier, sandbox);
+    await companion.good("GET", "assignment/");
+
+    const reset = await owner.good<Fresh>("POST", `sandboxes/${sandbox.sandbox_id}/reset/`);
+    expect(reset).toMatchObject({
+      sandbox_id: sandbox.sandbox_id,
+      station_id: sandbox.station_id,
+      display: { device_id: sandbox.display.device_id, status: "pending" },
+      companion: { device_id: sandbox.companion.device_id, status: "pending" },
+      cashier: { user_id: sandbox.cashier.user_id, email: sandbox.cashier.email },
+      reset_at: expect.any(String) as string,
+    });
+    await companion.refused("credential_invalid", "GET", "me/");
+    await cashier.refused("session_invalid", "GET", "stations/");
+    expect((await owner.call("GET", `stations/${sandbox.station_id}/lease/`)).body).toMatchObject({ lease: null });
+    expect(await owner.good("GET", `orders/${orderId}/`)).toMatchObject({ status: "voided" });
+    const again = await logInCashier(reset);
+    expect(await again.good("GET", `stations/${sandbox.station_id}/intents/${intentId}/`)).toMatchObject({
+      status: "cancelled",
+    });
+    const enrolled = await enrollDevice(system.baseUrl, reset.companion.enrollment_code);
+    expect(enrolled.deviceId).toBe(sandbox.companion.device_id);
+    await beginAfterHeartbeat(enrolled, again, reset);
+  });
+
+  const beginAfterHeartbeat = async (
+    companion: Awaited<ReturnType<typeof enrollDevice>>,
+    cashier: Person,
+    sandbox: Sandbox,
+  ): Promise<void> => {
+    await companion.good("POST", "heartbeat/", { body: {} });
+    await beginCollection(cashier, sandbox);
+  };
+
+  it("cancels a payment by QR at its provider", async () => {
+    const sandbox = await seed();
+    const cashier = await logInCashier(sandbox);
+    const display = await enrollDevice(system.baseUrl, sandbox.display.enrollment_code);
+    await display.good("POST", "heartbeat/", { body: {} });
+    const { orderId, intentId } = await beginCollection(cashier, sandbox, "dynamic_qr");
+    const reset = await owner.good<Fresh>("POST", `sandboxes/${sandbox.sandbox_id}/reset/`);
+    const again = await logInCashier(reset);
+    expect(await again.good("GET", `stations/${sandbox.station_id}/intents/${intentId}/`)).toMatchObject({
+      status: "cancelled",
+    });
+    expect(await again.good("GET", `orders/${orderId}/`)).toMatchObject({ status: "voided" });
+  });
+
+  it("resumes what was suspended, and puts another device in the place of a revoked one", async () => {
+    const sandbox = await seed();
+    await owner.good("POST", `stations/${sandbox.station_id}/suspend/`);
+    await owner.good("POST", `users/${sandbox.cashier.user_id}/suspend/`);
+    await owner.good("POST", `devices/${sandbox.display.device_id}/revoke/`);
+    const reset = await owner.good<Fresh>("POST", `sandboxes/${sandbox.sandbox_id}/reset/`);
+    expect(reset.display.device_id).not.toBe(sandbox.display.device_id);
+    await enrollDevice(system.baseUrl, reset.display.enrollment_code);
+    await (await logInCashier(reset)).good("POST", `stations/${sandbox.station_id}/lease/`);
+  });
+
+  it("is refused for a station that was closed, and can be made twice in a row", async () => {
+    const sandbox = await seed();
+    const path = `sandboxes/${sandbox.sandbox_id}/reset/`;
+    const first = await owner.good<Fresh>("POST", path);
+    const second = await owner.good<Fresh>("POST", path);
+    expect(second.display.enrollment_code).not.toBe(first.display.enrollment_code);
+    await owner.good("POST", `stations/${sandbox.station_id}/close/`);
+    await owner.refused("conflict", "POST", path);
+  });
+});
+
+describe("a deletion", () => {
+  it("closes, revokes and suspends, and disables the provider config with the last sandbox", async () => {
+    const filial = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Third street" } });
+    const body = { filial_id: filial.filial_id, name: "Short-lived", currency: "EUR" };
+    const first = await owner.good<Fresh>("POST", "sandboxes/", { body });
+    const second = await owner.good<Fresh>("POST", "sandboxes/", { body });
+    const cashier = await logInCashier(first);
+    const statusOfConfig = async () =>
+      (await configsOf(filial.filial_id)).find(({ config_id }) => config_id === first.config_id)?.status;
+
+    expect((await owner.call("DELETE", `sandboxes/${first.sandbox_id}/`)).status).toBe(204);
+    expect(await owner.good("GET", `stations/${first.station_id}/`)).toMatchObject({ status: "closed" });
+    expect(await owner.good("GET", `devices/${first.display.device_id}/`)).toMatchObject({ status: "revoked" });
+    await cashier.refused("session_invalid", "GET", "stations/");
+    await owner.refused("not_found", "GET", `sandboxes/${first.sandbox_id}/`);
+    await owner.refused("not_found", "DELETE", `sandboxes/${first.sandbox_id}/`);
+    expect(await statusOfConfig()).toBe("active");
+    await owner.good("DELETE", `sandboxes/${second.sandbox_id}/`);
+    expect(await statusOfConfig()).toBe("disabled");
+    const { sandboxes } = await owner.good<{ sandboxes: Sandbox[] }>("GET", "sandboxes/");
+    expect(sandboxes.map(({ sandbox_id }) => sandbox_id)).not.toContain(first.sandbox_id);
+  });
+});

@@ -1,0 +1,62 @@
+/**
+ * A sandbox station behaves exactly like others (contract, "Rules" 9): no code asks whether a station is one, except to
+ * choose its provider, to keep test money apart from real money, and to show it to people. A file that begins to ask is
+ * found here, and needs a reason of that kind.
+ */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+/** Reads the mark of a station, in TypeScript or in SQL. */
+const QUESTION = /\b(?:s|station|stations|row|account|state)\.sandbox\b|\bsandbox = \$\{|\bisSandbox\b/;
+
+const REASONS: Readonly<Record<string, string>> = {
+  "services/providers/choices.ts": "chooses the provider: test or live",
+  "services/providers/sql/choices.ts": "chooses the provider: test or live",
+  "services/providers/sql/configs.ts": "chooses the provider: test or live",
+  "services/providers/sql/issues.ts": "keeps test money and real money apart when a person attributes it",
+  "services/reconciliation/sql/day-close.ts": "keeps test money and real money apart in a report",
+  "services/reconciliation/sql/periods.ts": "keeps test money and real money apart in a closing",
+  "services/registry/organizations.ts": "shows it to the operator of the installation",
+  "services/registry/stations.ts": "shows it to people",
+  "services/registry/sql/stations.ts": "stores it once, when the station is made",
+  "gateway/api/backoffice/stations.ts": "shows it to people",
+  "gateway/api/cashier/stations.ts": "shows it to people",
+};
+
+const sources = globSync(["machines/**/*.ts", "services/**/*.ts", "gateway/**/*.ts"], { cwd: CHECKOUT });
+const textOf = (file: string): string => readFileSync(join(CHECKOUT, file), "utf8");
+
+it("is recognized in TypeScript and in SQL", () => {
+  for (const text of [
+    "if (station.sandbox)",
+    "and s.sandbox = (c.mode = 'test')",
+    "and sandbox = ${mode}",
+    "isSandbox(",
+  ])
+    expect(text).toMatch(QUESTION);
+  for (const text of ["sandbox.station", "const { sandbox } = fresh", 'kind: "sandbox"'])
+    expect(text).not.toMatch(QUESTION);
+});
+
+it("is asked by no file without a reason", () => {
+  expect(sources.length).toBeGreaterThan(300);
+  const asking = sources.filter((file) => QUESTION.test(textOf(file)));
+  expect(asking.toSorted()).toEqual(Object.keys(REASONS).toSorted());
+});
+
+it("cannot be asked by stations, devices, throttles and kill switches: what they know of a station does not have it", () => {
+  const [, description = ""] =
+    /export interface StationDescription \{(.*?)\n\}/s.exec(textOf("machines/station/state.ts")) ?? [];
+  expect(description).toContain("filialId");
+  expect(description).not.toContain("sandbox");
+  const blind = sources.filter((file) =>
+    /^(?:machines|services\/(?:stations|settlement)|gateway\/(?:api\/device|read-model|http|live))\//.test(file),
+  );
+  expect(blind.length).toBeGreaterThan(60);
+  const knowing = blind.filter((file) =>
+    /\bsandbox\b/i.test(textOf(file).replaceAll(/"[^"]*"|`[^`]*`|\/\*\*.*?\*\//gs, "")),
+  );
+  expect(knowing).toEqual([]);
+});
