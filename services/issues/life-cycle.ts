@@ -1,5 +1,5 @@
 /** Issues as people read them and work on them: lists, one issue with its history, assignment and comments. */
-import { amountFitsWire } from "../../machines/currency.ts";
+import { currencyExponent } from "../../machines/currency.ts";
 import { issueSentence } from "../bus/issue-sentence.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
@@ -175,9 +175,8 @@ export function toIssue(row: sql.IssueRow): bus.Issue {
   };
 }
 
-/** An amount is shown whole or not at all; the provider's text is in the evidence. */
+/** An amount of what is no currency cannot be written; the provider's text is in the evidence. */
 function amountOf({ amount_minor: amountMinor, currency }: sql.IssueRow): Pick<bus.Issue, "amountMinor" | "currency"> {
   if (currency === null || !/^[A-Z]{3}$/.test(currency)) return { amountMinor: null, currency: null };
-  const isWhole = amountMinor !== null && amountFitsWire(BigInt(amountMinor.replace("-", "")), currency);
-  return { amountMinor: isWhole ? amountMinor : null, currency };
+  return { amountMinor: currencyExponent(currency) === undefined ? null : amountMinor, currency };
 }

@@ -4,7 +4,10 @@
  */
 import type { IssueKind } from "../bus/messages/issues.ts";
 
-/** What a run can raise. The order is that in which a line is judged: the first condition that holds names the difference. */
+/**
+ * What a run can raise. The order is that in which a line is judged: the first condition that holds names the difference.
+ * `after_closing` comes beside it.
+ */
 export const RUN_KINDS = [
   "refund_not_registered",
   "chargeback_not_registered",
@@ -27,6 +30,7 @@ export const RUN_KINDS = [
   "status_mismatch",
   "missing_in_statement",
   "malformed_line",
+  "after_closing",
 ] as const satisfies readonly IssueKind[];
 export type RunKind = (typeof RUN_KINDS)[number];
 
@@ -40,7 +44,7 @@ export const UNCERTAIN_KINDS = [
 
 interface KindRule {
   /** What the issue is about: it names the issue in every later run. */
-  readonly subject: "line" | "payment" | "money" | "row";
+  readonly subject: "line" | "payment" | "money" | "row" | "closing";
   readonly condition: string;
   readonly nextStep: string;
 }
@@ -154,6 +158,12 @@ export const KIND_RULES: Readonly<Record<RunKind, KindRule>> = {
     subject: "row",
     condition: "A row of an imported file could not be read, or contradicts a line that another file has.",
     nextStep: "Read the row and its reason; withdraw the file and import a corrected one, or close it.",
+  },
+  after_closing: {
+    subject: "closing",
+    condition:
+      "A line of a closed period came after its closing, or a difference of its days is new or has other evidence.",
+    nextStep: "Decide the difference itself, and close this with what the books of the period do about it.",
   },
 };
 

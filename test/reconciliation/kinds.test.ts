@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { STATEMENT_ISSUE_KINDS } from "../../services/bus/messages/issues.ts";
 import {
   amountDifference,
   FULL_SCORE,
@@ -15,8 +16,9 @@ import {
 import { type RunDatabase, startRunDatabase } from "./matching/run-world.ts";
 
 describe("how amounts differ", () => {
-  test("every kind has its rule", () => {
+  test("every kind has its rule, and each kind that only a run raises is one of them", () => {
     expect(Object.keys(KIND_RULES).toSorted()).toEqual([...RUN_KINDS].toSorted());
+    expect(STATEMENT_ISSUE_KINDS.filter((kind) => !(kind in KIND_RULES))).toEqual([]);
   });
 
   test("the guide has the rules as they are", () => {

@@ -1,8 +1,14 @@
 /** Issues on the wire: schemas, and how the bus's form becomes the wire's. */
 import { z } from "zod";
-import { formatAmount } from "../../../machines/currency.ts";
+import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/issues.ts";
-import { amountSchema, currencySchema, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import {
+  currencySchema,
+  exactAmountSchema,
+  idSchema,
+  timestampSchema,
+  toTimestamp,
+} from "../../http/shared-schemas.ts";
 
 export const issueStatusSchema = z.enum(bus.ISSUE_STATUSES).meta({
   id: "IssueStatus",
@@ -25,7 +31,7 @@ const factsShape = {
   account: text(
     "The account that the money must reach, or has reached by the provider's report; empty where none was given.",
   ),
-  amount: amountSchema.nullable().meta({ description: "Null where none can be read." }),
+  amount: exactAmountSchema.nullable().meta({ description: "Null where none can be read." }),
   currency: currencySchema.nullable(),
 };
 const saidSchema = text("The provider's text: JSON, or the text of what could not be read.");
@@ -139,7 +145,7 @@ export const issueSchema = z
     order_id: idSchema
       .nullable()
       .meta({ description: "The order of that collection, or the one that it was attributed to." }),
-    amount: amountSchema
+    amount: exactAmountSchema
       .nullable()
       .meta({ description: "How much money it is, negative where it went out; null where that cannot be read." }),
     currency: currencySchema.nullable(),
@@ -174,7 +180,7 @@ export function issueJson(issue: bus.Issue): z.infer<typeof issueSchema> {
     station_id: issue.stationId,
     intent_id: issue.intentId,
     order_id: issue.orderId,
-    amount: amountMinor === null || currency === null ? null : formatAmount(amountMinor, currency),
+    amount: amountText(amountMinor, currency),
     currency,
     provider_reference: issue.providerReference,
     evidence: evidenceJson(issue.evidence),
@@ -220,6 +226,16 @@ function factsJson({
   amountMinor,
   currency,
 }: NonNullable<bus.IssueEvidence["asserted"]>) {
-  const amount = amountMinor === null || currency === null ? null : formatAmount(amountMinor, currency);
-  return { reference, provider_reference: providerReference, account, amount, currency };
+  return {
+    reference,
+    provider_reference: providerReference,
+    account,
+    amount: amountText(amountMinor, currency),
+    currency,
+  };
+}
+
+/** With all decimals: a statement may have thousandths of a dinar. */
+function amountText(amountMinor: string | null, currency: string | null): string | null {
+  return amountMinor === null || currency === null ? null : formatExactAmount(BigInt(amountMinor), currency);
 }

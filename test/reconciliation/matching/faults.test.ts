@@ -1,7 +1,8 @@
 /** The confusion matrix: a statement that fits, and one fault in it. Each fault gives its kind, and nothing else. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RUN_KINDS, type RunKind } from "../../../services/reconciliation/kinds.ts";
-import { type Line, ourReference, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
+import { close } from "../closings/closing-world.ts";
+import { DAY, type Line, ourReference, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
 
 let running: RunDatabase;
 beforeAll(async () => {
@@ -40,6 +41,8 @@ interface Fault {
   readonly station?: (world: RunWorld) => number;
   readonly kinds: readonly RunKind[];
   readonly rejected?: Readonly<Record<string, string>>;
+  /** Lines that `after` imports. */
+  readonly added?: number;
 }
 
 const changed =
@@ -210,6 +213,18 @@ const FAULTS: Record<string, Fault> = {
     // The other row has two payments that fit.
     kinds: ["ambiguous_match", "possible_duplicate"],
   },
+  "a line that comes after the closing of its day": {
+    after: async (world) => {
+      const { database, organizationId, qrAccountId } = world;
+      await world.run(qrAccountId);
+      await database`delete from wanted_runs where organization_id = ${organizationId}`;
+      await close(world, qrAccountId, { fromDate: DAY });
+      await world.importLines(qrAccountId, [{ name: "later", kind: "fee", amountMinor: -10 }]);
+    },
+    kinds: ["after_closing"],
+    rejected: { later: "fee" },
+    added: 1,
+  },
   "a row without an amount": {
     lines: added({ name: "nothing", amountMinor: 0, providerReference: "zero" }),
     kinds: [],
@@ -249,6 +264,6 @@ describe("a statement with one fault", () => {
       ([, word]) => word !== "matched" && !word.startsWith("rejected: ") && !fault.kinds.includes(word as RunKind),
     );
     expect(others).toEqual([]);
-    expect(Object.keys(outcome.lines)).toHaveLength(lines.length);
+    expect(Object.keys(outcome.lines)).toHaveLength(lines.length + (fault.added ?? 0));
   });
 });
