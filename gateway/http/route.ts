@@ -153,7 +153,7 @@ export interface ConsumerRoute<TQuery extends Schema> extends RouteFacts<undefin
   readonly who: { readonly kind: "consumer" };
   readonly handler: ConsumerHandler<BodyOf<TQuery>>;
 }
-/** A device's read that is answered from memory without a promise or a per-request object (design §8). */
+/** A device's read that is answered from memory without a promise or a per-request object (design §2.2). */
 export interface PollRoute extends RouteFacts {
   readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
   readonly poll: PollName;

@@ -1,5 +1,5 @@
 /**
- * `GET display`, `me` and `assignment`: answered from memory, completely, before the call returns (design §8).
+ * `GET display`, `me` and `assignment`: answered from memory, completely, before the call returns (design §2.2).
  *
  *   gate (fresh? credential? throttle? scope?) ──► view of this commit ──► blocked? ──► 304 or 200
  *                                                                                └──► a `created` intent: the handler

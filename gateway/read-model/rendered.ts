@@ -11,7 +11,7 @@ import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
 import { displayView, rendersQrOn } from "../../machines/views/display.ts";
 import { etagOf } from "./etag.ts";
 
-/** The reads that are answered from memory, at once: no promise, no context object, no closure per request (design §8). */
+/** The reads that are answered from memory, at once: no promise, no context object, no closure per request (design §2.2). */
 export type PollName = "display" | "self" | "assignment";
 
 /** A view's text with all that is said of it on the wire. */

@@ -39,7 +39,7 @@ describe("a log that has lost its end", () => {
     await untouched.collectCash(102);
     await world.untilCopied();
     const copy = copyData(world.nats);
-    const kept = station.remember();
+    const kept = station.snapshot();
     await station.collectCash(103);
     await station.collectCash(104);
     await world.untilCopied();
@@ -47,7 +47,7 @@ describe("a log that has lost its end", () => {
     const versionLost = station.commits.length;
 
     await lose(copy);
-    station.goBackTo(kept);
+    station.restore(kept);
     // More than was lost, and at once: the stream is longer than before when the copier checks it.
     for (let intentId = 105; intentId < 109; intentId += 1) await station.collectCash(intentId);
     await world.untilCopied();
@@ -70,7 +70,7 @@ describe("a log that has lost its end", () => {
     await station.collectCash(201);
     await world.untilCopied();
     const copy = copyData(world.nats);
-    const kept = station.remember();
+    const kept = station.snapshot();
     const untilCopied = async (events: number): Promise<void> => {
       const copied = async () => (await copiedEvents(world.database, station.facts.stationId)).length;
       await expect.poll(copied).toBe(events);
@@ -79,12 +79,12 @@ describe("a log that has lost its end", () => {
       await station.collectCash(intentId);
       await untilCopied(10 + 4 * round);
       await lose(copy);
-      station.goBackTo(kept);
+      station.restore(kept);
     }
     await station.collectCash(204);
     await untilCopied(18);
     await lose(undefined);
-    station.goBackTo({ state: null, version: 0, sequence: 0, commits: 0 });
+    station.restore({ state: null, version: 0, sequence: 0, commits: 0 });
     await station.open();
     await untilCopied(23);
     const events = await copiedEvents(world.database, station.facts.stationId);
@@ -122,7 +122,7 @@ describe("an intent that only the lost commits had", () => {
     const station = await world.openStation();
     await world.untilCopied();
     const copy = copyData(world.nats);
-    const kept = station.remember();
+    const kept = station.snapshot();
     await station.collect(401, orderSnapshot(401), "cash");
     await station.do({ type: "intent_attest", intentId: 401 }, station.cashier, "attest:401");
     await station.settled(401, 9);
@@ -139,8 +139,8 @@ describe("an intent that only the lost commits had", () => {
     await expect(recall(402)).rejects.toMatchObject({ refusal: { code: "unavailable" } });
 
     await lose(copy);
-    station.goBackTo(kept);
-    await station.lose();
+    station.restore(kept);
+    await station.companionSilence();
     await world.untilCopied();
     expect(await recall(402)).toMatchObject({ status: "expired" });
     expect(await recall(401)).toMatchObject({ status: "succeeded", attestation: { transactionId: 9 } });

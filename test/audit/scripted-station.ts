@@ -1,4 +1,4 @@
-/** A station whose commits a test makes by the real machine and appends to the real log, as an actor host would. */
+/** A station without an actor host: the test runs the real machine and appends its commits to the real log. */
 import type { Actor } from "../../machines/actor.ts";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
@@ -23,12 +23,12 @@ export interface StationFacts {
   readonly cashier: { readonly id: number; readonly name: string };
 }
 
-/** A station as a copy of the log has it. */
-export interface Remembered {
+/** What the log contains of the station at one moment. */
+export interface LogSnapshot {
   readonly state: StationState | null;
   readonly version: number;
   readonly sequence: number;
-  /** How many commits had been made until then. */
+  /** How many commits the station had. */
   readonly commits: number;
 }
 
@@ -36,10 +36,10 @@ export class ScriptedStation {
   readonly facts: StationFacts;
   /** Every commit that was appended, with its place in the stream. */
   readonly commits: { commit: Commit; sequence: number }[] = [];
-  /** The answer to each command that was committed, as it was given. */
+  /** The answer to each committed command, by command id. */
   readonly responses = new Map<string, StationResponse>();
   state: StationState | null = null;
-  /** What the providers service has recorded of an overdue QR. */
+  /** What the providers service has recorded about an overdue QR. */
   recordedConfirmation: RecordedConfirmation = "none";
   /** The script's clock: one second passes with each command. */
   nowMs = Date.UTC(2026, 10, 20, 12, 0, 0);
@@ -97,19 +97,19 @@ export class ScriptedStation {
     return reply;
   }
 
-  /** What the log has of the station now. */
-  remember(): Remembered {
+  /** What the log contains of the station now. */
+  snapshot(): LogSnapshot {
     return { state: this.state, version: this.#version, sequence: this.#sequence, commits: this.commits.length };
   }
 
-  /** The log has lost what came after: the next command meets the station as it was. */
-  goBackTo({ state, version, sequence }: Remembered): void {
+  /** Acts as if the log had lost everything after the snapshot: the next command applies to that state. */
+  restore({ state, version, sequence }: LogSnapshot): void {
     this.state = state;
     this.#version = version;
     this.#sequence = sequence;
   }
 
-  /** The station, a live companion, and the cashier's lease. */
+  /** Creates the station with a live companion; the cashier acquires the lease. */
   async open(device: Partial<DeviceDescription> = {}): Promise<this> {
     const { organizationId, filialId, stationId, companionId } = this.facts;
     const registry: Actor = { kind: "registry", id: 0 };
@@ -133,19 +133,19 @@ export class ScriptedStation {
       ...device,
     };
     await this.do({ type: "device_put", device: companion }, registry);
-    await this.hear();
+    await this.companionHeartbeat();
     await this.do({ type: "lease_acquire", lifetimeMs: 24 * 3_600_000 }, this.cashier);
     return this;
   }
 
-  async hear(): Promise<void> {
+  async companionHeartbeat(): Promise<void> {
     await this.do(
       { type: "device_seen", deviceId: this.facts.companionId, seenAtMs: this.nowMs },
       { kind: "system", id: 0 },
     );
   }
 
-  async lose(): Promise<void> {
+  async companionSilence(): Promise<void> {
     const command = { type: "device_silent", deviceId: this.facts.companionId, lastSeenAtMs: this.nowMs } as const;
     await this.do(command, { kind: "system", id: 0 });
   }
@@ -159,19 +159,19 @@ export class ScriptedStation {
     return await this.do({ type: "intent_create", route, intentId, order }, this.cashier, commandId);
   }
 
-  async report(intentId: number, more: Partial<Extract<StationCommand, { type: "intent_report" }>> = {}, key = "1") {
+  async report(intentId: number, changes: Partial<Extract<StationCommand, { type: "intent_report" }>> = {}, key = "1") {
     const command = {
       type: "intent_report" as const,
       intentId,
       outcome: "reported_success" as const,
       providerReference: "RRN-77",
       providerCode: "00",
-      ...more,
+      ...changes,
     };
     return await this.do(command, this.companion, `report:${intentId}:${key}`);
   }
 
-  /** A whole cash collection: three commits. */
+  /** One cash collection from creation to settlement: three commits. */
   async collectCash(intentId: number, transactionId = intentId): Promise<void> {
     await this.collect(intentId, orderSnapshot(intentId), "cash");
     await this.do({ type: "intent_attest", intentId }, this.cashier, `attest:${intentId}`);
@@ -183,6 +183,14 @@ export class ScriptedStation {
   }
 }
 
-export function orderSnapshot(orderId: number, more: Partial<OrderSnapshot> = {}): OrderSnapshot {
-  return { orderId, orderDisplayNumber: 7, amountMinor: "1250", currency: "EUR", status: "open", revision: 1, ...more };
+export function orderSnapshot(orderId: number, changes: Partial<OrderSnapshot> = {}): OrderSnapshot {
+  return {
+    orderId,
+    orderDisplayNumber: 7,
+    amountMinor: "1250",
+    currency: "EUR",
+    status: "open",
+    revision: 1,
+    ...changes,
+  };
 }

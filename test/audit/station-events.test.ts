@@ -17,12 +17,12 @@ afterAll(() => world.stop());
 
 const label = (event: AuditEvent) => `${event.version}.${event.ordinal} ${event.type}`;
 
-test.each([1, 2, 3, 500])("the pages of %i events of a station have every event once", async (limit) => {
+test.each([1, 2, 3, 500])("station events: pages of %i contain every event exactly once", async (limit) => {
   const station = await world.openStation();
   await station.collectCash(10_000 + limit);
-  // A commit of two events: the deadline, then the command's own.
   await station.collect(20_000 + limit, orderSnapshot(1));
   station.nowMs += 3_600_000;
+  // A commit of two events: the overdue collection expires, and the next one begins.
   await station.collect(30_000 + limit, orderSnapshot(2));
   const { stationId } = station.facts;
   const seen: string[] = [];
@@ -37,13 +37,13 @@ test.each([1, 2, 3, 500])("the pages of %i events of a station have every event 
   expect(committedEvents(station).some((event) => event.includes(".1 "))).toBe(true);
 });
 
-test("a deadline passes within a person's command: the system is the actor of what it ends", async () => {
+test("station events: a person's command that ends what is overdue: the actor of the ends is the system", async () => {
   const station = await world.openStation();
   await station.do({ type: "lease_release" }, station.cashier);
   await station.do({ type: "lease_acquire", lifetimeMs: 60_000 }, station.cashier);
   await station.collect(51_001, orderSnapshot(1));
   station.nowMs += 3_600_000;
-  // The owner renames the companion; the collection and the lease were over long before.
+  // The owner renames the companion after the deadlines of the collection and of the lease.
   await station.do(
     { type: "device_put", device: { ...(station.state?.devices[0] as DeviceDescription), name: "New", revision: 2 } },
     { kind: "owner", id: 98 },
@@ -63,19 +63,19 @@ test("a deadline passes within a person's command: the system is the actor of wh
   ]);
 });
 
-test("another organization's station is not found, and a cashier is refused", async () => {
+test("station events: not_found for another organization's station, permission_denied for a cashier", async () => {
   const station = await world.openStation();
   const foreign = await world.newStation();
   const { stationId } = station.facts;
-  const ask = (more: object) =>
-    world.ask(listStationEvents, { caller: world.ownerOf(station), stationId, sinceVersion: 0, limit: 10, ...more });
+  const ask = (changes: object) =>
+    world.ask(listStationEvents, { caller: world.ownerOf(station), stationId, sinceVersion: 0, limit: 10, ...changes });
   await expect(ask({ caller: world.ownerOf(foreign) })).rejects.toMatchObject({ refusal: { code: "not_found" } });
   await expect(ask({ stationId: 888_888 })).rejects.toMatchObject({ refusal: { code: "not_found" } });
   const cashier = { ...world.ownerOf(station), permissions: ["payments.collect"] };
   await expect(ask({ caller: cashier })).rejects.toMatchObject({ refusal: { code: "permission_denied" } });
 });
 
-test("the retention job deletes old events and intents, and leaves no gap behind", async () => {
+test("retention: the job deletes old events and intents, and the copy records no gap", async () => {
   const station = await world.newStation();
   const now = station.nowMs;
   station.nowMs = Date.now() - 40 * 24 * 3_600_000;
@@ -112,34 +112,34 @@ describe("events with the longest texts that a device can report", () => {
   const INTENT = 70_001;
   const COMMITS = 400;
   let station: ScriptedStation;
-  let before: number;
+  let firstCommits: number;
   beforeAll(async () => {
     station = await world.openStation();
     await station.collect(INTENT, orderSnapshot(1));
     await world.untilCopied();
-    before = station.commits.length;
+    firstCommits = station.commits.length;
     const { stationId, organizationId, companionId } = station.facts;
-    // Three reports in each commit, so that a page could divide one.
+    // Each commit has three reports, so a page that ends too early would divide a commit.
     await world.database`
       insert into station_events (station_id, version, ordinal, organization_id, intent_id, at, type, actor_kind,
                                   actor_id, actor_name, data, machine_version, stream_sequence)
-      select ${stationId}, ${before} + n, o, ${organizationId}, ${INTENT}, now(), 'outcome_reported', 'device',
+      select ${stationId}, ${firstCommits} + n, o, ${organizationId}, ${INTENT}, now(), 'outcome_reported', 'device',
              ${companionId}, 'Tablet',
              jsonb_build_object('type', 'outcome_reported', 'intentId', ${INTENT}::bigint, 'deviceId', ${companionId}::bigint,
                'outcome', 'reported_unknown', 'providerReference', repeat(chr(1), 255), 'providerCode', repeat(chr(2), 100 + n * 37 % 155)),
              1, 0
       from generate_series(1, ${COMMITS}) as n, generate_series(0, 2) as o`;
   });
-  test("the pages of a station's events end with a whole commit", async () => {
+  test("station events: every page ends with the last event of a commit", async () => {
     const { stationId } = station.facts;
     const caller = world.ownerOf(station);
     const seen: string[] = [];
-    let sinceVersion = before;
+    let sinceVersion = firstCommits;
     let pages = 0;
     for (let hasMore = true; hasMore; pages += 1) {
       const page = await world.ask(listStationEvents, { caller, stationId, sinceVersion, limit: BOUNDS.listed });
       expect(page.events.length % 3).toBe(0);
-      seen.push(...page.events.map((event) => `${event.version - before}.${event.ordinal}`));
+      seen.push(...page.events.map((event) => `${event.version - firstCommits}.${event.ordinal}`));
       sinceVersion = page.events.at(-1)?.version ?? sinceVersion;
       hasMore = page.hasMore;
     }
@@ -149,11 +149,11 @@ describe("events with the longest texts that a device can report", () => {
     );
   });
 
-  test("a timeline has the creation and the newest steps, in their order", async () => {
+  test("timeline: it contains the creation and the newest reports", async () => {
     const { entries } = await world.timelineOf(station, INTENT);
     expect(entries[0]?.type).toBe("intent_created");
     const later = entries.slice(1);
-    // A commit has some fourteen kilobytes of events; the newest ones fill the answer.
+    // An event takes less than 6,000 bytes of the answer, and the newest events fill the answer.
     expect(later.length).toBeGreaterThan(BOUNDS.listedBytes / 6_000);
     expect(later.length).toBeLessThan(2 * COMMITS);
     expect(new Set(later.map(({ type }) => type))).toEqual(new Set(["outcome_reported"]));

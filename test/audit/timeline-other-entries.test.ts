@@ -1,4 +1,4 @@
-/** What a timeline has from elsewhere than the station: freezes, names of devices, references of provider payments. */
+/** What a timeline shows that is not in the station's log: freezes, names of devices, references of provider payments. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
@@ -15,8 +15,8 @@ async function sentencesOf(station: ScriptedStation, intentId: number): Promise<
   return entries.map(({ moneyMoved, sentence }) => `${moneyMoved}: ${sentence}`);
 }
 
-/** As the registry records it, at the station's own clock. */
-async function record(
+/** Writes an event of the registry's audit log, half a second after the station's clock. */
+async function recordRegistryEvent(
   station: ScriptedStation,
   action: string,
   subject: readonly [kind: string, id: number],
@@ -31,18 +31,18 @@ async function record(
       ${action}, ${subject[0]}, ${subject[1]}, ${world.database.json(data as never)})`;
 }
 
-describe("a freeze in a timeline", () => {
-  test("it held or began while the payment was under way: it is in its place, and no other freeze is there", async () => {
+describe("timeline: freezes", () => {
+  test("a freeze that was on at any time of the collection: it is listed in order of time, and no other freeze is listed", async () => {
     const station = await world.openStation();
     const { stationId, organizationId, companionId } = station.facts;
     const here = ["station", stationId] as const;
-    // Over before it began; about another station.
-    await record(station, "device_frozen", ["device", companionId]);
+    // Not listed: a freeze that ended before the collection, and one of another station.
+    await recordRegistryEvent(station, "device_frozen", ["device", companionId]);
     station.nowMs += 1_000;
-    await record(station, "device_unfrozen", ["device", companionId]);
-    await record(station, "station_frozen", ["station", stationId + 1_000]);
-    // Held already.
-    await record(station, "organization_frozen", ["organization", organizationId], {
+    await recordRegistryEvent(station, "device_unfrozen", ["device", companionId]);
+    await recordRegistryEvent(station, "station_frozen", ["station", stationId + 1_000]);
+    // Listed: it is on when the collection begins.
+    await recordRegistryEvent(station, "organization_frozen", ["organization", organizationId], {
       data: { reason: "The till is short" },
     });
     station.nowMs += 1_000;
@@ -50,17 +50,17 @@ describe("a freeze in a timeline", () => {
       { type: "intent_create", route: "cash", intentId: 1_101, order: orderSnapshot(1_101) },
       station.cashier,
     );
-    await record(station, "station_frozen", here);
-    // In another organization's audit log.
-    await record(station, "organization_unfrozen", ["organization", organizationId], {
+    await recordRegistryEvent(station, "station_frozen", here);
+    // Not listed: it is in another organization's audit log.
+    await recordRegistryEvent(station, "organization_unfrozen", ["organization", organizationId], {
       organizationId: (await world.newStation()).facts.organizationId,
     });
     station.nowMs += 1_000;
-    await record(station, "station_unfrozen", here, { data: {} });
-    await record(station, "provider_frozen", ["provider_config", 81]);
+    await recordRegistryEvent(station, "station_unfrozen", here, { data: {} });
+    await recordRegistryEvent(station, "provider_frozen", ["provider_config", 81]);
     await station.do({ type: "intent_cancel", intentId: 1_101 }, station.cashier);
-    // After its end.
-    await record(station, "station_frozen", here);
+    // Not listed: it begins after the collection.
+    await recordRegistryEvent(station, "station_frozen", here);
     expect(await sentencesOf(station, 1_101)).toEqual([
       "no: Ada started to collect EUR 12.50 for order 7 by cash.",
       "no: Olga froze the organization. Reason: The till is short",
@@ -70,24 +70,24 @@ describe("a freeze in a timeline", () => {
     ]);
   });
 
-  test("of the device, the provider or the platform: the sentence names it and who froze it", async () => {
+  test("a freeze of the device, the provider or the platform: the sentence names it and the person who froze it", async () => {
     const station = await world.openStation();
     const { companionId } = station.facts;
     await station.collect(1_201, orderSnapshot(1_201));
-    await record(station, "device_frozen", ["device", companionId]);
-    await record(station, "platform_frozen", ["platform", 0]);
+    await recordRegistryEvent(station, "device_frozen", ["device", companionId]);
+    await recordRegistryEvent(station, "platform_frozen", ["platform", 0]);
     expect((await sentencesOf(station, 1_201)).slice(1)).toEqual([
       "no: Olga froze Renamed terminal. Reason: A drill",
       "no: Night shift froze the platform. Reason: A drill",
     ]);
-    await record(station, "platform_unfrozen", ["platform", 0]);
+    await recordRegistryEvent(station, "platform_unfrozen", ["platform", 0]);
 
     const counter = await world.openStation();
     const provider = { kind: "provider", id: 81 } as const;
     await counter.do({ type: "provider_put", provider: { configId: 81, revision: 1 } }, { kind: "registry", id: 0 });
     const order = orderSnapshot(1_202);
     await counter.do({ type: "intent_create", route: "dynamic_qr", intentId: 1_202, order }, counter.cashier);
-    await record(counter, "provider_frozen", ["provider_config", 81]);
+    await recordRegistryEvent(counter, "provider_frozen", ["provider_config", 81]);
     await counter.do({ type: "provider_failed", intentId: 1_202, reason: "provider_frozen" }, provider);
     expect(await sentencesOf(counter, 1_202)).toEqual([
       "no: Ada started to collect EUR 12.50 for order 7 by QR code.",
@@ -97,25 +97,25 @@ describe("a freeze in a timeline", () => {
   });
 });
 
-describe("a device in a timeline", () => {
+describe("timeline: names of devices", () => {
   const renamed = (from: string, to: string) => ({ data: { from: { name: from }, to: { name: to } } });
 
-  test("renamed since: it has the name that it had when the payment began", async () => {
+  test("a device that was renamed later: its name when the collection began", async () => {
     const station = await world.openStation();
     const device = ["device", station.facts.companionId] as const;
-    await record(station, "device_changed", device, renamed("First name", "Second name"));
+    await recordRegistryEvent(station, "device_changed", device, renamed("First name", "Second name"));
     station.nowMs += 1_000;
     await station.collect(1_301, orderSnapshot(1_301));
-    await record(station, "device_changed", device, renamed("Second name", "Third name"));
+    await recordRegistryEvent(station, "device_changed", device, renamed("Second name", "Third name"));
     station.nowMs += 1_000;
-    await record(station, "device_changed", device, renamed("Third name", "Renamed terminal"));
+    await recordRegistryEvent(station, "device_changed", device, renamed("Third name", "Renamed terminal"));
     expect((await sentencesOf(station, 1_301))[0]).toContain(" by smart POS on Second name.");
-    // The name that the station has is more exact.
+    // After it has presented the collection: its name in the station's commit.
     await station.do({ type: "intent_present", intentId: 1_301 }, station.companion);
     expect((await sentencesOf(station, 1_301))[0]).toContain(" by smart POS on Counter terminal.");
   });
 
-  test("unknown to the registry: it is named by its id", async () => {
+  test("a device that the registry does not know: its id", async () => {
     const station = await world.openStation();
     const { companionId } = station.facts;
     await station.collect(1_401, orderSnapshot(1_401));
@@ -124,7 +124,7 @@ describe("a device in a timeline", () => {
   });
 });
 
-test("a timeline says whether the provider payment had another reference, or none", async () => {
+test("timeline: the sentence about a differing payment states whether it had another reference or none", async () => {
   const station = await world.openStation();
   const { organizationId } = world.ownerOf(station);
   const provider = { kind: "provider", id: 81 } as const;

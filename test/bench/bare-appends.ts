@@ -1,14 +1,14 @@
 /** The control of commands: bare JetStream compare-and-set appends of the same size on the same servers. */
 import { headers } from "nats";
-import type { Ground } from "./bench-world.ts";
+import type { BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs } from "./cpu-time.ts";
 
 /** The CPU time of all NATS servers so far. */
-export const natsTimeUs = ({ natsPids }: Pick<Ground, "natsPids">): number =>
+export const natsTimeUs = ({ natsPids }: Pick<BenchWorld, "natsPids">): number =>
   natsPids.reduce((sum, pid) => sum + cpuTimeUs(pid), 0);
 
 /** The size of a commit as it really is after a few collections. */
-export async function commitBytes({ bus, logs }: Pick<Ground, "bus" | "logs">, stationId: number): Promise<number> {
+export async function commitBytes({ bus, logs }: Pick<BenchWorld, "bus" | "logs">, stationId: number): Promise<number> {
   const { name } = logs.of(stationId);
   const message = await bus.jsm.streams.getMessage(name, { last_by_subj: logs.subject(stationId) });
   return message?.data.length ?? 0;
@@ -16,7 +16,7 @@ export async function commitBytes({ bus, logs }: Pick<Ground, "bus" | "logs">, s
 
 /** Appends with the expected last sequence of their subject, each chain waiting for its own acknowledgement. */
 export async function appendChain(
-  ground: Pick<Ground, "bus">,
+  world: Pick<BenchWorld, "bus">,
   subject: string,
   count: number,
   body: Uint8Array,
@@ -27,7 +27,7 @@ export async function appendChain(
     const startedAtMs = performance.now();
     const expected = headers();
     expected.set("Nats-Expected-Last-Subject-Sequence", String(last));
-    const answer = await ground.bus.nc.request(subject, body, { headers: expected, timeout: 5_000 });
+    const answer = await world.bus.nc.request(subject, body, { headers: expected, timeout: 5_000 });
     const ack = answer.json<{ seq?: number; error?: unknown }>();
     if (ack.seq === undefined) throw new Error(`A bare append failed: ${JSON.stringify(ack)}`);
     last = ack.seq;
@@ -37,9 +37,13 @@ export async function appendChain(
 }
 
 /** Subjects beyond every real station, so that the host and the gateway never read what is no commit. */
-export async function withBareStream<T>(ground: Pick<Ground, "bus">, work: () => Promise<T>, replicas = 1): Promise<T> {
+export async function withBareStream<T>(
+  world: Pick<BenchWorld, "bus">,
+  work: () => Promise<T>,
+  replicas = 1,
+): Promise<T> {
   const name = "BENCH_BARE";
-  await ground.bus.jsm.streams.add({
+  await world.bus.jsm.streams.add({
     name,
     subjects: ["bench.bare.*"],
     max_msgs_per_subject: 64,
@@ -48,32 +52,32 @@ export async function withBareStream<T>(ground: Pick<Ground, "bus">, work: () =>
   try {
     return await work();
   } finally {
-    await ground.bus.jsm.streams.delete(name);
+    await world.bus.jsm.streams.delete(name);
   }
 }
 
 /** One chain for each station. */
 export async function measureBare(
-  ground: Ground,
+  world: BenchWorld,
   chains: number,
   appendsEach: number,
   bytes: number,
   replicas = 1,
 ): Promise<{ readonly bareAppendsPerSecond: number; readonly natsCpuUsPerBareAppend: number }> {
   return withBareStream(
-    ground,
+    world,
     async () => {
       const body = new Uint8Array(bytes).fill(120);
-      const natsBefore = natsTimeUs(ground);
+      const natsBefore = natsTimeUs(world);
       const startedAtMs = performance.now();
       await Promise.all(
-        Array.from({ length: chains }, (_, chain) => appendChain(ground, `bench.bare.${chain}`, appendsEach, body)),
+        Array.from({ length: chains }, (_, chain) => appendChain(world, `bench.bare.${chain}`, appendsEach, body)),
       );
       const seconds = (performance.now() - startedAtMs) / 1_000;
       const appends = chains * appendsEach;
       return {
         bareAppendsPerSecond: appends / seconds,
-        natsCpuUsPerBareAppend: (natsTimeUs(ground) - natsBefore) / appends,
+        natsCpuUsPerBareAppend: (natsTimeUs(world) - natsBefore) / appends,
       };
     },
     replicas,

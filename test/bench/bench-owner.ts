@@ -2,11 +2,11 @@
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call } from "../../services/bus/operation.ts";
-import type { Ground } from "./bench-world.ts";
+import type { BenchWorld } from "./bench-world.ts";
 
-export async function benchOwner(ground: Ground): Promise<Caller> {
+export async function benchOwner(world: BenchWorld): Promise<Caller> {
   const passwords = { ownerPassword: "bench owner password", cashierPassword: "bench cashier password" };
-  const seeded = await call(ground.bus.nc, seedSandbox, passwords, 20_000);
+  const seeded = await call(world.bus.nc, seedSandbox, passwords, 20_000);
   return {
     userId: 1,
     name: "Bench",

@@ -1,4 +1,4 @@
-/** What a bench stands on: real nats-server and PostgreSQL with durable settings, and our processes as `npm start` runs them. */
+/** The world of a bench: a real nats-server and PostgreSQL with durable settings, and the processes as `npm start` runs them. */
 import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,16 +22,16 @@ const DATABASE_NAME = "bench";
 
 export interface BenchProcess {
   readonly pid: number;
-  /** What it said when it became ready, for example its port. */
+  /** The message with which it reported ready, for example with its port. */
   readonly ready: Readonly<Record<string, unknown>>;
   /** Sends it a message and resolves with its next one. */
   ask<T>(): Promise<T>;
-  /** Hears everything that it says from now on. */
+  /** Calls the listener with every message that the process sends from now on. */
   listen(listener: (message: unknown) => void): void;
   stop(): Promise<void>;
 }
 
-export interface Ground {
+export interface BenchWorld {
   readonly bus: Bus;
   readonly natsVersion: string;
   /** Of one server, or of the three of a cluster. */
@@ -45,10 +45,13 @@ export interface Ground {
   stop(): Promise<void>;
 }
 
-/** On one server; three copies of each stream need a cluster of three. */
+/** The layout on one server; three copies of each stream need a cluster of three servers. */
 const ONE_SERVER: BusLayout = { replicas: 1, logs: 1 };
 
-export async function startGround(print: (line: string) => void, layout: BusLayout = ONE_SERVER): Promise<Ground> {
+export async function startBenchWorld(
+  print: (line: string) => void,
+  layout: BusLayout = ONE_SERVER,
+): Promise<BenchWorld> {
   const folder = mkdtempSync(join(tmpdir(), "device-payments-bench-"));
   const log = (name: string): string => join(folder, `${name}.log`);
   const running: Child[] = [];
@@ -88,11 +91,11 @@ export async function startGround(print: (line: string) => void, layout: BusLayo
         environment: env,
         logFile: log(name),
       });
-      const sayWhenItEnds = async (): Promise<void> => {
+      const reportUnexpectedEnd = async (): Promise<void> => {
         const { exit } = await ended;
         if (!child.isStopping()) print(`${name} ${describeExit(exit)} unexpectedly; its log is ${log(name)}.`);
       };
-      void sayWhenItEnds();
+      void reportUnexpectedEnd();
       running.push(child);
       return {
         pid: child.pid,

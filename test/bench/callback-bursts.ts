@@ -10,7 +10,7 @@ import {
   type Latency,
   latency,
   type Parties,
-  requireOk,
+  requireAllAnswered200,
 } from "./callback-parties.ts";
 import { runLoad } from "./load/http-load.ts";
 import { median } from "./percentile.ts";
@@ -21,7 +21,7 @@ export interface Burst {
   readonly cpuUs: CpuTimes;
 }
 
-export interface BurstFigures {
+export interface BurstMeasurement {
   /** Until the last callback is answered; its CPU goes on until the last display shows `paid`. */
   readonly answered: Burst;
   readonly paidPerSecond: number;
@@ -49,7 +49,7 @@ export async function measureBursts(
   qr: QrPlan,
   parties: Parties,
   plan: { readonly stations: readonly Counter[]; readonly rounds: number },
-): Promise<BurstFigures> {
+): Promise<BurstMeasurement> {
   await measureRound(qr, parties, plan.stations, []);
   const paidUs: number[] = [];
   const rounds: Round[] = [];
@@ -107,18 +107,18 @@ interface Load {
 }
 
 async function load(
-  { ground }: QrPlan,
+  { world }: QrPlan,
   parties: Parties,
   { port, requests, bodies, until }: Load,
 ): Promise<Burst & { readonly sentAtMs: Float64Array }> {
-  const before = cpuTimes(ground, parties);
+  const before = cpuTimes(world, parties);
   const onBody = (index: number, body: string): void => {
     if (bodies !== undefined) bodies[index] = body;
   };
   const result = await runLoad({ port, connections: CONNECTIONS, requests, isFromManyAddresses: true, onBody });
-  requireOk(result.statuses, requests.length);
+  requireAllAnswered200(result.statuses, requests.length);
   await until;
-  const cpuUs = cpuSince(before, cpuTimes(ground, parties), requests.length);
+  const cpuUs = cpuSince(before, cpuTimes(world, parties), requests.length);
   return { perSecond: (requests.length / result.elapsedMs) * 1_000, cpuUs, sentAtMs: result.sentAtMs };
 }
 

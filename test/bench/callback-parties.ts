@@ -1,8 +1,8 @@
-/** Who takes part when callbacks are measured, and what each of them costs. */
+/** The processes that take part when the bench measures callbacks, and the CPU time of each. */
 import { randomBytes } from "node:crypto";
 import { freePort } from "../support/free-port.ts";
 import { natsTimeUs } from "./bare-appends.ts";
-import type { BenchProcess, Ground } from "./bench-world.ts";
+import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
 import { percentile } from "./percentile.ts";
 import { CALLBACK_SECRET } from "./qr-counters.ts";
@@ -16,41 +16,41 @@ export interface Parties {
   readonly controlPort: number;
 }
 
-/** The processes of `npm start`, but for the sandbox provider, whose part the bench plays; and the control. */
-export async function startParties(ground: Ground): Promise<Parties> {
-  const database = { DATABASE_URL: await ground.databaseUrl() };
+/** Starts the processes of `npm start` and the control. The bench itself acts as the payment provider. */
+export async function startParties(world: BenchWorld): Promise<Parties> {
+  const database = { DATABASE_URL: await world.databaseUrl() };
   const key = randomBytes(32).toString("base64url");
   const names = ["registry", "settlement", "providers", "audit", "relay"];
   const environment = { ...database, PROVIDER_SECRETS_KEY: key };
-  const services = await ground.startProcess("services", "services/main.ts", names, environment);
-  const stations = await ground.startProcess("stations", "services/main.ts", ["stations"]);
-  const gateway = await ground.startProcess("gateway", "gateway/main.ts", [], { HOST: "127.0.0.1", PORT: "0" });
+  const services = await world.startProcess("services", "services/main.ts", names, environment);
+  const stations = await world.startProcess("stations", "services/main.ts", ["stations"]);
+  const gateway = await world.startProcess("gateway", "gateway/main.ts", [], { HOST: "127.0.0.1", PORT: "0" });
   const controlPort = await freePort();
   const script = "test/bench/load/control-callback-server.ts";
-  const control = await ground.startProcess("control", script, [CALLBACK_SECRET, String(controlPort)], database);
+  const control = await world.startProcess("control", script, [CALLBACK_SECRET, String(controlPort)], database);
   return { services, stations, gateway, gatewayPort: Number(gateway.ready["port"]), control, controlPort };
 }
 
-export const CPU_OWNERS = ["gateway", "services", "stations", "nats-server", "PostgreSQL", "control", "load"] as const;
-export type CpuTimes = Readonly<Record<(typeof CPU_OWNERS)[number], number>>;
+export const CPU_USERS = ["gateway", "services", "stations", "nats-server", "PostgreSQL", "control", "load"] as const;
+export type CpuTimes = Readonly<Record<(typeof CPU_USERS)[number], number>>;
 
-/** CPU time of everybody so far, in microseconds. */
-export function cpuTimes(ground: Ground, parties: Parties): CpuTimes {
-  const postgresPid = ground.postgresPid();
+/** The CPU time of each process so far, in microseconds. */
+export function cpuTimes(world: BenchWorld, parties: Parties): CpuTimes {
+  const postgresPid = world.postgresPid();
   return {
     gateway: cpuTimeUs(parties.gateway.pid),
     services: cpuTimeUs(parties.services.pid),
     stations: cpuTimeUs(parties.stations.pid),
-    "nats-server": natsTimeUs(ground),
+    "nats-server": natsTimeUs(world),
     PostgreSQL: postgresPid === undefined ? 0 : familyCpuTimeUs(postgresPid),
     control: cpuTimeUs(parties.control.pid),
     load: cpuTimeUs(process.pid),
   };
 }
 
-/** What each has used since, for each of so many callbacks. */
+/** The CPU time of each process per callback, between two readings. */
 export function cpuSince(before: CpuTimes, after: CpuTimes, callbacks: number): CpuTimes {
-  const each = CPU_OWNERS.map((owner) => [owner, (after[owner] - before[owner]) / callbacks]);
+  const each = CPU_USERS.map((user) => [user, (after[user] - before[user]) / callbacks]);
   return Object.fromEntries(each) as CpuTimes;
 }
 
@@ -66,8 +66,8 @@ export function latency(samplesUs: number[]): Latency {
   return { samples: samplesUs.length, p50Us: of(0.5), p99Us: of(0.99), maxUs: of(1) };
 }
 
-/** A callback that was refused was not measured. */
-export function requireOk(statuses: Readonly<Record<string, number>>, count: number): void {
+/** Throws when a callback was not answered 200: the bench must not measure errors. */
+export function requireAllAnswered200(statuses: Readonly<Record<string, number>>, count: number): void {
   if (statuses["200"] !== count)
-    throw new Error(`Of ${count} callbacks, statuses were ${JSON.stringify(statuses)}, which measures nothing.`);
+    throw new Error(`Not all of ${count} callbacks were answered 200: ${JSON.stringify(statuses)}.`);
 }

@@ -1,75 +1,75 @@
 /**
- * Callback → `paid`: from the moment a callback's bytes are sent to the gateway until a display would be answered `paid`,
- * and callbacks per second through gateway and providers service. The control is a bare handler that verifies the same
- * signature and inserts one row into the same PostgreSQL.
+ * Measures two things. Callback → `paid`: the time from sending a callback to the gateway until its station's display shows
+ * `paid`. And how many callbacks per second the gateway and the providers service take. The control is a bare handler that
+ * verifies the same signature and inserts one row into the same PostgreSQL.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { benchOwner } from "./bench-owner.ts";
-import type { Ground } from "./bench-world.ts";
-import { type BurstFigures, measureBursts } from "./callback-bursts.ts";
+import { type BenchResult, wholeNumber } from "./bench-result.ts";
+import type { BenchWorld } from "./bench-world.ts";
+import { type BurstMeasurement, measureBursts } from "./callback-bursts.ts";
 import {
-  CPU_OWNERS,
+  CPU_USERS,
   type CpuTimes,
   type Latency,
   latency,
   type Parties,
-  requireOk,
+  requireAllAnswered200,
   startParties,
 } from "./callback-parties.ts";
 import { watchDisplays } from "./display-watch.ts";
-import { type Figure, wholeNumber } from "./figure.ts";
 import { HttpConnection } from "./load/http-connection.ts";
 import { DISPLAY_PATH } from "./polls.ts";
 import { type Counter, forControl, makeCounters, type PaidCallback, presentQr, type QrPlan } from "./qr-counters.ts";
 
 export interface CallbackPlan {
-  /** One after the other at one station. */
+  /** Collections of one station, one after the other. */
   readonly serialCollections: number;
-  /** Stations that are paid in the same moment, so many times. */
+  /** Stations that are all paid at the same moment; `collectionsEach` is how often. */
   readonly stationsAtOnce: number;
   readonly collectionsEach: number;
-  /** Payments that are registered when a burst of callbacks begins: one per station. */
+  /** Stations of a burst: each has one registered payment when the callbacks begin. */
   readonly burstStations: number;
   readonly burstRounds: number;
 }
 
 export interface Paid {
   readonly untilPaid: Latency;
-  /** Until the provider has its 200. */
+  /** From sending the callback until the provider has received the answer 200. */
   readonly untilAnswer: Latency;
   readonly control: Latency;
 }
 
-export interface CallbackFigures {
+export interface CallbackMeasurement {
   readonly serial: Paid;
   readonly atOnce: Paid & { readonly stations: number };
-  readonly burst: BurstFigures;
+  readonly burst: BurstMeasurement;
 }
 
 const WARM_COLLECTIONS = 30;
-/** Collections after which the control takes its turn. */
+/** After this many collections of the product the control gets the same callbacks. */
 const BLOCK = 50;
-/** Between the code on the display and the callback: a guest takes seconds; by now the audit has copied the collection. */
+/** The pause between QR and callback. A guest takes seconds; within this time the audit service copies the collection. */
 const GUEST_MS = 50;
-/** Lets the audit copy and what else is behind catch up, so that the control does not pay for it. */
+/** The pause before the control starts: the audit copy ends its work, so that it takes no CPU time from the control. */
 const SETTLE_MS = 500;
 
-export async function measureCallbacks(ground: Ground, plan: CallbackPlan): Promise<CallbackFigures> {
-  const parties = await startParties(ground);
-  const caller = await benchOwner(ground);
-  const watch = await watchDisplays(ground);
-  const counters = await makeCounters(ground, caller, Math.max(plan.stationsAtOnce, plan.burstStations));
-  const qr: QrPlan = { ground, caller, counters, watch };
-  const many = counters.stations.slice(0, plan.stationsAtOnce);
-  await collectInBlocks(qr, parties, many, WARM_COLLECTIONS);
-  const serial = await collectInBlocks(qr, parties, many.slice(0, 1), plan.serialCollections);
-  const atOnce = await collectInBlocks(qr, parties, many, plan.collectionsEach);
-  await requirePaidAtGateway(parties, qr, many);
+export async function measureCallbacks(world: BenchWorld, plan: CallbackPlan): Promise<CallbackMeasurement> {
+  const parties = await startParties(world);
+  const caller = await benchOwner(world);
+  const watch = await watchDisplays(world);
+  const counters = await makeCounters(world, caller, Math.max(plan.stationsAtOnce, plan.burstStations));
+  const qr: QrPlan = { world, caller, counters, watch };
+  const stationsAtOnce = counters.stations.slice(0, plan.stationsAtOnce);
+  await collectInBlocks(qr, parties, stationsAtOnce, WARM_COLLECTIONS);
+  const serial = await collectInBlocks(qr, parties, stationsAtOnce.slice(0, 1), plan.serialCollections);
+  const atOnce = await collectInBlocks(qr, parties, stationsAtOnce, plan.collectionsEach);
+  await requirePaidAtGateway(parties, qr, stationsAtOnce);
   const stations = counters.stations.slice(0, plan.burstStations);
   const burst = await measureBursts(qr, parties, { stations, rounds: plan.burstRounds });
   for (const process of [parties.control, parties.gateway, parties.stations, parties.services]) await process.stop();
   await watch.stop();
-  return { serial, atOnce: { ...atOnce, stations: many.length }, burst };
+  return { serial, atOnce: { ...atOnce, stations: stationsAtOnce.length }, burst };
 }
 
 interface Times {
@@ -79,8 +79,8 @@ interface Times {
 }
 
 /**
- * Every station shows a code, then all are paid in the same moment, `count` times; after each block the control gets the
- * same callbacks in the same manner.
+ * Does this `count` times: every station shows a QR, then the provider confirms all of them at the same moment. After each
+ * block the control gets the same callbacks in the same waves.
  */
 async function collectInBlocks(
   qr: QrPlan,
@@ -112,7 +112,7 @@ async function collectInBlocks(
         wave.map(({ callback, counter }) => counter.control.send(forControl(callback, qr.counters.configId))),
       );
       for (const { status, sentAtMs, answeredAtMs } of answers) {
-        requireOk({ [status]: 1 }, 1);
+        requireAllAnswered200({ [status]: 1 }, 1);
         times.controlUs.push((answeredAtMs - sentAtMs) * 1_000);
       }
     }
@@ -132,12 +132,12 @@ async function pay(
 ): Promise<void> {
   const paid = qr.watch.next(stationId, "paid", orderDisplayNumber);
   const { status, sentAtMs, answeredAtMs } = await connection.send(request);
-  requireOk({ [status]: 1 }, 1);
+  requireAllAnswered200({ [status]: 1 }, 1);
   times.answerUs.push((answeredAtMs - sentAtMs) * 1_000);
   times.paidUs.push(((await paid).atMs - sentAtMs) * 1_000);
 }
 
-/** What the probe sees is what the gateway answers: one more collection each, and the display is asked over HTTP. */
+/** Checks the probe against the gateway: after one more collection each, every display must get `paid` over HTTP. */
 async function requirePaidAtGateway(parties: Parties, qr: QrPlan, stations: readonly Counter[]): Promise<void> {
   await collectInBlocks(qr, parties, stations, 1);
   for (const { stationId, credential } of stations) {
@@ -145,84 +145,85 @@ async function requirePaidAtGateway(parties: Parties, qr: QrPlan, stations: read
       headers: { authorization: `Bearer ${credential}` },
     });
     const text = await response.text();
-    if (!text.includes('"state":"paid"')) throw new Error(`The display of station ${stationId} is told ${text}.`);
+    if (!text.includes('"state":"paid"'))
+      throw new Error(`The gateway answers the display of station ${stationId} with ${text}.`);
   }
 }
 
-/** Server side, at p99 (design §8). */
+/** The goal for the p99, measured without the network (docs/speed.md). */
 const PAID_GOAL_US = 50_000;
 
-export function callbackFigures({ serial, atOnce, burst }: CallbackFigures): Figure[] {
-  const share = (one: number): string => `${((one / burst.control.perSecond) * 100).toFixed(0)} %`;
+export function callbackResults({ serial, atOnce, burst }: CallbackMeasurement): BenchResult[] {
+  const shareOfControl = (perSecond: number): string => `${((perSecond / burst.control.perSecond) * 100).toFixed(0)} %`;
   const control = wholeNumber(burst.control.perSecond);
-  const plain = { goal: "", met: undefined };
+  const noGoal = { goal: "", met: undefined };
   return [
-    paidFigure("callback → paid on the display, one at a time", serial),
-    paidFigure(`callback → paid on the display, ${atOnce.stations} stations at once`, atOnce),
-    answerFigure("callback → its answer, one at a time", serial),
+    paidResult("callback → paid on the display, one at a time", serial),
+    paidResult(`callback → paid on the display, ${atOnce.stations} stations at once`, atOnce),
+    answerResult("callback → its answer, one at a time", serial),
     {
-      name: "callbacks per second: recorded, answered and settled",
+      name: "callbacks per second, each recorded, answered and settled",
       measured: wholeNumber(burst.answered.perSecond),
       control,
-      ratio: share(burst.answered.perSecond),
-      ...plain,
+      ratio: shareOfControl(burst.answered.perSecond),
+      ...noGoal,
     },
     {
-      name: "of these, displays that show paid, per second",
+      name: "displays per second that these callbacks change to paid",
       measured: wholeNumber(burst.paidPerSecond),
       control,
-      ratio: share(burst.paidPerSecond),
-      ...plain,
+      ratio: shareOfControl(burst.paidPerSecond),
+      ...noGoal,
     },
     {
-      name: "callback → paid in that burst, p50 / p99 / max (µs)",
-      measured: threeOf(burst.untilPaid),
+      name: "callback → paid on the display, in a burst, p50 / p99 / max (µs)",
+      measured: p50P99Max(burst.untilPaid),
       control: "",
       ratio: "",
-      ...plain,
+      ...noGoal,
     },
     {
       name: "duplicate callbacks per second",
       measured: wholeNumber(burst.duplicates.perSecond),
       control,
-      ratio: share(burst.duplicates.perSecond),
-      ...plain,
+      ratio: shareOfControl(burst.duplicates.perSecond),
+      ...noGoal,
     },
-    cpuFigure("CPU per settled callback (µs)", burst.answered.cpuUs, burst.control.cpuUs),
-    cpuFigure("CPU per duplicate callback (µs)", burst.duplicates.cpuUs, burst.control.cpuUs),
+    cpuResult("CPU per settled callback (µs)", burst.answered.cpuUs, burst.control.cpuUs),
+    cpuResult("CPU per duplicate callback (µs)", burst.duplicates.cpuUs, burst.control.cpuUs),
   ];
 }
 
-function paidFigure(name: string, { untilPaid, control }: Paid): Figure {
+function paidResult(name: string, { untilPaid, control }: Paid): BenchResult {
   return {
     name: `${name}, p50 / p99 / max (µs; ${untilPaid.samples})`,
-    measured: threeOf(untilPaid),
-    control: `answered: ${threeOf(control)}`,
+    measured: p50P99Max(untilPaid),
+    control: `answered: ${p50P99Max(control)}`,
     ratio: `${(untilPaid.p50Us / control.p50Us).toFixed(2)} ×`,
     goal: "p99 ≤ 50,000",
     met: untilPaid.p99Us <= PAID_GOAL_US,
   };
 }
 
-function answerFigure(name: string, { untilAnswer, control }: Paid): Figure {
+function answerResult(name: string, { untilAnswer, control }: Paid): BenchResult {
   return {
     name: `${name}, p50 / p99 / max (µs)`,
-    measured: threeOf(untilAnswer),
-    control: threeOf(control),
+    measured: p50P99Max(untilAnswer),
+    control: p50P99Max(control),
     ratio: `${(untilAnswer.p50Us / control.p50Us).toFixed(2)} ×`,
     goal: "",
     met: undefined,
   };
 }
 
-function cpuFigure(name: string, measured: CpuTimes, control: CpuTimes): Figure {
-  const total = (times: CpuTimes): number => CPU_OWNERS.reduce((sum, owner) => sum + times[owner], 0) - times.load;
-  const said = (times: CpuTimes): string =>
-    CPU_OWNERS.filter((owner) => owner !== "load" && times[owner] >= 1)
-      .map((owner) => `${owner} ${wholeNumber(times[owner])}`)
+function cpuResult(name: string, measured: CpuTimes, control: CpuTimes): BenchResult {
+  const total = (times: CpuTimes): number => CPU_USERS.reduce((sum, user) => sum + times[user], 0) - times.load;
+  const listed = (times: CpuTimes): string =>
+    CPU_USERS.filter((user) => user !== "load" && times[user] >= 1)
+      .map((user) => `${user} ${wholeNumber(times[user])}`)
       .join(", ");
   const ratio = `${(total(measured) / total(control)).toFixed(2)} ×`;
-  return { name, measured: said(measured), control: said(control), ratio, goal: "", met: undefined };
+  return { name, measured: listed(measured), control: listed(control), ratio, goal: "", met: undefined };
 }
 
-const threeOf = ({ p50Us, p99Us, maxUs }: Latency): string => [p50Us, p99Us, maxUs].map(wholeNumber).join(" / ");
+const p50P99Max = ({ p50Us, p99Us, maxUs }: Latency): string => [p50Us, p99Us, maxUs].map(wholeNumber).join(" / ");

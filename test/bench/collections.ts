@@ -9,7 +9,7 @@ import { createStation } from "../../services/bus/messages/stations.ts";
 import { call } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
-import type { Ground } from "./bench-world.ts";
+import type { BenchWorld } from "./bench-world.ts";
 
 export interface BenchStation {
   readonly stationId: number;
@@ -22,7 +22,7 @@ export const COMMANDS_PER_COLLECTION = 4;
 export const APPENDS_PER_COLLECTION = 5;
 /** Stations whose lease the caller holds. `ordersAt` says how many orders are open at each, by its index. */
 export async function makeStations(
-  { bus }: Pick<Ground, "bus">,
+  { bus }: Pick<BenchWorld, "bus">,
   caller: Caller,
   plan: { readonly stations: number; readonly ordersAt: (index: number) => number },
 ): Promise<BenchStation[]> {
@@ -71,7 +71,7 @@ export async function makeStations(
 
 /** Throws when the station refuses. */
 export async function ask(
-  { nc }: Ground["bus"],
+  { nc }: BenchWorld["bus"],
   who: Caller | number,
   stationId: number,
   commandId: string,
@@ -88,7 +88,7 @@ export async function ask(
 export type Timings = Record<"create" | "fetch" | "report" | "attest", number[]>;
 
 export async function collect(
-  bus: Ground["bus"],
+  bus: BenchWorld["bus"],
   caller: Caller,
   station: BenchStation,
   orderId: number,
@@ -115,7 +115,7 @@ export async function collect(
 
 /** At all stations at once, the orders from `from` on. */
 export async function collectAll(
-  bus: Ground["bus"],
+  bus: BenchWorld["bus"],
   caller: Caller,
   stations: readonly BenchStation[],
   from: number,

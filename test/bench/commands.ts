@@ -7,7 +7,8 @@ import type { Caller } from "../../services/bus/messages/caller.ts";
 import type { RequestedCommand } from "../../services/bus/messages/station-commands.ts";
 import { appendChain, commitBytes, measureBare, natsTimeUs, withBareStream } from "./bare-appends.ts";
 import { benchOwner } from "./bench-owner.ts";
-import type { BenchProcess, Ground } from "./bench-world.ts";
+import { type BenchResult, oneDecimal, wholeNumber } from "./bench-result.ts";
+import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 import {
   APPENDS_PER_COLLECTION,
   ask,
@@ -19,18 +20,17 @@ import {
   type Timings,
 } from "./collections.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
-import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
 import { percentile } from "./percentile.ts";
 
 export interface CommandPlan {
-  readonly ground: Ground;
+  readonly world: BenchWorld;
   readonly stations: number;
   readonly collectionsPerStation: number;
   /** One after the other on one station, for the round trip of a single command. */
   readonly serialCollections: number;
 }
 
-export interface CommandFigures {
+export interface CommandMeasurement {
   readonly bareAppendsPerSecond: number;
   readonly bareSerialP50Us: number;
   readonly commandsPerSecond: number;
@@ -39,37 +39,37 @@ export interface CommandFigures {
   readonly reportsPerSecond: number;
   readonly serialP50Us: Readonly<Record<"create" | "fetch" | "report" | "attest", number>>;
   /** Where the time goes: CPU of each process per command. */
-  readonly cpuUsPerCommand: Readonly<Record<CpuOwner, number>>;
+  readonly cpuUsPerCommand: Readonly<Record<CpuUser, number>>;
   readonly natsCpuUsPerBareAppend: number;
   readonly commitBytes: number;
 }
 
-const CPU_OWNERS = ["host", "nats-server", "services", "PostgreSQL", "caller"] as const;
-type CpuOwner = (typeof CPU_OWNERS)[number];
+const CPU_USERS = ["host", "nats-server", "services", "PostgreSQL", "caller"] as const;
+type CpuUser = (typeof CPU_USERS)[number];
 
 /** Thrown away: they warm the compiled code and the database's plans. */
 const WARM_COLLECTIONS = 10;
 
-export async function measureCommands(plan: CommandPlan): Promise<CommandFigures> {
-  const { ground } = plan;
-  const environment = { DATABASE_URL: await ground.databaseUrl(), DEVICE_SILENCE_MS: "600000" };
-  const services = await ground.startProcess(
+export async function measureCommands(plan: CommandPlan): Promise<CommandMeasurement> {
+  const { world } = plan;
+  const environment = { DATABASE_URL: await world.databaseUrl(), DEVICE_SILENCE_MS: "600000" };
+  const services = await world.startProcess(
     "services",
     "services/main.ts",
     ["registry", "settlement", "relay", "audit"],
     environment,
   );
-  const host = await ground.startProcess("stations", "services/main.ts", ["stations"], environment);
-  const caller = await benchOwner(ground);
+  const host = await world.startProcess("stations", "services/main.ts", ["stations"], environment);
+  const caller = await benchOwner(world);
   const ordersEach = plan.collectionsPerStation + WARM_COLLECTIONS + 1;
-  const stations = await makeStations(ground, caller, {
+  const stations = await makeStations(world, caller, {
     stations: plan.stations,
     ordersAt: (index) => (index === 0 ? ordersEach + plan.serialCollections : ordersEach),
   });
-  await collectAll(ground.bus, caller, stations, 0, WARM_COLLECTIONS);
-  const bytes = await commitBytes(ground, stations[0]?.stationId ?? 0);
+  await collectAll(world.bus, caller, stations, 0, WARM_COLLECTIONS);
+  const bytes = await commitBytes(world, stations[0]?.stationId ?? 0);
   const bare = await measureBare(
-    ground,
+    world,
     plan.stations,
     Math.max(20, plan.collectionsPerStation * APPENDS_PER_COLLECTION),
     bytes,
@@ -77,7 +77,7 @@ export async function measureCommands(plan: CommandPlan): Promise<CommandFigures
   const measured = await measureHost(plan, caller, stations, { host, services });
   const serialP50Us = await measureSerial(plan, caller, stations);
   const reportsPerSecond = await measureReports(plan, caller, stations);
-  const bareSerialP50Us = await measureBareSerial(ground, plan.serialCollections * APPENDS_PER_COLLECTION, bytes);
+  const bareSerialP50Us = await measureBareSerial(world, plan.serialCollections * APPENDS_PER_COLLECTION, bytes);
   await host.stop();
   await services.stop();
   return { ...bare, ...measured, reportsPerSecond, serialP50Us, bareSerialP50Us, commitBytes: bytes };
@@ -88,15 +88,15 @@ async function measureHost(
   caller: Caller,
   stations: readonly BenchStation[],
   processes: { readonly host: BenchProcess; readonly services: BenchProcess },
-): Promise<Pick<CommandFigures, "commandsPerSecond" | "appendsPerSecond" | "cpuUsPerCommand">> {
-  const before = cpuTimes(plan.ground, processes);
+): Promise<Pick<CommandMeasurement, "commandsPerSecond" | "appendsPerSecond" | "cpuUsPerCommand">> {
+  const before = cpuTimes(plan.world, processes);
   const startedAtMs = performance.now();
-  await collectAll(plan.ground.bus, caller, stations, WARM_COLLECTIONS, plan.collectionsPerStation);
+  await collectAll(plan.world.bus, caller, stations, WARM_COLLECTIONS, plan.collectionsPerStation);
   const seconds = (performance.now() - startedAtMs) / 1_000;
-  const after = cpuTimes(plan.ground, processes);
+  const after = cpuTimes(plan.world, processes);
   const collections = stations.length * plan.collectionsPerStation;
   const commands = collections * COMMANDS_PER_COLLECTION;
-  const perCommand = (owner: CpuOwner): number => (after[owner] - before[owner]) / commands;
+  const perCommand = (owner: CpuUser): number => (after[owner] - before[owner]) / commands;
   return {
     commandsPerSecond: commands / seconds,
     appendsPerSecond: (collections * APPENDS_PER_COLLECTION) / seconds,
@@ -111,13 +111,13 @@ async function measureHost(
 }
 
 function cpuTimes(
-  ground: Ground,
+  world: BenchWorld,
   processes: { readonly host: BenchProcess; readonly services: BenchProcess },
-): Record<CpuOwner, number> {
-  const postgresPid = ground.postgresPid();
+): Record<CpuUser, number> {
+  const postgresPid = world.postgresPid();
   return {
     host: cpuTimeUs(processes.host.pid),
-    "nats-server": natsTimeUs(ground),
+    "nats-server": natsTimeUs(world),
     services: cpuTimeUs(processes.services.pid),
     PostgreSQL: postgresPid === undefined ? 0 : familyCpuTimeUs(postgresPid),
     caller: cpuTimeUs(process.pid),
@@ -131,7 +131,7 @@ async function measureReports(plan: CommandPlan, caller: Caller, stations: reado
     stations.map(async (station) => {
       const orderId = station.orderIds.at(-1) ?? 0;
       const command: RequestedCommand = { type: "intent_create", route: "smart_pos", orderId };
-      const created = await ask(plan.ground.bus, caller, station.stationId, `c:${station.stationId}:last`, command);
+      const created = await ask(plan.world.bus, caller, station.stationId, `c:${station.stationId}:last`, command);
       return { ...station, intentId: created.intent?.intentId ?? 0 };
     }),
   );
@@ -140,7 +140,7 @@ async function measureReports(plan: CommandPlan, caller: Caller, stations: reado
     underWay.map(async ({ stationId, deviceId, intentId }) => {
       for (let n = 0; n < reportsEach; n += 1) {
         const report = { outcome: "reported_unknown", providerReference: "", providerCode: "wait" } as const;
-        await ask(plan.ground.bus, deviceId, stationId, `report:${randomUUID()}`, {
+        await ask(plan.world.bus, deviceId, stationId, `report:${randomUUID()}`, {
           type: "intent_report",
           intentId,
           ...report,
@@ -155,67 +155,67 @@ async function measureSerial(
   plan: CommandPlan,
   caller: Caller,
   stations: readonly BenchStation[],
-): Promise<CommandFigures["serialP50Us"]> {
+): Promise<CommandMeasurement["serialP50Us"]> {
   const timings: Timings = { create: [], fetch: [], report: [], attest: [] };
   const [station] = stations;
   if (station === undefined) throw new Error("There is no station to measure.");
   const from = WARM_COLLECTIONS + plan.collectionsPerStation;
   for (const orderId of station.orderIds.slice(from, from + plan.serialCollections))
-    await collect(plan.ground.bus, caller, station, orderId, timings);
+    await collect(plan.world.bus, caller, station, orderId, timings);
   const p50 = (name: keyof Timings): number => percentile(timings[name], 0.5);
   return { create: p50("create"), fetch: p50("fetch"), report: p50("report"), attest: p50("attest") };
 }
 
-async function measureBareSerial(ground: Ground, appends: number, bytes: number): Promise<number> {
+async function measureBareSerial(world: BenchWorld, appends: number, bytes: number): Promise<number> {
   const body = new Uint8Array(bytes).fill(120);
-  return withBareStream(ground, async () =>
-    percentile(await appendChain(ground, "bench.bare.serial", appends, body), 0.5),
+  return withBareStream(world, async () =>
+    percentile(await appendChain(world, "bench.bare.serial", appends, body), 0.5),
   );
 }
 
-export function commandFigures(figures: CommandFigures): Figure[] {
-  const appendShare = figures.appendsPerSecond / figures.bareAppendsPerSecond;
-  const commandShare = figures.commandsPerSecond / figures.bareAppendsPerSecond;
-  const rows: Figure[] = [
+export function commandResults(measurement: CommandMeasurement): BenchResult[] {
+  const appendShare = measurement.appendsPerSecond / measurement.bareAppendsPerSecond;
+  const commandShare = measurement.commandsPerSecond / measurement.bareAppendsPerSecond;
+  const rows: BenchResult[] = [
     {
       name: "durable commands per second (bare appends beside)",
-      measured: wholeNumber(figures.commandsPerSecond),
-      control: wholeNumber(figures.bareAppendsPerSecond),
+      measured: wholeNumber(measurement.commandsPerSecond),
+      control: wholeNumber(measurement.bareAppendsPerSecond),
       ratio: `${(commandShare * 100).toFixed(0)} %`,
       goal: "≥ 50 %",
       met: commandShare >= 0.5,
     },
     {
       name: "reports per second: commands that need the actor only",
-      measured: wholeNumber(figures.reportsPerSecond),
-      control: wholeNumber(figures.bareAppendsPerSecond),
-      ratio: `${((figures.reportsPerSecond / figures.bareAppendsPerSecond) * 100).toFixed(0)} %`,
+      measured: wholeNumber(measurement.reportsPerSecond),
+      control: wholeNumber(measurement.bareAppendsPerSecond),
+      ratio: `${((measurement.reportsPerSecond / measurement.bareAppendsPerSecond) * 100).toFixed(0)} %`,
       goal: "≥ 50 %",
-      met: figures.reportsPerSecond / figures.bareAppendsPerSecond >= 0.5,
+      met: measurement.reportsPerSecond / measurement.bareAppendsPerSecond >= 0.5,
     },
     {
       name: "the host's own appends per second",
-      measured: wholeNumber(figures.appendsPerSecond),
-      control: wholeNumber(figures.bareAppendsPerSecond),
+      measured: wholeNumber(measurement.appendsPerSecond),
+      control: wholeNumber(measurement.bareAppendsPerSecond),
       ratio: `${(appendShare * 100).toFixed(0)} %`,
       goal: "",
       met: undefined,
     },
     {
-      name: `CPU per command (µs; commits of ${figures.commitBytes} bytes)`,
-      measured: CPU_OWNERS.map((owner) => `${owner} ${wholeNumber(figures.cpuUsPerCommand[owner])}`).join(", "),
-      control: `nats-server ${oneDecimal(figures.natsCpuUsPerBareAppend)} an append`,
+      name: `CPU per command (µs; commits of ${measurement.commitBytes} bytes)`,
+      measured: CPU_USERS.map((owner) => `${owner} ${wholeNumber(measurement.cpuUsPerCommand[owner])}`).join(", "),
+      control: `nats-server ${oneDecimal(measurement.natsCpuUsPerBareAppend)} an append`,
       ratio: "",
       goal: "",
       met: undefined,
     },
   ];
-  for (const [name, p50Us] of Object.entries(figures.serialP50Us)) {
-    const ratio = p50Us / figures.bareSerialP50Us;
+  for (const [name, p50Us] of Object.entries(measurement.serialP50Us)) {
+    const ratio = p50Us / measurement.bareSerialP50Us;
     rows.push({
       name: `one command, ${name}, p50 (µs)`,
       measured: wholeNumber(p50Us),
-      control: wholeNumber(figures.bareSerialP50Us),
+      control: wholeNumber(measurement.bareSerialP50Us),
       ratio: `${ratio.toFixed(2)} ×`,
       goal: "≤ 3 ×",
       met: ratio <= 3,

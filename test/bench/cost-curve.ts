@@ -1,8 +1,8 @@
-/** How the cost of a poll, the memory and the start of a gateway grow with the number of credentials and stations. */
+/** How the CPU time of a poll, the memory and the start time of a gateway grow with the number of credentials and stations. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Ground } from "./bench-world.ts";
+import { type BenchResult, oneDecimal } from "./bench-result.ts";
+import type { BenchWorld } from "./bench-world.ts";
 import { residentBytes } from "./cpu-time.ts";
-import { type Figure, oneDecimal } from "./figure.ts";
 import { startLoadedGateway } from "./loaded-gateway.ts";
 import { learnEtags, measureRound, medianRound, mixedRequests, type PollRound } from "./polls.ts";
 import { type PopulatedDevice, populate } from "./population.ts";
@@ -14,33 +14,34 @@ export interface CurvePoint {
   readonly residentBytes: number;
 }
 
-/** Devices that poll at each size; the same number, so that only the size of what is known differs. */
-const POLLING = 1_000;
-/** Polls of each device a round: nine of the burst of ten; the pause between rounds fills the bucket again. */
+/** Devices that poll: the same number at each size, so that only the size of the replica differs. */
+const POLLING_DEVICES = 1_000;
+/** Polls of each device per round, within the throttle's burst of ten. */
 const POLLS_EACH = 8;
+/** The pause between rounds: the throttle gives each device its burst again, one request a second. */
 const REFILL_MS = 9_000;
 const ROUNDS = 3;
 
 export async function measureCurve(
-  ground: Ground,
+  world: BenchWorld,
   sizes: readonly number[],
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<CurvePoint[]> {
   const points: CurvePoint[] = [];
   const devices: PopulatedDevice[] = [];
   for (const size of sizes) {
-    for (const device of await populate(ground.bus, devices.length + 1, size - devices.length)) devices.push(device);
-    const gateway = await startLoadedGateway(ground, devices);
-    const polling = spread(devices, POLLING);
+    for (const device of await populate(world.bus, devices.length + 1, size - devices.length)) devices.push(device);
+    const gateway = await startLoadedGateway(world, devices);
+    const polling = spread(devices, POLLING_DEVICES);
     const etags = await learnEtags(gateway.port, polling);
     const rounds: PollRound[] = [];
-    // The first rounds warm the compiled code and are thrown away.
+    // Two rounds more let the engine compile the code; the bench drops their results.
     for (let round = -2; round < ROUNDS; round += 1) {
       await delay(REFILL_MS);
       const measured = await measureRound(
         gateway.port,
         gateway.pid,
-        mixedRequests(polling, etags, POLLING * POLLS_EACH),
+        mixedRequests(polling, etags, POLLING_DEVICES * POLLS_EACH),
       );
       if (round >= 0) rounds.push(measured);
     }
@@ -50,7 +51,7 @@ export async function measureCurve(
       loadMs: gateway.loadMs,
       residentBytes: residentBytes(gateway.pid),
     };
-    say(
+    print(
       `${size} credentials: ${oneDecimal(point.poll.cpuUsPerRequest)} µs a poll, loaded in ${Math.round(point.loadMs)} ms`,
     );
     points.push(point);
@@ -59,7 +60,7 @@ export async function measureCurve(
   return points;
 }
 
-/** Devices at equal distances over the whole population, so that no part of the tables stays unread. */
+/** Picks devices at equal distances from the whole population, so that the polls read all parts of the tables. */
 function spread(devices: readonly PopulatedDevice[], count: number): PopulatedDevice[] {
   const distance = devices.length / count;
   return Array.from({ length: count }, (_, index) => devices[Math.floor(index * distance)]).filter(
@@ -67,7 +68,7 @@ function spread(devices: readonly PopulatedDevice[], count: number): PopulatedDe
   );
 }
 
-export function curveFigures(points: readonly CurvePoint[]): Figure[] {
+export function curveResults(points: readonly CurvePoint[]): BenchResult[] {
   const base = points[0]?.poll.cpuUsPerRequest ?? Number.NaN;
   return points.map((point) => {
     const ratio = point.poll.cpuUsPerRequest / base;

@@ -1,24 +1,24 @@
 /** The poll bench's set-up: a population, a gateway that has loaded it, and the control. */
 import { freePort } from "../support/free-port.ts";
-import type { Ground } from "./bench-world.ts";
+import type { BenchWorld } from "./bench-world.ts";
 import { startLoadedGateway } from "./loaded-gateway.ts";
-import { measurePolls, type PollFigures, startControl } from "./polls.ts";
+import { measurePolls, type PollMeasurement, startControl } from "./polls.ts";
 import { populate } from "./population.ts";
 
 export async function measureDisplayPolls(
-  ground: Ground,
+  world: BenchWorld,
   plan: { credentials: number; rounds: number },
-): Promise<PollFigures> {
-  const devices = await populate(ground.bus, 1, plan.credentials);
+): Promise<PollMeasurement> {
+  const devices = await populate(world.bus, 1, plan.credentials);
   const [first] = devices;
   if (first === undefined) throw new Error("There is nobody to poll.");
-  const gateway = await startLoadedGateway(ground, devices);
+  const gateway = await startLoadedGateway(world, devices);
   const controlPort = await freePort();
-  const control = await startControl(ground, gateway.port, first, controlPort);
+  const control = await startControl(world, gateway.port, first, controlPort);
   // Two polls of each credential a round: learning, warming and three rounds stay within the burst of ten.
   const requestsPerRound = plan.credentials * 2;
-  const figures = await measurePolls({
-    ground,
+  const measurement = await measurePolls({
+    world,
     gateway,
     control: { pid: control.pid, port: controlPort },
     devices,
@@ -27,5 +27,5 @@ export async function measureDisplayPolls(
   });
   await control.stop();
   await gateway.stop();
-  return figures;
+  return measurement;
 }

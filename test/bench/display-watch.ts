@@ -1,18 +1,18 @@
-/** Waits for what the probe's displays show. */
-import type { BenchProcess, Ground } from "./bench-world.ts";
+/** Waits until the display of a station shows a state, as the process `display-probe` reports it. */
+import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 import type { ShownDisplay } from "./load/display-probe.ts";
 
 export interface DisplayWatch {
   readonly pid: number;
-  /** Resolves when the station's display first shows that state of that order; rejects when it does not within thirty seconds. */
+  /** Resolves when the station's display shows this state for this order; rejects after 30 seconds. */
   next(stationId: number, state: ShownDisplay["state"], orderDisplayNumber: number): Promise<ShownDisplay>;
   stop(): Promise<void>;
 }
 
-const SHOWN_LIMIT_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
-export async function watchDisplays(ground: Ground): Promise<DisplayWatch> {
-  const probe: BenchProcess = await ground.startProcess("display-probe", "test/bench/load/display-probe.ts", []);
+export async function watchDisplays(world: BenchWorld): Promise<DisplayWatch> {
+  const probe: BenchProcess = await world.startProcess("display-probe", "test/bench/load/display-probe.ts", []);
   const waiting = new Map<string, (shown: ShownDisplay) => void>();
   const keyOf = (stationId: number, state: string, order: number): string => `${stationId} ${state} ${order}`;
   probe.listen((message) => {
@@ -28,8 +28,10 @@ export async function watchDisplays(ground: Ground): Promise<DisplayWatch> {
         const key = keyOf(stationId, state, orderDisplayNumber);
         const timer = setTimeout(() => {
           waiting.delete(key);
-          reject(new Error(`Station ${stationId} never showed "${state}" for its order ${orderDisplayNumber}.`));
-        }, SHOWN_LIMIT_MS);
+          reject(
+            new Error(`Station ${stationId} did not show "${state}" in time for its order ${orderDisplayNumber}.`),
+          );
+        }, TIMEOUT_MS);
         waiting.set(key, (shown) => {
           clearTimeout(timer);
           resolve(shown);

@@ -6,18 +6,18 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
-import { startGround } from "./bench-world.ts";
-import { callbackFigures, measureCallbacks } from "./callbacks.ts";
-import { commandFigures, measureCommands } from "./commands.ts";
-import { curveFigures, measureCurve } from "./cost-curve.ts";
+import { type BenchResult, table } from "./bench-result.ts";
+import { startBenchWorld } from "./bench-world.ts";
+import { callbackResults, measureCallbacks } from "./callbacks.ts";
+import { commandResults, measureCommands } from "./commands.ts";
+import { curveResults, measureCurve } from "./cost-curve.ts";
 import { measureDisplayPolls } from "./display-polls.ts";
-import { type Figure, table } from "./figure.ts";
-import { pollFigures } from "./polls.ts";
+import { pollResults } from "./polls.ts";
 import { measureReconciliation } from "./reconciliation.ts";
-import { reconciliationFigures } from "./reconciliation-figures.ts";
-import { measureScale, scaleFigures } from "./scale.ts";
-import { measureVisibility, visibilityFigures } from "./visibility.ts";
-import { measureWebhooks, webhookFigures } from "./webhooks.ts";
+import { reconciliationResults } from "./reconciliation-results.ts";
+import { measureScale, scaleResults } from "./scale.ts";
+import { measureVisibility, visibilityResults } from "./visibility.ts";
+import { measureWebhooks, webhookResults } from "./webhooks.ts";
 
 const isShort = process.argv.includes("--short");
 const option = (name: string): string | undefined =>
@@ -27,82 +27,82 @@ const mostRows = Number(option("rows") ?? (isShort ? 5_000 : 5_000_000));
 const rowsUpTo = (...sizes: number[]): number[] => [...new Set(sizes.map((rows) => Math.min(rows, mostRows)))];
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
-const figures: Figure[] = [];
+const results: BenchResult[] = [];
 const raw: Record<string, unknown> = {};
 
-/** Each part has a ground of its own, so that none measures what another left behind. */
+/** Each part has a separate world, so that no part measures what an earlier one left behind. */
 async function part<T>(
   name: string,
-  measure: (ground: Awaited<ReturnType<typeof startGround>>) => Promise<T>,
-  rows: (measured: T) => Figure[],
+  measure: (world: Awaited<ReturnType<typeof startBenchWorld>>) => Promise<T>,
+  rows: (measured: T) => BenchResult[],
 ): Promise<void> {
   if (only !== undefined && only !== name) return;
   say(`${name} …`);
-  const ground = await startGround(say);
+  const world = await startBenchWorld(say);
   try {
-    const measured = await measure(ground);
-    raw["natsServer"] = ground.natsVersion;
+    const measured = await measure(world);
+    raw["natsServer"] = world.natsVersion;
     raw[name] = measured;
-    figures.push(...rows(measured));
+    results.push(...rows(measured));
   } finally {
-    await ground.stop();
+    await world.stop();
   }
 }
 
 await part(
   "polls",
-  (ground) => measureDisplayPolls(ground, { credentials: isShort ? 2_000 : 20_000, rounds: isShort ? 2 : 3 }),
-  pollFigures,
+  (world) => measureDisplayPolls(world, { credentials: isShort ? 2_000 : 20_000, rounds: isShort ? 2 : 3 }),
+  pollResults,
 );
 await part(
   "commands",
-  (ground) =>
+  (world) =>
     measureCommands({
-      ground,
+      world,
       stations: 64,
       collectionsPerStation: isShort ? 5 : 40,
       serialCollections: isShort ? 20 : 200,
     }),
-  commandFigures,
+  commandResults,
 );
 await part(
   "callbacks",
-  (ground) =>
-    measureCallbacks(ground, {
+  (world) =>
+    measureCallbacks(world, {
       serialCollections: isShort ? 50 : 600,
       stationsAtOnce: 16,
       collectionsEach: isShort ? 5 : 50,
       burstStations: isShort ? 64 : 384,
       burstRounds: isShort ? 1 : 5,
     }),
-  callbackFigures,
+  callbackResults,
 );
 await part(
   "webhooks",
-  (ground) =>
-    measureWebhooks(ground, {
+  (world) =>
+    measureWebhooks(world, {
       deliveries: isShort ? 1_000 : 5_000,
       rounds: isShort ? 1 : 3,
       lagEvents: isShort ? 100 : 300,
     }),
-  webhookFigures,
+  webhookResults,
 );
 await part(
   "reconciliation",
-  (ground) =>
-    measureReconciliation(ground, {
+  (world) =>
+    measureReconciliation(world, {
       importRows: Math.min(200_000, mostRows),
       rounds: isShort ? 1 : 3,
       matchRows: Math.min(1_000_000, mostRows),
       memoryRows: isShort ? rowsUpTo(1_000, 5_000) : rowsUpTo(100_000, 1_000_000, 5_000_000),
     }),
-  reconciliationFigures,
+  reconciliationResults,
 );
-await part("visibility", (ground) => measureVisibility(ground, { commits: isShort ? 500 : 5_000 }), visibilityFigures);
+await part("visibility", (world) => measureVisibility(world, { commits: isShort ? 500 : 5_000 }), visibilityResults);
 await part(
   "curve",
-  (ground) => measureCurve(ground, isShort ? [1_000, 10_000] : [1_000, 10_000, 100_000, 1_000_000], say),
-  curveFigures,
+  (world) => measureCurve(world, isShort ? [1_000, 10_000] : [1_000, 10_000, 100_000, 1_000_000], say),
+  curveResults,
 );
 
 if (only === "scale") {
@@ -118,7 +118,7 @@ if (only === "scale") {
   );
   raw["natsServer"] = natsVersion;
   raw["scale"] = rows;
-  figures.push(...scaleFigures(rows));
+  results.push(...scaleResults(rows));
 }
 
 const machine = {
@@ -128,14 +128,14 @@ const machine = {
   node: process.version,
 };
 process.stdout.write(
-  `\n${table(figures)}\n\n${machine.cores} × ${machine.cpu}, Node ${machine.node}, nats-server ${String(raw["natsServer"])}\n`,
+  `\n${table(results)}\n\n${machine.cores} × ${machine.cpu}, Node ${machine.node}, nats-server ${String(raw["natsServer"])}\n`,
 );
 if (!isShort && only === undefined) {
   const folder = join(import.meta.dirname, "results");
   mkdirSync(folder, { recursive: true });
   writeFileSync(
     join(folder, "latest.json"),
-    `${JSON.stringify({ measuredAt: new Date().toISOString(), machine, figures, raw }, null, 2)}\n`,
+    `${JSON.stringify({ measuredAt: new Date().toISOString(), machine, results, raw }, null, 2)}\n`,
   );
-  writeFileSync(join(folder, "latest.txt"), `${table(figures)}\n`);
+  writeFileSync(join(folder, "latest.txt"), `${table(results)}\n`);
 }

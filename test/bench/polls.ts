@@ -3,9 +3,9 @@
  * bytes. Rounds alternate between the two, and the median round counts, because the machine is shared.
  */
 
-import type { BenchProcess, Ground } from "./bench-world.ts";
+import { type BenchResult, oneDecimal, wholeNumber } from "./bench-result.ts";
+import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs } from "./cpu-time.ts";
-import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
 import { type LoadResult, pollRequest, runLoad } from "./load/http-load.ts";
 import { median, percentile } from "./percentile.ts";
 import type { PopulatedDevice } from "./population.ts";
@@ -36,8 +36,7 @@ export async function measureRound(port: number, pid: number, requests: readonly
 
 function refuseOtherStatuses(result: LoadResult): void {
   const others = Object.keys(result.statuses).filter((status) => status !== "200" && status !== "304");
-  if (others.length > 0)
-    throw new Error(`The polls were answered ${JSON.stringify(result.statuses)}, which measures nothing.`);
+  if (others.length > 0) throw new Error(`Not all polls were answered 200 or 304: ${JSON.stringify(result.statuses)}.`);
 }
 
 /** Polls each device once without a condition, and learns its ETag. */
@@ -51,7 +50,7 @@ export async function learnEtags(port: number, devices: readonly PopulatedDevice
   return etags;
 }
 
-/** Every second poll is conditional and finds nothing new, as a display's does while nothing happens. */
+/** Every second poll has an ETag and is answered 304, like the poll of a display whose station does not change. */
 export function mixedRequests(devices: readonly PopulatedDevice[], etags: readonly string[], count: number): Buffer[] {
   return Array.from({ length: count }, (_, index) => {
     const at = index % devices.length;
@@ -66,7 +65,7 @@ export function mixedRequests(devices: readonly PopulatedDevice[], etags: readon
 
 /** Starts the control with the bytes that the gateway answered for one device. */
 export async function startControl(
-  ground: Ground,
+  world: BenchWorld,
   gatewayPort: number,
   device: PopulatedDevice,
   port: number,
@@ -75,23 +74,30 @@ export async function startControl(
   const fresh = await fetch(url, { headers: { authorization: `Bearer ${device.credential}` } });
   const etag = fresh.headers.get("etag") ?? "";
   const same = await fetch(url, { headers: { authorization: `Bearer ${device.credential}`, "if-none-match": etag } });
-  const own = new Set(["connection", "content-length", "date", "keep-alive", "transfer-encoding", "uwebsockets"]);
+  const addedByServer = new Set([
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "transfer-encoding",
+    "uwebsockets",
+  ]);
   const headersOf = (response: Response): [string, string][] =>
-    [...response.headers].filter(([name]) => !own.has(name));
+    [...response.headers].filter(([name]) => !addedByServer.has(name));
   const answer = {
     path: DISPLAY_PATH,
     headers: headersOf(fresh),
     body: await fresh.text(),
     notModifiedHeaders: headersOf(same),
   };
-  return ground.startProcess("control", "test/bench/load/control-poll-server.ts", [
+  return world.startProcess("control", "test/bench/load/control-poll-server.ts", [
     JSON.stringify(answer),
     String(port),
   ]);
 }
 
 export interface PollPlan {
-  readonly ground: Ground;
+  readonly world: BenchWorld;
   readonly gateway: { readonly pid: number; readonly port: number };
   readonly control: { readonly pid: number; readonly port: number };
   readonly devices: readonly PopulatedDevice[];
@@ -99,15 +105,15 @@ export interface PollPlan {
   readonly requestsPerRound: number;
 }
 
-export interface PollFigures {
+export interface PollMeasurement {
   readonly gateway: PollRound;
   readonly control: PollRound;
 }
 
-export async function measurePolls(plan: PollPlan): Promise<PollFigures> {
+export async function measurePolls(plan: PollPlan): Promise<PollMeasurement> {
   const etags = await learnEtags(plan.gateway.port, plan.devices);
   const requests = mixedRequests(plan.devices, etags, plan.requestsPerRound);
-  // The first round of each warms its compiled code and is thrown away.
+  // One round more for each lets the engine compile the code; the bench drops its results.
   await measureRound(plan.control.port, plan.control.pid, requests);
   await measureRound(plan.gateway.port, plan.gateway.pid, requests);
   const gateway: PollRound[] = [];
@@ -129,7 +135,7 @@ export function medianRound(rounds: readonly PollRound[]): PollRound {
   };
 }
 
-export function pollFigures({ gateway, control }: PollFigures): Figure[] {
+export function pollResults({ gateway, control }: PollMeasurement): BenchResult[] {
   const cpu = gateway.cpuUsPerRequest / control.cpuUsPerRequest;
   const p99 = gateway.p99Us / control.p99Us;
   return [

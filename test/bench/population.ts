@@ -1,6 +1,6 @@
 /**
  * Fills a bus with stations and credentials, as if that many displays had enrolled: real commits made by the machines,
- * real CREDENTIALS entries. Published in bulk, because a bench must not take an hour to set its table.
+ * real CREDENTIALS entries. It publishes many at once, because a bench must not spend an hour on its preparation.
  */
 
 import { createHash, randomBytes } from "node:crypto";
@@ -20,17 +20,17 @@ export interface PopulatedDevice {
   readonly credential: string;
 }
 
-/** Publishes in flight at once; enough to keep the server busy, few enough to hear of its first error at once. */
-const PUBLISH_WINDOW = 512;
+/** Messages that wait for their acknowledgement: enough to keep the server busy, few enough to notice its first error at once. */
+const MAX_UNACKNOWLEDGED = 512;
 
-/** Adds stations `firstStationId` … with one active display each and an open order on every second station. */
+/** Adds `count` stations from `firstStationId` on, each with one active display; every second one has an open order. */
 export async function populate(bus: Bus, firstStationId: number, count: number): Promise<PopulatedDevice[]> {
   const devices: PopulatedDevice[] = [];
   const window = new Set<Promise<unknown>>();
   const publish = async (subject: string, body: string): Promise<void> => {
     const sent = bus.js.publish(subject, body).finally(() => window.delete(sent));
     window.add(sent);
-    if (window.size >= PUBLISH_WINDOW) await Promise.race(window);
+    if (window.size >= MAX_UNACKNOWLEDGED) await Promise.race(window);
   };
   for (let stationId = firstStationId; stationId < firstStationId + count; stationId += 1) {
     const deviceId = stationId;
@@ -45,7 +45,7 @@ export async function populate(bus: Bus, firstStationId: number, count: number):
   return devices;
 }
 
-/** A commit of one station, encoded. */
+/** The newest commit of such a station, encoded. */
 export function commitOfStation(stationId: number): string {
   return encodeCommit(stationCommit(stationId, stationId));
 }
@@ -95,7 +95,7 @@ function stationCommit(stationId: number, deviceId: number): Commit {
   for (const [index, command] of commands.entries()) {
     const commandId = `populate:${stationId}:${index}`;
     const actor = { kind: "registry", id: 0 } as const;
-    const taken = step(state, {
+    const next = step(state, {
       command,
       commandId,
       actor,
@@ -104,19 +104,19 @@ function stationCommit(stationId: number, deviceId: number): Commit {
       settings: DEFAULT_MACHINE_SETTINGS,
       recordedConfirmation: "none",
     });
-    if (taken.state === null) throw new Error("A station could not be made.");
-    state = taken.state;
+    if (next.state === null) throw new Error("The machine made no station.");
+    state = next.state;
     last = {
       machineVersion: MACHINE_VERSION,
       version: index + 1,
       atMs,
       commandId,
       actor,
-      events: taken.events,
-      reply: taken.reply,
+      events: next.events,
+      reply: next.reply,
       state,
     };
   }
-  if (last === null) throw new Error("A station could not be made.");
+  if (last === null) throw new Error("The machine made no station.");
   return last;
 }

@@ -11,7 +11,7 @@ import type { RequestedCommand, StationResponse } from "../../services/bus/messa
 import { createStation } from "../../services/bus/messages/stations.ts";
 import { call } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
-import type { Ground } from "./bench-world.ts";
+import type { BenchWorld } from "./bench-world.ts";
 import type { DisplayWatch } from "./display-watch.ts";
 import type { ShownDisplay } from "./load/display-probe.ts";
 import { callbackRequest } from "./load/http-load.ts";
@@ -28,7 +28,7 @@ export interface Counter {
   readonly credential: string;
 }
 
-/** A callback that says that the buyer has paid what a display shows. */
+/** A callback that asserts that the buyer has paid what a display shows. */
 export interface PaidCallback {
   readonly stationId: number;
   readonly orderDisplayNumber: number;
@@ -43,44 +43,49 @@ const MERCHANT = {
   merchant_name: "Bench",
   merchant_city: "Berlin",
 };
-/** Stations made at once. */
+/** Stations that the bench makes at the same time. */
 const MADE_AT_ONCE = 16;
-/** A provider reaches its stations by the outbox, within seconds. */
+/** The relay publishes a new provider config to its stations within seconds; until then the route is not offered. */
 const PROVIDER_KNOWN_MS = 60_000;
-const LOOK_MS = 200;
-const PATIENCE_MS = 60_000;
+const POLL_INTERVAL_MS = 200;
+const CALL_TIMEOUT_MS = 60_000;
 
-export async function makeCounters(ground: Ground, caller: Caller, count: number): Promise<Counters> {
-  const { nc } = ground.bus;
+export async function makeCounters(world: BenchWorld, caller: Caller, count: number): Promise<Counters> {
+  const { nc } = world.bus;
   const { filials } = await call(nc, listFilials, { caller });
   const filialId = filials[0]?.filialId ?? 0;
   const request = { caller, filialId, kind: "emvco_generic", mode: "test", name: "Bench", settings: MERCHANT } as const;
   const secrets = { callback_secret: CALLBACK_SECRET };
-  const { config } = await call(nc, createProviderConfig, { ...request, secrets }, PATIENCE_MS);
+  const { config } = await call(nc, createProviderConfig, { ...request, secrets }, CALL_TIMEOUT_MS);
   const stations: Counter[] = [];
   for (let made = 0; made < count; made += MADE_AT_ONCE) {
     const some = Math.min(MADE_AT_ONCE, count - made);
-    stations.push(...(await Promise.all(Array.from({ length: some }, () => makeCounter(ground, caller, filialId)))));
+    stations.push(...(await Promise.all(Array.from({ length: some }, () => makeCounter(world, caller, filialId)))));
   }
   return { configId: config.configId, secret: CALLBACK_SECRET, stations };
 }
 
-async function makeCounter(ground: Ground, caller: Caller, filialId: number): Promise<Counter> {
-  const { nc } = ground.bus;
-  const { station } = await call(nc, createStation, { caller, filialId, name: "Bench", currency: "EUR" }, PATIENCE_MS);
+async function makeCounter(world: BenchWorld, caller: Caller, filialId: number): Promise<Counter> {
+  const { nc } = world.bus;
+  const { station } = await call(
+    nc,
+    createStation,
+    { caller, filialId, name: "Bench", currency: "EUR" },
+    CALL_TIMEOUT_MS,
+  );
   const { stationId } = station;
   const display = { caller, stationId, name: "Display", kind: "customer_display" } as const;
-  const { device } = await call(nc, registerDevice, display, PATIENCE_MS);
-  const { code } = await call(nc, issueEnrollmentCode, { caller, deviceId: device.deviceId }, PATIENCE_MS);
-  const { credential } = await call(nc, enrollDevice, { address: "127.0.0.1", code }, PATIENCE_MS);
-  await ask(ground, caller, stationId, { type: "lease_acquire", lifetimeMs: 3_600_000 });
+  const { device } = await call(nc, registerDevice, display, CALL_TIMEOUT_MS);
+  const { code } = await call(nc, issueEnrollmentCode, { caller, deviceId: device.deviceId }, CALL_TIMEOUT_MS);
+  const { credential } = await call(nc, enrollDevice, { address: "127.0.0.1", code }, CALL_TIMEOUT_MS);
+  await ask(world, caller, stationId, { type: "lease_acquire", lifetimeMs: 3_600_000 });
   return { stationId, credential };
 }
 
 let commands = 0;
 
 async function ask(
-  { bus }: Ground,
+  { bus }: BenchWorld,
   caller: Caller,
   stationId: number,
   command: RequestedCommand,
@@ -91,26 +96,26 @@ async function ask(
 }
 
 export interface QrPlan {
-  readonly ground: Ground;
+  readonly world: BenchWorld;
   readonly caller: Caller;
   readonly counters: Counters;
   readonly watch: DisplayWatch;
 }
 
-/** Opens an order, collects it by QR, waits until the display shows the code, and reads it as a guest's phone would. */
+/** Opens an order, collects it by QR, waits until the display shows the QR, and reads the payload as a guest's phone does. */
 export async function presentQr(plan: QrPlan, { stationId }: Counter): Promise<PaidCallback> {
-  const { ground, caller, counters, watch } = plan;
+  const { world, caller, counters, watch } = plan;
   const lines = [{ name: "Soup", quantity: 2, unitAmountMinor: "625" }];
-  const { order } = await call(ground.bus.nc, openOrder, { caller, stationId, lines }, PATIENCE_MS);
+  const { order } = await call(world.bus.nc, openOrder, { caller, stationId, lines }, CALL_TIMEOUT_MS);
   const shown = watch.next(stationId, "qr", order.orderDisplayNumber);
   const startedAtMs = performance.now();
   for (;;) {
     const command = { type: "intent_create", route: "dynamic_qr", orderId: order.orderId } as const;
-    const { reply } = await ask(ground, caller, stationId, command);
+    const { reply } = await ask(world, caller, stationId, command);
     if (reply.ok) break;
     const isEarly = reply.code === "route_not_offered" && performance.now() - startedAtMs < PROVIDER_KNOWN_MS;
     if (!isEarly) throw new Error(`A QR collection was refused: ${JSON.stringify(reply)}`);
-    await delay(LOOK_MS);
+    await delay(POLL_INTERVAL_MS);
   }
   return paidCallback(counters, await shown);
 }

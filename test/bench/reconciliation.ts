@@ -3,7 +3,7 @@
  * join, and the memory of an import by the length of its file. The bytes of the files are made while they are read.
  */
 import { runReconciliation } from "../../services/reconciliation/matching.ts";
-import type { BenchProcess, Ground } from "./bench-world.ts";
+import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs, peakResidentBytes } from "./cpu-time.ts";
 import type { TimedAnswer } from "./load/timed-answers.ts";
 import { median } from "./percentile.ts";
@@ -25,7 +25,7 @@ export interface Work {
   readonly postgresCpuUs: number;
 }
 
-export interface ReconciliationFigures {
+export interface ReconciliationMeasurement {
   readonly importRows: number;
   readonly imported: Work;
   /** The same rows again, in other bytes. */
@@ -48,25 +48,28 @@ const CONTROLS = ["plain", "indexed"] as const;
 export type Control = (typeof CONTROLS)[number];
 const TABLES: Readonly<Record<Control, string>> = { plain: "bench_plain_lines", indexed: "bench_indexed_lines" };
 
-export async function measureReconciliation(ground: Ground, plan: ReconciliationPlan): Promise<ReconciliationFigures> {
-  const url = await ground.databaseUrl();
-  const world = await openStatementWorld(url);
+export async function measureReconciliation(
+  world: BenchWorld,
+  plan: ReconciliationPlan,
+): Promise<ReconciliationMeasurement> {
+  const url = await world.databaseUrl();
+  const statements = await openStatementWorld(url);
   const start = (name: string, ...args: string[]): Promise<BenchProcess> =>
-    ground.startProcess(name, `test/bench/load/${name}.ts`, [url, ...args]);
+    world.startProcess(name, `test/bench/load/${name}.ts`, [url, ...args]);
   try {
-    const imports = await measureImports({ ground, world, start }, plan);
-    const matching = await measureMatching({ ground, world, start }, plan.matchRows);
-    const memory: ReconciliationFigures["memory"][number][] = [];
-    for (const rows of plan.memoryRows) memory.push(await measureMemory({ ground, world, start }, rows));
+    const imports = await measureImports({ world, statements, start }, plan);
+    const matching = await measureMatching({ world, statements, start }, plan.matchRows);
+    const memory: ReconciliationMeasurement["memory"][number][] = [];
+    for (const rows of plan.memoryRows) memory.push(await measureMemory({ world, statements, start }, rows));
     return { importRows: plan.importRows, ...imports, matching, memory };
   } finally {
-    await world.stop();
+    await statements.stop();
   }
 }
 
 interface Bench {
-  readonly ground: Ground;
-  readonly world: StatementWorld;
+  readonly world: BenchWorld;
+  readonly statements: StatementWorld;
   readonly start: (name: string, ...args: string[]) => Promise<BenchProcess>;
 }
 
@@ -74,22 +77,22 @@ interface Bench {
 async function measureImports(
   bench: Bench,
   { importRows: rows, rounds }: ReconciliationPlan,
-): Promise<Pick<ReconciliationFigures, "imported" | "again" | "shares" | "controls">> {
-  const { world, start } = bench;
-  await makeTables(world);
+): Promise<Pick<ReconciliationMeasurement, "imported" | "again" | "shares" | "controls">> {
+  const { statements, start } = bench;
+  await makeTables(statements);
   const importer = await start("statement-importer");
   const copiers = {
     plain: await startCopier(start, "plain", rows),
     indexed: await startCopier(start, "indexed", rows),
   };
-  const accountId = await world.addAccount();
+  const accountId = await statements.addAccount();
   const measured: { imported: Work; again: Work; plain: Work; indexed: Work }[] = [];
   for (let round = 0; round <= rounds; round += 1) {
     const importEdition = async (edition: number): Promise<Work> => {
-      const importId = await world.upload({ prefix: `round${round}`, rows, edition }, accountId);
+      const importId = await statements.upload({ prefix: `round${round}`, rows, edition }, accountId);
       const work = await measureWork(bench, importer, rows);
       const [linesNew, linesKnown] = edition === 0 ? [rows, 0] : [0, rows];
-      await world.requireLines(importId, { lines_new: linesNew, lines_known: linesKnown });
+      await statements.requireLines(importId, { lines_new: linesNew, lines_known: linesKnown });
       return work;
     };
     const plain = await measureWork(bench, copiers.plain, rows);
@@ -99,7 +102,7 @@ async function measureImports(
     if (round > 0) measured.push({ imported, again, plain, indexed });
   }
   for (const child of [importer, ...Object.values(copiers)]) await child.stop();
-  await world.database.unsafe(`drop table ${TABLES.plain}, ${TABLES.indexed}`);
+  await statements.database.unsafe(`drop table ${TABLES.plain}, ${TABLES.indexed}`);
   const middle = (of: keyof (typeof measured)[number]): Work => ({
     perSecond: median(measured.map((round) => round[of].perSecond)),
     cpuUs: median(measured.map((round) => round[of].cpuUs)),
@@ -123,10 +126,10 @@ async function makeTables({ database }: StatementWorld): Promise<void> {
     create table ${TABLES.indexed} (like statement_lines including all);`);
 }
 
-async function measureWork({ ground, world }: Bench, child: BenchProcess, rows: number): Promise<Work> {
+async function measureWork({ world, statements }: Bench, child: BenchProcess, rows: number): Promise<Work> {
   // What was written before is not synced to disk at the cost of this one.
-  await world.database`checkpoint`;
-  const postgresPid = ground.postgresPid() ?? 0;
+  await statements.database`checkpoint`;
+  const postgresPid = world.postgresPid() ?? 0;
   const before = { own: cpuTimeUs(child.pid), postgres: familyCpuTimeUs(postgresPid) };
   const elapsedMs = await timeOf(child);
   return {
@@ -144,17 +147,17 @@ async function timeOf(child: BenchProcess): Promise<number> {
 
 /** The control stores the pairs that a bare join of lines and payments finds. */
 async function measureMatching(
-  { ground, world, start }: Bench,
+  { world, statements, start }: Bench,
   rows: number,
-): Promise<ReconciliationFigures["matching"]> {
-  const { database, organizationId, accountId } = world;
+): Promise<ReconciliationMeasurement["matching"]> {
+  const { database, organizationId, accountId } = statements;
   const file = { prefix: "match", rows, edition: 0 };
   const importer = await start("statement-importer");
-  const importId = await world.upload(file);
+  const importId = await statements.upload(file);
   await timeOf(importer);
   await importer.stop();
-  await world.requireLines(importId, { lines_new: rows, lines_known: 0 });
-  await world.settlePayments(file);
+  await statements.requireLines(importId, { lines_new: rows, lines_known: 0 });
+  await statements.settlePayments(file);
   const run = async (): Promise<number> => {
     const startedAtMs = performance.now();
     const request = { organizationId, accountId, fromDate: FIRST_DAY, toDate: LAST_DAY, startedBy: 1 };
@@ -166,8 +169,8 @@ async function measureMatching(
       throw new Error(`${matched} lines match, with ${differences} differences.`);
     return seconds;
   };
-  const joinSeconds = await timeOfJoin(world);
-  const postgresPid = ground.postgresPid() ?? 0;
+  const joinSeconds = await timeOfJoin(statements);
+  const postgresPid = world.postgresPid() ?? 0;
   const cpuBefore = familyCpuTimeUs(postgresPid);
   const seconds = await run();
   const cpuUs = (familyCpuTimeUs(postgresPid) - cpuBefore) / rows;
@@ -186,12 +189,15 @@ async function timeOfJoin({ database, accountId }: StatementWorld): Promise<numb
 }
 
 /** In a process of its own, so that none starts with what another has needed. */
-async function measureMemory({ world, start }: Bench, rows: number): Promise<ReconciliationFigures["memory"][number]> {
+async function measureMemory(
+  { statements, start }: Bench,
+  rows: number,
+): Promise<ReconciliationMeasurement["memory"][number]> {
   const importer = await start("statement-importer");
-  const importId = await world.upload({ prefix: "memory", rows, edition: 0 }, await world.addAccount());
+  const importId = await statements.upload({ prefix: "memory", rows, edition: 0 }, await statements.addAccount());
   const elapsedMs = await timeOf(importer);
   const peakBytes = peakResidentBytes(importer.pid);
   await importer.stop();
-  await world.requireLines(importId, { lines_new: rows, lines_known: 0 });
+  await statements.requireLines(importId, { lines_new: rows, lines_known: 0 });
   return { rows, peakBytes, seconds: elapsedMs / 1_000 };
 }

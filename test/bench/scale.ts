@@ -8,7 +8,8 @@ import type { BusLayout } from "../../services/bus/stream-config.ts";
 import { StationLogs } from "../../services/bus/streams.ts";
 import { commitBytes, measureBare, natsTimeUs } from "./bare-appends.ts";
 import { benchOwner } from "./bench-owner.ts";
-import { type BenchProcess, type Ground, startGround } from "./bench-world.ts";
+import { type BenchResult, oneDecimal, wholeNumber } from "./bench-result.ts";
+import { type BenchProcess, type BenchWorld, startBenchWorld } from "./bench-world.ts";
 import {
   APPENDS_PER_COLLECTION,
   type BenchStation,
@@ -17,7 +18,6 @@ import {
   makeStations,
 } from "./collections.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
-import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
 
 export interface ScalePlan {
   readonly layouts: readonly BusLayout[];
@@ -56,42 +56,42 @@ export async function measureScale(plan: ScalePlan, print: (line: string) => voi
   let natsVersion = "";
   for (const layout of plan.layouts) {
     print(`  ${layout.replicas} copies, ${layout.logs} logs …`);
-    const ground = await startGround(print, layout);
-    natsVersion = ground.natsVersion;
+    const world = await startBenchWorld(print, layout);
+    natsVersion = world.natsVersion;
     try {
-      rows.push(...(await measureLayout(plan, layout, ground)));
+      rows.push(...(await measureLayout(plan, layout, world)));
     } finally {
-      await ground.stop();
+      await world.stop();
     }
   }
   return { natsVersion, rows };
 }
 
-async function measureLayout(plan: ScalePlan, layout: BusLayout, ground: Ground): Promise<ScaleRow[]> {
-  const environment = { DATABASE_URL: await ground.databaseUrl(), DEVICE_SILENCE_MS: "600000" };
-  const services = await ground.startProcess("services", "services/main.ts", SERVICES, environment);
+async function measureLayout(plan: ScalePlan, layout: BusLayout, world: BenchWorld): Promise<ScaleRow[]> {
+  const environment = { DATABASE_URL: await world.databaseUrl(), DEVICE_SILENCE_MS: "600000" };
+  const services = await world.startProcess("services", "services/main.ts", SERVICES, environment);
   const startHost = (nth: number): Promise<BenchProcess> =>
-    ground.startProcess(`stations-${nth}`, "services/main.ts", ["stations"], environment);
+    world.startProcess(`stations-${nth}`, "services/main.ts", ["stations"], environment);
   const rows = plan.hosts.map((hosts) => newRow(layout, hosts));
   const first = await startHost(0);
-  const caller = await benchOwner(ground);
+  const caller = await benchOwner(world);
   const each = WARM_COLLECTIONS + plan.collectionsPerStation;
   const ordersEach = each * plan.hosts.length * plan.rounds;
-  const stations = await makeStations(ground, caller, { stations: plan.stations, ordersAt: () => ordersEach });
+  const stations = await makeStations(world, caller, { stations: plan.stations, ordersAt: () => ordersEach });
   const logs = new StationLogs(layout.logs);
   let from = 0;
   for (let round = 0; round < plan.rounds; round += 1) {
     for (const row of rows) {
       const more = await Promise.all(Array.from({ length: row.hosts - 1 }, (_, nth) => startHost(nth + 1)));
       await delay(SHARE_MS);
-      await collectAll(ground.bus, caller, stations, from, WARM_COLLECTIONS);
+      await collectAll(world.bus, caller, stations, from, WARM_COLLECTIONS);
       const collect = () =>
-        collectAll(ground.bus, caller, stations, from + WARM_COLLECTIONS, plan.collectionsPerStation);
-      await measureOnce({ ground, row, stations, plan, collect, hosts: [first, ...more], services });
+        collectAll(world.bus, caller, stations, from + WARM_COLLECTIONS, plan.collectionsPerStation);
+      await measureOnce({ world, row, stations, plan, collect, hosts: [first, ...more], services });
       from += each;
-      const bytes = await commitBytes({ bus: ground.bus, logs }, stations[0]?.stationId ?? 0);
+      const bytes = await commitBytes({ bus: world.bus, logs }, stations[0]?.stationId ?? 0);
       const appends = plan.collectionsPerStation * APPENDS_PER_COLLECTION;
-      const bare = await measureBare(ground, plan.stations, appends, bytes, layout.replicas);
+      const bare = await measureBare(world, plan.stations, appends, bytes, layout.replicas);
       row.bareAppendsPerSecond.push(bare.bareAppendsPerSecond);
       row.natsCpuUsPerBareAppend.push(bare.natsCpuUsPerBareAppend);
       await Promise.all(more.map((host) => host.stop()));
@@ -103,7 +103,7 @@ async function measureLayout(plan: ScalePlan, layout: BusLayout, ground: Ground)
 }
 
 interface Measured {
-  readonly ground: Ground;
+  readonly world: BenchWorld;
   readonly row: ScaleRow;
   readonly stations: readonly BenchStation[];
   readonly plan: ScalePlan;
@@ -112,12 +112,12 @@ interface Measured {
   readonly services: BenchProcess;
 }
 
-async function measureOnce({ ground, row, stations, plan, collect, hosts, services }: Measured): Promise<void> {
+async function measureOnce({ world, row, stations, plan, collect, hosts, services }: Measured): Promise<void> {
   const times = (): Record<Part, number> => ({
     hosts: hosts.reduce((sum, { pid }) => sum + cpuTimeUs(pid), 0),
-    "nats-servers": natsTimeUs(ground),
+    "nats-servers": natsTimeUs(world),
     services: cpuTimeUs(services.pid),
-    PostgreSQL: familyCpuTimeUs(ground.postgresPid() ?? process.pid),
+    PostgreSQL: familyCpuTimeUs(world.postgresPid() ?? process.pid),
     caller: cpuTimeUs(process.pid),
   });
   const before = times();
@@ -137,7 +137,7 @@ function newRow(layout: BusLayout, hosts: number): ScaleRow {
 
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-export function scaleFigures(rows: readonly ScaleRow[]): Figure[] {
+export function scaleResults(rows: readonly ScaleRow[]): BenchResult[] {
   return rows.map((row) => {
     const { hosts, replicas, logs, commands, seconds, cpuUs } = row;
     const perCommand = (part: Part): number => cpuUs[part] / commands;

@@ -2,13 +2,13 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { stationLogSubject } from "../support/one-log.ts";
-import type { Ground } from "./bench-world.ts";
-import { type Figure, wholeNumber } from "./figure.ts";
+import { type BenchResult, wholeNumber } from "./bench-result.ts";
+import type { BenchWorld } from "./bench-world.ts";
 import { clockMs } from "./load/clock.ts";
 import { percentile } from "./percentile.ts";
 import { commitOfStation } from "./population.ts";
 
-export interface VisibilityFigures {
+export interface VisibilityMeasurement {
   readonly commits: number;
   readonly commitsPerSecond: number;
   /** Until the slower of the two replicas had it, from before publishing and from the acknowledgement. */
@@ -25,10 +25,10 @@ const PAUSE_MS = 2;
 const STATIONS = 200;
 const SETTLE_MS = 500;
 
-export async function measureVisibility(ground: Ground, plan: { commits: number }): Promise<VisibilityFigures> {
+export async function measureVisibility(world: BenchWorld, plan: { commits: number }): Promise<VisibilityMeasurement> {
   const probes = await Promise.all(
     Array.from({ length: REPLICAS }, (_, index) =>
-      ground.startProcess(`probe-${index}`, "test/bench/load/replica-probe.ts", []),
+      world.startProcess(`probe-${index}`, "test/bench/load/replica-probe.ts", []),
     ),
   );
   const published = new Map<number, { sentAtMs: number; ackedAtMs: number }>();
@@ -39,7 +39,7 @@ export async function measureVisibility(ground: Ground, plan: { commits: number 
         const stationId = 1 + ((sent + index) % STATIONS);
         const body = commitOfStation(stationId);
         const sentAtMs = clockMs();
-        const ack = await ground.bus.js.publish(stationLogSubject(stationId), body);
+        const ack = await world.bus.js.publish(stationLogSubject(stationId), body);
         published.set(ack.seq, { sentAtMs, ackedAtMs: clockMs() });
       }),
     );
@@ -76,19 +76,19 @@ export async function measureVisibility(ground: Ground, plan: { commits: number 
   };
 }
 
-export function visibilityFigures(figures: VisibilityFigures): Figure[] {
+export function visibilityResults(measurement: VisibilityMeasurement): BenchResult[] {
   return [
     {
-      name: `commit → visible at both of ${REPLICAS} replicas, p99 (µs; ${wholeNumber(figures.commitsPerSecond)} commits/s)`,
-      measured: wholeNumber(figures.fromPublishP99Us),
-      control: `acknowledged: p50 ${wholeNumber(figures.ackP50Us)}`,
+      name: `commit → visible at both of ${REPLICAS} replicas, p99 (µs; ${wholeNumber(measurement.commitsPerSecond)} commits/s)`,
+      measured: wholeNumber(measurement.fromPublishP99Us),
+      control: `acknowledged: p50 ${wholeNumber(measurement.ackP50Us)}`,
       ratio: "",
       goal: "≤ 5,000",
-      met: figures.fromPublishP99Us <= 5_000,
+      met: measurement.fromPublishP99Us <= 5_000,
     },
     {
       name: "commit → visible, p50 (µs)",
-      measured: wholeNumber(figures.fromPublishP50Us),
+      measured: wholeNumber(measurement.fromPublishP50Us),
       control: "",
       ratio: "",
       goal: "",

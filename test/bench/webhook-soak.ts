@@ -3,10 +3,10 @@
  * its memory grows. An hour's retries, connections and batches go by in a minute or two, because only their number counts.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { startGround } from "./bench-world.ts";
+import { startBenchWorld } from "./bench-world.ts";
 import { residentBytes } from "./cpu-time.ts";
 import { median } from "./percentile.ts";
-import { startWebhookGround } from "./webhook-world.ts";
+import { startWebhookWorld } from "./webhook-world.ts";
 
 const OWNERS = 20;
 /** Several hundred deliveries a second: an hour of a busy chain within two minutes. */
@@ -18,8 +18,8 @@ const MOST_GROWTH = 0.05;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
 const seconds = Number(process.argv[2] ?? 120);
-const ground = await startGround(say);
-const webhooks = await startWebhookGround(ground, { owners: OWNERS });
+const world = await startBenchWorld(say);
+const webhooks = await startWebhookWorld(world, { owners: OWNERS });
 const samples: number[] = [];
 const endMs = Date.now() + seconds * 1_000;
 let published = 0;
@@ -37,7 +37,7 @@ const warm = samples.slice(Math.floor(samples.length * WARM_SHARE));
 const part = Math.max(1, Math.floor(warm.length / 4));
 const growth = median(warm.slice(-part)) / median(warm.slice(0, part)) - 1;
 await webhooks.stop();
-await ground.stop();
+await world.stop();
 const megabytes = (bytes: number | undefined): string => `${Math.round((bytes ?? 0) / 1_048_576)} MB`;
 say(
   `${published} deliveries in ${seconds} s; ${megabytes(warm[0])} warm, ${megabytes(warm.at(-1))} at the end: ${(growth * 100).toFixed(1)} % growth, at most ${MOST_GROWTH * 100} % allowed.`,

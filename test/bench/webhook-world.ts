@@ -1,4 +1,4 @@
-/** What the webhook bench and the soak stand on: a signer, a relay, a TLS target, and owners with endpoints. */
+/** The world of the webhook bench and the soak: a signer, a relay, a TLS target, and owners with endpoints. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,10 +13,10 @@ import { filialKey, insertOutbox } from "../../services/db/outbox.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { announcer } from "../../services/robotics/events.ts";
 import { createAuthority } from "../support/certificates.ts";
-import type { BenchProcess, Ground } from "./bench-world.ts";
+import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 
-/** How long anything here may take before it has failed. */
-const PATIENCE_MS = 120_000;
+/** The longest wait for a state of the deliveries. */
+const TIMEOUT_MS = 120_000;
 
 export interface WebhookOwner {
   readonly caller: Caller;
@@ -25,29 +25,29 @@ export interface WebhookOwner {
   readonly endpointId: number;
 }
 
-export interface WebhookGround {
+export interface WebhookWorld {
   readonly database: Database;
   readonly signer: BenchProcess;
   readonly receiver: BenchProcess;
   readonly url: string;
   readonly caFile: string;
   readonly owners: readonly WebhookOwner[];
-  /** Delivery ids and when they arrived, since it was asked last. */
+  /** The id and the time of each delivery that arrived since the last call. */
   arrived(): Promise<readonly (readonly [number, number])[]>;
   setStatus(status: "active" | "paused"): Promise<void>;
-  /** Writes events and gives them to the bus as the relay does. */
+  /** Stores events as delivered and publishes them on the bus, in place of the relay. */
   publish(count: number): Promise<void>;
   /** Commits one event for the relay; returns its id. */
   emit(index: number): Promise<number>;
   countOf(status: string): Promise<number>;
-  /** Until so many deliveries have a status. */
+  /** Resolves when at least `count` deliveries have the status. */
   until(status: string, count: number): Promise<void>;
-  /** Until no delivery waits any more. Counting all of them again and again would take PostgreSQL's time from the signer. */
-  untilNoneWaits(): Promise<void>;
+  /** Resolves when no delivery is pending. It counts nothing, because counts would take PostgreSQL's time from the signer. */
+  untilNonePending(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function startWebhookGround(ground: Ground, plan: { readonly owners: number }): Promise<WebhookGround> {
+export async function startWebhookWorld(world: BenchWorld, plan: { readonly owners: number }): Promise<WebhookWorld> {
   const folder = mkdtempSync(join(tmpdir(), "device-payments-webhooks-"));
   const authority = createAuthority();
   const { cert, key } = authority.issue({ names: ["localhost"] });
@@ -56,12 +56,12 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
   writeFileSync(caFile, authority.cert);
   writeFileSync(certFile, cert);
   writeFileSync(keyFile, key, { mode: 0o600 });
-  const receiver = await ground.startProcess("webhook-receiver", "test/bench/load/webhook-receiver.ts", [
+  const receiver = await world.startProcess("webhook-receiver", "test/bench/load/webhook-receiver.ts", [
     certFile,
     keyFile,
   ]);
   const url = `https://localhost:${String(receiver.ready["port"])}/hook`;
-  const databaseUrl = await ground.databaseUrl();
+  const databaseUrl = await world.databaseUrl();
   const database = openDatabase({ url: databaseUrl, maxConnections: 4 });
   const environment = {
     DATABASE_URL: databaseUrl,
@@ -69,30 +69,30 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
     WEBHOOK_ALLOW_LOOPBACK: "true",
     WEBHOOK_CA_FILE: caFile,
   };
-  const signer = await ground.startProcess("webhook-signer", "services/main.ts", ["webhook-signer"], environment);
-  const relay = await ground.startProcess("relay", "services/main.ts", ["relay"], environment);
+  const signer = await world.startProcess("webhook-signer", "services/main.ts", ["webhook-signer"], environment);
+  const relay = await world.startProcess("relay", "services/main.ts", ["relay"], environment);
   const owners: WebhookOwner[] = [];
-  for (let at = 0; at < plan.owners; at += 1) owners.push(await addOwner({ ground, database, url }));
-  // As robotics does: what was committed leaves at once.
-  const announce = announcer(ground.bus.nc, {
+  for (let at = 0; at < plan.owners; at += 1) owners.push(await addOwner({ world, database, url }));
+  // As the robotics service does after a commit: the relay publishes the event at once.
+  const announce = announcer(world.bus.nc, {
     warn: (reason: unknown) => void process.stderr.write(`${JSON.stringify(reason)}\n`),
   });
-  let tasks = 0;
+  let lastTaskId = 0;
   const nextEvent = (index: number): { readonly owner: WebhookOwner; readonly event: RoboticsEvent } => {
     const owner = owners[index % owners.length];
     if (owner === undefined) throw new Error("There are no owners.");
-    tasks += 1;
-    return { owner, event: cancelled(owner, tasks) };
+    lastTaskId += 1;
+    return { owner, event: cancelledEvent(owner, lastTaskId) };
   };
   const countOf = async (status: string): Promise<number> => {
     const [row] = await database<[{ count: number }]>`
       select count(*)::int as count from webhook_deliveries where status = ${status}`;
     return row.count;
   };
-  const waitUntil = async (what: string, isSo: () => Promise<boolean>): Promise<void> => {
-    const endMs = Date.now() + PATIENCE_MS;
-    while (!(await isSo())) {
-      if (Date.now() > endMs) throw new Error(`${what} is not so.`);
+  const waitUntil = async (condition: string, isTrue: () => Promise<boolean>): Promise<void> => {
+    const endMs = Date.now() + TIMEOUT_MS;
+    while (!(await isTrue())) {
+      if (Date.now() > endMs) throw new Error(`Not true within ${TIMEOUT_MS} ms: ${condition}.`);
       await delay(50);
     }
   };
@@ -107,7 +107,7 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
     async setStatus(status) {
       await Promise.all(
         owners.map(({ caller, endpointId }) =>
-          call(ground.bus.nc, changeWebhookEndpoint, { caller, endpointId, status }),
+          call(world.bus.nc, changeWebhookEndpoint, { caller, endpointId, status }),
         ),
       );
     },
@@ -124,7 +124,7 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
         await Promise.all(
           batch.map(({ owner, event }, index) => {
             const published = { eventId: ids[index]?.outbox_id, event };
-            return ground.bus.js.publish(roboticsEventSubject(owner.filialId), JSON.stringify(published));
+            return world.bus.js.publish(roboticsEventSubject(owner.filialId), JSON.stringify(published));
           }),
         );
       }
@@ -138,12 +138,12 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
     },
     countOf,
     until: (status, count) =>
-      waitUntil(`That ${count} deliveries are ${status}`, async () => (await countOf(status)) >= count),
-    untilNoneWaits: () =>
-      waitUntil("That no delivery waits", async () => {
-        const [row] = await database<[{ waits: boolean }]>`
-          select exists (select from webhook_deliveries where status = 'pending') as waits`;
-        return !row.waits;
+      waitUntil(`${count} deliveries are ${status}`, async () => (await countOf(status)) >= count),
+    untilNonePending: () =>
+      waitUntil("no delivery is pending", async () => {
+        const [row] = await database<[{ is_pending: boolean }]>`
+          select exists (select from webhook_deliveries where status = 'pending') as is_pending`;
+        return !row.is_pending;
       }),
     async stop() {
       await signer.stop();
@@ -156,11 +156,11 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
 }
 
 async function addOwner({
-  ground,
+  world,
   database,
   url,
 }: {
-  readonly ground: Ground;
+  readonly world: BenchWorld;
   readonly database: Database;
   readonly url: string;
 }): Promise<WebhookOwner> {
@@ -179,11 +179,14 @@ async function addOwner({
     role: "owner",
     permissions: ["organization.manage"],
   };
-  const { endpoint } = await call(ground.bus.nc, registerWebhookEndpoint, { caller, consumerId, url });
+  const { endpoint } = await call(world.bus.nc, registerWebhookEndpoint, { caller, consumerId, url });
   return { caller, filialId, consumerId, endpointId: endpoint.endpointId };
 }
 
-function cancelled({ caller: { organizationId }, filialId, consumerId }: WebhookOwner, taskId: number): RoboticsEvent {
+function cancelledEvent(
+  { caller: { organizationId }, filialId, consumerId }: WebhookOwner,
+  taskId: number,
+): RoboticsEvent {
   const payload = { task_id: taskId, display_number: taskId, leg: "kitchen_to_table", status: "cancelled" } as const;
   const createdAt = new Date().toISOString();
   return { organizationId, filialId, consumerId, createdAt, eventType: "serving_task.cancelled", payload };

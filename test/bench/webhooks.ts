@@ -4,13 +4,13 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
-import type { Ground } from "./bench-world.ts";
+import { type BenchResult, oneDecimal, wholeNumber } from "./bench-result.ts";
+import type { BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
-import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
 import { median, percentile } from "./percentile.ts";
-import { startWebhookGround, type WebhookGround } from "./webhook-world.ts";
+import { startWebhookWorld, type WebhookWorld } from "./webhook-world.ts";
 
-export interface WebhookFigures {
+export interface WebhookMeasurement {
   readonly deliveries: number;
   readonly connections: number;
   readonly perSecond: number;
@@ -30,12 +30,12 @@ const OWNERS = 4;
 const LAG_EVENTS_PER_SECOND = 100;
 
 export async function measureWebhooks(
-  ground: Ground,
+  world: BenchWorld,
   plan: { readonly deliveries: number; readonly rounds: number; readonly lagEvents: number },
-): Promise<WebhookFigures> {
-  const webhooks = await startWebhookGround(ground, { owners: OWNERS });
+): Promise<WebhookMeasurement> {
+  const webhooks = await startWebhookWorld(world, { owners: OWNERS });
   const connections = OWNERS * SIGNER_LIMITS.inFlightPerEndpoint;
-  const control = await ground.startProcess("webhook-control", "test/bench/load/webhook-control.ts", [
+  const control = await world.startProcess("webhook-control", "test/bench/load/webhook-control.ts", [
     webhooks.url,
     webhooks.caFile,
     String(connections),
@@ -50,7 +50,7 @@ export async function measureWebhooks(
   }[] = [];
   // The first round warms both up.
   for (let round = 0; round <= plan.rounds; round += 1) {
-    const own = await drain(ground, webhooks, plan.deliveries);
+    const own = await drain(world, webhooks, plan.deliveries);
     const cpuBefore = cpuTimeUs(control.pid);
     const { elapsedMs } = await control.ask<{ elapsedMs: number }>();
     const controlCpuUs = (cpuTimeUs(control.pid) - cpuBefore) / plan.deliveries;
@@ -77,8 +77,8 @@ export async function measureWebhooks(
 
 /** Deliveries that wait for paused endpoints are let go: what is measured is sending, from the rows to the written outcomes. */
 async function drain(
-  ground: Ground,
-  webhooks: WebhookGround,
+  world: BenchWorld,
+  webhooks: WebhookWorld,
   deliveries: number,
 ): Promise<{ readonly perSecond: number; readonly cpuUs: number; readonly postgresCpuUs: number }> {
   await webhooks.setStatus("paused");
@@ -86,10 +86,10 @@ async function drain(
   await webhooks.publish(deliveries);
   await webhooks.until("pending", deliveries);
   await webhooks.arrived();
-  const postgresPid = ground.postgresPid() ?? 0;
+  const postgresPid = world.postgresPid() ?? 0;
   const [signerCpu, postgresCpu] = [cpuTimeUs(webhooks.signer.pid), familyCpuTimeUs(postgresPid)];
   await webhooks.setStatus("active");
-  await webhooks.untilNoneWaits();
+  await webhooks.untilNonePending();
   const cpuUs = (cpuTimeUs(webhooks.signer.pid) - signerCpu) / deliveries;
   const postgresCpuUs = (familyCpuTimeUs(postgresPid) - postgresCpu) / deliveries;
   const times = (await webhooks.arrived()).map(([, atMs]) => atMs);
@@ -101,7 +101,7 @@ async function drain(
 }
 
 /** From when the event's commit was acknowledged until its request arrived: relay, bus, signer and target. */
-async function measureLags(webhooks: WebhookGround, events: number): Promise<number[]> {
+async function measureLags(webhooks: WebhookWorld, events: number): Promise<number[]> {
   const committedAtMs = new Map<number, number>();
   const [{ last }] = await webhooks.database<[{ last: number }]>`
     select coalesce(max(delivery_id), 0) as last from webhook_deliveries`;
@@ -124,28 +124,28 @@ async function measureLags(webhooks: WebhookGround, events: number): Promise<num
   });
 }
 
-export function webhookFigures(figures: WebhookFigures): Figure[] {
-  const ratio = figures.perSecond / figures.controlPerSecond;
+export function webhookResults(measurement: WebhookMeasurement): BenchResult[] {
+  const ratio = measurement.perSecond / measurement.controlPerSecond;
   return [
     {
-      name: `webhook deliveries/s to a TLS target (${figures.connections} connections)`,
-      measured: wholeNumber(figures.perSecond),
-      control: `bare undici loop: ${wholeNumber(figures.controlPerSecond)}`,
+      name: `webhook deliveries/s to a TLS target (${measurement.connections} connections)`,
+      measured: wholeNumber(measurement.perSecond),
+      control: `bare undici loop: ${wholeNumber(measurement.controlPerSecond)}`,
       ratio: `${wholeNumber(ratio * 100)} %`,
       goal: "≥ 50 %",
       met: ratio >= 0.5,
     },
     {
       name: "CPU per webhook delivery (µs)",
-      measured: `${wholeNumber(figures.cpuUs)}, PostgreSQL ${wholeNumber(figures.postgresCpuUs)}`,
-      control: wholeNumber(figures.controlCpuUs),
+      measured: `${wholeNumber(measurement.cpuUs)}, PostgreSQL ${wholeNumber(measurement.postgresCpuUs)}`,
+      control: wholeNumber(measurement.controlCpuUs),
       ratio: "",
       goal: "",
       met: undefined,
     },
     {
       name: "event committed → webhook arrives, p50 (ms)",
-      measured: oneDecimal(figures.lagP50Ms),
+      measured: oneDecimal(measurement.lagP50Ms),
       control: "",
       ratio: "",
       goal: "",
@@ -153,11 +153,11 @@ export function webhookFigures(figures: WebhookFigures): Figure[] {
     },
     {
       name: "event committed → webhook arrives, p99 (ms)",
-      measured: oneDecimal(figures.lagP99Ms),
+      measured: oneDecimal(measurement.lagP99Ms),
       control: "",
       ratio: "",
       goal: "≤ 1,000",
-      met: figures.lagP99Ms <= 1_000,
+      met: measurement.lagP99Ms <= 1_000,
     },
   ];
 }

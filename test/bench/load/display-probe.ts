@@ -1,6 +1,6 @@
 /**
- * What the displays of all stations would be shown, in a process of its own: the gateway's station replica, and at each
- * commit the view that `GET display` answers with. A commit is timed once its view is made.
+ * A separate process that reports what the displays of all stations show. It runs the gateway's station replica and makes,
+ * at each commit, the view that `GET display` answers with. It reads the clock after it has made the view.
  */
 
 import { pino } from "pino";
@@ -11,7 +11,7 @@ import { connectBus } from "../../../services/bus/connection.ts";
 import { StationLogs } from "../../../services/bus/streams.ts";
 import { clockMs } from "./clock.ts";
 
-/** What a display shows since this moment. */
+/** What a display shows since `atMs`. */
 export interface ShownDisplay {
   readonly stationId: number;
   readonly state: "qr" | "paid";
@@ -24,16 +24,16 @@ export interface ShownDisplay {
 const log = pino({ level: "warn" });
 const bus = await connectBus({ url: process.env["NATS_URL"] ?? "", name: "display-probe", log });
 const replica = new StationReplica(new StationLogs(1));
-/** The last that was said of each station. */
-const said = new Map<number, string>();
+/** What the probe last reported of each station. */
+const reported = new Map<number, string>();
 replica.onChange((stationId) => {
   const state = replica.state(stationId);
   if (state === undefined) return;
   const { view } = displayView(state, Date.now(), true);
   const atMs = clockMs();
-  const what = `${view.state} ${view.order_display_number}`;
-  if ((view.state !== "qr" && view.state !== "paid") || said.get(stationId) === what) return;
-  said.set(stationId, what);
+  const shown = `${view.state} ${view.order_display_number}`;
+  if ((view.state !== "qr" && view.state !== "paid") || reported.get(stationId) === shown) return;
+  reported.set(stationId, shown);
   const { order_display_number: orderDisplayNumber, amount, qr_payload: qrPayload } = view;
   process.send?.({ stationId, state: view.state, orderDisplayNumber, amount, qrPayload, atMs } satisfies ShownDisplay);
 });

@@ -1,11 +1,11 @@
-/** One keep-alive connection, one request at a time, whose moment of sending is known to the microsecond. */
+/** One keep-alive connection that sends one request at a time and measures in microseconds when it sent the request. */
 import { connect, type Socket } from "node:net";
 import { clockMs } from "./clock.ts";
 import { answerLength } from "./http-load.ts";
 
 export interface TimedAnswer {
   readonly status: string;
-  /** On the clock that processes of one machine share. */
+  /** By the clock that all processes of one machine share. */
   readonly sentAtMs: number;
   readonly answeredAtMs: number;
 }
@@ -20,7 +20,7 @@ export class HttpConnection {
 
   /** Sends a ready-made request; rejects when the connection breaks before the answer is there. */
   async send(request: Buffer): Promise<TimedAnswer> {
-    // A server closes what was idle for long; connecting anew is not part of what is timed.
+    // The server closes an idle connection. Opening another one is not part of the measured time.
     const socket = this.#socket?.readyState === "open" ? this.#socket : await this.#open();
     return await new Promise((resolve, reject) => {
       let received: Buffer = Buffer.alloc(0);
@@ -46,7 +46,7 @@ export class HttpConnection {
   async #open(): Promise<Socket> {
     const socket = connect({ port: this.#port, host: "127.0.0.1", noDelay: true });
     await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
-    // Whoever waits for an answer hears of the close that follows.
+    // A `close` event follows each error, and `send` rejects by it.
     socket.on("error", () => undefined);
     this.#socket = socket;
     return socket;

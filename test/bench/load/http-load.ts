@@ -1,7 +1,7 @@
 /**
- * A closed-loop HTTP load over keep-alive sockets: each connection sends its next request when the answer to the last
- * has arrived. Requests are ready-made buffers and answers are only framed, so that the generator costs little beside
- * the server it measures. Runs in a process of its own.
+ * A closed-loop HTTP load over keep-alive sockets: each connection sends its next request when the answer to the last one
+ * has arrived. The generator must need little CPU time beside the server, so requests are prepared buffers, and of an
+ * answer it reads only the length and the status.
  */
 import { connect, type Socket } from "node:net";
 import { clockMs } from "./clock.ts";
@@ -9,10 +9,10 @@ import { clockMs } from "./clock.ts";
 export interface LoadResult {
   readonly requests: number;
   readonly elapsedMs: number;
-  /** How often each status was answered. */
+  /** How many answers had each status. */
   readonly statuses: Record<string, number>;
   readonly latenciesUs: Float64Array;
-  /** When each request was sent, on the clock that the processes of one machine share. */
+  /** When each request was sent, by the clock that all processes of one machine share. */
   readonly sentAtMs: Float64Array;
 }
 
@@ -20,19 +20,19 @@ export interface LoadPlan {
   readonly port: number;
   readonly connections: number;
   readonly requests: readonly Buffer[];
-  /** Called with each answer's head, in the order of `requests`; for learning ETags before a measured run. */
+  /** Called with each answer's head and the index of its request; for learning ETags before a measured run. */
   readonly onHead?: (index: number, head: string) => void;
-  /** Called with each answer's body, in the order in which the answers arrive. */
+  /** Called with each answer's body and the index of its request. */
   readonly onBody?: (index: number, body: string) => void;
   /** Each connection comes from another address of this machine (127.0.0.2 …), as different senders would (Linux). */
   readonly isFromManyAddresses?: boolean;
 }
 
-/** The last part of the first address; 127.0.0.1 is everybody's. */
-const FIRST_OTHER_ADDRESS = 2;
+/** The last number of the first address of a sender; other connections of this machine come from 127.0.0.1. */
+const FIRST_SENDER_ADDRESS = 2;
 const HEAD_END = Buffer.from("\r\n\r\n");
 
-/** Sends every request once; rejects when a connection breaks, because a measurement with holes is none. */
+/** Sends every request once; rejects when a connection breaks, because a result with missing answers would be wrong. */
 export function runLoad(plan: LoadPlan): Promise<LoadResult> {
   const latenciesUs = new Float64Array(plan.requests.length);
   const sentAtMs = new Float64Array(plan.requests.length);
@@ -51,7 +51,7 @@ export function runLoad(plan: LoadPlan): Promise<LoadResult> {
         port: plan.port,
         host: "127.0.0.1",
         noDelay: true,
-        ...(plan.isFromManyAddresses === true ? { localAddress: `127.0.0.${FIRST_OTHER_ADDRESS + i}` } : {}),
+        ...(plan.isFromManyAddresses === true ? { localAddress: `127.0.0.${FIRST_SENDER_ADDRESS + i}` } : {}),
       });
       sockets.push(socket);
       let index = -1;
@@ -90,7 +90,7 @@ export function runLoad(plan: LoadPlan): Promise<LoadResult> {
   });
 }
 
-/** The length of one whole answer, or undefined while its head is incomplete. */
+/** The length of the whole answer in bytes, or undefined while its head is incomplete. */
 export function answerLength(data: Buffer): number | undefined {
   const headEnd = data.indexOf(HEAD_END);
   if (headEnd === -1) return undefined;
@@ -99,7 +99,7 @@ export function answerLength(data: Buffer): number | undefined {
   return headEnd + 4 + Number(match?.[1] ?? 0);
 }
 
-/** The bytes of a poll. */
+/** The bytes of a poll request. */
 export function pollRequest(path: string, credential: string, etag?: string): Buffer {
   const condition = etag === undefined ? "" : `If-None-Match: ${etag}\r\n`;
   return Buffer.from(
@@ -107,7 +107,7 @@ export function pollRequest(path: string, credential: string, etag?: string): Bu
   );
 }
 
-/** The bytes of a provider's callback. */
+/** The bytes of a provider's callback request. */
 export function callbackRequest(path: string, signature: string, body: string): Buffer {
   const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n`;
   return Buffer.from(

@@ -1,25 +1,25 @@
-/** One line of the bench's table: what was measured, beside its control and the goal of the design, §8. */
-export interface Figure {
+/** One line of the bench's table: a measured value beside the value of its control and its goal (docs/speed.md). */
+export interface BenchResult {
   readonly name: string;
   readonly measured: string;
   readonly control: string;
   readonly ratio: string;
   readonly goal: string;
-  /** Undefined for a figure without a goal. */
+  /** Undefined for a result without a goal. */
   readonly met: boolean | undefined;
 }
 
-/** The figures as a table of aligned columns. */
-export function table(figures: readonly Figure[]): string {
+/** Prints the results as a table with aligned columns. */
+export function table(results: readonly BenchResult[]): string {
   const head = {
-    name: "figure",
+    name: "result",
     measured: "measured",
     control: "control",
     ratio: "ratio",
     goal: "goal",
     met: undefined,
   };
-  const rows = [head, ...figures].map((row, index) => [
+  const rows = [head, ...results].map((row, index) => [
     row.name,
     row.measured,
     row.control,

@@ -1,7 +1,7 @@
 /** The results of the bench of reconciliation as rows of its table. */
-import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
+import { type BenchResult, oneDecimal, wholeNumber } from "./bench-result.ts";
 import { median } from "./percentile.ts";
-import type { Control, ReconciliationFigures, Work } from "./reconciliation.ts";
+import type { Control, ReconciliationMeasurement, Work } from "./reconciliation.ts";
 
 const GOAL_SHARE = 0.5;
 /** Collections of garbage come at other moments in each process. */
@@ -16,12 +16,12 @@ const CONTROL_NAMES: Readonly<Record<Control, string>> = {
   indexed: "COPY, the table's 6 indexes and checks",
 };
 
-export function reconciliationFigures(figures: ReconciliationFigures): Figure[] {
-  const { importRows, imported, again, controls } = figures;
+export function reconciliationResults(measurement: ReconciliationMeasurement): BenchResult[] {
+  const { importRows, imported, again, controls } = measurement;
   return [
-    shareFigure(figures, "plain"),
-    shareFigure(figures, "indexed"),
-    cpuFigure("CPU per imported row (µs)", imported, controls.indexed),
+    shareResult(measurement, "plain"),
+    shareResult(measurement, "indexed"),
+    cpuResult("CPU per imported row (µs)", imported, controls.indexed),
     {
       name: `the same ${rowsOf(importRows)} again, in other bytes, per second`,
       measured: wholeNumber(again.perSecond),
@@ -29,13 +29,16 @@ export function reconciliationFigures(figures: ReconciliationFigures): Figure[] 
       ratio: percent(again.perSecond / imported.perSecond),
       ...plain,
     },
-    cpuFigure("CPU per row imported again (µs)", again, controls.indexed),
-    ...matchingFigures(figures.matching),
-    ...memoryFigures(figures.memory),
+    cpuResult("CPU per row imported again (µs)", again, controls.indexed),
+    ...matchingResults(measurement.matching),
+    ...memoryResults(measurement.memory),
   ];
 }
 
-function shareFigure({ importRows, imported, controls, shares }: ReconciliationFigures, control: Control): Figure {
+function shareResult(
+  { importRows, imported, controls, shares }: ReconciliationMeasurement,
+  control: Control,
+): BenchResult {
   const share = median(shares[control]);
   return {
     name: `rows imported per second (${rowsOf(importRows)}, CSV)`,
@@ -47,7 +50,7 @@ function shareFigure({ importRows, imported, controls, shares }: ReconciliationF
   };
 }
 
-function cpuFigure(name: string, measured: Work, control: Work): Figure {
+function cpuResult(name: string, measured: Work, control: Work): BenchResult {
   const said = ({ cpuUs, postgresCpuUs }: Work): string =>
     `process ${oneDecimal(cpuUs)}, PostgreSQL ${oneDecimal(postgresCpuUs)}`;
   const total = ({ cpuUs, postgresCpuUs }: Work): number => cpuUs + postgresCpuUs;
@@ -55,7 +58,7 @@ function cpuFigure(name: string, measured: Work, control: Work): Figure {
   return { name, measured: said(measured), control: `${said(control)} (indexed)`, ratio, ...plain };
 }
 
-function matchingFigures(matching: ReconciliationFigures["matching"]): Figure[] {
+function matchingResults(matching: ReconciliationMeasurement["matching"]): BenchResult[] {
   const { rows, seconds, againSeconds, joinSeconds, cpuUs } = matching;
   const name = `${wholeNumber(rows)} lines matched against as many payments`;
   return [
@@ -84,7 +87,7 @@ function matchingFigures(matching: ReconciliationFigures["matching"]): Figure[] 
 }
 
 /** Each beside the shortest file; the longest is to be flat. */
-function memoryFigures(memory: ReconciliationFigures["memory"]): Figure[] {
+function memoryResults(memory: ReconciliationMeasurement["memory"]): BenchResult[] {
   const smallest = memory[0]?.peakBytes ?? Number.NaN;
   return memory.map(({ rows, peakBytes, seconds }, at) => ({
     name: `peak memory of the process that imports ${rowsOf(rows)} (MiB; in ${oneDecimal(seconds)} s)`,
