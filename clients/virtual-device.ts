@@ -1,4 +1,4 @@
-/** Runs one virtual device as a process: settings, log, orderly end, and one sentence when it cannot continue. */
+/** Runs one virtual device as a process: its settings, its log, its end, and one sentence when it cannot continue. */
 import { type Logger, pino, stdTimeFunctions } from "pino";
 import { z } from "zod";
 import { type DeviceKind, runDevice } from "./device/loop.ts";
@@ -7,8 +7,8 @@ import { createTransport, DeviceStopped, trustCertificate } from "./device/trans
 import { clientLimits } from "./limits.ts";
 
 /**
- * Runs until SIGTERM, SIGINT or the end of the parent process. Notifies a parent with `{ready: true}` once the device is
- * live, or with `{ready: false, code, message}` when it cannot continue.
+ * Runs until SIGTERM, SIGINT or the end of the parent process. Sends a parent process `{ready: true}` once the device is
+ * live, or `{ready: false, code, message}` when it cannot continue.
  */
 export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
   const stopping = new AbortController();
@@ -45,17 +45,17 @@ export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
   if (process.connected) process.disconnect();
 }
 
-/** A parent that ends at this moment can no longer be notified; the `disconnect` that follows ends this process. */
+/** Ignores an error: a parent that has just ended receives nothing, and the `disconnect` that follows ends this process. */
 function notifyParent(message: object): void {
   if (process.connected) process.send?.(message, () => undefined);
 }
 
 const settingsSchema = z.object({
-  /** Where the service is, without a path. */
+  /** The address of the service, without a path. */
   BASE_URL: z.url({ protocol: /^https?$/ }).default("http://127.0.0.1:8480"),
-  /** The certificate of the service in PEM, trusted beside the authorities of Node. */
+  /** The certificate of the service in PEM; the device trusts it in addition to Node's authorities. */
   GATEWAY_CERTIFICATE_FILE: z.string().optional(),
-  /** Needed on the first start and after a reset. */
+  /** The device needs a code at its first start and after a reset. */
   ENROLLMENT_CODE: z.string().optional(),
   CREDENTIAL_FILE: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
@@ -69,7 +69,7 @@ function readSettings(name: string, env: NodeJS.ProcessEnv): z.infer<typeof sett
   throw new DeviceStopped(`The ${name} cannot start: check the setting ${names}.`);
 }
 
-/** Fields that are never written; `code` is an enrollment code. */
+/** The log never contains these fields; `code` is an enrollment code. */
 const SECRET_FIELDS = ["credential", "code", "authorization"];
 
 /** One JSON line per event on standard output, with the fields that the services' logs have. */
@@ -81,12 +81,12 @@ function createDeviceLog(name: string, level: string): Logger {
     timestamp: stdTimeFunctions.isoTime,
     redact: { paths: SECRET_FIELDS, censor: "[redacted]" },
   };
-  // A reader that is gone, or a full disk, is an error event; without a listener it would end the process.
+  // When the reader has ended or the disk is full, the stream emits an error. Without a listener the error would end the process.
   process.stdout.on("error", () => undefined);
   return pino(settings, { write: writeLine });
 }
 
-/** A line that standard output does not take is dropped: no reader holds up a device. */
+/** Drops the line when too much waits for the reader of standard output, so that a slow reader does not stop the device. */
 function writeLine(line: string): void {
   if (process.stdout.writableLength < clientLimits.logWaitingBytes) process.stdout.write(line);
 }

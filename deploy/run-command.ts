@@ -1,15 +1,15 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 
-/** How a program ended, and what it printed where that was collected. */
+/** The exit code of a program, and its output when it was `collected`. */
 interface CommandResult {
   readonly code: number;
   readonly output: string;
 }
 
 /**
- * Runs a program of node_modules/.bin (which bootstrap has put first on PATH) and resolves when it has ended. It prints to
- * our output as it goes, or what it prints is `collected`. It is ended together with this process.
+ * Runs a program of node_modules/.bin, which the bootstrap has put first on PATH, and resolves when the program has ended.
+ * Its output goes to our output (`shown`) or into the result (`collected`). It is stopped when this process is stopped.
  */
 export function runCommand(
   command: string,
@@ -32,10 +32,10 @@ export function runCommand(
       resolve({ code, output });
     };
     child.once("error", (error) => {
-      process.stderr.write(`${command} cannot be run: ${error.message}.\n`);
+      process.stderr.write(`Cannot run ${command}: ${error.message}.\n`);
       finish(1);
     });
-    // Not at its exit: what it has printed may not have been read by then.
+    // Not on `exit`: at that moment we may not have read all of the program's output.
     child.once("close", (code, signal) => finish(signal === null ? (code ?? 1) : 128 + constants.signals[signal]));
   });
 }

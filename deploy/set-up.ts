@@ -1,4 +1,4 @@
-/** `npm run setup`: everything is installed and nothing is started. The bootstrap has installed the packages by now. */
+/** `npm run setup`: installs everything and starts nothing. The bootstrap has already installed the packages. */
 import { join } from "node:path";
 import { UserError } from "../services/runtime/user-error.ts";
 import { findNatsServer } from "./embedded/find-nats-server.ts";
@@ -7,7 +7,7 @@ const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 try {
   print(`Node ${process.versions.node} and the packages are installed.`);
-  if (process.env["NATS_URL"]) print("NATS_URL is set: no nats-server is needed here.");
+  if (process.env["NATS_URL"]) print("NATS_URL is set: this machine needs no nats-server.");
   else {
     const { path, version } = await findNatsServer({
       environment: process.env,
@@ -16,7 +16,7 @@ try {
     });
     print(`nats-server ${version} is at ${path}.`);
   }
-  print("Next: `npm start` for everything on this machine, or docs/operations.md for processes of your own.");
+  print("Next: `npm start` for everything on this machine, or read docs/operations.md to run the processes yourself.");
 } catch (error) {
   if (!(error instanceof UserError)) throw error;
   process.stderr.write(`${error.message}\n`);

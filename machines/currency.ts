@@ -6,7 +6,7 @@
 /** An amount in minor units as a string of digits, for example "1250" for EUR 12.50. */
 export type AmountMinor = string;
 
-/** ISO 4217 exponents that differ from two. `Intl` gives cash-rounding exponents for some of these, so the table is ours. */
+/** ISO 4217 exponents that differ from two. `Intl` gives cash-rounding exponents for some of these, so we keep a table. */
 const EXPONENTS: ReadonlyMap<string, number> = new Map(
   Object.entries({
     BIF: 0,
@@ -57,7 +57,7 @@ export const AMOUNT_PATTERN = /^-?\d{0,10}(?:\.\d{0,2})?$/;
 
 /**
  * Minor units as the decimal string of the wire, for example ("1250", "EUR") → "12.50".
- * A currency with three decimals shows two, which loses nothing: `amountFitsWire` refused every amount that needs a third.
+ * A currency with three decimals gets two. This loses nothing, because `amountFitsWire` refuses amounts that need a third.
  */
 export function formatAmount(amountMinor: AmountMinor | bigint, currency: string): string {
   const exponent = currencyExponent(currency) ?? 2;
@@ -69,7 +69,7 @@ export function formatAmount(amountMinor: AmountMinor | bigint, currency: string
   return `${sign}${digits.slice(0, cut)}.${digits.slice(cut, cut + 2)}`;
 }
 
-/** The same with all decimals of the currency, for what was not checked by `amountFitsWire`: a line of a statement. */
+/** Like `formatAmount`, with all decimals: for lines of statements, which `amountFitsWire` does not check. */
 export function formatExactAmount(amountMinor: bigint, currency: string): string {
   const exponent = currencyExponent(currency) ?? 2;
   if (exponent === 0) return amountMinor.toString();
@@ -78,7 +78,7 @@ export function formatExactAmount(amountMinor: bigint, currency: string): string
   return `${amountMinor < 0n ? "-" : ""}${digits.slice(0, cut)}.${digits.slice(cut)}`;
 }
 
-/** Whether an amount can be written in the contract's pattern without losing anything. */
+/** Whether the contract's pattern can show this amount exactly. */
 export function amountFitsWire(amountMinor: bigint, currency: string): boolean {
   const exponent = currencyExponent(currency);
   if (exponent === undefined || amountMinor < 0n) return false;
@@ -86,7 +86,7 @@ export function amountFitsWire(amountMinor: bigint, currency: string): boolean {
   return amountMinor / 10n ** BigInt(exponent) <= 9_999_999_999n;
 }
 
-/** A decimal string as minor units, or undefined when it is no amount of this currency (too many decimals, not a number). */
+/** A decimal string as minor units; undefined when it is not a number or has too many decimals for the currency. */
 export function parseAmount(text: string, currency: string): bigint | undefined {
   const exponent = currencyExponent(currency);
   const match = /^(\d{1,10})(?:\.(\d{1,3}))?$/.exec(text);
@@ -96,7 +96,7 @@ export function parseAmount(text: string, currency: string): bigint | undefined 
   return BigInt(`${match[1]}${fraction.padEnd(exponent, "0")}`);
 }
 
-/** The same of an amount that may be negative and large, as a line of a statement may be. */
+/** Like `parseAmount`, for lines of statements: an amount may be negative and have 14 integer digits. */
 export function parseSignedAmount(text: string, currency: string): bigint | undefined {
   const exponent = currencyExponent(currency);
   const match = /^(-?)(\d{1,14})(?:\.(\d{1,4}))?$/.exec(text);

@@ -1,6 +1,6 @@
 /**
- * The NATS servers of the bus: where they are and how a process identifies itself to them, which versions may be used, and
- * the sentences about servers that cannot be reached or used. Sentences name servers as `host:port`, without credentials.
+ * The NATS servers of the bus: their addresses, the credentials of a process, the oldest version that it accepts, and the
+ * errors about servers that it cannot reach or use. Errors name a server as `host:port`, without credentials.
  */
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
@@ -10,24 +10,25 @@ import { cannotBeUsed, faultOf } from "../runtime/fault.ts";
 import { UserError } from "../runtime/user-error.ts";
 
 /** Completes "The setting NATS_URL is not usable: …". */
-export const NATS_ADDRESS_RULE = "it must be an address like nats://token@127.0.0.1:4222, several between commas";
+export const NATS_ADDRESS_RULE =
+  "it must be an address like nats://token@127.0.0.1:4222, or several separated by commas";
 
 const DEFAULT_PORT = 4222;
 
 export interface NatsServerAddress {
-  /** A name, or an address of IPv4 or IPv6 without brackets. */
+  /** A host name, an IPv4 address, or an IPv6 address without brackets. */
   readonly host: string;
   readonly port: number;
 }
 
 export interface NatsAddress {
   readonly servers: readonly NatsServerAddress[];
-  /** The first server's: all servers of a bus take the same. */
+  /** From the first address; all servers of a bus accept the same credentials. */
   readonly credentials: { readonly user?: string; readonly pass?: string; readonly token?: string };
   readonly isTls: boolean;
 }
 
-/** Reads the servers between commas; undefined when one of them is no address of a NATS server. */
+/** Parses addresses separated by commas. Returns undefined when one of them is not an address of a NATS server. */
 export function parseNatsAddress(text: string): NatsAddress | undefined {
   const urls = text.split(",").map((part) => URL.parse(part.trim()));
   const [first] = urls;
@@ -44,12 +45,12 @@ export function parseNatsAddress(text: string): NatsAddress | undefined {
       isTls: first.protocol === "tls:",
     };
   } catch {
-    // A percent sign that begins no escape.
+    // The user or the password contains a percent sign that does not begin an escape.
     return undefined;
   }
 }
 
-/** `host:port`, for the client and for sentences: never the credentials. */
+/** `host:port` for the client and for errors, without the credentials. */
 export function hostAndPort({ host, port }: NatsServerAddress): string {
   return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
@@ -58,25 +59,25 @@ function isNatsServer(url: URL | null): boolean {
   return url !== null && ["nats:", "tls:"].includes(url.protocol) && url.hostname !== "";
 }
 
-/** Files of the settings NATS_CREDENTIALS_FILE, NATS_CA_FILE, NATS_CERT_FILE and NATS_KEY_FILE. */
+/** The paths in the settings NATS_CREDENTIALS_FILE, NATS_CA_FILE, NATS_CERT_FILE and NATS_KEY_FILE. */
 export interface ServerAccess {
   /** The user's JWT and seed. */
   readonly credentialsFile?: string | undefined;
-  /** The authority of the servers' certificates; it replaces those that Node trusts. */
+  /** The certificate authority of the servers; with it the client does not trust Node's authorities. */
   readonly caFile?: string | undefined;
-  /** The certificate and key of the client; both or none. */
+  /** The client's certificate and key: both are set, or neither. */
   readonly certFile?: string | undefined;
   readonly keyFile?: string | undefined;
 }
 
-/** The client reads the files at each dial, so that renewed ones count after a reconnect. */
+/** The client reads the files each time it connects, so a renewed file takes effect at the next reconnect. */
 export function accessOptions(
   { credentialsFile, caFile, certFile, keyFile }: ServerAccess,
   { isTls, hosts }: { readonly isTls: boolean; readonly hosts: readonly string[] },
 ): Pick<ConnectionOptions, "tls" | "authenticator"> {
-  // The client hands what it does not know to TLS.
+  // The client passes options that it does not know, such as `checkServerIdentity`, to Node's TLS.
   const tls = {
-    checkServerIdentity: identityOf(hosts),
+    checkServerIdentity: identityCheck(hosts),
     ...(caFile === undefined ? {} : { caFile }),
     ...(certFile === undefined || keyFile === undefined ? {} : { certFile, keyFile }),
   };
@@ -89,24 +90,24 @@ export function accessOptions(
 }
 
 /**
- * The client hands TLS no name for a server that is named by its IP address, and TLS then expects a certificate for
- * `localhost`. A certificate for an address that NATS_URL names is good there.
+ * For a server with an IP address the client passes no name to TLS, and TLS then expects a certificate for `localhost`. So
+ * this check first accepts a certificate for any IP address in NATS_URL.
  */
-function identityOf(hosts: readonly string[]) {
+function identityCheck(hosts: readonly string[]) {
   const addresses = hosts.filter((host) => isIP(host) !== 0);
   return (host: string, certificate: PeerCertificate): Error | undefined => {
-    const fits = (address: string): boolean => checkServerIdentity(address, certificate) === undefined;
-    return addresses.some(fits) ? undefined : checkServerIdentity(host, certificate);
+    const isFor = (address: string): boolean => checkServerIdentity(address, certificate) === undefined;
+    return addresses.some(isFor) ? undefined : checkServerIdentity(host, certificate);
   };
 }
 
 /**
- * From this release on a replicated stream never acknowledges two conditional appends, and `sync_interval: always` covers
- * everything that is acknowledged.
+ * From this release on, a replicated stream acknowledges only one of two appends with the same expected sequence, and
+ * `sync_interval: always` syncs everything before the server acknowledges it.
  */
 export const OLDEST_NATS_SERVER = "2.12.0";
 
-/** Throws UserError `nats_too_old` for the version that a connected server names; `server` as `host:port`. */
+/** Throws UserError `nats_too_old` when the version of a connected server is too old; `server` is `host:port`. */
 export function refuseOldServer(version: string, server: string): void {
   if (isNatsServerNewEnough(version)) return;
   throw new UserError(
@@ -115,13 +116,13 @@ export function refuseOldServer(version: string, server: string): void {
   );
 }
 
-/** Whether this version, such as `2.15.1` or `2.12.0-RC.1`, may be used. A text that is no version may not. */
+/** Whether a process accepts this version, such as `2.15.1` or `2.12.0-RC.1`; false for a text that is not a version. */
 export function isNatsServerNewEnough(version: string): boolean {
-  const [have, least] = [version, OLDEST_NATS_SERVER].map((text) =>
+  const [actual, oldest] = [version, OLDEST_NATS_SERVER].map((text) =>
     text.split(/[.-]/).map((part) => Number.parseInt(part, 10) || 0),
   );
-  for (const [place, wanted] of (least ?? []).entries()) {
-    const number = have?.[place] ?? 0;
+  for (const [place, wanted] of (oldest ?? []).entries()) {
+    const number = actual?.[place] ?? 0;
     if (number !== wanted) return number > wanted;
   }
   return true;
@@ -141,7 +142,7 @@ interface Refused {
   readonly authenticator?: unknown;
 }
 
-/** UserError `nats_refused`: the server takes none of the credentials. */
+/** UserError `nats_refused`: the server accepts none of the credentials. */
 export function refusedByBus({ servers, user, token, authenticator }: Refused, cause: unknown): UserError {
   const rule =
     authenticator !== undefined
@@ -159,13 +160,13 @@ export function busWithoutJetStream(server: string, cause: unknown): UserError {
   return new UserError(sentence, { code: "nats_without_jetstream", cause });
 }
 
-/** UserError `nats_no_quorum`: the server runs, and too few of the others do. */
+/** UserError `nats_no_quorum`: the server runs, but too few servers of its cluster do. */
 export function busWithoutQuorum(server: string, cause: unknown): UserError {
-  const sentence = `The NATS at ${server} (NATS_URL) runs, and its cluster has no quorum: start most of its servers, and see that they reach each other.`;
+  const sentence = `The NATS at ${server} (NATS_URL) runs, but its cluster has no quorum: start most of its servers, and check that they reach each other.`;
   return new UserError(sentence, { code: "nats_no_quorum", cause });
 }
 
-/** The client's own errors have no code; they get the one that says the same. */
+/** Adds to an error of the client the error code with the same meaning; the client's errors have no code. */
 function codedDialError(cause: unknown): unknown {
   if (faultOf(cause) !== undefined || !(cause instanceof Error)) return cause;
   return Object.assign(new Error(cause.message, { cause }), { code: codeOf(cause) });

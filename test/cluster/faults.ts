@@ -5,7 +5,7 @@ import { BUCKETS, CREDENTIALS, STREAMS } from "../../services/bus/streams.ts";
 import type { Random } from "../chaos/random.ts";
 import { STATION_LOG } from "../support/one-log.ts";
 import { type ClusterWorld, KINDS, type Kind, type ProcessName } from "./cluster-world.ts";
-import { leaderNow, leadFrom } from "./leaders.ts";
+import { leaderNow, moveLeaders } from "./leaders.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
 
 export interface Fault {
@@ -72,7 +72,7 @@ async function leadNothing(world: ClusterWorld, node: NodeName): Promise<void> {
   names.push(...BUCKETS.map(({ name }) => `KV_${name}`));
   for (const [index, name] of names.entries()) {
     if ((await leaderOf(world, name)) === node) {
-      await leadFrom(world.bus, others[index % others.length] as NodeName, [name]);
+      await moveLeaders(world.bus, others[index % others.length] as NodeName, [name]);
     }
   }
 }

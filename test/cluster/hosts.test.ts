@@ -26,7 +26,7 @@ import { addHostMetrics } from "../../services/stations/metrics.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 import { StationLog } from "../../services/stations/station-log.ts";
 import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
-import { EVERYTHING, leadFrom } from "./leaders.ts";
+import { ALL_STREAMS, moveLeaders } from "./leaders.ts";
 import { NatsCluster, type NodeName } from "./nats-cluster.ts";
 
 let host: StationHost;
@@ -117,7 +117,7 @@ beforeAll(async () => {
   bus = await connect();
   await vi.waitFor(() => ensureStreams(bus, { replicas: 3, logs: 1 }), WAIT);
   // One server leads everything, so that the lag of another one makes no election.
-  await leadFrom(bus, LEADER, EVERYTHING);
+  await moveLeaders(bus, LEADER, ALL_STREAMS);
   host = await startHost();
 });
 afterAll(async () => {
@@ -148,7 +148,7 @@ test("one of three servers lags: the lease that another host has released is nev
 });
 
 test("the leader of the leases is killed: the host holds what it held, and goes on after the election", async () => {
-  await leadFrom(bus, OTHER, [LEASE_STREAM]);
+  await moveLeaders(bus, OTHER, [LEASE_STREAM]);
   await vi.waitFor(() => expect(host.owned().size).toBe(PARTITION_COUNT), WAIT);
   lines.length = 0;
   await cluster.killNode(OTHER);

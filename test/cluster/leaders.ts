@@ -1,4 +1,4 @@
-/** Which server of a cluster leads a stream, or has the consumers of its feeds. */
+/** Reads and changes which server of a cluster leads a stream or has the consumers of its feeds. */
 import { expect, vi } from "vitest";
 import type { Bus } from "../../services/bus/connection.ts";
 import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
@@ -8,13 +8,13 @@ import { type NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 const WAIT = { timeout: 20_000, interval: 50 };
 
 /** All streams and buckets of a bus with one log. */
-export const EVERYTHING: readonly string[] = [
+export const ALL_STREAMS: readonly string[] = [
   STATION_LOG.name,
   ...STREAMS.map(({ name }) => name),
   ...BUCKETS.map(({ name }) => `KV_${name}`),
 ];
 
-/** The stream's leader; undefined while none answers, or none of the servers is. */
+/** The stream's leader; undefined while the stream has no leader that answers. */
 export async function leaderNow(bus: Bus, stream: string): Promise<NodeName | undefined> {
   const subject = `$JS.API.STREAM.INFO.${stream}`;
   const answer = await bus.nc.request(subject, "", { timeout: 1_000 }).catch(() => undefined);
@@ -22,8 +22,8 @@ export async function leaderNow(bus: Bus, stream: string): Promise<NodeName | un
   return NODES.find((node) => node === leader);
 }
 
-/** Resolves when this server leads these streams. */
-export async function leadFrom(bus: Bus, node: NodeName, names: readonly string[]): Promise<void> {
+/** Makes this server the leader of these streams; resolves when it leads all of them. */
+export async function moveLeaders(bus: Bus, node: NodeName, names: readonly string[]): Promise<void> {
   for (const name of names) {
     await vi.waitFor(async () => {
       const leader = await leaderNow(bus, name);
@@ -35,8 +35,8 @@ export async function leadFrom(bus: Bus, node: NodeName, names: readonly string[
   }
 }
 
-/** Resolves when the consumers of all feeds of this stream are at this server: a feed gets another one for each that is deleted. */
-export async function consumeFrom(bus: Bus, node: NodeName, stream: string): Promise<void> {
+/** Moves the consumers of all feeds of this stream to this server: a feed replaces each consumer that is deleted. */
+export async function moveConsumers(bus: Bus, node: NodeName, stream: string): Promise<void> {
   await vi.waitFor(async () => {
     const consumers = await bus.jsm.consumers.list(stream).next();
     const elsewhere = consumers.filter(({ cluster }) => cluster?.leader !== node);
@@ -45,7 +45,7 @@ export async function consumeFrom(bus: Bus, node: NodeName, stream: string): Pro
   }, WAIT);
 }
 
-/** Which server leads the cluster itself: it decides where consumers are. */
+/** The server that leads the cluster's metadata, and so decides which server gets a new consumer. */
 export async function metaLeader(cluster: NatsCluster): Promise<NodeName> {
   const { meta_cluster } = await cluster.monitor<{ meta_cluster?: { leader?: string } }>("n0", "jsz");
   const leader = NODES.find((node) => node === meta_cluster?.leader);

@@ -12,7 +12,7 @@ import { DISPLAY_SCOPES, openStation, type TestStation } from "../gateway/gatewa
 import { noteBucketsComplete } from "../support/buckets-complete.ts";
 import { type Refused, send } from "../support/http.ts";
 import { STATION_LOG } from "../support/one-log.ts";
-import { consumeFrom, EVERYTHING, leadFrom, metaLeader } from "./leaders.ts";
+import { ALL_STREAMS, metaLeader, moveConsumers, moveLeaders } from "./leaders.ts";
 import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
 const SILENT = createLog({ service: "test", level: "silent" });
@@ -71,7 +71,7 @@ async function connectTo(node: NodeName, log: BusLog): Promise<Bus> {
 
 /** Resolves when every stream's copies are complete. */
 async function untilJoined(): Promise<void> {
-  for (const name of EVERYTHING) {
+  for (const name of ALL_STREAMS) {
     await vi.waitFor(async () => {
       const group = (await bus.jsm.streams.info(name)).cluster;
       expect(group?.replicas?.map(({ current }) => current)).toEqual([true, true]);
@@ -92,7 +92,7 @@ beforeAll(async () => {
   [local, other] = NODES.filter((node) => node !== meta) as [NodeName, NodeName];
   bus = await connectBus({ url: cluster.nodeUrl(other), name: "test", log: SILENT });
   await vi.waitFor(() => ensureStreams(bus, { replicas: NODES.length, logs: 1 }), WAIT);
-  await leadFrom(bus, other, EVERYTHING);
+  await moveLeaders(bus, other, ALL_STREAMS);
   // In a cluster a new leader has no listener at this node for a moment.
   await vi.waitFor(() => noteBucketsComplete(bus), WAIT);
   gatewayBus = await connectBus({ url: cluster.nodeUrl(local), name: "gateway", log: SILENT });
@@ -122,9 +122,9 @@ describe("a gateway whose server is cut off", () => {
   test.each(["follows", "leads"] as const)(
     "the server %s: 503 within 1.5 s, and no answer to a device that is revoked elsewhere",
     async (role) => {
-      await leadFrom(bus, role === "leads" ? local : other, EVERYTHING);
+      await moveLeaders(bus, role === "leads" ? local : other, ALL_STREAMS);
       // A consumer there goes on with its heartbeats while its server is cut off.
-      await consumeFrom(bus, local, "KV_CREDENTIALS");
+      await moveConsumers(bus, local, "KV_CREDENTIALS");
       const token = await addCredential(`dp_00_${role}`);
       await vi.waitFor(async () => expect(await ask(token)).toBe(200), WAIT);
       cluster.isolate(local);
@@ -150,8 +150,8 @@ describe("a gateway whose server is cut off", () => {
 
 describe("a gateway whose consumers are at a server that stalls", () => {
   test("the server leads the cluster and no stream: the gateway has what is new within 2 s", async () => {
-    await leadFrom(bus, other, EVERYTHING);
-    await consumeFrom(bus, meta, STATION_LOG.name);
+    await moveLeaders(bus, other, ALL_STREAMS);
+    await moveConsumers(bus, meta, STATION_LOG.name);
     await vi.waitFor(() => expect(isFresh()).toBe(true), WAIT);
     cluster.signalNode(meta, "SIGSTOP");
     await delay(FOLLOWER_MS);
@@ -214,7 +214,7 @@ describe("a process whose server is cut off", () => {
   let served: Bus;
   beforeAll(async () => {
     served = await connectTo(local, log);
-    await leadFrom(bus, other, EVERYTHING);
+    await moveLeaders(bus, other, ALL_STREAMS);
     await untilJoined();
   });
   afterAll(() => served.close());

@@ -36,7 +36,7 @@ describe("a start while the cluster has no quorum", () => {
     const url = cluster.nodeUrl(left);
     await expect(connectBus({ url, name: "test", log, withinMs: 500 })).rejects.toMatchObject({
       code: "nats_no_quorum",
-      message: `The NATS at ${new URL(url).host} (NATS_URL) runs, and its cluster has no quorum: start most of its servers, and see that they reach each other.`,
+      message: `The NATS at ${new URL(url).host} (NATS_URL) runs, but its cluster has no quorum: start most of its servers, and check that they reach each other.`,
     });
   });
 

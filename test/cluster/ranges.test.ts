@@ -9,7 +9,7 @@ import { Random } from "../chaos/random.ts";
 import { addCanaries, type Canary, watchCanary } from "./canaries.ts";
 import { type ClusterWorld, startClusterWorld } from "./cluster-world.ts";
 import { History } from "./history.ts";
-import { leaderNow, leadFrom, metaLeader } from "./leaders.ts";
+import { leaderNow, metaLeader, moveLeaders } from "./leaders.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
 import { StationDriver } from "./station-driver.ts";
 import { PAUSE_MS } from "./trial-client.ts";
@@ -51,12 +51,12 @@ test("a server is killed that leads the cluster, logs, and all that stations hav
   work.catch(() => undefined);
   await delay(CALM_MS);
   for (const { name, index } of world.logs.all) {
-    await leadFrom(world.bus, NODES[index % NODES.length] as NodeName, [name]);
+    await moveLeaders(world.bus, NODES[index % NODES.length] as NodeName, [name]);
   }
   // Where a server leads all buckets, processes leave their servers to look for a majority.
   const other = NODES.find((node) => node !== victim) as NodeName;
-  await leadFrom(world.bus, other, [`KV_${INSTALLATION.name}`]);
-  await leadFrom(world.bus, victim, IN_COMMON);
+  await moveLeaders(world.bus, other, [`KV_${INSTALLATION.name}`]);
+  await moveLeaders(world.bus, victim, IN_COMMON);
   await delay(1_000);
   const leaders = await leaderOfEachLog();
   const fromMs = performance.now();

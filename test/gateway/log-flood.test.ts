@@ -2,7 +2,7 @@
 import { Pool } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/http.ts";
-import { figure, scrape } from "../support/scrape.ts";
+import { metricSum, scrape } from "../support/scrape.ts";
 import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";
 import { type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 
@@ -50,9 +50,9 @@ describe("the gateway's log", () => {
     await expect.poll(async () => (await send(gateway.baseUrl, "POST", order, { token, json: {} })).status).toBe(400);
 
     const series = await scrape(gateway.metricsPort);
-    const counted = figure(series, "gateway_requests_total", { operation: "payments_device_enroll" });
+    const counted = metricSum(series, "gateway_requests_total", { operation: "payments_device_enroll" });
     expect(counted).toBe(REQUESTS);
-    const lost = figure(series, "log_lines_lost_total", { reason: "limit" }) ?? 0;
+    const lost = metricSum(series, "log_lines_lost_total", { reason: "limit" }) ?? 0;
 
     // The summaries are due when the window ends, or when the process does.
     gateway.signal("SIGTERM");

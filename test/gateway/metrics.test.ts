@@ -1,4 +1,4 @@
-/** A whole system with metrics on: a collection is driven through it, and each process tells its part in closed words. */
+/** The metrics of a whole system: after one collection each process reports its part, with labels from closed lists. */
 
 import { tmpdir } from "node:os";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -13,14 +13,14 @@ import { send } from "../support/http.ts";
 import { STATION_LOG_ALL } from "../support/one-log.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { metricNamesIn, publishedExpressions } from "../support/promql.ts";
-import { figure, type Series, scrape } from "../support/scrape.ts";
+import { metricSum, type Series, scrape } from "../support/scrape.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 
 const DEVICES = "/api/payments/v1/devices/";
-/** Of good answers. */
+/** The statuses of answers without an error. */
 const STATUSES = ["200", "201", "202", "204", "301", "302", "304", "308", "client_gone"];
 const RESULTS = ["accepted", "succeeded", "settled", "delivered", "refused", "failed", "newest", "outdated", "unknown"];
-/** Of the request that attests. */
+/** The id of the request that attests. */
 const ATTEST_ID = "till-7:attest";
 type Process = keyof TestSystem["processes"] | "webhook-signer";
 
@@ -46,7 +46,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-/** The port that a process got, as its log says. */
+/** The metrics port of a process, from its log. */
 function portOf(name: Process): number {
   const ready = system
     .log(name)
@@ -57,14 +57,16 @@ function portOf(name: Process): number {
 }
 const read = (name: Process): Promise<readonly Series[]> => scrape(portOf(name));
 
-/** Waits for a figure that follows a moment later. */
-async function comes(
+/** Waits until a metric has a value; some metrics follow a moment after the request. */
+async function expectSoon(
   name: Process,
-  what: string,
+  metric: string,
   labels: Readonly<Record<string, string>>,
   value: number,
 ): Promise<void> {
-  await vi.waitFor(async () => expect(figure(await read(name), what, labels), what).toBe(value), { timeout: 15_000 });
+  await vi.waitFor(async () => expect(metricSum(await read(name), metric, labels), metric).toBe(value), {
+    timeout: 15_000,
+  });
 }
 
 async function collect(): Promise<number> {
@@ -97,49 +99,53 @@ async function collect(): Promise<number> {
   return intent_id;
 }
 
-describe("one collection", () => {
-  it("is told by the gateway, by operation and answer", async () => {
+describe("metrics of one collection", () => {
+  it("the gateway: requests by operation and answer, and the state of its replicas", async () => {
     await collect();
     const gateway = await read("gateway");
     const requests = (operation: string, status: string, code = "none"): number | undefined =>
-      figure(gateway, "gateway_requests_total", { operation, status, code });
+      metricSum(gateway, "gateway_requests_total", { operation, status, code });
     expect(requests("cashier_attest_intent", "200")).toBe(1);
     expect(requests("payments_device_enroll", "201")).toBe(2);
     expect(requests("payments_device_heartbeat", "200")).toBe(1);
-    expect(figure(gateway, "gateway_request_duration_seconds_count", { operation: "cashier_attest_intent" })).toBe(1);
-    // The fetch that presents the intent is no answer from memory.
+    expect(metricSum(gateway, "gateway_request_duration_seconds_count", { operation: "cashier_attest_intent" })).toBe(
+      1,
+    );
+    // The fetch that presents the intent is a request to the station and not a poll.
     expect(requests("payments_device_assignment", "200")).toBe(1);
-    expect(figure(gateway, "gateway_polls_total", { operation: "payments_device_assignment", answer: "200" })).toBe(0);
+    expect(metricSum(gateway, "gateway_polls_total", { operation: "payments_device_assignment", answer: "200" })).toBe(
+      0,
+    );
     for (const replica of ["stations", "credentials", "sessions", "switches"]) {
-      expect(figure(gateway, "gateway_replica_age_seconds", { replica }), replica).toBeLessThan(1.5);
+      expect(metricSum(gateway, "gateway_replica_age_seconds", { replica }), replica).toBeLessThan(1.5);
     }
-    expect(figure(gateway, "gateway_replica_stations")).toBe(system.sandbox.stations.length);
-    expect(figure(gateway, "gateway_connections")).toBeGreaterThan(0);
+    expect(metricSum(gateway, "gateway_replica_stations")).toBe(system.sandbox.stations.length);
+    expect(metricSum(gateway, "gateway_connections")).toBeGreaterThan(0);
   });
 
-  it("is told by the actor host, by command and result", async () => {
+  it("the actor host: commands by type and result", async () => {
     const host = await read("stations");
     const commands = (type: string, result = "accepted"): number | undefined =>
-      figure(host, "stations_commands_total", { type, result });
+      metricSum(host, "stations_commands_total", { type, result });
     for (const type of ["intent_create", "intent_present", "intent_report", "intent_attest", "settlement_succeeded"]) {
       expect(commands(type), type).toBe(1);
-      expect(figure(host, "stations_command_duration_seconds_count", { type }), type).toBe(1);
+      expect(metricSum(host, "stations_command_duration_seconds_count", { type }), type).toBe(1);
     }
-    expect(figure(host, "stations_settlements_total", { result: "succeeded" })).toBe(1);
-    expect(figure(host, "stations_settlement_retries_total")).toBe(0);
-    expect(figure(host, "stations_append_conflicts_total")).toBe(0);
-    expect(figure(host, "stations_append_doubts_total")).toBe(0);
-    expect(figure(host, "stations_busy_total", { queue: "station" })).toBe(0);
-    expect(figure(host, "stations_partitions_owned")).toBe(256);
-    expect(figure(host, "stations_resident_states")).toBeGreaterThan(0);
-    expect(figure(host, "stations_lease_age_seconds")).toBeLessThan(1.5);
-    expect(figure(host, "stations_oldest_settling_age_seconds")).toBe(0);
-    // An attestation is measured until its settlement is committed, so it takes longer than that commit.
-    const seconds = (type: string): number => figure(host, "stations_command_duration_seconds_sum", { type }) ?? 0;
+    expect(metricSum(host, "stations_settlements_total", { result: "succeeded" })).toBe(1);
+    expect(metricSum(host, "stations_settlement_retries_total")).toBe(0);
+    expect(metricSum(host, "stations_append_conflicts_total")).toBe(0);
+    expect(metricSum(host, "stations_append_doubts_total")).toBe(0);
+    expect(metricSum(host, "stations_busy_total", { queue: "station" })).toBe(0);
+    expect(metricSum(host, "stations_partitions_owned")).toBe(256);
+    expect(metricSum(host, "stations_resident_states")).toBeGreaterThan(0);
+    expect(metricSum(host, "stations_lease_age_seconds")).toBeLessThan(1.5);
+    expect(metricSum(host, "stations_oldest_settling_age_seconds")).toBe(0);
+    // The duration of an attestation includes its settlement, so it is longer than that of the settlement's command.
+    const seconds = (type: string): number => metricSum(host, "stations_command_duration_seconds_sum", { type }) ?? 0;
     expect(seconds("intent_attest")).toBeGreaterThan(seconds("settlement_succeeded"));
   });
 
-  it("the log of each process that takes part: the lines have the request's id", async () => {
+  it("gateway and actor host: their log lines of the attestation have the request's id", async () => {
     const linesOf = (name: Process) =>
       system
         .log(name)
@@ -152,53 +158,56 @@ describe("one collection", () => {
     }, HANGS);
   });
 
-  it("is told by the services: settled once, copied, delivered", async () => {
+  it("the services: one settlement, all commits copied, all outbox rows delivered", async () => {
     const copied = { log: "STATION_LOG_0" };
-    await comes("services", "audit_copy_behind_commits", copied, 0);
+    await expectSoon("services", "audit_copy_behind_commits", copied, 0);
     const services = await read("services");
-    expect(figure(services, "settlement_answers_total", { result: "settled" })).toBe(1);
-    expect(figure(services, "registry_enrollments_total", { result: "succeeded" })).toBe(2);
+    expect(metricSum(services, "settlement_answers_total", { result: "settled" })).toBe(1);
+    expect(metricSum(services, "registry_enrollments_total", { result: "succeeded" })).toBe(2);
     const newest = await system.bus.jsm.streams.getMessage("STATION_LOG_0", { last_by_subj: STATION_LOG_ALL });
     const { state } = await system.bus.jsm.streams.info("STATION_LOG_0", { subjects_filter: STATION_LOG_ALL });
     const commits = Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
-    expect(figure(services, "audit_copy_position", copied)).toBe(newest?.seq);
-    expect(figure(services, "audit_copied_commits_total")).toBe(commits);
-    expect(figure(services, "audit_copy_lag_seconds", copied)).toBe(0);
-    expect(figure(services, "audit_gaps_total")).toBe(0);
+    expect(metricSum(services, "audit_copy_position", copied)).toBe(newest?.seq);
+    expect(metricSum(services, "audit_copied_commits_total")).toBe(commits);
+    expect(metricSum(services, "audit_copy_lag_seconds", copied)).toBe(0);
+    expect(metricSum(services, "audit_gaps_total")).toBe(0);
     const pool = { pool: "settlement" };
-    expect(figure(services, "database_connections", pool)).toBeGreaterThan(0);
-    expect(figure(services, "database_connections_limit", pool)).toBe(SETTLEMENT_LIMITS.databaseConnections);
-    expect(figure(services, "database_calls_in_flight", pool)).toBe(0);
-    expect(figure(services, "relay_is_leader")).toBe(1);
-    expect(figure(services, "relay_outbox_pending_rows")).toBe(0);
-    // Told where nothing was ever due as well, so that an alert has a value to compare.
-    expect(figure(services, "providers_tasks_due")).toBe(0);
-    expect(figure(services, "providers_tasks_oldest_due_age_seconds")).toBe(0);
+    expect(metricSum(services, "database_connections", pool)).toBeGreaterThan(0);
+    expect(metricSum(services, "database_connections_limit", pool)).toBe(SETTLEMENT_LIMITS.databaseConnections);
+    expect(metricSum(services, "database_calls_in_flight", pool)).toBe(0);
+    expect(metricSum(services, "relay_is_leader")).toBe(1);
+    expect(metricSum(services, "relay_outbox_pending_rows")).toBe(0);
+    // Zero and not missing when no task was ever due, so that an alert has a value to compare.
+    expect(metricSum(services, "providers_tasks_due")).toBe(0);
+    expect(metricSum(services, "providers_tasks_oldest_due_age_seconds")).toBe(0);
     const sessions = { kind: "session_put", result: "delivered" };
-    expect(figure(services, "relay_deliveries_total", sessions)).toBe(2);
-    expect(figure(services, "relay_deliveries_total", { kind: "credential_put", result: "delivered" })).toBe(2);
+    expect(metricSum(services, "relay_deliveries_total", sessions)).toBe(2);
+    expect(metricSum(services, "relay_deliveries_total", { kind: "credential_put", result: "delivered" })).toBe(2);
   });
 });
 
-describe("each process", () => {
-  it.each(["gateway", "stations", "services"] as const)("%s: it is alive, ready, and its bus is up", async (name) => {
-    const ask = (path: string): Promise<Response> => fetch(`http://127.0.0.1:${portOf(name)}${path}`);
-    expect((await ask("/healthz")).status).toBe(200);
-    const ready = await ask("/readyz");
-    expect([ready.status, await ready.text()]).toEqual([200, "ready\n"]);
-    const series = await read(name);
-    expect(figure(series, "bus_up")).toBe(1);
-    expect(figure(series, "bus_losses_total")).toBe(0);
-    const text = await (await ask("/metrics")).text();
-    expect(text.split("\n").filter((line) => !/^(#|device_payments_|$)/.test(line))).toEqual([]);
-  });
+describe("each process with a metrics port", () => {
+  it.each(["gateway", "stations", "services"] as const)(
+    "%s: it is alive and ready, and its bus is up",
+    async (name) => {
+      const ask = (path: string): Promise<Response> => fetch(`http://127.0.0.1:${portOf(name)}${path}`);
+      expect((await ask("/healthz")).status).toBe(200);
+      const ready = await ask("/readyz");
+      expect([ready.status, await ready.text()]).toEqual([200, "ready\n"]);
+      const series = await read(name);
+      expect(metricSum(series, "bus_up")).toBe(1);
+      expect(metricSum(series, "bus_losses_total")).toBe(0);
+      const text = await (await ask("/metrics")).text();
+      expect(text.split("\n").filter((line) => !/^(#|device_payments_|$)/.test(line))).toEqual([]);
+    },
+  );
 });
 
-describe("polls", () => {
-  it("are counted by answer without being requests: fresh, unchanged, throttled", async () => {
+describe("metrics of polls", () => {
+  it("a poll: it counts by its answer, and not as a request", async () => {
     const before = await read("gateway");
     const polls = (series: readonly Series[], answer: string): number =>
-      figure(series, "gateway_polls_total", { operation: "payments_device_display", answer }) ?? 0;
+      metricSum(series, "gateway_polls_total", { operation: "payments_device_display", answer }) ?? 0;
     const first = await display.call("GET", "display/");
     const etag = first.headers.get("etag") ?? "";
     const answers = [first.status];
@@ -207,19 +216,19 @@ describe("polls", () => {
     }
     await send(system.baseUrl, "GET", `${DEVICES}display/`, { token: "dp_00_nobody" });
     const after = await read("gateway");
-    const times = (status: number): number => answers.filter((each) => each === status).length;
-    expect(times(429)).toBeGreaterThan(0);
-    expect(polls(after, "200") - polls(before, "200")).toBe(times(200));
-    expect(polls(after, "304") - polls(before, "304")).toBe(times(304));
-    expect(polls(after, "throttled")).toBe(times(429));
+    const countOf = (status: number): number => answers.filter((each) => each === status).length;
+    expect(countOf(429)).toBeGreaterThan(0);
+    expect(polls(after, "200") - polls(before, "200")).toBe(countOf(200));
+    expect(polls(after, "304") - polls(before, "304")).toBe(countOf(304));
+    expect(polls(after, "throttled")).toBe(countOf(429));
     expect(polls(after, "credential_invalid")).toBe(1);
-    expect(figure(after, "gateway_throttled_total", { throttle: "credential" })).toBe(times(429));
-    expect(figure(after, "gateway_requests_total", { operation: "payments_device_display" })).toBe(0);
+    expect(metricSum(after, "gateway_throttled_total", { throttle: "credential" })).toBe(countOf(429));
+    expect(metricSum(after, "gateway_requests_total", { operation: "payments_device_display" })).toBe(0);
   });
 });
 
-describe("what is refused", () => {
-  it("is told by code, at the gateway and where it was decided", async () => {
+describe("metrics of refusals and failures", () => {
+  it("a refusal: it counts by its code, at the gateway and at the service that decides", async () => {
     const wrong = { email: system.owner.email, password: "not the owner's password" };
     await send(system.baseUrl, "POST", "/api/backoffice/v1/session/", { json: wrong });
     await send(system.baseUrl, "POST", `${DEVICES}enroll/`, { json: { code: "AAAAA-AAAAA" } });
@@ -227,40 +236,40 @@ describe("what is refused", () => {
     await cashier.refused("not_found", "GET", "orders/999999/");
     const [gateway, services] = await Promise.all([read("gateway"), read("services")]);
     const refused = (operation: string, code: string): number | undefined =>
-      figure(gateway, "gateway_requests_total", { operation, code });
+      metricSum(gateway, "gateway_requests_total", { operation, code });
     expect(refused("backoffice_log_in", "login_failed")).toBe(1);
     expect(refused("payments_device_enroll", "enrollment_code_invalid")).toBe(1);
     expect(refused("none", "path_not_found")).toBe(1);
     expect(refused("cashier_get_order", "not_found")).toBe(1);
-    // Such a refusal is an answer like any other, and no failure of the bus.
-    expect(figure(gateway, "gateway_bus_failures_total")).toBe(0);
-    expect(figure(services, "registry_logins_total", { result: "login_failed" })).toBe(1);
-    expect(figure(services, "registry_logins_total", { result: "succeeded" })).toBe(2);
-    expect(figure(services, "registry_enrollments_total", { result: "enrollment_code_invalid" })).toBe(1);
+    // A refusal is an answer of the service, and not a failure of the bus.
+    expect(metricSum(gateway, "gateway_bus_failures_total")).toBe(0);
+    expect(metricSum(services, "registry_logins_total", { result: "login_failed" })).toBe(1);
+    expect(metricSum(services, "registry_logins_total", { result: "succeeded" })).toBe(2);
+    expect(metricSum(services, "registry_enrollments_total", { result: "enrollment_code_invalid" })).toBe(1);
   });
 
-  it("counts a station that nobody answers for as a failure of the bus", async () => {
+  it("a command for a station without an actor host: it counts as a failure of the bus", async () => {
     await system.processes.stations.stop();
-    // The relay cannot tell the station of this order, and tries again.
+    // The relay cannot deliver this order to its station, and repeats the delivery.
     await cashier.good("POST", `${station}/orders/`, { body: { lines: [] } });
     const answer = await cashier.call("POST", `${station}/lease/`);
     expect(answer.status).toBe(503);
     const failure = { operation: "station.command", failure: "no_answer" };
-    expect(figure(await read("gateway"), "gateway_bus_failures_total", failure)).toBe(1);
+    expect(metricSum(await read("gateway"), "gateway_bus_failures_total", failure)).toBe(1);
     const services = await read("services");
-    expect(figure(services, "relay_outbox_pending_rows")).toBe(1);
-    expect(figure(services, "relay_outbox_oldest_age_seconds")).toBeGreaterThan(0);
-    const untold = { kind: "station_command", result: "failed" };
-    expect(figure(services, "relay_deliveries_total", untold)).toBeGreaterThan(0);
+    expect(metricSum(services, "relay_outbox_pending_rows")).toBe(1);
+    expect(metricSum(services, "relay_outbox_oldest_age_seconds")).toBeGreaterThan(0);
+    const undelivered = { kind: "station_command", result: "failed" };
+    expect(metricSum(services, "relay_deliveries_total", undelivered)).toBeGreaterThan(0);
     await system.processes.stations.restart();
-    await comes("services", "relay_outbox_pending_rows", {}, 0);
-    // Its counts begin anew, at another port.
-    expect(figure(await read("stations"), "stations_partitions_owned")).toBe(256);
+    await expectSoon("services", "relay_outbox_pending_rows", {}, 0);
+    // The new process has another port, and its counters begin at zero.
+    expect(metricSum(await read("stations"), "stations_partitions_owned")).toBe(256);
   });
 });
 
 describe("the published dashboards and alert rules", () => {
-  it("each metric that they name: a process has it", async () => {
+  it("every metric in their expressions: a process reports it", async () => {
     const processes = ["gateway", "stations", "services", "webhook-signer"] as const;
     const texts = await Promise.all(
       processes.map(async (name) => (await fetch(`http://127.0.0.1:${portOf(name)}/metrics`)).text()),
@@ -279,9 +288,9 @@ describe("the published dashboards and alert rules", () => {
   });
 });
 
-describe("labels", () => {
-  it("carry words of closed lists: no id, no credential, no address", async () => {
-    const known: Readonly<Record<string, readonly string[]>> = {
+describe("labels of metrics", () => {
+  it("every value is a word of a closed list, and never an id, a credential or an address", async () => {
+    const words: Readonly<Record<string, readonly string[]>> = {
       process: ["gateway", "stations", "registry+settlement+providers+robotics+reconciliation+audit+relay"],
       operation: [...routes.map(({ operationId }) => operationId), "none", "station.command", "heartbeat"],
       status: [...STATUSES, ...Object.values(ERRORS).map(({ status }) => String(status))],
@@ -301,16 +310,16 @@ describe("labels", () => {
       le: ["0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf"],
     };
     const all = (await Promise.all((["gateway", "stations", "services"] as const).map(read))).flat();
-    const own = all.filter(({ name }) => /^(gateway|stations|settlement|audit|relay|registry)_/.test(name));
-    expect(own.length).toBeGreaterThan(100);
-    const odd = own.flatMap(({ name, labels }) =>
+    const ours = all.filter(({ name }) => /^(gateway|stations|settlement|audit|relay|registry)_/.test(name));
+    expect(ours.length).toBeGreaterThan(100);
+    const unknown = ours.flatMap(({ name, labels }) =>
       Object.entries(labels)
-        .filter(([label, value]) => known[label]?.includes(value) !== true)
-        // The operations of the services.
+        .filter(([label, value]) => words[label]?.includes(value) !== true)
+        // The operation of a service is a word such as `registry.listDevices`.
         .filter(([label, value]) => label !== "operation" || !/^[a-z]+(\.[A-Za-z-]+)+$/.test(value))
         .map(([label, value]) => `${name}{${label}="${value}"}`),
     );
-    expect(odd).toEqual([]);
-    for (const { name } of own) expect(name).toMatch(/^[a-z_]+$/);
+    expect(unknown).toEqual([]);
+    for (const { name } of ours) expect(name).toMatch(/^[a-z_]+$/);
   });
 });

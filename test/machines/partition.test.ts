@@ -1,13 +1,13 @@
-/** Partitions: stable, in range, and even for the ids that sequences give. */
+/** Partitions: they never change, are in range, and divide the ids of a database sequence evenly. */
 import { describe, expect, it } from "vitest";
 import { PARTITION_COUNT, partitionOf, partitionToken } from "../../machines/partition.ts";
 
-describe("a station's partition", () => {
-  it("never changes: subjects and credentials carry it", () => {
+describe("partitionOf", () => {
+  it("an id: its partition never changes, because subjects and credentials contain it", () => {
     expect([1, 2, 3, 12_345, 1_000_000].map((id) => partitionToken(partitionOf(id)))).toEqual(STABLE);
   });
 
-  it("is one of 256, as two lower-case hex digits", () => {
+  it("the ids up to 10,000: one of 256 partitions, written as two lower-case hex digits", () => {
     for (let id = 1; id <= 10_000; id += 1) {
       const partition = partitionOf(id);
       expect(Number.isInteger(partition) && partition >= 0 && partition < PARTITION_COUNT).toBe(true);
@@ -15,7 +15,7 @@ describe("a station's partition", () => {
     }
   });
 
-  it("spreads a block of neighbouring ids evenly, wherever the block begins", () => {
+  it("a block of neighbouring ids: it is divided evenly, wherever the block begins", () => {
     for (const first of [1, 5_000, 1_000_000]) {
       const counts = Array.from({ length: PARTITION_COUNT }, () => 0);
       const perPartition = 40;

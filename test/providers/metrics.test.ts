@@ -1,10 +1,10 @@
-/** What the providers service tells at its metrics port, each figure driven by what it counts. */
+/** The metrics of the providers service, each after the events that it counts. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as callbackMessages from "../../services/bus/messages/callbacks.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
-import { figure, type Series } from "../support/scrape.ts";
+import { metricSum, type Series } from "../support/scrape.ts";
 import { paidBody, type SignedBody, sendCallback } from "./emvco-callback.ts";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
@@ -20,14 +20,14 @@ afterAll(() => world.stop());
 
 type Labels = Readonly<Record<string, string>>;
 
-/** How much each of these figures grows while something is done; those that do not are left out. */
+/** How much each of these metrics grows during `work`; those that do not grow are left out. */
 async function growth(names: readonly string[], act: () => Promise<unknown>): Promise<Record<string, number>> {
   const before = await world.scrape();
   await act();
   const after = await world.scrape();
   const grown = after
     .filter(({ name }) => names.includes(name))
-    .map(({ name, labels, value }) => [keyOf(name, labels), value - (figure(before, name, labels) ?? 0)] as const);
+    .map(({ name, labels, value }) => [keyOf(name, labels), value - (metricSum(before, name, labels) ?? 0)] as const);
   return Object.fromEntries(grown.filter(([, by]) => by !== 0));
 }
 
@@ -38,7 +38,7 @@ function keyOf(name: string, { process: _process, ...labels }: Labels): string {
 async function comes(name: string, labels: Labels, least: number): Promise<readonly Series[]> {
   return await waitFor(`${name} ${JSON.stringify(labels)}`, async () => {
     const series = await world.scrape();
-    return (figure(series, name, labels) ?? 0) >= least && series;
+    return (metricSum(series, name, labels) ?? 0) >= least && series;
   });
 }
 
@@ -145,7 +145,7 @@ describe("issues", () => {
     await world.askProvider(place, configId, intent);
     await tell(configId, paidBody(await moneyOf(intent.intentId, "T-10")));
     const series = await comes("providers_issues_total", { kind: "late_money" }, 1);
-    expect(figure(series, "providers_tasks_total", { kind: "confirm", outcome: "late_money" })).toBe(1);
+    expect(metricSum(series, "providers_tasks_total", { kind: "confirm", outcome: "late_money" })).toBe(1);
   });
 });
 
@@ -212,7 +212,7 @@ describe("tasks", () => {
     const intent = await world.openIntent(place, 1_250);
     await world.askProvider(place, configId, intent);
     const idle = await comes("providers_tasks_oldest_due_age_seconds", {}, 0);
-    expect(figure(idle, "providers_tasks_due")).toBe(0);
+    expect(metricSum(idle, "providers_tasks_due")).toBe(0);
     const { intentId } = intent;
     await world.database`
       insert into provider_tasks (intent_id, kind, due_at) values (${intentId}, 'clear', now() + interval '1 second')`;
@@ -220,13 +220,13 @@ describe("tasks", () => {
       // Whoever takes a task writes its row; a table that is held lets everybody read and nobody write.
       await sql`lock table provider_tasks in share mode`;
       const series = await comes("providers_tasks_oldest_due_age_seconds", {}, 0.5);
-      expect(figure(series, "providers_tasks_due")).toBe(1);
-      expect(figure(series, "providers_tasks_oldest_due_age_seconds")).toBeLessThan(20);
+      expect(metricSum(series, "providers_tasks_due")).toBe(1);
+      expect(metricSum(series, "providers_tasks_oldest_due_age_seconds")).toBeLessThan(20);
     });
     await waitFor("the task's end", async () => await outcomeOf(intentId, "clear"));
     const done = await world.scrape();
-    expect(figure(done, "providers_tasks_due")).toBe(0);
-    expect(figure(done, "providers_tasks_oldest_due_age_seconds")).toBe(0);
+    expect(metricSum(done, "providers_tasks_due")).toBe(0);
+    expect(metricSum(done, "providers_tasks_oldest_due_age_seconds")).toBe(0);
   });
 });
 

@@ -4,7 +4,7 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
-import { figure, parseSeries } from "../support/scrape.ts";
+import { metricSum, parseSeries } from "../support/scrape.ts";
 import { CASHIER, deviceActor, eventually, type StationWorld, startStationWorld } from "./station-world.ts";
 
 let world: StationWorld;
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterEach(() => world.stopHosts());
 
 async function read(metrics: Registry, name: string, labels: Record<string, string> = {}): Promise<number> {
-  return figure(parseSeries(await metrics.metrics()), name, labels) ?? 0;
+  return metricSum(parseSeries(await metrics.metrics()), name, labels) ?? 0;
 }
 
 const renew = (stationId: number, commandId: string): Promise<unknown> => {

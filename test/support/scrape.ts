@@ -27,7 +27,7 @@ export function parseSeries(text: string): readonly Series[] {
 }
 
 /** The sum of all series with this name that carry these labels; undefined when there is none. */
-export function figure(
+export function metricSum(
   series: readonly Series[],
   name: string,
   labels: Readonly<Record<string, string>> = {},

@@ -38,8 +38,8 @@ afterAll(async () => {
 
 test("are those of the smallest free ids behind the one that it is told, so that each has its turn", async () => {
   const signerId = randomUUID();
-  const take = async (behind: number, but: readonly number[] = []): Promise<readonly number[]> =>
-    (await takeOwners(sql, { signerId, leaseMs: 60_000, limit: 100, behind, but })).toSorted((a, b) => a - b);
+  const take = async (afterId: number, except: readonly number[] = []): Promise<readonly number[]> =>
+    (await takeOwners(sql, { signerId, leaseMs: 60_000, limit: 100, afterId, except })).toSorted((a, b) => a - b);
   const idAt = (at: number): number => owners[at] ?? 0;
   expect(await take(0)).toEqual(owners.slice(0, 100));
   expect(await take(0)).toEqual(owners.slice(100, 200));
@@ -52,7 +52,7 @@ test("are those of the smallest free ids behind the one that it is told, so that
 test("are none of whom nothing may be sent now: a paused, disabled or deleted endpoint, a suspended consumer, an open breaker, nothing due", async () => {
   const signerId = randomUUID();
   const take = async (): Promise<readonly number[]> =>
-    (await takeOwners(sql, { signerId, leaseMs: 60_000, limit: 100, behind: owners[999] ?? 0, but: [] })).toSorted(
+    (await takeOwners(sql, { signerId, leaseMs: 60_000, limit: 100, afterId: owners[999] ?? 0, except: [] })).toSorted(
       (a, b) => a - b,
     );
   const at = (index: number): number => owners[1_000 + index] ?? 0;

@@ -5,7 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { freePort } from "../support/free-port.ts";
-import { figure, scrape } from "../support/scrape.ts";
+import { metricSum, scrape } from "../support/scrape.ts";
 import {
   type Fleet,
   holdAnswers,
@@ -167,7 +167,7 @@ test("what a process reports after others have taken over loses no success and o
   await waitFor("the first attempts", () => world.receiver.received.length === EVENTS + 1);
   // An answer that the process has not read when it is frozen is a timeout to it later.
   await waitFor("the process to have read each answer", async () => {
-    return figure(await scrape(metricsPort), "webhook_attempts_total") === EVENTS + 1;
+    return metricSum(await scrape(metricsPort), "webhook_attempts_total") === EVENTS + 1;
   });
   await waitFor("its outcomes to wait", async () => (await waitingStatements()) > 0);
   await old.freeze();

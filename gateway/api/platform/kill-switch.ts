@@ -16,11 +16,11 @@ import {
 const bodySchema = z
   .strictObject({
     reason: switchReasonSchema,
-    by: nameSchema.meta({ description: "Who does it, for the audit log." }),
+    by: nameSchema.meta({ description: "The name of the person who changes the switch, for the audit log." }),
   })
   .meta({ id: "ThrowPlatformSwitch", examples: [{ reason: "The acquirer is down.", by: "Night shift, Ana" }] });
 
-/** Null when it was never thrown. */
+/** Null until the switch is changed for the first time. */
 const platformSwitchSchema = z.object({ kill_switch: killSwitchSchema.nullable() }).meta({ id: "PlatformSwitch" });
 
 const getKillSwitch: Handler = async ({ deps }) => {
@@ -28,7 +28,7 @@ const getKillSwitch: Handler = async ({ deps }) => {
   return ok({ kill_switch: killSwitch === null ? null : killSwitchJson(killSwitch) });
 };
 
-/** Freezing what is frozen changes nothing. */
+/** Freezes or unfreezes the platform; a repetition changes nothing. */
 const setKillSwitch =
   (isOn: boolean): Handler<z.infer<typeof bodySchema>> =>
   async ({ deps, body }) => {
@@ -43,7 +43,7 @@ export const platformKillSwitchRoutes: readonly Route[] = [
     operation: "getKillSwitch",
     tag: "platform",
     summary: "See whether the platform is frozen",
-    description: "With who threw the switch last, when and why; null when it was never thrown.",
+    description: "Includes who changed the switch last, when and why; null until it is changed for the first time.",
     who: platform,
     replies: { 200: { description: "The platform's kill switch.", schema: platformSwitchSchema } },
     errors: [],
@@ -55,7 +55,7 @@ export const platformKillSwitchRoutes: readonly Route[] = [
     operation: "freezePlatform",
     tag: "platform",
     summary: "Freeze the platform",
-    description: `Every route but cash is withdrawn at all stations of all organizations, and all devices are refused; cash collects on. ${IN_TIME}`,
+    description: `Withdraws every route except cash at all stations of all organizations, and refuses all devices; cash collections continue. ${IN_TIME}`,
     who: platform,
     body: bodySchema,
     replies: killSwitchReply,
@@ -69,7 +69,7 @@ export const platformKillSwitchRoutes: readonly Route[] = [
     operation: "unfreezePlatform",
     tag: "platform",
     summary: "Unfreeze the platform",
-    description: "Restores what the freeze has withdrawn, unless another freeze or a suspension still holds.",
+    description: "Restores what the freeze withdrew, unless another freeze or a suspension is still in effect.",
     who: platform,
     body: bodySchema,
     replies: killSwitchReply,

@@ -1,6 +1,6 @@
 /**
  * Robotics consumers: the fleets that carry out serving tasks at a filial. The owner's operations need
- * `organization.manage`; lists come in pages; a foreign id is `not_found`.
+ * `organization.manage`; lists come in pages; an id of another organization is `not_found`.
  */
 import { z } from "zod";
 import { defineOperation } from "../operation.ts";
@@ -33,7 +33,7 @@ export const listRoboticsConsumers = defineOperation(
   z.object({ caller, filialId: id.optional(), ...pageAfter }),
   z.object({ consumers: z.array(consumerSchema), hasMore: z.boolean() }),
 );
-/** The credential is returned this once; only its SHA-256 is stored. */
+/** The only reply with the credential: the service stores only its SHA-256. */
 export const createRoboticsConsumer = defineOperation(
   "robotics.createRoboticsConsumer",
   "once",
@@ -46,7 +46,7 @@ export const changeRoboticsConsumer = defineOperation(
   z.object({ caller, consumerId: id, name: name.optional(), status: z.enum(CONSUMER_STATUSES).optional() }),
   z.object({ consumer: consumerSchema }),
 );
-/** A new credential; the old one ends with this. */
+/** Replaces the credential; the old one is no longer accepted. */
 export const resetRoboticsCredential = defineOperation(
   "robotics.resetRoboticsCredential",
   "once",
@@ -54,7 +54,7 @@ export const resetRoboticsCredential = defineOperation(
   z.object({ consumer: consumerSchema, credential: z.string() }),
 );
 
-/** Who a consumer is, as the service has just found it by its credential. */
+/** The consumer that the service has found by the credential of a request. */
 export const consumerCallerSchema = z.object({
   consumerId: id,
   name: z.string(),
@@ -64,8 +64,8 @@ export const consumerCallerSchema = z.object({
 });
 export type ConsumerCaller = z.infer<typeof consumerCallerSchema>;
 /**
- * A credential is verified on every read and every act (contract, "Webhook-related read and replay endpoints"). The consumer is null for an
- * unknown credential, and null with `suspended` while its owner has suspended it.
+ * Finds the consumer of a credential. The gateway asks on every request (contract, "Webhook-related read and replay
+ * endpoints"). `consumer` is null for an unknown credential; it is null with `suspended: true` for a suspended consumer.
  */
 export const authenticateConsumer = defineOperation(
   "robotics.authenticateConsumer",
@@ -74,7 +74,7 @@ export const authenticateConsumer = defineOperation(
   z.object({ consumer: consumerCallerSchema.nullable(), suspended: z.boolean().optional() }),
 );
 
-/** Makes the sandbox's test consumer when it is missing, and gives it the credential with this hash. Idempotent. */
+/** Creates the sandbox's test consumer when it is missing, and gives it the credential with this hash. */
 export const seedSandboxConsumer = defineOperation(
   "robotics.seedSandboxConsumer",
   "repeatable",

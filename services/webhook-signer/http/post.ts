@@ -1,4 +1,4 @@
-/** One request on an open connection, and as much of the answer as a record needs. */
+/** Sends one request on an open connection, and reads as much of the answer as its record needs. */
 import { errors } from "undici";
 import { SIGNER_LIMITS, TARGET_LIMITS } from "../limits.ts";
 import type { Connection } from "./connections.ts";
@@ -11,12 +11,12 @@ export interface Post {
   readonly body: string | Uint8Array;
 }
 
-/** What has come of the answer; it holds what there was when the rest failed. */
+/** The part of the answer that has arrived; after a failure it keeps that part. */
 export interface Answer {
   firstByteMs: number | null;
   status: number | null;
   retryAfter: string | readonly string[] | undefined;
-  /** Whether the body is compressed, or otherwise not the text that it stands for. */
+  /** Whether the body has a content encoding, for example a compression, so that its bytes are not the text. */
   isEncoded: boolean;
   readonly chunks: Uint8Array[];
   truncated: boolean;
@@ -34,8 +34,8 @@ export function noAnswer(): Answer {
 }
 
 /**
- * Writes into `answer`. Throws `AttemptFailure`, or the signal's reason when it aborts. After a failure and after an
- * answer that was cut the connection is ended; after any other it may be used again.
+ * Writes into `answer`. Throws `AttemptFailure`, or the signal's reason when it aborts. It destroys the connection after a
+ * failure and after a truncated answer; after every other answer the connection can be used again.
  */
 export async function post(
   connection: Connection,
@@ -62,10 +62,10 @@ export async function post(
         headers: { "user-agent": "device-payments-webhooks", ...headers, "accept-encoding": "identity" },
       },
       {
-        // undici takes a handler for one of the present kind by this method.
+        // By this method undici recognizes a handler of its current interface.
         onRequestStart() {},
         onResponseStart(_controller, status, received) {
-          // Of an answer that is only a beginning (1xx) there may be several; they count as bytes.
+          // An informational answer (1xx): several may come, and their bytes count towards `wireBytes`.
           if (status < 200) return;
           answer.firstByteMs = performance.now() - startedAt;
           answer.status = status;
@@ -75,7 +75,7 @@ export async function post(
         onResponseData(_controller, chunk) {
           const room = TARGET_LIMITS.answerBytes - bodyBytes;
           bodyBytes += chunk.length;
-          // The record's beginning is all that is kept; the rest is read so that the connection can be used again.
+          // Keeps the beginning for the record; reads the rest so that the connection can be used again.
           if (answer.chunks.length === 0 || bodyBytes - chunk.length < TARGET_LIMITS.excerptBytes) {
             answer.chunks.push(chunk.subarray(0, room));
           }
@@ -98,32 +98,32 @@ export async function post(
   }
 }
 
-/** A request that we made wrongly is no failure of the target, and stays what it is. */
+/** An invalid request is our defect and not a failure of the target, so its error is returned as it is. */
 function failureOf(cause: Error): Error {
   if (cause instanceof errors.InvalidArgumentError) return cause;
   const isAnswerWrong =
     cause instanceof errors.HTTPParserError ||
     cause instanceof errors.HeadersOverflowError ||
     cause instanceof errors.ResponseContentLengthMismatchError ||
-    // What undici calls these: an answer to nothing, 100 to a request that did not ask for it, a change of protocol.
+    // undici's messages for an answer without a request, an unexpected 100, and a change of protocol.
     (cause instanceof errors.SocketError && /^bad (?:response|upgrade)$/.test(cause.message));
   return new AttemptFailure(isAnswerWrong ? "answer_invalid" : "connection_closed", { cause });
 }
 
-/** PostgreSQL's text holds no NUL; the others would move a terminal's cursor or turn the text around it. */
-const UNSEEN = /(?![\n\t])[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+/** PostgreSQL cannot store NUL in a text; the others move a terminal's cursor or change the direction of the text. */
+const UNPRINTABLE = /(?![\n\t])[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
-/** At most `excerptBytes` of UTF-8; what is no UTF-8 becomes U+FFFD, what cannot be seen a space. */
+/** At most `excerptBytes` of UTF-8. A byte that is not UTF-8 becomes U+FFFD, an unprintable character a space. */
 export function answerText(body: Uint8Array): string {
   if (body.length === 0) return "";
-  const text = new TextDecoder().decode(body.subarray(0, TARGET_LIMITS.excerptBytes)).replace(UNSEEN, " ");
-  // U+FFFD takes more room than the byte that it stands for, so the text is measured again.
+  const text = new TextDecoder().decode(body.subarray(0, TARGET_LIMITS.excerptBytes)).replace(UNPRINTABLE, " ");
+  // U+FFFD is longer than the byte that it replaces, so the text is cut to the limit again.
   const room = new Uint8Array(TARGET_LIMITS.excerptBytes);
   const { read } = new TextEncoder().encodeInto(text, room);
   return text.slice(0, read);
 }
 
-/** How long the target wants to be left alone, at most `longestRetryAfterMs`; null where that cannot be understood. */
+/** How long to wait before the next request, at most `longestRetryAfterMs`; null when the header is missing or invalid. */
 export function retryAfterMs(header: string | readonly string[] | undefined, nowMs: number): number | null {
   const text = (typeof header === "object" ? header[0] : header)?.trim();
   if (text === undefined) return null;
@@ -132,7 +132,7 @@ export function retryAfterMs(header: string | readonly string[] | undefined, now
   return Math.min(Math.max(waitMs, 0), SIGNER_LIMITS.longestRetryAfterMs);
 }
 
-/** Only the form that is to be sent (IMF-fixdate); `Date.parse` alone takes much that is no date. */
+/** Parses only the form that senders must use (IMF-fixdate): `Date.parse` also accepts texts that are not dates. */
 function dateOf(text: string): number {
   return /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text) ? Date.parse(text) : Number.NaN;
 }

@@ -13,7 +13,7 @@ import type { Log } from "../../runtime/log.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import { deliveryStep } from "../sql/deliveries.ts";
 import { decide } from "../sql/outcomes.ts";
-import { lapse, listDue, listDueEndpoints } from "../sql/owners.ts";
+import { lapseExpired, listDue, listDueEndpoints } from "../sql/owners.ts";
 import { type AttemptDeps, attemptIdAt, outcomeOf, sendOnce } from "./attempt.ts";
 import { EndpointWork, type InHandCount, type Waiting } from "./endpoint-work.ts";
 import type { OutcomeWriter } from "./outcome-writer.ts";
@@ -199,7 +199,7 @@ export class OwnerSender {
       this.#endpoints.get(endpointId)?.filled(own, count);
     }
     if (lapsed.length === 0) return;
-    await lapse(database, lapsed);
+    await lapseExpired(database, lapsed);
     this.wake();
   }
 

@@ -1,19 +1,19 @@
 /**
  * Which owners this process sends for. One process at a time holds an owner's lease, so that the limits in flight hold and
- * no first attempt is made twice; whoever dies is succeeded when the lease has lapsed. A process that holds more than its
- * share gives owners back, the idle ones first.
+ * no first attempt is made twice; when a process dies, another one takes its owners after their leases have lapsed. A
+ * process that holds more than its share releases owners, the idle ones first.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
-import { forgetSigners, type OwnersShared, releaseOwners, renewOwners, takeOwners } from "../sql/owners.ts";
+import { deleteSigners, type OwnersRenewed, releaseOwners, renewOwners, takeOwners } from "../sql/owners.ts";
 import { OutcomeWriter } from "./outcome-writer.ts";
 import { OwnerSender, type OwnerSenderDeps } from "./owner-sender.ts";
 import { Slots } from "./slots.ts";
 
 export interface Owners {
-  /** These owners may have something due: they are woken, or taken when no process holds them. */
+  /** Wakes the senders of these owners, which may have due deliveries; for others it searches for free owners at once. */
   wake(organizationIds: readonly number[]): void;
   /** How many owners this process sends for. */
   readonly size: () => number;
@@ -29,93 +29,91 @@ export function startOwners(deps: OwnersDeps): Owners {
   const stopping = new AbortController();
   const { signal } = stopping;
   const senders = new Map<number, OwnerSender>();
-  /** Those that are given back as soon as nothing of theirs is under way here any more. */
-  const ending = new Map<number, { readonly sender: OwnerSender; readonly given: Promise<void> }>();
+  /** Owners whose leases are released as soon as this process has no attempt of theirs under way. */
+  const ending = new Map<number, { readonly sender: OwnerSender; readonly released: Promise<void> }>();
   const { ownerLeaseMs: leaseMs, leaseMarginMs, inFlight: count, keptForPrompt, keptForUntried } = SIGNER_LIMITS;
   let woken = Promise.withResolvers<void>();
-  /** The id behind which free owners are searched for: with more of them than are taken, small ids do not always come first. */
-  let takenTo = 0;
+  /** The next search for free owners begins after this id, so that small ids do not always come first. */
+  let searchedToId = 0;
   /** When leases were last renewed, by both clocks. */
   let renewedAtMs = { steady: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
   let restUntilMs = 0;
-  /** The clock that never jumps stands still while the machine sleeps, so the other one must say so, too; set back, it prolongs nothing. */
+  /** By the clock that shows more: the steady clock stops while the machine sleeps, and the wall clock may be set back. */
   const leaseAgeMs = (): number => Math.max(performance.now() - renewedAtMs.steady, Date.now() - renewedAtMs.wall);
   const isLeaseValid = (): boolean => leaseAgeMs() < leaseMs - leaseMarginMs;
   const slots = new Slots({ count, keptForPrompt, keptForUntried });
   const writer = new OutcomeWriter({ ...deps, signerId });
   const using: OwnerSenderDeps = { ...deps, isLeaseValid, slots, inHand: { count: 0 }, writer };
 
-  /** Stops and gives back, beside what else happens here: it takes as long as an attempt may take. */
-  const give = (sender: OwnerSender): Promise<void> => {
+  /** Stops the sender and releases its owner. Callers do not wait for it: it may take as long as an attempt. */
+  const release = (sender: OwnerSender): Promise<void> => {
     const { organizationId } = sender;
     senders.delete(organizationId);
-    const given = sender
+    const released = sender
       .stop()
       .then(() => releaseOwners(deps.database, { signerId, organizationIds: [organizationId] }))
-      .catch((error: unknown) =>
-        deps.log.warn({ err: error }, "an owner could not be given back; its lease will lapse"),
-      )
+      .catch((error: unknown) => deps.log.warn({ err: error }, "releasing an owner failed; its lease will lapse"))
       .finally(() => ending.delete(organizationId));
-    ending.set(organizationId, { sender, given });
-    return given;
+    ending.set(organizationId, { sender, released });
+    return released;
   };
-  const renew = async (): Promise<OwnersShared> => {
+  const renew = async (): Promise<OwnersRenewed> => {
     const askedAtMs = { steady: performance.now(), wall: Date.now() };
-    const shared = await renewOwners(deps.database, {
+    const renewed = await renewOwners(deps.database, {
       signerId,
       leaseMs,
       served: [...senders.keys(), ...ending.keys()],
     });
     renewedAtMs = askedAtMs;
-    const isHeld = new Set(shared.held);
-    // Another process may hold them already: nothing more is sent, and what ends now counts as its outcome allows.
+    const isHeld = new Set(renewed.held);
+    // Another process may already hold these owners, so their senders send nothing more.
     for (const { sender } of ending.values()) if (!isHeld.has(sender.organizationId)) sender.lose();
     for (const sender of senders.values()) {
       if (isHeld.has(sender.organizationId)) continue;
       sender.lose();
-      void give(sender);
+      void release(sender);
     }
-    for (const organizationId of shared.due) senders.get(organizationId)?.wake();
-    return shared;
+    for (const organizationId of renewed.due) senders.get(organizationId)?.wake();
+    return renewed;
   };
-  /** Whether there may be more to take. */
+  /** Takes free owners; returns whether there may be more of them. */
   const take = async (): Promise<boolean> => {
     const limit = Math.min(SIGNER_LIMITS.ownersPerTake, SIGNER_LIMITS.owners - senders.size);
     if (limit <= 0) return false;
-    const behind = takenTo;
-    // What is thought to be held here is not taken: if its lease has lapsed while this process stood still, what is in hand may
-    // have been sent by others, and the next renewal says so. Acquired again, perhaps by an answer that is lost, it would count as held.
-    const but = [...senders.keys(), ...ending.keys()];
-    const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, behind, but });
+    const afterId = searchedToId;
+    // Owners that have a sender here are not taken. Their leases may have lapsed while this process was stalled, and another
+    // process may have sent what this one holds. The next renewal finds that; a new lease would hide it.
+    const except = [...senders.keys(), ...ending.keys()];
+    const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, afterId, except });
     for (const organizationId of taken) senders.set(organizationId, new OwnerSender(using, organizationId));
     const isAll = taken.length < limit;
-    takenTo = isAll ? 0 : Math.max(...taken);
-    return !isAll || behind > 0;
+    searchedToId = isAll ? 0 : Math.max(...taken);
+    return !isAll || afterId > 0;
   };
   const longestIdleFirst = () =>
     [...senders.values()]
       .map((sender) => ({ sender, sinceMs: sender.idleSinceMs ?? Number.POSITIVE_INFINITY }))
-      // The busy ones last.
+      // Busy senders are last.
       .toSorted((a, b) => a.sinceMs - b.sinceMs);
-  /** The owner to give back, the longest idle first, while this process has more than its share. */
-  const surplus = ({ heldByAll, alive }: OwnersShared): OwnerSender | undefined => {
+  /** The sender to release when this process has more than its share: the one that is idle for the longest time. */
+  const surplus = ({ heldByAll, alive }: OwnersRenewed): OwnerSender | undefined => {
     return senders.size > Math.ceil(heldByAll / alive) ? longestIdleFirst()[0]?.sender : undefined;
   };
   const turn = async (): Promise<void> => {
-    // First: after a sleep nothing is sent before a renewal, and what is sent then is to be signed with the time of then.
+    // The clock comes first: after a sleep of the machine the requests that follow the renewal need the right time in their signatures.
     await deps.clock.compareIfMoved();
-    const given = surplus(await renew());
-    if (given !== undefined) {
-      void give(given);
+    const extra = surplus(await renew());
+    if (extra !== undefined) {
+      void release(extra);
       restUntilMs = performance.now() + SIGNER_LIMITS.ownerRestMs;
     }
     if (senders.size >= SIGNER_LIMITS.owners) {
-      // Full: those with nothing to send make room for as many as can be taken at once, who may wait for a process.
+      // At the limit idle owners are released, as many as one search can take, because other owners may wait for a process.
       for (const { sender, sinceMs } of longestIdleFirst().slice(0, SIGNER_LIMITS.ownersPerTake)) {
-        if (Number.isFinite(sinceMs)) void give(sender);
+        if (Number.isFinite(sinceMs)) void release(sender);
       }
     }
-    // What was just given back to others is for them to take.
+    // After a release this process takes nothing for a moment, so that another one takes the owner.
     if (performance.now() >= restUntilMs && (await take())) woken.resolve();
   };
   const run = async (): Promise<void> => {
@@ -129,7 +127,7 @@ export function startOwners(deps: OwnersDeps): Owners {
         if (!hasWarned && !signal.aborted) deps.log.warn({ err: error }, "owners cannot be shared now");
         hasWarned = true;
         // Without a renewal the leases belong to another process.
-        if (leaseAgeMs() > leaseMs) for (const sender of senders.values()) void give(sender);
+        if (leaseAgeMs() > leaseMs) for (const sender of senders.values()) void release(sender);
       }
       await delay(SIGNER_LIMITS.shortestOwnerTurnMs);
       const pausing = delay(SIGNER_LIMITS.ownerTurnMs, undefined, { signal }).catch(() => undefined);
@@ -149,13 +147,13 @@ export function startOwners(deps: OwnersDeps): Owners {
     async stop() {
       stopping.abort();
       await running;
-      for (const sender of senders.values()) void give(sender);
+      for (const sender of senders.values()) void release(sender);
       const timer = setTimeout(() => {
         for (const { sender } of ending.values()) sender.cutOff();
       }, SIGNER_LIMITS.drainTimeoutMs);
-      await Promise.all([...ending.values()].map(({ given }) => given));
+      await Promise.all([...ending.values()].map(({ released }) => released));
       clearTimeout(timer);
-      await forgetSigners(deps.database, signerId, SIGNER_LIMITS.deadSignerMs);
+      await deleteSigners(deps.database, signerId, SIGNER_LIMITS.deadSignerMs);
     },
   };
 }

@@ -1,27 +1,27 @@
-/** Which process sends for which owner, and what is due. The clock is PostgreSQL's, so that processes with different clocks agree. */
+/** Which process sends for which owner, and which deliveries are due. All times are PostgreSQL's: processes' clocks may differ. */
 import type { Database } from "../../db/pool.ts";
 import { endedAs, type StepRow, stepColumns } from "./deliveries.ts";
 
-/** A process is alive when it was seen within this; it says so several times meanwhile. */
+/** A process counts as alive for `leaseMs` after it renewed its leases; it renews several times in that time. */
 export interface LeaseTerms {
   readonly signerId: string;
   readonly leaseMs: number;
 }
 
-export interface OwnersShared {
-  /** The owners that this process still holds. */
+export interface OwnersRenewed {
+  /** The owners whose leases this process still holds. */
   readonly held: readonly number[];
-  /** Those of them that have something due. */
+  /** Those of `held` that have deliveries to send now. */
   readonly due: readonly number[];
-  /** How many owners are held by anybody. */
+  /** How many owners all processes hold together. */
   readonly heldByAll: number;
   /** How many processes are alive, this one included. */
   readonly alive: number;
 }
 
 /**
- * Whether the owner has something due that may be sent: what waits for a paused endpoint, a suspended consumer or an open
- * breaker needs no process.
+ * Whether the owner has a due delivery that may be sent. A delivery that waits for a paused endpoint, a suspended consumer
+ * or an open breaker needs no process.
  */
 const hasSendable = (sql: Database, organizationId: ReturnType<Database>) => sql`
   exists (select from webhook_endpoints e join robotics_consumers c using (consumer_id)
@@ -31,13 +31,13 @@ const hasSendable = (sql: Database, organizationId: ReturnType<Database>) => sql
         where due.endpoint_id = e.endpoint_id and due.status = 'pending' and due.due_at <= now()))`;
 
 /**
- * Tells that this process is alive and renews what it serves; a lease that it was given by an answer that never arrived
- * lapses.
+ * Records that this process is alive, and renews the leases of the owners that it serves. It does not renew a lease that it
+ * acquired by a statement whose answer was lost: that lease lapses.
  */
 export async function renewOwners(
   sql: Database,
   { signerId, leaseMs, served }: LeaseTerms & { readonly served: readonly number[] },
-): Promise<OwnersShared> {
+): Promise<OwnersRenewed> {
   const [row] = await sql<[{ held: number[]; due: number[]; held_by_all: number; alive: number }]>`
     with seen as (
       insert into webhook_signers (signer_id) values (${signerId})
@@ -58,25 +58,26 @@ export async function renewOwners(
 
 export interface TakeRequest {
   readonly limit: number;
-  /** Zero for all. */
-  readonly behind: number;
-  readonly but: readonly number[];
+  /** Takes only owners with greater ids; 0 for all. */
+  readonly afterId: number;
+  /** Owners that are not taken. */
+  readonly except: readonly number[];
 }
 
 /**
- * Takes up to `limit` owners that have due deliveries and that no process holds, those of the smallest ids that are greater
- * than `behind`, except those in `but`. It hops from owner to owner in the index, so that one owner's long queue costs no
- * more than a short one, and asks about each in a `case`, so that PostgreSQL makes no join of it, which would ask about all
- * of them and bring them in another order.
+ * Takes up to `limit` owners that have deliveries to send and that no process holds: those with the smallest ids greater
+ * than `afterId`, without those in `except`. The recursive query reads one index entry per owner, so a long queue costs no
+ * more than a short one. The conditions are in a `case`: PostgreSQL would turn them into a join, which checks all owners
+ * and returns them in another order.
  */
 export async function takeOwners(
   sql: Database,
-  { signerId, leaseMs, limit, behind, but }: LeaseTerms & TakeRequest,
+  { signerId, leaseMs, limit, afterId, except }: LeaseTerms & TakeRequest,
 ): Promise<readonly number[]> {
   const rows = await sql<{ organization_id: number }[]>`
     with recursive pending (organization_id) as (
       (select organization_id from webhook_deliveries
-        where status = 'pending' and organization_id > ${behind} order by organization_id limit 1)
+        where status = 'pending' and organization_id > ${afterId} order by organization_id limit 1)
       union all
       select (select next.organization_id from webhook_deliveries next
         where next.status = 'pending' and next.organization_id > pending.organization_id
@@ -88,8 +89,8 @@ export async function takeOwners(
         and case when exists (select from webhook_owners held
             where held.organization_id = pending.organization_id and held.leased_until > now())
           then false
-          -- Behind that, because most of these are held.
-          when pending.organization_id = any(${[...but]}::bigint[]) then false
+          -- After the check of leases, because most of these are held.
+          when pending.organization_id = any(${[...except]}::bigint[]) then false
           else ${hasSendable(sql, sql`pending.organization_id`)} end
       limit ${limit}
     )
@@ -101,7 +102,7 @@ export async function takeOwners(
   return rows.map((row) => row.organization_id);
 }
 
-/** Gives owners back, so that another process need not wait for the lease to lapse. */
+/** Releases the leases of owners, so that another process need not wait until they lapse. */
 export async function releaseOwners(
   sql: Database,
   { signerId, organizationIds }: { readonly signerId: string; readonly organizationIds: readonly number[] },
@@ -111,8 +112,8 @@ export async function releaseOwners(
     where leased_by = ${signerId} and organization_id = any(${[...organizationIds]}::bigint[])`;
 }
 
-/** The process goes; long-dead ones that could not say so go with it. */
-export async function forgetSigners(sql: Database, signerId: string, deadForMs: number): Promise<void> {
+/** Deletes this process, which ends, and processes that ended long ago without deleting themselves. */
+export async function deleteSigners(sql: Database, signerId: string, deadForMs: number): Promise<void> {
   await sql`
     delete from webhook_signers
     where signer_id = ${signerId} or seen_at < now() - ${deadForMs}::float8 * interval '1 millisecond'`;
@@ -131,9 +132,9 @@ export interface DueEndpointRow {
 }
 
 /**
- * The owner's endpoints that may be sent to and have something due, whatever their breaker says, but none of a suspended
- * consumer: what is for it waits as for a paused endpoint; those in `known` in any
- * case, so that one that is missing from the answer is one that must not be sent to any more.
+ * The owner's active endpoints with due deliveries, without those of suspended consumers; their breakers may be open. Those
+ * in `known` are returned even if nothing is due. So a known endpoint that is missing from the result must receive nothing
+ * more.
  */
 export async function listDueEndpoints(
   sql: Database,
@@ -155,20 +156,20 @@ export interface DueRow extends StepRow {
   readonly endpoint_id: number;
   readonly body: string;
   readonly due_at_ms: number;
-  /** For an offer: milliseconds until it expires, by the clock of PostgreSQL; not above zero for one that has lapsed. */
+  /** For an offer: milliseconds until it expires, by PostgreSQL's clock; zero or less when it has lapsed. */
   readonly lapses_in_ms: number | null;
 }
 
 export interface DueRequest {
-  /** How many of which endpoint. */
+  /** How many deliveries to read for each endpoint. */
   readonly wanted: readonly { readonly endpointId: number; readonly count: number }[];
-  /** Deliveries of these endpoints that are left out. */
+  /** Deliveries that this process already holds; the result does not contain them. */
   readonly inHand: readonly number[];
 }
 
-/** Due deliveries, of each endpoint the longest due first. */
+/** Due deliveries of these endpoints; for each endpoint those that are due the longest. */
 export async function listDue(sql: Database, { wanted, inHand }: DueRequest): Promise<readonly DueRow[]> {
-  // Ids are written out here, because the driver would search each of them for quotes.
+  // The array is built here, because the driver would search each id for quotes.
   const known = `{${inHand.join(",")}}`;
   return await sql<DueRow[]>`
     select d.*
@@ -184,8 +185,8 @@ export async function listDue(sql: Database, { wanted, inHand }: DueRequest): Pr
     ) d`;
 }
 
-/** Offers of these that have expired before they were sent end. */
-export async function lapse(sql: Database, deliveryIds: readonly number[]): Promise<void> {
+/** Ends those of these deliveries whose offers have expired. */
+export async function lapseExpired(sql: Database, deliveryIds: readonly number[]): Promise<void> {
   await sql`
     update webhook_deliveries set ${endedAs(sql, "lapsed")}
     where delivery_id = any(${[...deliveryIds]}::bigint[]) and status = 'pending' and lapses_at <= now()`;
@@ -196,7 +197,7 @@ export interface DueSummary {
   readonly oldestAgeMs: number;
 }
 
-/** How many deliveries could be sent now, counted to `limit`, and how long the oldest of those counted has been due. */
+/** How many deliveries can be sent now, counted up to `limit`, and how long the oldest of them has been due. */
 export async function summarizeDue(sql: Database, limit: number): Promise<DueSummary> {
   const [row] = await sql<[{ rows: number; oldest_age_ms: number }]>`
     select count(*)::int as rows,

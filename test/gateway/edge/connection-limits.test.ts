@@ -8,7 +8,7 @@ import { connectionBounds } from "../../../gateway/http/connections.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { bearer as bearerHeaders, openLive } from "../../support/live-socket.ts";
 import { onlyWhere } from "../../support/only-where.ts";
-import { figure, parseSeries } from "../../support/scrape.ts";
+import { metricSum, parseSeries } from "../../support/scrape.ts";
 import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld, type TestStation } from "../gateway-world.ts";
 
 const IN_ALL = 60;
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 const metric = async (name: string, bound?: string): Promise<number | undefined> =>
-  figure(parseSeries(await metrics.metrics()), name, bound === undefined ? {} : { bound });
+  metricSum(parseSeries(await metrics.metrics()), name, bound === undefined ? {} : { bound });
 afterEach(async () => {
   for (const client of clients.splice(0)) client.socket.destroy();
   await vi.waitFor(async () => expect(await metric("gateway_connections")).toBe(0), HANGS);

@@ -12,7 +12,7 @@ import {
 } from "../../../gateway/http/request-bounds.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { onlyWhere } from "../../support/only-where.ts";
-import { figure, parseSeries } from "../../support/scrape.ts";
+import { metricSum, parseSeries } from "../../support/scrape.ts";
 import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "../gateway-world.ts";
 
 describe("bodies that are awaited", () => {
@@ -117,7 +117,7 @@ describe("a gateway of few connections", () => {
     await world.stop();
   });
   const metric = async (name: string): Promise<number | undefined> =>
-    figure(parseSeries(await metrics.metrics()), name);
+    metricSum(parseSeries(await metrics.metrics()), name);
 
   /** Sends the head of a request; its body is two bytes. */
   async function send(path: string, lines: readonly string[] = [], localAddress = "127.0.0.1"): Promise<Socket> {

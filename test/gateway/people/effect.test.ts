@@ -9,7 +9,7 @@ import { closeDatabase, type Database, openDatabase } from "../../../services/db
 import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { type Answer, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { figure, scrape } from "../../support/scrape.ts";
+import { metricSum, scrape } from "../../support/scrape.ts";
 import { type LogIn, startSystem, type TestSystem } from "../../support/system.ts";
 
 const PLATFORM_KEY = "platform-key-of-the-test-of-effects";
@@ -349,8 +349,8 @@ describe("with a relay that is stopped", () => {
   it("the gateway's metrics: count each of those answers", async () => {
     const port = /"metricsPort":(\d+)/.exec(system.log("gateway"))?.[1];
     const series = await scrape(Number(port));
-    expect(figure(series, "gateway_changes_not_effective_total")).toBe(rows.length + TWICE.length);
-    expect(figure(series, "gateway_changes_not_effective_total", { operation: TWICE[0] ?? "" })).toBe(2);
+    expect(metricSum(series, "gateway_changes_not_effective_total")).toBe(rows.length + TWICE.length);
+    expect(metricSum(series, "gateway_changes_not_effective_total", { operation: TWICE[0] ?? "" })).toBe(2);
   });
 
   it("readiness: names the relay", () => {

@@ -1,4 +1,4 @@
-/** What a target may do to a sender: on loopback, over real TLS. */
+/** How the sender handles every kind of answer of a target, on loopback over real TLS. */
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Sender } from "../../../services/webhook-signer/http/send-result.ts";
@@ -29,7 +29,7 @@ async function target(onBytes: OnBytes): Promise<RawTarget & { readonly url: str
   return { ...started, url: `https://localhost:${started.port}/hook?a=b` };
 }
 
-const whole = (status: string, headers: string[] = [], body = ""): string =>
+const answerOf = (status: string, headers: string[] = [], body = ""): string =>
   [`HTTP/1.1 ${status}`, `content-length: ${Buffer.byteLength(body, "latin1")}`, ...headers, "", body].join("\r\n");
 
 const until = async (holds: () => boolean): Promise<void> => {
@@ -37,8 +37,8 @@ const until = async (holds: () => boolean): Promise<void> => {
   expect(holds()).toBe(true);
 };
 
-describe("a request", () => {
-  test("is a POST over HTTP/1.1 that wants no compressed answer, with the body as it was given", async () => {
+describe("sender: the request", () => {
+  test("it is a POST over HTTP/1.1 with the caller's body, and it asks for an answer without compression", async () => {
     const { url, received, port } = await target(answering(OK));
     const result = await sendHere(sender, url);
     expect(result).toMatchObject({ error: null, status: 200, responseBody: "ok", truncated: false, dnsMs: null });
@@ -53,7 +53,7 @@ describe("a request", () => {
     expect(body).toBe("{}");
   });
 
-  test("goes to http on loopback only where that is allowed", async () => {
+  test("http on loopback: the sender sends only where the call allows loopback", async () => {
     const plain = await startTarget(answering(OK));
     onTestFinished(() => plain.close());
     const url = `http://127.0.0.1:${plain.port}/`;
@@ -66,7 +66,7 @@ describe("a request", () => {
     expect(plain.sockets.length).toBe(1);
   });
 
-  test("passes no proxy that the environment names", async () => {
+  test("proxies in the environment: the sender uses none of them", async () => {
     const proxy = await startTarget(answering(OK));
     onTestFinished(() => proxy.close());
     const names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
@@ -84,27 +84,30 @@ describe("a request", () => {
   });
 });
 
-describe("an answer", () => {
-  test.each(["200 OK", "201 Created", "204 No Content", "299 Fine"])("%s is success", async (status) => {
+describe("sender: the answer", () => {
+  test.each(["200 OK", "201 Created", "204 No Content", "299 Fine"])("%s: success", async (status) => {
     const { url } = await target(
       answering(`HTTP/1.1 ${status}\r\n${status.startsWith("204") ? "" : "content-length: 0\r\n"}\r\n`),
     );
     expect(await sendHere(sender, url)).toMatchObject({ error: null, status: Number(status.slice(0, 3)) });
   });
 
-  test.each([300, 301, 302, 303, 304, 307, 308])("%i is not followed, and is a failure", async (status) => {
-    const there = await target(answering(OK));
-    const body =
-      status === 304
-        ? `HTTP/1.1 304 x\r\nlocation: ${there.url}\r\n\r\n`
-        : whole(`${status} x`, [`location: ${there.url}`]);
-    const here = await target(answering(body));
-    expect(await sendHere(sender, here.url)).toMatchObject({ error: "redirected", status });
-    expect([here.sockets.length, there.sockets.length]).toEqual([1, 0]);
-  });
+  test.each([300, 301, 302, 303, 304, 307, 308])(
+    "%i: a failure, and the sender does not follow the location",
+    async (status) => {
+      const there = await target(answering(OK));
+      const body =
+        status === 304
+          ? `HTTP/1.1 304 x\r\nlocation: ${there.url}\r\n\r\n`
+          : answerOf(`${status} x`, [`location: ${there.url}`]);
+      const here = await target(answering(body));
+      expect(await sendHere(sender, here.url)).toMatchObject({ error: "redirected", status });
+      expect([here.sockets.length, there.sockets.length]).toEqual([1, 0]);
+    },
+  );
 
-  test.each([400, 404, 410, 429, 500, 503])("%i is a failure with its status", async (status) => {
-    const { url } = await target(answering(whole(`${status} x`, [], "no")));
+  test.each([400, 404, 410, 429, 500, 503])("%i: a failure with its status and body", async (status) => {
+    const { url } = await target(answering(answerOf(`${status} x`, [], "no")));
     expect(await sendHere(sender, url)).toMatchObject({ error: "status_not_success", status, responseBody: "no" });
   });
 
@@ -118,12 +121,12 @@ describe("an answer", () => {
     ["retry-after: soon", null],
     ["retry-after: 1e3", null],
     ["x: y", null],
-  ])("with «%s» asks for %s ms", async (header, retryAfterMs) => {
-    const { url } = await target(answering(whole("503 x", [header])));
+  ])("the header «%s»: retryAfterMs is %s", async (header, retryAfterMs) => {
+    const { url } = await target(answering(answerOf("503 x", [header])));
     expect(await sendHere(sender, url)).toMatchObject({ retryAfterMs });
   });
 
-  test("is read to 16 KiB, then its connection is destroyed", async () => {
+  test("a body that does not end: the sender reads 16 KiB and destroys the connection", async () => {
     let written = 0;
     const { url, sockets } = await target((socket, soFar) => {
       if (!soFar.endsWith("{}")) return;
@@ -141,26 +144,26 @@ describe("an answer", () => {
     expect(written).toBeLessThan(1e8);
   });
 
-  test("of exactly 16 KiB is whole, and its connection stays", async () => {
-    const { url, sockets } = await target(answering(whole("200 OK", [], "a".repeat(TARGET_LIMITS.answerBytes))));
+  test("a body of exactly 16 KiB: it is complete, and the connection stays open", async () => {
+    const { url, sockets } = await target(answering(answerOf("200 OK", [], "a".repeat(TARGET_LIMITS.answerBytes))));
     expect(await sendHere(sender, url)).toMatchObject({ error: null, truncated: false });
     expect(await sendHere(sender, url)).toMatchObject({ error: null, connectMs: null });
     expect(sockets.length).toBe(1);
   });
 
-  test("that is compressed is not unpacked", async () => {
+  test("a compressed body: the sender does not decompress it", async () => {
     const packed = gzipSync("a".repeat(10_000_000)).toString("latin1");
-    const answer = whole("200 OK", ["content-encoding: gzip"], packed);
+    const answer = answerOf("200 OK", ["content-encoding: gzip"], packed);
     const { url } = await target((socket, soFar) => {
       if (soFar.endsWith("{}")) socket.write(answer, "latin1");
     });
     expect(await sendHere(sender, url)).toMatchObject({ error: null, responseBody: "", truncated: false });
   });
 
-  test("is kept as text that PostgreSQL holds", async () => {
+  test("a body that PostgreSQL cannot store: the sender makes it a text that PostgreSQL can store", async () => {
     const bytes = Buffer.from([0x61, 0, 0x1b, 0x5b, 0xff, 0x0a, 0xc3, 0xa4, 0xe2, 0x80, 0xae]).toString("latin1");
     const { url } = await target((socket, soFar) => {
-      if (soFar.endsWith("{}")) socket.write(whole("200 OK", [], bytes + "\xff".repeat(1_024)), "latin1");
+      if (soFar.endsWith("{}")) socket.write(answerOf("200 OK", [], bytes + "\xff".repeat(1_024)), "latin1");
     });
     const { responseBody } = await sendHere(sender, url);
     expect(responseBody.startsWith("a  [\ufffd\nä \ufffd")).toBe(true);
@@ -168,20 +171,23 @@ describe("an answer", () => {
   });
 
   test.each([
-    ["100 to a request that did not ask", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"],
-    ["101", "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n"],
-    ["of no HTTP", "hello\r\n\r\n"],
-    ["with two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"],
-    ["with a head beyond 16 KiB", `HTTP/1.1 200 OK\r\nx: ${"a".repeat(20_000)}\r\n\r\n`],
-    ["of beginnings without end", "HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n".repeat(20_000)],
-    ["of framing without end", `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;${"a".repeat(600_000)}`],
-  ])("%s is invalid", async (_what, answer) => {
+    [
+      "a 100 that the request did not ask for",
+      "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+    ],
+    ["a 101", "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n"],
+    ["a text that is not HTTP", "hello\r\n\r\n"],
+    ["two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"],
+    ["a head longer than 16 KiB", `HTTP/1.1 200 OK\r\nx: ${"a".repeat(20_000)}\r\n\r\n`],
+    ["informational answers without end", "HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n".repeat(20_000)],
+    ["a chunk header without end", `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;${"a".repeat(600_000)}`],
+  ])("%s: answer_invalid", async (_what, answer) => {
     const { url, sockets } = await target(answering(answer));
     expect(await sendHere(sender, url)).toMatchObject({ error: "answer_invalid" });
     await until(() => sockets[0]?.destroyed === true);
   });
 
-  test("after a beginning (103) counts as it is", async () => {
+  test("an answer after a 103: it counts like every other one", async () => {
     const { url } = await target(answering(`HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n${OK}`));
     expect(await sendHere(sender, url)).toMatchObject({ error: null, status: 200 });
   });
@@ -189,7 +195,7 @@ describe("an answer", () => {
   test.each([
     ["nothing", ""],
     ["half a head", "HTTP/1.1 200"],
-  ])("that ends after %s is a closed connection", async (_what, bytes) => {
+  ])("the target closes after %s: the attempt fails, and the sender does not repeat it", async (_what, bytes) => {
     const { url, sockets } = await target((socket, soFar) => {
       if (soFar.endsWith("{}")) socket.end(bytes);
     });
@@ -199,7 +205,7 @@ describe("an answer", () => {
   });
 });
 
-describe("time", () => {
+describe("sender: time limits", () => {
   const drip: OnBytes = (socket, soFar) => {
     if (!soFar.endsWith("{}")) return;
     socket.write("HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n");
@@ -208,29 +214,29 @@ describe("time", () => {
   };
 
   test.each([
-    ["as it is set", 400],
-    ["as it is by default", TARGET_LIMITS.attemptMs],
-  ])("ends a body that drips: %s (%i ms)", async (_what, attemptMs) => {
+    ["a limit that is set", 400],
+    ["the default limit", TARGET_LIMITS.attemptMs],
+  ])("a body that arrives byte by byte, %s: the attempt ends after %i ms", async (_what, attemptMs) => {
     const { url, sockets } = await target(drip);
-    const patient = senderWith(attemptMs === TARGET_LIMITS.attemptMs ? {} : { times: { attemptMs } });
-    const result = await sendHere(patient, url);
+    const limited = senderWith(attemptMs === TARGET_LIMITS.attemptMs ? {} : { times: { attemptMs } });
+    const result = await sendHere(limited, url);
     expect(result).toMatchObject({ error: "timed_out", status: 200 });
     expect(result.totalMs).toBeGreaterThan(attemptMs - 20);
     expect(result.totalMs).toBeLessThan(attemptMs + 500);
     await until(() => sockets[0]?.destroyed === true);
-    await patient.close();
+    await limited.close();
   });
 
-  test("ends a handshake of TLS that does not come, sooner than the attempt", async () => {
-    const mute = await startTarget(() => undefined);
-    onTestFinished(() => mute.close());
-    const result = await sendHere(sender, `https://localhost:${mute.port}/`);
+  test("a TLS handshake without an answer: the attempt ends after connectMs", async () => {
+    const silent = await startTarget(() => undefined);
+    onTestFinished(() => silent.close());
+    const result = await sendHere(sender, `https://localhost:${silent.port}/`);
     expect(result).toMatchObject({ error: "timed_out", tlsMs: null, firstByteMs: null, address: "127.0.0.1" });
     expect(result.totalMs).toBeGreaterThan(TARGET_LIMITS.connectMs - 20);
     expect(result.totalMs).toBeLessThan(TARGET_LIMITS.connectMs + 500);
   });
 
-  test("that the caller does not have ends the attempt with the caller's reason", async () => {
+  test("the caller aborts: the attempt rejects with the caller's reason", async () => {
     const { url, sockets } = await target(() => undefined);
     const controller = new AbortController();
     const sending = sendHere(sender, url, controller.signal);
@@ -241,7 +247,7 @@ describe("time", () => {
     await until(() => sockets[0]?.destroyed === true);
   });
 
-  test("is over for everything when the sender is closed", async () => {
+  test("the sender is closed: attempts under way and later ones reject", async () => {
     const { url, sockets } = await target(() => undefined);
     const sending = sendHere(sender, url);
     await until(() => sockets.length === 1);
@@ -253,8 +259,8 @@ describe("time", () => {
   });
 });
 
-describe("a connection", () => {
-  test("is used again, one request at a time", async () => {
+describe("sender: connections", () => {
+  test("a connection is used again, for one request at a time", async () => {
     const { url, sockets } = await target(answering(OK));
     for (let turn = 0; turn < 5; turn += 1) expect((await sendHere(sender, url)).error).toBe(null);
     expect(sockets.length).toBe(1);
@@ -263,7 +269,7 @@ describe("a connection", () => {
     expect(sockets.length).toBe(4);
   });
 
-  test("that the target closed while it waited costs no attempt", async () => {
+  test("the target has closed an idle connection: the sender opens another one, and the attempt succeeds", async () => {
     const { url, sockets } = await target((socket, soFar) => {
       if (soFar.split("POST").length > 2) socket.destroy();
       else answering(OK)(socket, soFar);
@@ -273,7 +279,7 @@ describe("a connection", () => {
     expect(sockets.length).toBe(2);
   });
 
-  test("that nobody takes is a failure to connect", async () => {
+  test("a port without a server: connect_failed", async () => {
     const started = await startTlsTarget(answering(OK));
     const url = `https://127.0.0.1:${started.port}/`;
     await started.close();
@@ -281,14 +287,14 @@ describe("a connection", () => {
   });
 });
 
-test("hundreds of attempts under one signal leave no listener and no warning", async () => {
+test("sender: 60 attempts with one signal cause no warning about listeners", async () => {
   const { url } = await target(answering(OK));
   const warnings: unknown[] = [];
-  const note = (warning: unknown): unknown => warnings.push(warning);
-  process.on("warning", note);
+  const onWarning = (warning: unknown): unknown => warnings.push(warning);
+  process.on("warning", onWarning);
   const { signal } = new AbortController();
   await Promise.all(Array.from({ length: 60 }, () => sendHere(sender, url, signal)));
   await new Promise((go) => setTimeout(go, 20));
-  process.off("warning", note);
+  process.off("warning", onWarning);
   expect(warnings).toEqual([]);
 });
