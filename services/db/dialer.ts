@@ -139,6 +139,8 @@ export class Dialer {
     const socket = new DialledSocket(this.#gate, path ?? `${host}:${port}`);
     // The driver shows them in its errors, and TLS checks the certificate against the host.
     Object.assign(socket, { host, port });
+    // A COPY ends in a small message of its own, which would wait 40 ms for the server's acknowledgement of its rows.
+    socket.setNoDelay(true);
     if (path !== undefined) socket.connect(path);
     else socket.connect(port, host);
     return socket;

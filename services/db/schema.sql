@@ -1059,6 +1059,7 @@ create table statement_imports (
   withdrawn_at timestamp with time zone,
   withdrawal_reason text,
   attempts integer default 0 not null,
+  has_payouts boolean default true not null,
   constraint statement_imports_pkey PRIMARY KEY (import_id),
   constraint statement_imports_code_check CHECK ((status <> ALL (ARRAY['held'::text, 'refused'::text])) OR status_code IS NOT NULL),
   constraint statement_imports_format_check CHECK ((status = ANY (ARRAY['needs_format'::text, 'refused'::text, 'withdrawing'::text, 'withdrawn'::text])) OR format IS NOT NULL AND format_version IS NOT NULL AND encoding IS NOT NULL),
@@ -1083,9 +1084,7 @@ create table statement_line_sources (
   "position" bigint not null,
   line_id bigint not null,
   constraint statement_line_sources_pkey PRIMARY KEY (import_id, "position"),
-  constraint statement_line_sources_position_check CHECK ("position" > 0),
-  constraint statement_line_sources_import_id_fkey FOREIGN KEY (import_id) REFERENCES statement_imports(import_id),
-  constraint statement_line_sources_line_id_fkey FOREIGN KEY (line_id) REFERENCES statement_lines(line_id)
+  constraint statement_line_sources_position_check CHECK ("position" > 0)
 );
 CREATE INDEX statement_line_sources_by_line ON statement_line_sources USING btree (line_id);
 
@@ -1120,7 +1119,6 @@ create table statement_lines (
   constraint statement_lines_fingerprint_check CHECK (octet_length(fingerprint) = 32),
   constraint statement_lines_kind_check CHECK (kind = ANY (ARRAY['payment'::text, 'refund'::text, 'refund_reversal'::text, 'chargeback'::text, 'chargeback_reversal'::text, 'fee'::text, 'payout'::text, 'planned_payout'::text, 'payout_reversal'::text, 'adjustment'::text, 'conversion'::text, 'bank_credit'::text, 'bank_debit'::text, 'cash_payment'::text, 'not_money'::text])),
   constraint statement_lines_ordinal_check CHECK (ordinal >= 0),
-  constraint statement_lines_organization_id_account_id_fkey FOREIGN KEY (organization_id, account_id) REFERENCES statement_accounts(organization_id, account_id),
   constraint statement_lines_account_id_fingerprint_key UNIQUE (account_id, fingerprint)
 );
 CREATE INDEX statement_lines_bank_credits ON statement_lines USING btree (account_id) WHERE kind = 'bank_credit'::text;
@@ -1171,32 +1169,6 @@ create table statement_matches (
   constraint statement_matches_run_id_fkey FOREIGN KEY (run_id) REFERENCES reconciliation_runs(run_id)
 );
 CREATE INDEX statement_matches_by_account ON statement_matches USING btree (account_id, match_id);
-
-create unlogged table statement_staging (
-  import_id bigint not null,
-  attempt uuid not null,
-  "position" bigint not null,
-  identity bytea not null,
-  kind text not null,
-  provider_type text not null,
-  amount_minor bigint not null,
-  currency text not null,
-  fee_minor bigint,
-  net_minor bigint,
-  tip_minor bigint,
-  booked_on date not null,
-  value_on date,
-  occurred_at timestamp with time zone,
-  provider_reference text not null,
-  payment_reference text not null,
-  merchant_reference text not null,
-  payout_reference text not null,
-  terminal text not null,
-  account text not null,
-  text text not null,
-  details jsonb not null
-);
-CREATE INDEX statement_staging_by_import ON statement_staging USING btree (import_id, attempt);
 
 create table station_events (
   station_id bigint not null,
@@ -1965,15 +1937,11 @@ CREATE OR REPLACE FUNCTION want_run_of_import()
  LANGUAGE plpgsql
 AS $function$
 declare
-  has_payouts boolean;
   wanted record;
 begin
   if new.from_date is null or new.to_date is null then
     return null;
   end if;
-  has_payouts := new.status = 'withdrawn' or exists (
-    select from statement_line_sources s join statement_lines l using (line_id)
-    where s.import_id = new.import_id and (l.kind = 'payout' or l.payout_reference <> ''));
   for wanted in
     select new.account_id as account_id, false as is_follower
     union
@@ -1982,7 +1950,7 @@ begin
     select b.account_id, true from statement_accounts a join statement_accounts b on b.organization_id = a.organization_id
       and b.mode = a.mode and b.account_id <> a.account_id
       and (a.filial_id is null or b.filial_id is null or b.filial_id = a.filial_id)
-      where a.account_id = new.account_id and has_payouts
+      where a.account_id = new.account_id and new.has_payouts
         and exists (select from statement_lines l where l.account_id = b.account_id and l.kind = 'bank_credit')
     order by account_id
   loop

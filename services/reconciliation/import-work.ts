@@ -1,8 +1,10 @@
 /**
- * Carries out an import: bytes → text → records → staging → one transaction that stores everything or nothing. A process
- * that ends in between leaves an import whose lease passes; the next one begins it again.
+ * Carries out an import: bytes → text → records → batches of lines, in one transaction that stores everything or nothing. One
+ * batch is written while the next is read. A process that ends in between leaves an import whose lease passes; the next one
+ * begins it again.
  */
 import { randomUUID } from "node:crypto";
+import { setImmediate as turn } from "node:timers/promises";
 import { FileLostError } from "../bus/statement-files.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { archivedRecords, isArchive } from "./formats/archive.ts";
@@ -14,21 +16,17 @@ import {
   type ParseOptions,
   type StatementFormat,
   type StatementHeader,
+  type StatementLine,
   type StatementRecord,
   StatementRefusedError,
 } from "./formats/format.ts";
 import { IMPORT_LIMITS } from "./limits.ts";
-import { IDENTITY_VERSION, lineIdentity } from "./line-identity.ts";
+import { lineIdentity } from "./line-identity.ts";
+import { LineWriter, type WritableLine, writableLine } from "./line-writer.ts";
 import { peeked } from "./peeked.ts";
 import * as sql from "./sql/imports.ts";
-import {
-  type AttemptKey,
-  clearAttempts,
-  clearStaging,
-  copyToStaging,
-  insertMalformed,
-  stagingRow,
-} from "./sql/staging.ts";
+import { clearMalformed, insertMalformed } from "./sql/malformed.ts";
+import { lockAccountOfImport, searchByIndex } from "./sql/store-lines.ts";
 
 export interface ImportDeps {
   /** For statements of milliseconds. */
@@ -46,6 +44,15 @@ export interface ImportDeps {
 class ImportLostError extends Error {}
 /** The process stops. */
 class ImportStoppedError extends Error {}
+/** Nothing of the file is stored until a person releases it. */
+class ImportHeldError extends Error {
+  readonly code: string;
+
+  constructor(code: string, sentence: string) {
+    super(sentence);
+    this.code = code;
+  }
+}
 
 /** Takes the next import that waits and carries it out. False when there is none. */
 export async function importNext(deps: ImportDeps): Promise<boolean> {
@@ -60,11 +67,10 @@ export async function importNext(deps: ImportDeps): Promise<boolean> {
   } catch (error) {
     if (error instanceof StatementRefusedError) await work.refuse(error);
     else if (error instanceof FileLostError) await work.refuse(LOST);
+    else if (error instanceof ImportHeldError) await work.hold(error);
     else if (error instanceof ImportStoppedError)
       await sql.returnImport(deps.database, { importId: taken.import_id, attempt });
     else if (!(error instanceof ImportLostError)) throw error;
-  } finally {
-    await work.clear();
   }
   return true;
 }
@@ -79,16 +85,20 @@ const FAILED = {
 class ImportWork {
   readonly #deps: ImportDeps;
   readonly #taken: sql.TakenImport;
-  readonly #key: AttemptKey;
+  readonly #key: sql.AttemptKey;
   readonly #totals: ControlTotal[] = [];
   readonly #accounts = new Set<string>();
-  #days: { from: string; to: string } | undefined;
-  #rows: string[] = [];
-  #rowCharacters = 0;
+  /** Those that the headers name, and those of the lines. */
+  #days: Days | undefined;
+  #lineDays: Days | undefined;
+  #hasPayouts = false;
+  #lines: WritableLine[] = [];
+  #characters = 0;
   #malformed: MalformedLine[] = [];
   #readBytes = 0;
   #records = 0;
   #malformedCount = 0;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(deps: ImportDeps, taken: sql.TakenImport, attempt: string) {
     this.#deps = deps;
@@ -99,20 +109,24 @@ class ImportWork {
   async run(): Promise<void> {
     const { mapping, time_zone: timeZone, currency } = this.#taken;
     const format = this.#format();
-    await this.#deps.longDatabase.begin((tx) => clearAttempts(tx, this.#key.importId));
+    await clearMalformed(this.#deps.longDatabase, this.#key.importId);
     const options = {
       mapping: (mapping ?? undefined) as CsvMapping | undefined,
       timeZone: timeZone ?? undefined,
       currency: currency ?? undefined,
     };
-    for await (const record of await this.#parsed(format, options)) {
-      this.#add(record);
-      if (this.#rows.length >= IMPORT_LIMITS.rowsPerCopy || this.#rowCharacters >= IMPORT_LIMITS.charactersPerCopy) {
-        await this.#flush();
-      }
-    }
-    await this.#flush();
-    await this.#store(format.version);
+    const records = await this.#parsed(format, options);
+    await this.#deps.longDatabase.begin(async (tx) => {
+      const writer = await this.#writeAll(tx, records);
+      const reason = this.#whyHeld();
+      if (reason !== undefined) throw new ImportHeldError(reason.code, reason.detail);
+      await this.#end(tx, async () => {
+        const counts = (await writer?.end()) ?? { linesNew: 0, linesKnown: 0 };
+        // Without days of its own an imported file covers those of its lines.
+        const facts = this.#facts(format.version, this.#days ?? this.#lineDays);
+        return { ...facts, status: "imported", code: null, detail: null, ...counts };
+      });
+    });
   }
 
   /** Of an archive the records of all its files. */
@@ -126,15 +140,21 @@ class ImportWork {
 
   /** Nothing of a refused file stays. */
   async refuse({ code, message }: { readonly code: string; readonly message: string }): Promise<void> {
-    await this.#end(async (tx) => {
-      await clearAttempts(tx, this.#key.importId);
-      return { ...this.#facts(0), status: "refused", code, detail: message, linesNew: 0, linesKnown: 0 };
-    });
+    await this.#endWithout({ ...this.#facts(0), status: "refused", code, detail: message });
   }
 
-  /** What the attempt has staged is of no use once it has ended. */
-  async clear(): Promise<void> {
-    await clearStaging(this.#deps.longDatabase, this.#key);
+  /** Nothing of a held file is stored yet. */
+  async hold({ code, message }: ImportHeldError): Promise<void> {
+    await this.#endWithout({ ...this.#facts(this.#format().version), status: "held", code, detail: message });
+  }
+
+  async #endWithout(end: Omit<sql.ImportEnd, "linesNew" | "linesKnown">): Promise<void> {
+    await this.#deps.longDatabase.begin(async (tx) => {
+      await this.#end(tx, async () => {
+        await clearMalformed(tx, this.#key.importId);
+        return { ...end, linesNew: 0, linesKnown: 0 };
+      });
+    });
   }
 
   #format(): StatementFormat {
@@ -151,70 +171,101 @@ class ImportWork {
     }
   }
 
+  /** One batch is written while the next is read. Undefined when the file has no line to store. */
+  async #writeAll(tx: Transaction, records: AsyncIterable<StatementRecord>): Promise<LineWriter | undefined> {
+    let writer: LineWriter | undefined;
+    let written = Promise.resolve();
+    const writeNext = async (): Promise<void> => {
+      await written;
+      if (this.#deps.stopping?.aborted === true) throw new ImportStoppedError();
+      const [lines, malformed] = [this.#lines, this.#malformed];
+      [this.#lines, this.#malformed, this.#characters] = [[], [], 0];
+      const write = async (): Promise<void> => {
+        await this.#report(malformed);
+        if (lines.length === 0 || this.#isHeldForAccount()) return;
+        writer ??= await this.#beginWriting(tx);
+        await writer.write(lines);
+      };
+      written = write();
+      // It is awaited before the next batch, and at the end.
+      written.catch(() => undefined);
+    };
+    try {
+      for await (const record of records) {
+        this.#add(record);
+        const isFull =
+          this.#lines.length >= IMPORT_LIMITS.linesPerBatch || this.#characters >= IMPORT_LIMITS.charactersPerBatch;
+        if (isFull) await writeNext();
+        // The connection sends and receives only between two turns.
+        else if (this.#records % IMPORT_LIMITS.recordsPerTurn === 0) await turn();
+      }
+      await writeNext();
+    } finally {
+      // Nothing of the transaction is under way when it ends.
+      await written.catch(() => undefined);
+    }
+    await written;
+    return writer;
+  }
+
+  async #beginWriting(tx: Transaction): Promise<LineWriter> {
+    const { importId } = this.#key;
+    const { account_id: accountId, organization_id: organizationId } = this.#taken;
+    const lock = { accountId, waitMs: IMPORT_LIMITS.leaseMs / 3, hungMs: IMPORT_LIMITS.leaseMs };
+    while (!(await lockAccountOfImport(tx, lock))) await this.#report([], true);
+    await searchByIndex(tx, true);
+    return new LineWriter(tx, { importId, organizationId, accountId });
+  }
+
   #add(record: StatementRecord): void {
     this.#records += 1;
-    if (record.type === "line") {
-      const { line } = record;
-      const identity = lineIdentity(line, this.#format().referenceScope ?? "year");
-      const row = stagingRow(this.#key, { line, identity });
-      this.#rows.push(row);
-      this.#rowCharacters += row.length;
-      if (line.account !== "") this.#addAccount(line.account);
-    } else if (record.type === "malformed") {
+    if (record.type === "line") this.#addLine(record.line);
+    else if (record.type === "malformed") {
       this.#malformed.push(record.malformed);
       this.#malformedCount += 1;
-      this.#rowCharacters += record.malformed.raw.length;
+      this.#characters += record.malformed.raw.length;
     } else if (record.type === "total") {
       if (this.#totals.length >= IMPORT_LIMITS.totals) throw tooMany("control totals", IMPORT_LIMITS.totals);
       this.#totals.push(record.total);
     } else this.#addHeader(record.header);
   }
 
+  #addLine(line: StatementLine): void {
+    const writable = writableLine(line, lineIdentity(line, this.#format().referenceScope ?? "year"));
+    this.#lines.push(writable);
+    this.#characters += writable.fields.length;
+    this.#lineDays = joined(this.#lineDays, { from: line.bookedOn, to: line.bookedOn });
+    this.#hasPayouts ||= line.kind === "payout" || line.payoutReference !== "";
+    if (line.account !== "") this.#addAccount(line.account);
+  }
+
   #addHeader({ account, fromDate, toDate }: StatementHeader): void {
     if (account !== "") this.#addAccount(account);
-    if (fromDate === undefined || toDate === undefined) return;
-    const known = this.#days ?? { from: fromDate, to: toDate };
-    this.#days = { from: fromDate < known.from ? fromDate : known.from, to: toDate > known.to ? toDate : known.to };
+    if (fromDate !== undefined && toDate !== undefined) this.#days = joined(this.#days, { from: fromDate, to: toDate });
   }
 
   #addAccount(account: string): void {
     if (this.#accounts.size < IMPORT_LIMITS.namedAccounts) this.#accounts.add(account);
   }
 
-  async #flush(): Promise<void> {
-    if (this.#deps.stopping?.aborted === true) throw new ImportStoppedError();
-    const { database } = this.#deps;
-    const [rows, malformed] = [this.#rows, this.#malformed];
-    this.#rows = [];
-    this.#malformed = [];
-    this.#rowCharacters = 0;
-    if (rows.length > 0) await copyToStaging(database, rows);
+  /** Shows how far the import is, now and then, and stores the malformed rows. */
+  async #report(malformed: readonly MalformedLine[], isDue = false): Promise<void> {
+    const nowMs = performance.now();
+    if (!isDue && malformed.length === 0 && nowMs < this.#reportedAtMs + IMPORT_LIMITS.progressMs) return;
+    this.#reportedAtMs = nowMs;
     const progress = { readBytes: this.#readBytes, records: this.#records, malformed: this.#malformedCount };
-    await database.begin(async (tx) => {
+    await this.#deps.database.begin(async (tx) => {
       const key = { ...this.#key, leaseMs: IMPORT_LIMITS.leaseMs };
       if (!(await sql.keepImport(tx, key, progress))) throw new ImportLostError();
       if (malformed.length > 0) await insertMalformed(tx, key.importId, malformed);
     });
   }
 
-  async #store(formatVersion: number): Promise<void> {
-    const { is_released: isReleased } = this.#taken;
-    const facts = this.#facts(formatVersion);
-    const reason = isReleased ? undefined : this.#whyHeld();
-    await this.#end(async (tx) => {
-      if (reason !== undefined) {
-        await clearAttempts(tx, this.#key.importId);
-        return { ...facts, status: "held", ...reason, linesNew: 0, linesKnown: 0 };
-      }
-      const { linesNew, linesKnown } = await sql.storeLines(tx, { ...this.#key, identityVersion: IDENTITY_VERSION });
-      return { ...facts, status: "imported", code: null, detail: null, linesNew, linesKnown };
-    });
-  }
-
   /** A file of another account, or one whose totals do not balance, waits for a person. */
   #whyHeld(): { readonly code: string; readonly detail: string } | undefined {
-    const { reference } = this.#taken;
-    const other = [...this.#accounts].find((account) => comparableAccount(account) !== comparableAccount(reference));
+    const { reference, is_released: isReleased } = this.#taken;
+    if (isReleased) return undefined;
+    const other = this.#otherAccount();
     if (other !== undefined) {
       const detail = `The file names the account ${JSON.stringify(other)}, and this account is ${JSON.stringify(reference)}. Withdraw the import, or release it with a reason.`;
       return { code: "other_account", detail };
@@ -226,23 +277,43 @@ class ImportWork {
     return { code: "batch_total_mismatch", detail };
   }
 
-  #facts(formatVersion: number) {
+  #otherAccount(): string | undefined {
+    const reference = comparableAccount(this.#taken.reference);
+    return [...this.#accounts].find((account) => comparableAccount(account) !== reference);
+  }
+
+  /** It is held whatever comes after, so that its lines need not be written. */
+  #isHeldForAccount(): boolean {
+    return !this.#taken.is_released && this.#otherAccount() !== undefined;
+  }
+
+  #facts(formatVersion: number, days = this.#days) {
     const totals = this.#totals.map(({ name, currency, statedMinor, computedMinor }) => ({
       name,
       currency,
       stated_minor: statedMinor.toString(),
       computed_minor: computedMinor.toString(),
     }));
-    return { totals, formatVersion, fromDate: this.#days?.from ?? null, toDate: this.#days?.to ?? null };
+    const [fromDate, toDate] = [days?.from ?? null, days?.to ?? null];
+    return { totals, formatVersion, fromDate, toDate, hasPayouts: this.#hasPayouts };
   }
 
-  /** Everything that the end writes is one transaction, of the attempt that has the import. */
-  async #end(write: (tx: Transaction) => Promise<sql.ImportEnd>): Promise<void> {
-    await this.#deps.longDatabase.begin(async (tx) => {
-      if (!(await sql.lockImport(tx, this.#key))) throw new ImportLostError();
-      await sql.endImport(tx, this.#key, await write(tx));
-    });
+  /** Of the attempt that has the import. */
+  async #end(tx: Transaction, end: () => Promise<sql.ImportEnd>): Promise<void> {
+    if (!(await sql.lockImport(tx, this.#key))) throw new ImportLostError();
+    await sql.endImport(tx, this.#key, await end());
   }
+}
+
+interface Days {
+  readonly from: string;
+  readonly to: string;
+}
+
+function joined(known: Days | undefined, { from, to }: Days): Days {
+  if (known === undefined) return { from, to };
+  if (from >= known.from && to <= known.to) return known;
+  return { from: from < known.from ? from : known.from, to: to > known.to ? to : known.to };
 }
 
 /** Letter case and spaces do not count: an IBAN is written in groups. */

@@ -17,10 +17,14 @@ export const IMPORT_LIMITS = {
   fileRetentionHours: 48,
   /** Uploaded chunks without an import belong to an upload that was cut off; the longest upload takes some hours. */
   orphanHours: 24,
-  /** Rows of one COPY: a few hundred milliseconds, far within a statement's time-out. */
-  rowsPerCopy: 5_000,
-  /** The text of one COPY, which is held in memory beside one record. */
-  charactersPerCopy: 4 * 1_024 * 1_024,
+  /** Lines that are written at once while the next are read: a few hundred milliseconds, and little of it is waiting. */
+  linesPerBatch: 5_000,
+  /** The text of one batch; two are held in memory beside one record. */
+  charactersPerBatch: 4 * 1_024 * 1_024,
+  /** Records that are read before the connection has its turn: about a millisecond. */
+  recordsPerTurn: 25,
+  /** How often an import stores how far it is: a progress bar shows no more. */
+  progressMs: 250,
   /** The longest statement or transaction over a whole file: five million lines take minutes. */
   longestWorkMs: 60 * 60_000,
   /** Control totals of one file: one for each batch, day and currency of a year. */

@@ -4,7 +4,6 @@ import type { ImportStatus } from "../../bus/messages/import-decisions.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import { endIssues } from "../../issues/sql/ending.ts";
 import { removeLines } from "./imports.ts";
-import { clearAttempts } from "./staging.ts";
 
 export interface DecidedRow {
   readonly import_id: number;
@@ -116,7 +115,7 @@ export interface EndedIssue {
 }
 
 /**
- * Takes back what only this import has: lines, matches, malformed rows and what an attempt has staged. Ends the undecided issues
+ * Takes back what only this import has: lines, matches and malformed rows. Ends the undecided issues
  * whose cause goes with it, and returns them. The caller has locked the import (`takeWithdrawal`).
  */
 export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise<readonly EndedIssue[]> {
@@ -141,7 +140,6 @@ export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise
   await sql`
     delete from statement_matches where match_id in (
       select m.match_id from match_lines m join leaving_lines using (line_id))`;
-  await clearAttempts(sql, importId);
   await removeLines(sql, importId);
   await sql`update statement_imports set status = 'withdrawn', ended_at = coalesce(ended_at, now()) where import_id = ${importId}`;
   return ended;

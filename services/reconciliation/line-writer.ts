@@ -1,0 +1,113 @@
+/**
+ * Writes the lines of one file while it is read. A line whose identity neither the account nor the file has had goes straight
+ * into the tables. What depends on the rest of the file is decided at its end: lines whose identity comes again, and those
+ * that the account has. Memory is bounded by one batch.
+ */
+import { createHash } from "node:crypto";
+import type { Transaction } from "../db/pool.ts";
+import type { StatementLine } from "./formats/format.ts";
+import * as sql from "./sql/store-lines.ts";
+
+/** A line as it is written. */
+export interface WritableLine {
+  readonly position: number;
+  /** Hex, of `lineIdentity`. */
+  readonly identity: string;
+  /** Hex, of the first line with the identity. */
+  readonly fingerprint: string;
+  readonly amountMinor: bigint;
+  readonly currency: string;
+  /** In COPY's text format. */
+  readonly fields: string;
+}
+
+export function writableLine(line: StatementLine, identity: Buffer): WritableLine {
+  return {
+    position: line.position,
+    identity: identity.toString("hex"),
+    fingerprint: createHash("sha256").update(identity).update(FIRST_ORDINAL).digest("hex"),
+    amountMinor: line.amountMinor,
+    currency: line.currency,
+    fields: sql.fieldsOf(line),
+  };
+}
+/** As `line_fingerprint` of PostgreSQL has it: four bytes. */
+const FIRST_ORDINAL = Buffer.alloc(4);
+
+export class LineWriter {
+  readonly #tx: Transaction;
+  readonly #owner: sql.LineOwner;
+  #lineIds: number[] = [];
+  /** Of this import; the account's lines before it have smaller ids. */
+  #firstLineId = Number.POSITIVE_INFINITY;
+  #hasUndecided = false;
+  #lines = 0;
+  #sources = 0;
+
+  /** The transaction has the account (`lockAccountOfImport`). */
+  constructor(tx: Transaction, owner: sql.LineOwner) {
+    this.#tx = tx;
+    this.#owner = owner;
+  }
+
+  async write(batch: readonly WritableLine[]): Promise<void> {
+    const fingerprints = batch.map((line) => line.fingerprint);
+    const [known] = await Promise.all([
+      sql.findLines(this.#tx, this.#owner.accountId, fingerprints),
+      this.#takeLineIds(batch.length),
+    ]);
+    const rows = this.#divide(batch, known);
+    if (rows.undecided.length > 0 && !this.#hasUndecided) {
+      await sql.createUndecided(this.#tx);
+      this.#hasUndecided = true;
+    }
+    await sql.copyRows(this.#tx, "lines", rows.lines);
+    await sql.copyRows(this.#tx, "sources", rows.sources);
+    await sql.copyRows(this.#tx, "undecided", rows.undecided);
+    this.#lines += rows.lines.length;
+    this.#sources += rows.sources.length;
+  }
+
+  /** Decides what was left open. Returns how many lines are new and how many known. */
+  async end(): Promise<{ readonly linesNew: number; readonly linesKnown: number }> {
+    if (this.#hasUndecided) {
+      await sql.searchByIndex(this.#tx, false);
+      const change = await sql.decideUndecided(this.#tx, this.#owner, this.#firstLineId);
+      this.#lines += change.lines;
+      this.#sources += change.sources;
+    }
+    return { linesNew: this.#lines, linesKnown: this.#sources - this.#lines };
+  }
+
+  async #takeLineIds(count: number): Promise<void> {
+    const missing = count - this.#lineIds.length;
+    if (missing <= 0) return;
+    this.#lineIds.push(...(await sql.takeLineIds(this.#tx, missing)));
+    this.#firstLineId = Math.min(this.#firstLineId, this.#lineIds[0] ?? this.#firstLineId);
+  }
+
+  #divide(batch: readonly WritableLine[], known: ReadonlyMap<string, sql.KnownLine>) {
+    const rows = { lines: [] as string[], sources: [] as string[], undecided: [] as string[] };
+    const written = new Set<string>();
+    let taken = 0;
+    for (const line of batch) {
+      const { position, fingerprint } = line;
+      const before = known.get(fingerprint);
+      if (before === undefined && !written.has(fingerprint)) {
+        const lineId = this.#lineIds[taken] ?? 0;
+        taken += 1;
+        written.add(fingerprint);
+        rows.lines.push(sql.lineRow(this.#owner, { lineId, fingerprint, fields: line.fields }));
+        rows.sources.push(sql.sourceRow(this.#owner, position, lineId));
+        continue;
+      }
+      const isKnown = before !== undefined && before.line_id < this.#firstLineId;
+      const hasSource =
+        isKnown && before.amount_minor === line.amountMinor.toString() && before.currency === line.currency;
+      if (hasSource) rows.sources.push(sql.sourceRow(this.#owner, position, before.line_id));
+      rows.undecided.push(sql.undecidedRow({ ...line, hasSource }));
+    }
+    this.#lineIds = this.#lineIds.slice(taken);
+    return rows;
+  }
+}

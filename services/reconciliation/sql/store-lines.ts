@@ -1,0 +1,228 @@
+/** How the lines of a file come into the tables while it is read: by COPY, a bounded batch at a time, in one transaction. */
+import { once } from "node:events";
+import type { Writable } from "node:stream";
+import type { Transaction } from "../../db/pool.ts";
+import { storedText } from "../../db/stored-text.ts";
+import type { StatementLine } from "../formats/format.ts";
+import { IDENTITY_VERSION } from "../line-identity.ts";
+
+/** Where the lines belong. */
+export interface LineOwner {
+  readonly importId: number;
+  readonly organizationId: number;
+  readonly accountId: number;
+}
+
+/** A line that the account has. */
+export interface KnownLine {
+  readonly line_id: number;
+  readonly amount_minor: string;
+  readonly currency: string;
+}
+
+/** What a line says, in the order of `fieldsOf`. */
+const FIELDS = `kind, provider_type, amount_minor, currency, fee_minor, net_minor, tip_minor, booked_on, value_on, occurred_at,
+  provider_reference, payment_reference, merchant_reference, payout_reference, terminal, account, text, details`;
+
+/** The fields of a line in COPY's text format, without its end: of the table of lines, and of the undecided ones. */
+export function fieldsOf(line: StatementLine): string {
+  return [
+    line.kind,
+    field(line.providerType),
+    line.amountMinor,
+    line.currency,
+    line.feeMinor ?? NULL,
+    line.netMinor ?? NULL,
+    line.tipMinor ?? NULL,
+    line.bookedOn,
+    line.valueOn ?? NULL,
+    line.occurredAt ?? NULL,
+    field(line.providerReference),
+    field(line.paymentReference),
+    field(line.merchantReference),
+    field(line.payoutReference),
+    field(line.terminal),
+    field(line.account),
+    field(line.text),
+    field(JSON.stringify(line.details)),
+  ].join("\t");
+}
+
+const NULL = "\\N";
+const ESCAPED = /[\\\t\n\r]/;
+const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r" };
+
+/** Verbatim text, with what PostgreSQL cannot store replaced by its marks (`stored-text.ts`). */
+function field(text: string): string {
+  if (text === "") return text;
+  const stored = storedText(text);
+  return ESCAPED.test(stored) ? stored.replaceAll(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? "") : stored;
+}
+
+const bytes = (hex: string): string => `\\\\x${hex}`;
+
+/** A line that is new, with the first ordinal of its identity. */
+export const lineRow = (
+  { organizationId, accountId }: LineOwner,
+  line: { readonly lineId: number; readonly fingerprint: string; readonly fields: string },
+): string =>
+  `${line.lineId}\t${organizationId}\t${accountId}\t${bytes(line.fingerprint)}\t${IDENTITY_VERSION}\t0\t${line.fields}`;
+
+export const sourceRow = ({ importId }: LineOwner, position: number, lineId: number): string =>
+  `${importId}\t${position}\t${lineId}`;
+
+/** `hasSource`: it is stored as a source of the known line, unless the file turns out to have its identity twice. */
+export const undecidedRow = (line: {
+  readonly position: number;
+  readonly identity: string;
+  readonly hasSource: boolean;
+  readonly fields: string;
+}): string => `${line.position}\t${bytes(line.identity)}\t${line.hasSource ? "t" : "f"}\t${line.fields}`;
+
+/**
+ * Waits a while for the account: imports of one account are stored one after another, so that each sees the lines of those
+ * before it. False when another one has it still.
+ */
+export async function lockAccountOfImport(
+  sql: Transaction,
+  { accountId, waitMs, hungMs }: { readonly accountId: number; readonly waitMs: number; readonly hungMs: number },
+): Promise<boolean> {
+  try {
+    await sql.savepoint(async (tx) => {
+      // A process that hangs while it has the account must not keep it from those that take its import over.
+      await tx`select set_config('lock_timeout', ${String(waitMs)}, true),
+        set_config('idle_in_transaction_session_timeout', ${String(hungMs)}, true)`;
+      await tx`select from statement_accounts where account_id = ${accountId} for no key update`;
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === LOCK_NOT_AVAILABLE) return false;
+    throw error;
+  }
+}
+const LOCK_NOT_AVAILABLE = "55P03";
+
+/** Within the transaction: how `findLines` finds lines, or as the planner chooses. */
+export async function searchByIndex(sql: Transaction, isOnly: boolean): Promise<void> {
+  const sorts = isOnly ? "off" : "on";
+  await sql`select set_config('enable_sort', ${sorts}, true), set_config('enable_incremental_sort', ${sorts}, true)`;
+}
+
+/** Makes the table of lines whose ordinal, or whose fate, is decided when the whole file is read. */
+export async function createUndecided(sql: Transaction): Promise<void> {
+  await sql.unsafe(`
+    create temporary table import_undecided on commit drop as
+      select 0::bigint as position, fingerprint as identity, false as has_source, ${FIELDS} from statement_lines limit 0`);
+}
+
+/**
+ * The account's lines with these fingerprints (hex), by fingerprint. Row comparisons, the order, and no sort (`searchByIndex`)
+ * leave one plan, a search of the unique index for each: a planner that does not know how many lines the account has by now
+ * would read all of them each time.
+ */
+export async function findLines(
+  sql: Transaction,
+  accountId: number,
+  fingerprints: readonly string[],
+): Promise<ReadonlyMap<string, KnownLine>> {
+  const array = `{${fingerprints.map((hex) => `"\\\\x${hex}"`).join(",")}}`;
+  const rows = await sql<(KnownLine & { fingerprint: string })[]>`
+    select encode(f.fingerprint, 'hex') as fingerprint, l.line_id, l.amount_minor::text as amount_minor, l.currency
+    from unnest(${array}::text::bytea[]) as f (fingerprint) cross join lateral (
+      select * from statement_lines l
+      where (l.account_id, l.fingerprint) >= (${accountId}, f.fingerprint) and (l.account_id, l.fingerprint) <= (${accountId}, f.fingerprint)
+      order by l.account_id, l.fingerprint limit 1) l`;
+  return new Map(rows.map((row) => [row.fingerprint, row]));
+}
+
+/** Ids for so many lines, in rising order; each is greater than those of all lines that the account has had. */
+export async function takeLineIds(sql: Transaction, count: number): Promise<number[]> {
+  const [row] = await sql<[{ ids: string }]>`
+    select string_agg(nextval('statement_lines_line_id_seq'::regclass)::text, ' ') as ids
+    from generate_series(1, ${count}::int)`;
+  return row.ids.split(" ").map(Number);
+}
+
+const COPIES = {
+  lines: `copy statement_lines (line_id, organization_id, account_id, fingerprint, fingerprint_version, ordinal, ${FIELDS}) from stdin`,
+  sources: "copy statement_line_sources (import_id, position, line_id) from stdin",
+  undecided: `copy import_undecided (position, identity, has_source, ${FIELDS}) from stdin`,
+} as const;
+
+/** Appends rows of `lineRow`, `sourceRow` or `undecidedRow`. */
+export async function copyRows(sql: Transaction, to: keyof typeof COPIES, rows: readonly string[]): Promise<void> {
+  if (rows.length === 0) return;
+  const stream: Writable = await sql.unsafe(COPIES[to]).writable();
+  const finished = once(stream, "finish");
+  stream.end(`${rows.join("\n")}\n`);
+  await finished;
+}
+
+/**
+ * Decides what was left open: each identity that the file has several times counts its lines by amount, day and position,
+ * and a line that the account has with another amount or currency is not stored, but listed with the malformed rows: an
+ * operator decides which file is right. Lines from `firstLineId` on are this import's. Returns by how much the counts of
+ * lines and of sources change.
+ */
+export async function decideUndecided(
+  sql: Transaction,
+  owner: LineOwner,
+  firstLineId: number,
+): Promise<{ readonly lines: number; readonly sources: number }> {
+  const { importId, organizationId, accountId } = owner;
+  await sql`
+    create temporary table import_repeated on commit drop as
+      select identity, line_fingerprint(identity, 0) as fingerprint from import_undecided
+      group by identity having count(*) > 1 or not bool_and(has_source)`;
+  await sql`analyze import_repeated`;
+  const [repeated] = await sql`select from import_repeated limit 1`;
+  if (repeated === undefined) return { lines: 0, sources: 0 };
+  await sql`
+    create temporary table import_rows on commit drop as
+      select position, identity, has_source, null::bigint as line_id, ${sql.unsafe(FIELDS)} from import_undecided
+        join import_repeated using (identity)
+      union all
+      select s.position, r.identity, true, l.line_id, ${sql.unsafe(FIELDS)}
+        from import_repeated r join statement_lines l on l.account_id = ${accountId} and l.fingerprint = r.fingerprint
+          join statement_line_sources s on s.line_id = l.line_id and s.import_id = ${importId}
+        where l.line_id >= ${firstLineId}`;
+  const unsourced = await sql`
+    delete from statement_line_sources s using import_rows r
+    where s.import_id = ${importId} and s.position = r.position and r.has_source`;
+  const removed = await sql`
+    delete from statement_lines l using import_rows r where l.line_id = r.line_id`;
+  const { inserted, sources } = await storeNumbered(sql, { importId, organizationId, accountId });
+  return { lines: inserted - removed.count, sources: sources - unsourced.count };
+}
+
+async function storeNumbered(
+  sql: Transaction,
+  { importId, organizationId, accountId }: LineOwner,
+): Promise<{ readonly inserted: number; readonly sources: number }> {
+  await sql`
+    create temporary table import_numbered on commit drop as
+      select n.*, line_fingerprint(n.identity, n.ordinal) as fingerprint from (
+        select *, (row_number() over (partition by identity order by amount_minor, booked_on, position) - 1)::integer as ordinal
+        from import_rows) n`;
+  await sql`create index on import_numbered (fingerprint)`;
+  await sql`analyze import_numbered`;
+  await sql`
+    insert into statement_malformed (import_id, position, column_name, reason, raw)
+    select ${importId}, n.position, '', 'The account has this line already, with the amount ' || l.amount_minor || ' ' || l.currency
+        || ' in minor units; this file has ' || n.amount_minor || ' ' || n.currency || '. Withdraw the file that is wrong.',
+        n.provider_reference
+      from import_numbered n join statement_lines l on l.account_id = ${accountId} and l.fingerprint = n.fingerprint
+      where (l.amount_minor, l.currency) <> (n.amount_minor, n.currency)
+    on conflict (import_id, position) do nothing`;
+  const inserted = await sql`
+    insert into statement_lines (organization_id, account_id, fingerprint, fingerprint_version, ordinal, ${sql.unsafe(FIELDS)})
+    select ${organizationId}, ${accountId}, fingerprint, ${IDENTITY_VERSION}, ordinal, ${sql.unsafe(FIELDS)}
+      from import_numbered order by position
+    on conflict (account_id, fingerprint) do nothing`;
+  const sources = await sql`
+    insert into statement_line_sources (import_id, position, line_id)
+    select ${importId}, n.position, l.line_id
+      from import_numbered n join statement_lines l on l.account_id = ${accountId} and l.fingerprint = n.fingerprint
+      where (l.amount_minor, l.currency) = (n.amount_minor, n.currency)`;
+  return { inserted: inserted.count, sources: sources.count };
+}

@@ -1,0 +1,144 @@
+/** Lines of random files in batches of random size: what is stored is what a small model of whole files stores. */
+import { createHash } from "node:crypto";
+import * as fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { lineRecord } from "../../services/reconciliation/formats/records.ts";
+import { LineWriter, writableLine } from "../../services/reconciliation/line-writer.ts";
+import { searchByIndex } from "../../services/reconciliation/sql/store-lines.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+let testDatabase: TestDatabase;
+let database: Database;
+let organizationId: number;
+beforeAll(async () => {
+  testDatabase = await cloneDatabase();
+  database = openDatabase({ url: testDatabase.url, maxConnections: 2 });
+  const [row] = await database<[{ id: number }]>`
+    insert into organizations (name) values ('Osteria') returning organization_id as id`;
+  organizationId = row.id;
+});
+afterAll(async () => {
+  await closeDatabase(database);
+  await testDatabase.drop();
+});
+
+/** A row is named by its identity; few names, amounts and days, so that rows come again in every way. */
+interface Row {
+  readonly name: string;
+  readonly amountMinor: number;
+  readonly day: number;
+}
+interface File {
+  readonly rows: readonly Row[];
+  readonly batch: number;
+}
+const rowArbitrary: fc.Arbitrary<Row> = fc.record({
+  name: fc.constantFrom("a", "b", "c", "d", "e", "f"),
+  amountMinor: fc.constantFrom(100, 200, 300),
+  day: fc.integer({ min: 1, max: 3 }),
+});
+const fileArbitrary: fc.Arbitrary<File> = fc.record({
+  rows: fc.array(rowArbitrary, { minLength: 1, maxLength: 12 }),
+  batch: fc.integer({ min: 1, max: 5 }),
+});
+
+const dayOf = (day: number): string => `2026-11-0${day}`;
+const identityOf = (name: string): Buffer => createHash("sha256").update(name).digest();
+
+/** What an account has: each line by `<name> <ordinal>` with its amount and day, and each file's sources and conflicts. */
+interface Stored {
+  readonly lines: Record<string, string>;
+  readonly files: { readonly sources: string[]; readonly conflicts: number[]; readonly counts: string }[];
+}
+
+function modelOf(files: readonly File[]): Stored {
+  const stored: Stored = { lines: {}, files: [] };
+  for (const { rows } of files) {
+    const numbered = rows.map((row, index) => ({ ...row, position: index + 1 }));
+    const sources: string[] = [];
+    const conflicts: number[] = [];
+    let fresh = 0;
+    for (const name of new Set(rows.map((row) => row.name))) {
+      const same = numbered
+        .filter((row) => row.name === name)
+        .toSorted((a, b) => a.amountMinor - b.amountMinor || a.day - b.day || a.position - b.position);
+      for (const [ordinal, { amountMinor, day, position }] of same.entries()) {
+        const key = `${name} ${ordinal}`;
+        const known = stored.lines[key];
+        if (known !== undefined && Number(known.split(" ")[0]) !== amountMinor) {
+          conflicts.push(position);
+          continue;
+        }
+        if (known === undefined) fresh += 1;
+        stored.lines[key] ??= `${amountMinor} ${dayOf(day)}`;
+        sources.push(`${position} ${key}`);
+      }
+    }
+    stored.files.push({
+      sources: sources.toSorted(),
+      conflicts: conflicts.toSorted((a, b) => a - b),
+      counts: `${fresh} new, ${sources.length - fresh} known`,
+    });
+  }
+  return stored;
+}
+
+async function store(files: readonly File[]): Promise<Stored> {
+  const [account] = await database<[{ account_id: number }]>`
+    insert into statement_accounts (organization_id, provider, reference, name, mode)
+    values (${organizationId}, gen_random_uuid()::text, 'acct', 'Account', 'test') returning account_id`;
+  const { account_id: accountId } = account;
+  const stored: Stored = { lines: {}, files: [] };
+  for (const file of files) stored.files.push(await storeFile(accountId, file));
+  const lines = await database<{ key: string; value: string }[]>`
+    select provider_reference || ' ' || ordinal as key, amount_minor || ' ' || booked_on as value from statement_lines
+    where account_id = ${accountId}`;
+  for (const { key, value } of lines) stored.lines[key] = value;
+  return stored;
+}
+
+async function storeFile(accountId: number, { rows, batch }: File): Promise<Stored["files"][number]> {
+  const [file] = await database<[{ import_id: number }]>`
+    insert into statement_imports (organization_id, account_id, sha256, file_name, size_bytes, uploaded_by)
+    values (${organizationId}, ${accountId}, sha256(gen_random_uuid()::text::bytea), 'statement.csv', 1, 1) returning import_id`;
+  const { import_id: importId } = file;
+  const { linesNew, linesKnown } = await database.begin(async (tx) => {
+    await searchByIndex(tx, true);
+    const writer = new LineWriter(tx, { importId, organizationId, accountId });
+    const lines = rows.map(({ name, amountMinor, day }, index) => {
+      const record = lineRecord({
+        position: index + 1,
+        kind: "payment",
+        providerType: "payment",
+        amountMinor: BigInt(amountMinor),
+        currency: "EUR",
+        bookedOn: dayOf(day),
+        providerReference: name,
+      });
+      if (record.type !== "line") throw new Error("The row is no line.");
+      return writableLine(record.line, identityOf(name));
+    });
+    for (let from = 0; from < lines.length; from += batch) await writer.write(lines.slice(from, from + batch));
+    return await writer.end();
+  });
+  const sources = await database<{ source: string }[]>`
+    select s.position || ' ' || l.provider_reference || ' ' || l.ordinal as source
+    from statement_line_sources s join statement_lines l using (line_id) where s.import_id = ${importId}`;
+  const conflicts = await database<{ position: number }[]>`
+    select position from statement_malformed where import_id = ${importId} order by position`;
+  return {
+    sources: sources.map(({ source }) => source).toSorted(),
+    conflicts: conflicts.map(({ position }) => position),
+    counts: `${linesNew} new, ${linesKnown} known`,
+  };
+}
+
+test("files one after another, in batches of any size: lines, sources, conflicts and counts are those of whole files", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fileArbitrary, { minLength: 1, maxLength: 3 }), async (files) => {
+      expect(await store(files)).toEqual(modelOf(files));
+    }),
+    { numRuns: 60 },
+  );
+});
