@@ -46,7 +46,7 @@ const MAX_SIGNATURES = 8;
 const HEADER = /^t=(\d{1,12})((?:,(?:v1=[0-9a-f]{64}|v(?!1=)\d{1,3}=[0-9a-f]{1,256}))+)$/;
 const SIGNATURE = /,v1=([0-9a-f]{64})/g;
 
-/** Returns one of `WEBHOOK_VERDICTS`. Throws a TypeError when it is called without a secret: everybody could sign then. */
+/** Returns one of `WEBHOOK_VERDICTS`. Throws a TypeError when it is called without a secret, because anyone could sign then. */
 export function verifyWebhook(webhook: WebhookToVerify): WebhookVerdict {
   const { header, body, secrets, toleranceSeconds = TOLERANCE_SECONDS, nowMs = Date.now() } = webhook;
   if (secrets.length === 0 || secrets.some((secret) => typeof secret !== "string" || secret === ""))

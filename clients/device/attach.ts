@@ -116,7 +116,7 @@ export async function loadCredential(path: string, onDamaged?: () => void): Prom
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw new DeviceStopped(`The credential file ${path} cannot be read.`, { cause: error });
   }
-  // Everybody may be able to read a copy or a restored backup.
+  // A copied or restored file may be readable by all users.
   await chmod(path, 0o600);
   try {
     return credentialSchema.parse(JSON.parse(text));

@@ -131,7 +131,7 @@ export function runNpm(checkout, args) {
   });
 }
 
-/** Said when npm installed everything but refused or failed the install script that fetches the pinned Node. */
+/** The error when npm installed everything, but did not complete the install script that fetches the pinned Node. */
 export function installScriptSentence(result) {
   const why = result.ok ? "npm refused to run its install script" : result.sentence.replace(/\.$/, "");
   return `The pinned Node could not be put into node_modules (${why}); allow it with \`npm rebuild node --ignore-scripts=false\` and start again.`;

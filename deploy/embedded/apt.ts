@@ -99,7 +99,7 @@ Dir::Cache::Archives ${path("archives")};
 # may not enter this folder.
 Debug::NoLocking "true";
 APT::Sandbox::User "";
-# What is not signed by a known key, or differs from what is signed, is refused whatever the machine allows.
+# apt refuses what no known key has signed or what differs from it, also where the machine's settings would allow them.
 Acquire::AllowInsecureRepositories "false";
 Acquire::AllowWeakRepositories "false";
 Acquire::AllowDowngradeToInsecureRepositories "false";

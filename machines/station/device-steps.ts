@@ -127,7 +127,7 @@ function hasReportedSuccess({ reports }: PaymentIntent, reference: string): bool
   return reports.some((report) => report.outcome === "reported_success" && report.providerReference === reference);
 }
 
-/** The device that asks. A pending one has been reset: whatever still comes in its name uses a credential that is gone. */
+/** The acting device; undefined for a pending one. It was reset, so a command in its name uses a revoked credential. */
 function actingDevice(state: StationState, { actor }: StepInput): StationDevice | undefined {
   const device = actor.kind === "device" ? findDevice(state, actor.id) : undefined;
   return device?.status === "pending" ? undefined : device;

@@ -5,13 +5,13 @@ import type { ReportedOutcome } from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import type { LateEvidence, StationState } from "./state.ts";
 
-/** What a piece of evidence reports; each kind has its own bound, so that none fills the room of another one. */
+/** What a piece of evidence reports; each kind has a separate bound, so that one kind cannot displace another. */
 export type EvidenceKind = Exclude<keyof LateEvidence, "intentId">;
 
 export interface Evidence {
   readonly intentId: number;
   readonly kind: EvidenceKind;
-  /** The same content is the same evidence, under whatever key it comes. */
+  /** The same content is the same evidence, also under another idempotency key. */
   readonly content: readonly (string | number)[];
 }
 

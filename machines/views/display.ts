@@ -67,8 +67,8 @@ export function rendersQrOn(state: StationState, device: StationDevice, switches
 }
 
 /**
- * Whether anybody may be shown the QR of a collection now, a display or the cashier: not while its provider is frozen, nor
- * while its station collects nothing electronically. A payment that comes all the same counts in a freeze too.
+ * Whether displays and cashiers may see the QR of a collection now: not while its provider is frozen, and not while its
+ * station may collect only cash. A payment that arrives during a freeze still counts.
  */
 export function mayShowQr(
   station: Pick<StationState, "organizationId" | "stationId" | "status">,

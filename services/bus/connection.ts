@@ -250,7 +250,7 @@ function connectionOptions(
     ...address.credentials,
     timeout: BUS_LIMITS.dialMs,
     maxReconnectAttempts: -1,
-    // A server that is being restarted may refuse everybody for a moment; giving up would leave a process without a bus.
+    // A restarting server may refuse all credentials for a moment. A client that stopped then would leave its process without a bus.
     ignoreAuthErrorAbort: true,
     reconnectDelayHandler: () => pauses.currentMs(),
     reconnectToServer: (servers) => choice.choose(servers),

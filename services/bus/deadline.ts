@@ -1,7 +1,7 @@
 /**
- * A request carries the moment after which its caller no longer waits. Requests lie in buffers while a service stands
- * still; carried out after that moment, they would spend a code or open an order for a caller who already got the answer
- * "unavailable". The moment is in the time of the bus (`bus-clock.ts`), whatever the clocks of the machines say.
+ * A request carries its deadline: the moment after which its caller no longer waits. While a service is stalled, requests wait
+ * in buffers. A service that handled them after the deadline would use up a code or open an order for a caller that already
+ * has the answer "unavailable". Deadlines use the time of the bus (`bus-clock.ts`), so wrong clocks of machines do not matter.
  */
 import { headers, type Msg, type MsgHdrs, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";

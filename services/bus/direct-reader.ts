@@ -1,6 +1,6 @@
 /**
- * Reads a stream in order by direct get: any server that has a copy answers, so nothing is lost with one server, and no
- * consumer must be made anew. A copy that lags answers with less, and the next read goes on from there.
+ * Reads a stream in order by direct get: any server that has a copy answers, so the loss of one server
+ * changes nothing and no consumer must be created. A copy that lags answers with less, and the next read continues there.
  */
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from "nats";
 import type { Bus } from "./connection.ts";

@@ -1,15 +1,15 @@
 /**
- * A feed of one stream or bucket: first the newest message of each subject, then every further one, in stream order, each
- * once, for as long as the feed lives.
+ * A feed of one stream or bucket: first the newest message of each subject, then every later message. Messages come in the
+ * order of the stream, each once, until the feed is stopped.
  *
- * It is an ordered push consumer of our own: a gap, a missed idle heartbeat, a reconnect and a server that forgot the
- * consumer all lead to a new consumer behind the last message that was handled. The client's own ordered consumer falls
- * back to a 30 s idle heartbeat after its first restart, which is too slow for a replica that must not be stale.
+ * It is an ordered push consumer. After a gap, a missed idle heartbeat, a reconnect, or when the server has lost the consumer,
+ * the feed creates another one after the last handled message. We do not use the client's ordered consumer: after its first
+ * restart its idle heartbeat takes 30 s, which is too slow for a replica that must not be stale.
  *
- * In a cluster a consumer is at one server, and only the leader of all JetStream can make another one. When either is
- * stalled or dead, that takes until an election; so meanwhile the feed reads from any copy of the stream:
+ * In a cluster a consumer is at one server, and only the leader of JetStream's metadata can create another one. When one of
+ * them is stalled or dead, this takes until an election. Until then the feed reads from any copy of the stream:
  *
- *   consumer is heard ── silent for 0.6 s ──► read what is new, ten times a second ── consumer is heard ──► …
+ *   consumer sends ── silent for 0.6 s ──► read new messages, ten times a second ── consumer sends again ──► …
  */
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
@@ -29,7 +29,7 @@ export interface FeedMessage {
   readonly sequence: number;
   /** When the server stored it, by the server's clock. */
   readonly storedAtMs: number;
-  /** How many more there were behind it. */
+  /** How many later messages the feed had not received yet. */
   readonly pending: number;
 }
 
@@ -38,19 +38,19 @@ export interface FeedOptions {
   readonly filter: string;
   /**
    * The subjects of the stream's beats, without the last token; the filter covers them. The feed of a replicated stream then
-   * proves by beats how current it is. They are not handed over.
+   * proves by beats how current it is. `onMessage` does not receive beats.
    */
   readonly beats?: string;
   /** The relay alone writes the stream: while it has no leader, a relay proves how current the feed is (`delivered.ts`). */
   readonly isOfRelay?: boolean;
   readonly headersOnly?: boolean;
-  /** The stream keeps one message per subject: reading all of it is the same, and spares the server a search through its subjects. */
+  /** The stream keeps one message per subject, so the feed reads all of it and the server need not search for the newest ones. */
   readonly keepsOnlyNewest?: boolean;
-  /** Bounds the rate, so that a long read does not take the server's attention from everybody else. */
+  /** Bounds the rate, so that a long read does not slow down the server's other clients. */
   readonly bitsPerSecond?: number;
   /** Must not throw; an error is logged and the message counts as handled. */
   readonly onMessage: (message: FeedMessage) => void;
-  /** The stream was made anew: everything read so far is void, and the feed starts over. */
+  /** The stream was deleted and created again: everything read so far is void, and the feed starts from the beginning. */
   readonly onReset: () => void;
   readonly log: BusLog;
 }
@@ -61,13 +61,13 @@ export interface Feed {
   /** Milliseconds since a server last sent something on this feed. */
   silentForMs(): number;
   /**
-   * How long ago the moment is up to which the feed is known to have everything: with beats the moment at which the newest one
-   * was sent that has come back, else the moment at which the server last sent something. What staleness is measured by.
+   * The age of the feed, which decides whether a replica is stale: it certainly has everything up to that long ago. With beats
+   * it is the time since the newest returned beat was sent, else the time since the server last sent something.
    */
   ageMs(): number;
-  /** The same by the relay's word, which counts while no beat comes back (`delivered.ts`); infinity where there is none. */
+  /** The same by the proof of a relay (`delivered.ts`), for the time when no beat comes back; infinity without such a proof. */
   deliveredAgeMs(): number;
-  /** How many stored messages the feed knows it has not handled yet: after a long silence the consumer answers before the feed has caught up. */
+  /** How many stored messages the feed has not handled yet, as far as it knows: after a long silence a consumer answers first. */
   behind(): number;
   stop(): void;
 }
@@ -76,8 +76,8 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
   const feed = new RunningFeed(bus, options);
   return {
     caughtUp: feed.caughtUp.promise,
-    silentForMs: () => performance.now() - feed.heardAt,
-    ageMs: () => feed.beats?.ageMs() ?? performance.now() - feed.heardAt,
+    silentForMs: () => performance.now() - feed.receivedAt,
+    ageMs: () => feed.beats?.ageMs() ?? performance.now() - feed.receivedAt,
     deliveredAgeMs: () => feed.deliveredAgeMs(),
     behind: () => feed.behind,
     stop: () => feed.stop(),
@@ -86,9 +86,9 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
 
 class RunningFeed {
   readonly caughtUp = Promise.withResolvers<void>();
-  heardAt = performance.now();
+  receivedAt = performance.now();
   /** The same of the consumer alone. */
-  #consumerHeardAt = performance.now();
+  #consumerReceivedAt = performance.now();
   behind = 0;
   /** Undefined while the stream is not known to be replicated: one server needs no majority. */
   beats: Beats | undefined;
@@ -108,7 +108,7 @@ class RunningFeed {
   #delivered = 0;
   /** Of the last message that is no beat: beats make room for newer ones at once, and nothing can be compared with them. */
   #lastContent = { sequence: 0, storedAtMs: 0 };
-  /** Tells a stream from one that was deleted and made anew under the same name. */
+  /** Differs when the stream was deleted and created again under the same name. */
   #streamCreated: string | undefined;
   /** Of the server that the last consumer was on; another one after each start of it. */
   #serverId: string | undefined;
@@ -133,7 +133,7 @@ class RunningFeed {
     this.#watch = setInterval(() => {
       if (!bus.isUp() || !this.#isConsumerSilent()) return;
       void this.#readDirectly();
-      if (performance.now() - this.#consumerHeardAt > BUS_LIMITS.feedSilenceMs) void this.#start();
+      if (performance.now() - this.#consumerReceivedAt > BUS_LIMITS.feedSilenceMs) void this.#start();
     }, BUS_LIMITS.feedHeartbeatMs);
     void this.#start();
   }
@@ -200,7 +200,7 @@ class RunningFeed {
     const consumer = await this.#bus.jsm.consumers.add(stream, this.#consumerConfig(inbox));
     this.#consumerName = consumer.name;
     this.#noteConsumer();
-    // The first messages may arrive before the answer to the request that asked for them; what they said of the rest stands.
+    // The first messages may arrive before the answer to the request that asked for them; then their count of pending messages is newer.
     if (this.#delivered === 0) this.behind = consumer.num_pending;
     if (consumer.num_pending === 0 && consumer.delivered.consumer_seq === 0) this.#load();
     this.beats?.start();
@@ -239,9 +239,9 @@ class RunningFeed {
   }
 
   /**
-   * Whether the stream still has the message that was handled last. A server that was started anew may have lost it and
-   * have stored others in its place since. One that made room for newer messages cannot know, and counts as lost. In a cluster
-   * another server is nothing special: a majority has the message, and gives it back to a server that lost it.
+   * Whether the stream still has the message that the feed handled last. A restarted server may have lost it and stored
+   * others with the same sequence. A message that the stream has deleted for newer ones counts as lost, because the feed cannot
+   * check it. In a cluster a change of server needs no check: a majority has the message.
    */
   async #isSharedPast(): Promise<boolean> {
     const serverId = this.#bus.nc.info?.server_id;
@@ -278,15 +278,15 @@ class RunningFeed {
   }
 
   #noteConsumer(): void {
-    this.#consumerHeardAt = performance.now();
-    this.heardAt = this.#consumerHeardAt;
+    this.#consumerReceivedAt = performance.now();
+    this.receivedAt = this.#consumerReceivedAt;
   }
 
   #isConsumerSilent(): boolean {
-    return performance.now() - this.#consumerHeardAt > BUS_LIMITS.feedDirectMs;
+    return performance.now() - this.#consumerReceivedAt > BUS_LIMITS.feedDirectMs;
   }
 
-  /** What is new since the last message, from whichever copy answers, until the consumer answers again. */
+  /** Reads new messages from any copy that answers, until the consumer sends again. */
   async #readDirectly(): Promise<void> {
     if (!this.#isReplicated || !this.#isLoaded || this.#isReading) return;
     this.#isReading = true;
@@ -298,7 +298,7 @@ class RunningFeed {
         const messages = await readBatch(this.#bus.nc, { stream, subjects, from, most, timeoutMs });
         // The feed has started over meanwhile.
         if (this.#isStopped || !this.#isLoaded || this.#sequence < from - 1) return;
-        this.heardAt = performance.now();
+        this.receivedAt = performance.now();
         for (const message of messages) this.#take(message);
         if ((messages.at(-1)?.pending ?? 0) > 0) continue;
         this.behind = 0;

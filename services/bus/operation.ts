@@ -14,8 +14,8 @@ import { AskedServiceRefused, type BusRefusal, busRefusalSchema, RefusedError, U
 import { turnPublisher } from "./turn-publisher.ts";
 
 /**
- * Whether a request may be carried out a second time. A caller that hears nothing sends its request to another process
- * (`exchange.ts`), while the first one may still carry it out later. So each operation says what a second execution does.
+ * Whether a request may be carried out twice. A caller without an answer sends its request to another process
+ * (`exchange.ts`), while the first process may still carry it out later. So each operation declares what a second execution does.
  */
 export const REPETITIONS = [
   /** It changes nothing more, and its answer is as good as the first one: reads, and writes under a key of their own. */

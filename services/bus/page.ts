@@ -14,8 +14,8 @@ export const pageAfter = { sinceId: cursor, limit: size };
 export const pageBefore = { beforeId: cursor, limit: size };
 
 /**
- * As many of the things found as were asked for and as one message can carry, one at least. Whoever reads them asks for
- * `limit + 1`, so that one too many shows that there are more.
+ * The first of the found rows: at most `limit`, at most as many as one message can carry, and at least one. A caller reads
+ * `limit + 1` rows, so that the extra row shows that there are more.
  */
 export function firstPage<T>(found: readonly T[], limit: number): { readonly page: T[]; readonly hasMore: boolean } {
   let bytes = 0;

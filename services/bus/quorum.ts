@@ -128,8 +128,8 @@ export interface QuorumWatchDeps {
  *            ▲                              │                        │                         │
  *            └────── one has answered ◄─────┴────────────────────────┘ ◄── at most each 3 … 30 s
  *
- * The question is a beat (`beats.ts`): a majority of the bucket's servers must store it before it is acknowledged. Each
- * bucket has a leader of its own, so that the election of one is not taken for a cut.
+ * It asks with a beat (`beats.ts`): a majority of the bucket's servers must store the beat before it is acknowledged. Each
+ * bucket has a separate leader, so the election of one bucket does not look like a cut.
  */
 export class QuorumWatch {
   readonly #deps: QuorumWatchDeps;
@@ -184,7 +184,7 @@ export class QuorumWatch {
       const answer = (await nc.request(subject, "", options)).json<{ readonly seq?: number }>();
       if (answer.seq === undefined) return;
     } catch {
-      // No answer, or none that a majority stands behind: the next check decides.
+      // No answer, or an error instead of a majority's acknowledgement: the next check decides.
       return;
     }
     this.#reset();

@@ -46,7 +46,7 @@ export async function storeFile(bus: Pick<Bus, "js" | "jsm">, bytes: AsyncIterab
   try {
     return await write(bus, name, bytes);
   } catch (error) {
-    // What cannot be deleted now goes by age.
+    // If this fails, the bucket deletes the file by its age.
     await deleteFile(bus, name).catch(() => undefined);
     if (error instanceof JetStreamApiError && FULL_CODES.has(error.code)) {
       throw new RefusedError({ code: "storage_low", retryAfterMs: BUS_LIMITS.storageRetryMs });

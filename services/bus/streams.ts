@@ -92,8 +92,8 @@ export interface FileBucketDefinition {
 }
 
 /**
- * Uploaded statement files, until their imports have ended. What an upload has left behind that was never completed goes by
- * age; so does a file that waits for an operator, who has a quarter of a year. 32 GiB in chunks of 128 KiB are sixteen of the
+ * Uploaded statement files, until their imports have ended. The bucket deletes by age what an
+ * uncompleted upload has left, and a file that waits for an operator for a quarter of a year. 32 GiB in chunks of 128 KiB are sixteen of the
  * largest files; the reserve of the disk ends uploads before.
  */
 export const STATEMENT_FILES: FileBucketDefinition = {

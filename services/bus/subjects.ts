@@ -1,6 +1,6 @@
 /**
- * Every subject of the bus. The partition token stands early, so that a host follows what it owns with one
- * subscription per partition and no consumer per station is ever needed.
+ * Every subject of the bus. The partition token is near the beginning, so that a host needs one subscription for
+ * each partition that it owns, and no consumer for each station.
  */
 import { partitionOf, partitionToken } from "../../machines/partition.ts";
 

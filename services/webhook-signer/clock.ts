@@ -1,6 +1,6 @@
 /**
- * The time of PostgreSQL, for whatever is signed, written or compared with what is written there: a process whose own clock
- * is wrong signs with the right time all the same, and leaves no breaker open for hours.
+ * The time of PostgreSQL, for signatures and for all times that are stored in PostgreSQL or compared with stored ones. So a
+ * process on a machine with a wrong clock signs with the right time, and no breaker stays open for hours.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Database } from "../db/pool.ts";
@@ -8,13 +8,13 @@ import type { Log } from "../runtime/log.ts";
 import { SIGNER_LIMITS } from "./limits.ts";
 
 export interface Clock {
-  /** Milliseconds since the epoch. It goes on by the clock that never jumps, and is set right by each comparison. */
+  /** Milliseconds since the epoch: the steady clock, corrected at each comparison with PostgreSQL. */
   readonly nowMs: () => number;
   /** Compares with PostgreSQL's clock, and logs when this machine's clock is wrong. */
   readonly compare: () => Promise<void>;
   /**
-   * Compares when this machine's two clocks have moved against each other: the one that never jumps stands still while the
-   * machine sleeps, and what is signed by it then would be too old.
+   * Compares when this machine's two clocks differ more than before: the steady clock stops while the machine sleeps, and
+   * signatures would then have an old time.
    */
   readonly compareIfMoved: () => Promise<void>;
 }

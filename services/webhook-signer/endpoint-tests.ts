@@ -16,10 +16,10 @@ import { insertDeliveries, takeDeliveryIds } from "./sql/intake.ts";
 import { disableEndpoints, writeOutcomes } from "./sql/outcomes.ts";
 
 /**
- * Past the breaker and whatever the endpoint's status is, so that an owner can see whether it would work again. A failure
- * is reported, not repeated, and changes nothing but for 410, which disables the endpoint as it does for a delivery; a
- * success is one like any other. Refuses with `conflict` for a suspended consumer, and with `busy` while the endpoint is
- * being tested or too many others are.
+ * Sends a test also when the breaker is open, and with every status of the endpoint, so that an owner can see whether it
+ * works again. A failure is reported and not repeated; it changes nothing, except that 410 disables the endpoint as for a
+ * delivery. A success counts like every other one. Refuses with `conflict` for a suspended consumer, and with `busy` while
+ * this endpoint or too many others are tested.
  */
 export const testWebhookEndpoint: SignerHandler<typeof messages.testWebhookEndpoint> = async (deps, request) => {
   const endpoint = await findEndpoint(deps.database, request);
@@ -43,7 +43,7 @@ async function testOnce(
   const { database } = deps;
   const { deliveryId, body } = await insertTest(deps, endpoint);
   const secrets = (await openSecrets(deps, [endpointId])).get(endpointId) ?? [];
-  // An endpoint that its owner starts anew during the test is not disabled by it.
+  // The test does not disable an endpoint that its owner activates during the test.
   const generation = await findGeneration(database, endpointId);
   const attemptId = attemptIdAt(deps.clock.nowMs());
   const signal = AbortSignal.timeout(TARGET_LIMITS.attemptMs * 2);

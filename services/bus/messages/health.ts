@@ -1,4 +1,4 @@
-/** How the services are, for whoever watches: words from closed lists and counts, nothing that would help an attacker. */
+/** The health of the services, for monitors: counts and words of closed lists, and nothing that helps an attacker. */
 import { z } from "zod";
 import { PARTITION_COUNT } from "../../../machines/partition.ts";
 import { defineOperation } from "../operation.ts";

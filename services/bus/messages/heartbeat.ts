@@ -8,7 +8,7 @@ import { z } from "zod";
 export const heartbeatSchema = z.object({
   /** When the gateway took it. */
   atMs: z.number(),
-  /** What the device said, at most 4 KiB and 8 levels (design §4, "heartbeat"). */
+  /** The summary that the device sent, at most 4 KiB and 8 levels (design §4, "heartbeat"). */
   summary: z.record(z.string(), z.unknown()),
 });
 export type Heartbeat = z.infer<typeof heartbeatSchema>;

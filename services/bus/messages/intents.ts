@@ -116,15 +116,15 @@ export const settleIntent = defineOperation(
   ]),
 );
 
-/** Longer references are named by their hash, so that an index entry with one stays small. */
+/** A longer reference is replaced by its hash, so that its index entry stays small. */
 const REFERENCE_CHARACTERS = 200;
 
-/** A provider's reference as it is compared: without space around it, in NFC. */
+/** The form in which references are compared: without space at both ends, in NFC. */
 export function comparableReference(providerReference: string): string {
   return providerReference.normalize("NFC").trim();
 }
 
-/** The name within its config: the provider's reference, or, where it gave none, what reported the payment. */
+/** The match key within one config: the provider's reference, or the id of the event when there is no reference. */
 export function moneyName(providerReference: string, otherwise: string): string {
   const reference = comparableReference(providerReference);
   if (reference === "") return `event:${otherwise}`;
@@ -133,9 +133,9 @@ export function moneyName(providerReference: string, otherwise: string): string 
 }
 
 /**
- * The money as the payment seam is asked about it. Several configs may hear of the same money, so the seam adds its other
- * names, by organization, kind, mode, scheme and each account that it was registered or said with (`names_of_money` in
- * PostgreSQL); what has paid under one of them pays nothing again.
+ * The match key of a provider payment by its config. Several configs may get callbacks for the same payment, so the seam adds
+ * match keys by organization, kind, mode, scheme and each account with which it was registered or asserted (`names_of_money`
+ * in PostgreSQL). A payment that has paid under one of its keys does not pay again.
  */
 export function moneyKey(money: { readonly configId: number; readonly name: string }): string {
   return `provider:${money.configId}:${money.name}`;

@@ -8,7 +8,7 @@ import { BOUNDS } from "../bounds.ts";
  */
 export const ONE_LINE = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
 
-/** Something that can be seen, in whatever is not empty: a name of nothing but spaces, joiners and the like is a blank line on a bill. */
+/** Empty, or with at least one visible character: a name of spaces and joiners alone would be a blank line on a bill. */
 export const VISIBLE = /^$|[\p{L}\p{N}\p{P}\p{S}]/u;
 
 /** 1 to 200 characters after white space at both ends is taken off; kept in Unicode's NFC, so that text that reads the same is the same. */

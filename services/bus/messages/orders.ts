@@ -16,7 +16,7 @@ export const orderLineInputSchema = z.object({
   quantity: z.int().min(1).max(BOUNDS.lineQuantity),
   unitAmountMinor: amountMinor,
 });
-/** A line as it was once written, whatever the rules for a name are today. */
+/** A stored line: without the rules for names, which may have changed since. */
 const orderLineSchema = orderLineInputSchema.extend({ name: z.string() });
 
 export const transactionSchema = z.object({

@@ -56,7 +56,7 @@ export const periodSchema = z.object({
 });
 export type Period = z.infer<typeof periodSchema>;
 
-/** Days and months of one list at most: each is judged anew. */
+/** Days and months of one list at most: each is computed for every request. */
 export const LISTED_PERIODS = 100;
 
 /** Those that begin on these days, by account and day. Refuses with `not_found`, `invalid_request`. */

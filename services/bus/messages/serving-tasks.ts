@@ -29,7 +29,7 @@ export const servingTaskSchema = z.object({
   consumerId: id,
   leg: z.enum(TASK_LEGS),
   status: z.enum(SERVING_TASK_STATUSES),
-  // As they were written: what is stored is shown, whatever later rules would say of it.
+  // No rules here: stored texts stay readable when the rules for new texts change.
   manifest: z.array(z.object({ name: z.string(), quantity: z.int() })),
   destination: z.object({ name: z.string(), details: z.string().optional() }),
   offeredAtMs: z.number(),

@@ -52,7 +52,7 @@ export const registerWebhookEndpoint = defineOperation(
   z.object({ caller, consumerId: id, url: z.string().max(BOUNDS.webhookUrlCharacters) }),
   secretReply,
 );
-/** Pauses or activates. Activating a disabled one starts it anew, and its address is checked again. */
+/** Pauses or activates. Activating a disabled one forgets its failures and checks its address again. */
 export const changeWebhookEndpoint = defineOperation(
   "webhooks.changeWebhookEndpoint",
   "once",

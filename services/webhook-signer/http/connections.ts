@@ -46,7 +46,7 @@ export function createConnection(origin: string, socket: Socket, { idleMs, onClo
     maxHeaderSize: TARGET_LIMITS.headBytes,
     keepAliveTimeout: idleMs,
     keepAliveMaxTimeout: idleMs,
-    // One deadline holds over everything, and undici's would begin anew with every piece of a body.
+    // The attempt has one deadline. undici's time-outs are off, because they restart with every chunk of a body.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -89,13 +89,13 @@ export interface IdleConnections {
   close(): void;
 }
 
-/** As in `TARGET_LIMITS`, which hold for all that is left out. */
+/** The defaults are in `TARGET_LIMITS`. */
 export type IdleBounds = Readonly<Record<"connectionMs" | "idleConnections" | "idleConnectionsPerTarget", number>>;
 
 /**
- * A connection stays with the address that was checked when it was opened: no later answer of a name server moves it. So a
- * host whose name now leads to a private address is not reached there by reuse; it is noticed at the next look-up, which is
- * at most `connectionMs` away. Whoever takes one holds its address against the rule again all the same.
+ * A connection keeps the address that was checked when it was opened. When a host's name changes to a private address, reuse
+ * does not reach that address; the next look-up, at most `connectionMs` later, refuses it. The sender still checks the address
+ * of each connection before it uses it again.
  */
 export function createIdleConnections(bounds: Partial<IdleBounds> = {}): IdleConnections {
   const { connectionMs, idleConnections, idleConnectionsPerTarget } = { ...TARGET_LIMITS, ...bounds };

@@ -83,14 +83,14 @@ async function connectFirst(
   throw new AttemptFailure("connect_failed");
 }
 
-/** The address stands in the place of the host: what was checked is what is connected to, and no name is resolved again. */
+/** Connects to the checked address and not to the host's name, so that no name is resolved again. */
 async function connectTo(address: string, port: number, signal: AbortSignal): Promise<Socket> {
   const socket = connectTcp({ host: address, port, noDelay: true, keepAlive: true });
   await settled(socket, "connect", "connect_failed", signal);
   return socket;
 }
 
-/** Every setting that an environment variable or a command line could weaken is said here. */
+/** Sets every TLS option explicitly that an environment variable or a command line could weaken. */
 async function secure(
   tcp: Socket,
   host: string,

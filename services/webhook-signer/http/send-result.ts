@@ -28,9 +28,9 @@ export class EndedBeforeSending extends Error {
 export interface SendResult {
   /** Null exactly when the target answered 2xx, and what is read of the answer came in time. */
   readonly error: AttemptError | null;
-  /** What was connected to, or tried last. For a refused target this and all below is null or empty: it would be a port scanner. */
+  /** The address that was connected, or tried last. For a refused target this and all below is null or empty, against port scans. */
   readonly address: string | null;
-  /** Milliseconds of each step, of a failed look-up too; null for another that was not finished, or not needed because a connection was open. */
+  /** Milliseconds of each step, also of a failed look-up. Null for other unfinished steps, and for steps that a reused connection saves. */
   readonly dnsMs: number | null;
   readonly connectMs: number | null;
   readonly tlsMs: number | null;
@@ -57,7 +57,7 @@ export interface Sender {
    * `EndedBeforeSending` when `endsAtMs` comes before the first byte of the request, or `maySend` says no to it.
    */
   send(request: SendRequest): Promise<SendResult>;
-  /** For registration: the URL, its look-up and what that names, by the very guard of `send`, without a connection. */
+  /** For registration: checks the URL and the addresses of its host with the guard of `send`, without a connection. */
   check(
     url: string,
     options: { readonly loopback: LoopbackRule; readonly signal?: AbortSignal | undefined },

@@ -42,7 +42,7 @@ interface Trace extends ConnectionTimes {
   answer: Answer;
 }
 
-/** All that is said of a refused target: more would reveal what is at an address that is not for outsiders. */
+/** The whole result for a refused target: more would reveal what is at an internal address. */
 const REFUSED: SendResult = {
   error: "target_refused",
   address: null,
@@ -144,8 +144,8 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
       try {
         return await postOn(reused, what, trace, signal);
       } catch (cause) {
-        // The target was just closing what it had kept open: that says nothing about it. A delivery that arrives twice has
-        // one id, so it may be asked again at once, on a connection that is new and checked anew.
+        // The target was closing this idle connection, which is no failure. The request is sent again at once on a new, checked
+        // connection; if it arrives twice, the target recognizes the delivery by its id.
         const isSilent = reused.bytesRead === bytesBefore && trace.answer.status === null;
         if (!isSilent || !(cause instanceof AttemptFailure) || cause.error !== "connection_closed") throw cause;
         closed = cause;

@@ -123,8 +123,8 @@ export async function getWebhookDelivery(
 }
 
 /**
- * The delivery's endpoint; undefined where there is none, or it was deleted. Nothing about it changes before the transaction
- * ends; it is held before its deliveries, as by whoever writes outcomes.
+ * Locks the delivery's endpoint until the transaction ends; undefined when it has none, or it was deleted. The endpoint is
+ * locked before its deliveries, in the same order as the writer of outcomes does.
  */
 export async function lockEndpointOf(
   sql: Transaction,
@@ -143,7 +143,7 @@ export interface LockedEndpointRow {
   readonly status: "active" | "paused" | "disabled";
 }
 
-/** An open breaker lets its probe through now; whoever sends reads the row anew, because its generation is another. */
+/** Lets an open breaker's probe through now. The new generation makes the sending process read the row again. */
 export async function openForProbe(sql: Transaction, endpointId: number): Promise<void> {
   await sql`
     update webhook_endpoints set open_until = now() - interval '1 second', generation = generation + 1

@@ -62,8 +62,8 @@ export async function holdEndpoints(sql: Transaction, consumerIds: readonly numb
 const DELIVERIES_LOCK_CLASS = 0x0d31;
 
 /**
- * Takes ids for new deliveries. The locks on their consumers are held to the end of the transaction: without them a later
- * id could be seen before an earlier one that is still uncommitted, and whoever reads on behind it would miss that one.
+ * Takes ids for new deliveries, and locks their consumers until the transaction ends. Without the locks a larger id could be
+ * committed before a smaller one, and a reader that continues after the larger id would miss the smaller one.
  */
 export async function takeDeliveryIds(
   sql: Transaction,
@@ -106,8 +106,8 @@ export async function insertDeliveries(sql: Transaction, deliveries: readonly Ne
 }
 
 /**
- * Events that the relay has given to the bus long enough ago, and that never arrived here: the bus has lost them. The
- * outbox still has them. Looks at those delivered within `withinMs`, or at all.
+ * Events that the bus has lost: the relay has published them some time ago, and they never arrived here. The outbox still
+ * has them. Checks those delivered within `withinMs`, or all.
  */
 export async function listLostEvents(
   sql: Database,

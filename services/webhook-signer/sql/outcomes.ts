@@ -55,7 +55,7 @@ export function decide(outcome: OutcomeRow, from: DeliveryStep, atMs: number): D
 
 export interface EndpointOutcomeRow {
   readonly endpoint_id: number;
-  /** What was known of the breaker; an endpoint that the owner has started anew since is left as it is. */
+  /** The generation that the process knew; the breaker is not changed when its owner has activated it again since. */
   readonly generation: number;
   readonly consecutive_failures: number;
   readonly times_opened: number;

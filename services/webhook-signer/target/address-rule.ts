@@ -46,7 +46,7 @@ const REFUSED_IPV6 = blocks([
 
 const LOOPBACK_IPV4 = block("127.0.0.0/8");
 
-/** Whether anybody in the internet could be at this address. False for whatever is no address. */
+/** Whether this is a public internet address; false for a text that is not an address. */
 export function isPublicAddress(text: string): boolean {
   const address = parseAddress(text);
   if (address === undefined || address.range() !== "unicast") return false;
@@ -65,7 +65,7 @@ export function isLoopbackAddress(text: string): boolean {
   return address.kind() === "ipv4" ? address.match(LOOPBACK_IPV4) : address.range() === "loopback";
 }
 
-/** One spelling for each address, so that two texts can be compared; undefined for whatever is no address. */
+/** One spelling for each address, so that two texts can be compared; undefined for a text that is not an address. */
 export function canonicalAddress(text: string): string | undefined {
   return parseAddress(text)?.toNormalizedString();
 }

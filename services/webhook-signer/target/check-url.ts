@@ -94,7 +94,7 @@ export function hostOf(url: URL): string {
   return url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
 }
 
-/** Whether a host is this machine by its very name (RFC 6761) or address; no look-up makes a name loopback. */
+/** Whether the host is `localhost` (RFC 6761) or a loopback address. A name that resolves to one is not loopback here. */
 export function isLoopbackHost(hostname: string): boolean {
   const host = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
   return isIP(host) === 0 ? host === "localhost" || host.endsWith(".localhost") : isLoopbackAddress(host);
@@ -108,7 +108,7 @@ function isPublicHost(hostname: string): boolean {
   return !LOCAL_NAMES.some((local) => name === local || name.endsWith(`.${local}`));
 }
 
-/** What stands between the scheme and the path as it was written; a back-slash ends it for a browser, a slash for all. */
+/** The text between scheme and path, unchanged. A slash ends it, and a backslash too, as in browsers. */
 function authorityOf(raw: string): string {
   return /^[^:/\\?#]*:?[/\\]*([^/\\?#]*)/.exec(raw)?.[1] ?? "";
 }
