@@ -19,6 +19,7 @@ import {
   required,
   type Work,
 } from "./person.ts";
+import { ATTRIBUTE_HELP, ATTRIBUTE_OPTIONS, attribute } from "./reconciliation/attribute.ts";
 import { periodWork, reportDay } from "./reconciliation/periods.ts";
 
 const HELP = `Compares statements with what was settled, by the API of reconciliation.
@@ -34,9 +35,7 @@ const HELP = `Compares statements with what was settled, by the API of reconcili
       --through ID: newer ones stay open
   npm run recon -- undo ISSUE
       Undoes a closing of yours, within a day
-  npm run recon -- attribute ISSUE --order ID --reason TEXT
-      Pays an order with the money, by the payment seam
-  npm run recon -- period list --from DAY --to DAY
+${ATTRIBUTE_HELP}  npm run recon -- period list --from DAY --to DAY
       Lists the days of each account, with what a closing lacks; --account ID,
       --filial ID, --month for months
   npm run recon -- period close --account ID --from DAY --reason TEXT
@@ -50,6 +49,7 @@ ${accessHelp("operator")}`;
 
 const OPTIONS = {
   ...ACCESS_OPTIONS,
+  ...ATTRIBUTE_OPTIONS,
   account: { type: "string" },
   from: { type: "string" },
   to: { type: "string" },
@@ -57,7 +57,6 @@ const OPTIONS = {
   status: { type: "string" },
   before: { type: "string" },
   through: { type: "string" },
-  order: { type: "string" },
   reason: { type: "string" },
   filial: { type: "string" },
   month: { type: "boolean" },
@@ -117,7 +116,7 @@ function workOf(words: readonly string[], options: Options): Work {
     case "undo":
       return change(idOf(subject, "the issue"), "undo", options);
     case "attribute":
-      return change(idOf(subject, "the issue"), "attribute", options);
+      return attribute(idOf(subject, "the issue"), options);
     case undefined:
     default:
       throw new UsageError("Use run, issues, close, undo, attribute, period or report; see --help.");
@@ -177,11 +176,10 @@ function listIssues({ kind, status, account, before, json }: Options): Work {
   };
 }
 
-function change(issueId: number, action: "close" | "undo" | "attribute", options: Options): Work {
+function change(issueId: number, action: "close" | "undo", options: Options): Work {
   const reason = action === "undo" ? {} : { reason: required(options.reason, "--reason") };
-  const order = action === "attribute" ? { order_id: idOf(options.order, "--order") } : {};
   return async ({ act }) => {
-    const answer = await act(`issues/${issueId}/${action}/`, { ...order, ...reason }, issueSchema);
+    const answer = await act(`issues/${issueId}/${action}/`, reason, issueSchema);
     if (options.json === true) return printJson(answer);
     print(`Issue ${issueId} is ${answer.status}.`);
   };

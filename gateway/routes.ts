@@ -9,6 +9,7 @@
  * `context.deps.bus.command(stationId, {commandId: sessionCommandId(context, "intent_create", stationId), actor: cashierActor(context), command})`.
  */
 
+import { attributionLimitRoutes } from "./api/backoffice/attribution-limits.ts";
 import { backofficeDeviceRoutes } from "./api/backoffice/devices.ts";
 import { enrollmentCodeRoutes } from "./api/backoffice/enrollment-codes.ts";
 import { eventRoutes } from "./api/backoffice/events.ts";
@@ -44,6 +45,7 @@ import { platformKillSwitchRoutes } from "./api/platform/kill-switch.ts";
 import { organizationRoutes } from "./api/platform/organizations.ts";
 import { callbackRoutes } from "./api/provider/callbacks.ts";
 import { statementAccountRoutes } from "./api/reconciliation/accounts.ts";
+import { attributionProposalRoutes } from "./api/reconciliation/attribution-proposals.ts";
 import { closingRowRoutes } from "./api/reconciliation/closing-rows.ts";
 import { closingRoutes } from "./api/reconciliation/closings.ts";
 import { dayReportRoutes } from "./api/reconciliation/day-report.ts";
@@ -96,7 +98,9 @@ export const routes: readonly Route[] = [
   ...callbackRoutes,
   ...providerConfigRoutes,
   ...providerEventRoutes,
+  ...attributionLimitRoutes,
   ...issueRoutes,
+  ...attributionProposalRoutes,
   ...runRoutes,
   ...matchRoutes,
   ...statementAccountRoutes,

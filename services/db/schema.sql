@@ -3,6 +3,47 @@
 
 create sequence intent_ids as bigint start with 1 increment by 1 minvalue 1 maxvalue 9223372036854775807;
 
+create table attribution_limits (
+  organization_id bigint not null,
+  currency text not null,
+  alone_up_to_minor bigint not null,
+  changed_by bigint not null,
+  changed_by_name text not null,
+  changed_at timestamp with time zone default now() not null,
+  reason text not null,
+  constraint attribution_limits_pkey PRIMARY KEY (organization_id, currency),
+  constraint attribution_limits_alone_up_to_minor_check CHECK (alone_up_to_minor >= 0),
+  constraint attribution_limits_currency_check CHECK (currency ~ '^[A-Z]{3}$'::text),
+  constraint attribution_limits_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
+);
+
+create table attribution_proposals (
+  proposal_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  issue_id bigint not null,
+  order_id bigint not null,
+  amount_minor bigint not null,
+  currency text not null,
+  evidence_hash bytea not null,
+  reason text not null,
+  proposed_by bigint not null,
+  proposed_by_name text not null,
+  proposed_at timestamp with time zone default now() not null,
+  status text default 'waiting'::text not null,
+  decided_by bigint,
+  decided_at timestamp with time zone,
+  decision_reason text,
+  constraint attribution_proposals_pkey PRIMARY KEY (proposal_id),
+  constraint attribution_proposals_decided_check CHECK ((status = 'waiting'::text) = (decided_at IS NULL)),
+  constraint attribution_proposals_evidence_hash_check CHECK (octet_length(evidence_hash) = 32),
+  constraint attribution_proposals_status_check CHECK (status = ANY (ARRAY['waiting'::text, 'confirmed'::text, 'rejected'::text, 'withdrawn'::text, 'ended'::text])),
+  constraint attribution_proposals_two_people_check CHECK ((status <> ALL (ARRAY['confirmed'::text, 'rejected'::text])) OR decided_by IS NOT NULL AND decided_by <> proposed_by),
+  constraint attribution_proposals_issue_id_fkey FOREIGN KEY (issue_id) REFERENCES issues(issue_id),
+  constraint attribution_proposals_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
+);
+CREATE INDEX attribution_proposals_by_issue ON attribution_proposals USING btree (issue_id, proposal_id);
+CREATE UNIQUE INDEX attribution_proposals_one_waits ON attribution_proposals USING btree (issue_id) WHERE status = 'waiting'::text;
+
 create table audit_heads (
   station_id bigint not null,
   version bigint not null,
@@ -600,7 +641,7 @@ create table provider_events (
   subject_id bigint not null,
   data jsonb default '{}'::jsonb not null,
   constraint provider_events_pkey PRIMARY KEY (event_id),
-  constraint provider_events_subject_kind_check CHECK (subject_kind = ANY (ARRAY['provider_config'::text, 'provider_issue'::text, 'issue'::text, 'statement_line'::text])),
+  constraint provider_events_subject_kind_check CHECK (subject_kind = ANY (ARRAY['provider_config'::text, 'provider_issue'::text, 'issue'::text, 'statement_line'::text, 'organization'::text])),
   constraint provider_events_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
 );
 CREATE INDEX provider_events_by_issue ON provider_events USING btree (subject_id, event_id) WHERE subject_kind = ANY (ARRAY['issue'::text, 'provider_issue'::text]);
@@ -1920,6 +1961,18 @@ AS $function$
   end
 $function$;
 
+CREATE OR REPLACE FUNCTION waiting_proposal(i issues)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select jsonb_build_object('proposalId', p.proposal_id, 'orderId', p.order_id, 'reason', p.reason,
+    'proposedBy', p.proposed_by, 'proposedByName', p.proposed_by_name,
+    'proposedAtMs', floor(extract(epoch from p.proposed_at) * 1000))
+  from attribution_proposals p
+  where p.issue_id = i.issue_id and p.status = 'waiting' and why_proposal_ends(p, i) is null
+$function$;
+
 CREATE OR REPLACE FUNCTION want_run(the_account_id bigint, the_from date, the_to date, is_follower boolean)
  RETURNS void
  LANGUAGE sql
@@ -1958,4 +2011,18 @@ begin
   end loop;
   return null;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION why_proposal_ends(p attribution_proposals, i issues)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select case
+    when i.status not in ('open', 'assigned') then 'The issue is ' || i.status || '.'
+    when i.evidence_hash <> p.evidence_hash or i.said_differently then 'The evidence of the issue has changed.'
+    when o.status <> 'open' then 'The order is ' || o.status || '.'
+    when (o.total_minor, o.currency) <> (p.amount_minor, p.currency) then 'The order has another amount now.'
+  end
+  from orders o where o.order_id = p.order_id
 $function$;

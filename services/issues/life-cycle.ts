@@ -172,6 +172,7 @@ export function toIssue(row: sql.IssueRow): bus.Issue {
     resolvedBy: row.resolved_by,
     reason: row.reason,
     transactionId: row.transaction_id,
+    proposal: row.proposal,
   };
 }
 

@@ -1,9 +1,9 @@
 /**
  * Attributions: an operator names the order that an issue's money pays. It goes through the payment seam with a
  * separate intent id, which is stored before the call: after a crash the very same request is repeated, and the seam settles an
- * intent once.
+ * intent once. Above the organization's limit another person has proposed it (proposals.ts).
  *
- * Calls issues.ts and sql; called by service.ts only.
+ * Calls issues.ts and sql; called by service.ts and proposals.ts.
  */
 
 import { randomUUID } from "node:crypto";
@@ -28,11 +28,13 @@ import {
 } from "../issues/life-cycle.ts";
 import { announceIssues, priorOf, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, type IssueRow, lockIssue, resolveIssue } from "../issues/sql/issues.ts";
+import { requireAlone } from "./attribution-limits.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import { lockMoneyOf, requireAttributable, requireKnownMoney, resumeEnd } from "./issues.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { findConfigById } from "./sql/configs.ts";
 import * as sql from "./sql/issues.ts";
+import { decideProposal } from "./sql/proposals.ts";
 import type { KnownTask } from "./task-runner.ts";
 
 type Request = RequestOf<typeof bus.attributeIssue>;
@@ -45,32 +47,58 @@ export async function attributeIssue(
   deps: ProvidersDeps,
   request: Request,
 ): Promise<ReplyOf<typeof bus.attributeIssue>> {
-  const { caller, issueId, reason } = request;
+  const { caller, issueId, orderId, reason } = request;
   requirePermission(caller, "reconciliation.manage");
   checkReason(reason);
   const key = { organizationId: caller.organizationId, issueId };
-  const seen = await deps.database.begin(async (tx) => requireIssue(await lockIssue(tx, key)));
-  // An earlier attempt may have paid, so it is finished first.
-  const before = seen.attribution === null ? seen : (await finishAttribution(deps, key)).issue;
+  const before = await readFinished(deps, key);
   if (isRepetition(before, request)) return { issue: toIssue(before) };
   requireUnresolved(before);
-  configOf(before);
-  requireKnownMoney(before);
-  const attribution = await plan(deps, request, before);
+  const order = await requireFittingOrder(deps, before, orderId);
+  await requireNoCollection(deps, before, order);
+  const attribution = { ...requestOf(before, order), reason, by: byOf(caller) };
+  return { issue: await settle(deps, before, attribution, requireAlone) };
+}
+
+/** The issue. An earlier attempt may have paid, so it is finished first. */
+export async function readFinished(deps: ProvidersDeps, key: IssueKey): Promise<IssueRow> {
+  const seen = await deps.database.begin(async (tx) => requireIssue(await lockIssue(tx, key)));
+  return seen.attribution === null ? seen : (await finishAttribution(deps, key)).issue;
+}
+
+/** The issue, locked; no person has decided it, and its money is free to pay. Refuses with `conflict`. */
+export async function lockAttributable(deps: ProvidersDeps, tx: Transaction, before: IssueRow): Promise<IssueRow> {
+  const { organization_id: organizationId, issue_id: issueId } = before;
+  await lockMoneyOf(tx, before);
+  const issue = requireIssue(await lockIssue(tx, { organizationId, issueId }));
+  requireUnresolved(issue);
+  requireUnattributed(issue);
+  await requireAttributable(tx, issue, deps.bus.clock.nowMs());
+  return issue;
+}
+
+/**
+ * Stores the attribution, if `mayStart` does not refuse it, and carries it out. Refuses with `conflict` or with a refusal of
+ * the seam.
+ */
+export async function settle(
+  deps: ProvidersDeps,
+  before: IssueRow,
+  attribution: sql.Attribution,
+  mayStart: (tx: Transaction, issue: IssueRow) => Promise<void>,
+): Promise<bus.Issue> {
+  const { organization_id: organizationId, issue_id: issueId } = before;
   await deps.database.begin(async (tx) => {
-    await lockMoneyOf(tx, before);
-    const issue = requireIssue(await lockIssue(tx, key));
-    requireUnresolved(issue);
-    requireUnattributed(issue);
-    await requireAttributable(tx, issue, deps.bus.clock.nowMs());
+    const issue = await lockAttributable(deps, tx, before);
+    await mayStart(tx, issue);
     if (!(await sql.startAttribution(tx, issueId, attribution))) {
       throw issueConflict("money_attributed", "This money pays an order already, by another issue.");
     }
   });
-  const { issue, refusal } = await finishAttribution(deps, key);
+  const { issue, refusal } = await finishAttribution(deps, { organizationId, issueId });
   if (refusal === "money_already_used") throw await takenMeanwhile(deps, issue);
   if (refusal !== undefined) throw new RefusedError({ code: refusal });
-  return { issue: toIssue(issue) };
+  return toIssue(issue);
 }
 
 /** Why the seam has refused: the money has paid, or it was closed by another issue meanwhile. */
@@ -84,29 +112,39 @@ async function takenMeanwhile({ database }: Pick<ProvidersDeps, "database">, iss
   return issueConflict("money_has_paid", "This money has paid another order meanwhile.");
 }
 
-/** The request to the seam: order truth at this moment, which must match the money. */
-async function plan(deps: ProvidersDeps, request: Request, issue: IssueRow): Promise<sql.Attribution> {
-  const { caller, orderId, reason } = request;
-  const { organizationId } = caller;
-  const place = await sql.findOrderPlace(deps.database, { organizationId, orderId });
+/** Order truth at this moment, with an intent id for it. */
+interface FittingOrder {
+  readonly intentId: number;
+  readonly stationId: number;
+  readonly order: OrderSnapshot;
+}
+
+/** An open order that the money could pay. Refuses with `not_found`, `conflict`. */
+export async function requireFittingOrder(
+  deps: ProvidersDeps,
+  issue: IssueRow,
+  orderId: number,
+): Promise<FittingOrder> {
+  configOf(issue);
+  requireKnownMoney(issue);
+  const place = await sql.findOrderPlace(deps.database, { organizationId: issue.organization_id, orderId });
   if (place === undefined) throw new RefusedError({ code: "not_found", detail: "There is no such order." });
   await requireSameAccount(deps, issue, place);
   const { stationId } = place;
   const { intentId, order } = await call(deps.bus.nc, prepareIntent, { stationId, orderId });
   if (order.status !== "open") throw issueConflict("order_not_open", `This order is ${order.status}.`);
   requireAmount(issue, order);
-  await requireNoCollection(deps, issue, { stationId, orderId });
-  return {
-    intentId,
-    attestationId: `issue:${issue.issue_id}:${intentId}`,
-    stationId,
-    orderId,
-    amountMinor: order.amountMinor,
-    currency: order.currency,
-    reference: issue.provider_reference,
-    reason,
-    by: byOf(caller),
-  };
+  return { intentId, stationId, order };
+}
+
+/** The request to the seam: the order as it is, which matches the money. */
+export function requestOf(
+  issue: IssueRow,
+  { intentId, stationId, order }: FittingOrder,
+): Omit<sql.Attribution, "reason" | "by"> {
+  const { orderId, amountMinor, currency } = order;
+  const attestationId = `issue:${issue.issue_id}:${intentId}`;
+  return { intentId, attestationId, stationId, orderId, amountMinor, currency, reference: issue.provider_reference };
 }
 
 /** The money is at the account of one filial, and is test money or real money; it can pay an order of that filial and mode only. */
@@ -127,10 +165,10 @@ function requireAmount(issue: IssueRow, order: Pick<OrderSnapshot, "amountMinor"
 }
 
 /** The order must not be in a collection at its station. */
-async function requireNoCollection(
+export async function requireNoCollection(
   deps: ProvidersDeps,
   issue: IssueRow,
-  { stationId, orderId }: { readonly stationId: number; readonly orderId: number },
+  { stationId, order: { orderId } }: FittingOrder,
 ): Promise<void> {
   const { reply } = await askStation(deps.bus.nc, stationId, {
     commandId: `provider:inquire:${randomUUID()}`,
@@ -157,7 +195,7 @@ function isRepetition(issue: IssueRow, { caller, orderId, reason }: Request): bo
   return status === "attributed" && by === caller.userId && attributedTo === orderId && given === reason;
 }
 
-function byOf({ userId, name, role }: Caller): sql.Attribution["by"] {
+export function byOf({ userId, name, role }: Caller): sql.Attribution["by"] {
   return { userId, name, role };
 }
 
@@ -191,13 +229,17 @@ async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Fi
     if (issue === undefined) throw new Error("An issue is missing.");
     // Another process has finished it.
     if (sql.attributionOf(issue)?.intentId !== attribution.intentId) return { issue, refusal: undefined };
+    const { proposal } = attribution;
     if (!answer.settled) {
       await sql.clearAttribution(tx, issueId);
-      return { issue: { ...issue, attribution: null }, refusal: answer.code };
+      if (proposal !== undefined) await endRefused(tx, issue, attribution, answer.code);
+      return { issue: { ...issue, attribution: null, proposal: null }, refusal: answer.code };
     }
     const { transactionId } = answer;
     const { reason } = attribution;
     const resolution = { status: "attributed", by: by.userId, reason, orderId, transactionId } as const;
+    if (proposal !== undefined)
+      await decideProposal(tx, proposal.proposalId, { status: "confirmed", by: by.userId, reason: null });
     const resolved = await resolveIssue(tx, issueId, resolution);
     task = await resumeEnd(tx, deps, resolved);
     await recordAttribution(tx, { before: issue, issue: resolved }, attribution);
@@ -212,6 +254,21 @@ async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Fi
   });
   if (task !== undefined) deps.tasks.start(task);
   return finished;
+}
+
+/** A proposal that the seam has refused cannot be confirmed again: the order or the money is another one now. */
+async function endRefused(
+  tx: Transaction,
+  issue: IssueRow,
+  { proposal, orderId, by }: sql.Attribution,
+  code: SettlementRefusal,
+): Promise<void> {
+  if (proposal === undefined) return;
+  const { proposalId } = proposal;
+  const reason = `The payment seam refused: ${code}.`;
+  await decideProposal(tx, proposalId, { status: "ended", by: null, reason });
+  const data = { kind: issue.kind, proposal_id: proposalId, order_id: orderId, reason };
+  await recordSteps(tx, [{ issue, actor: personActor(by), action: "attribution_ended", data }]);
 }
 
 /** Notifies the station of the paid order, as of every change of an order. Comes last: it takes the outbox's lock. */
@@ -262,9 +319,19 @@ export function finishLeftAttributions(deps: ProvidersDeps): () => Promise<void>
 async function recordAttribution(
   tx: Transaction,
   { before, issue }: { readonly before: IssueRow; readonly issue: IssueRow },
-  { by, reason, orderId, intentId }: sql.Attribution,
+  { by, reason, orderId, intentId, proposal }: sql.Attribution,
 ): Promise<void> {
   const { kind, transaction_id } = issue;
-  const data = { kind, reason, order_id: orderId, intent_id: intentId, transaction_id, prior: priorOf(before) };
+  const data = {
+    kind,
+    reason,
+    order_id: orderId,
+    intent_id: intentId,
+    transaction_id,
+    prior: priorOf(before),
+    ...(proposal === undefined
+      ? {}
+      : { proposal_id: proposal.proposalId, proposed_by: { id: proposal.by, name: proposal.byName } }),
+  };
   await recordSteps(tx, [{ issue, actor: personActor(by), action: "attributed", data }]);
 }

@@ -115,6 +115,16 @@ export const PROVIDER_LIMITS = {
   attributionIntervalMs: 5_000,
   attributionLeftMs: 15_000,
   attributionsPerTurn: 20,
+  /**
+   * What one person attributes alone where the organization has set nothing, in units of the currency: the bill of a table.
+   * A wrong attribution above it is worth another person's check. Currencies without decimals have small units. Where
+   * the unit is small all the same, two people are needed until the owner sets a limit: it errs towards two.
+   */
+  aloneUnits: 100,
+  aloneUnitsWithoutDecimals: 10_000,
+  /** How often proposals that hold no more are ended in the audit log, and how many at once; they cannot be confirmed before. */
+  proposalsIntervalMs: 5_000,
+  proposalsPerTurn: 100,
   /** How often issues whose money has settled since are closed, and how many at once. */
   settledIssuesIntervalMs: 5_000,
   settledIssuesPerTurn: 100,

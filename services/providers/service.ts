@@ -1,4 +1,5 @@
 /** The providers service: payment providers, their callbacks, and the issues of money that does not fit. */
+import * as attributionMessages from "../bus/messages/attributions.ts";
 import * as callbackMessages from "../bus/messages/callbacks.ts";
 import { providersHealth } from "../bus/messages/health.ts";
 import * as issueMessages from "../bus/messages/issues.ts";
@@ -23,6 +24,7 @@ import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
 import { emvcoGeneric } from "./adapters/emvco-generic.ts";
 import { createHttpClient } from "./adapters/http-client.ts";
 import { sandboxAdapter } from "./adapters/sandbox.ts";
+import { listAttributionLimits, setAttributionLimit } from "./attribution-limits.ts";
 import { attributeIssue, finishLeftAttributions } from "./attributions.ts";
 import { createCallbackConfigs } from "./callback-configs.ts";
 import { receiveCallback, refuseLargeCallback } from "./callbacks.ts";
@@ -34,6 +36,7 @@ import { closeSettledIssues, moneyRules } from "./issues.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { addProviderMetrics, addTaskGauges } from "./metrics.ts";
 import { createProviderPayment, findRecordedConfirmation, withdrawProviderPayment } from "./payments.ts";
+import * as proposals from "./proposals.ts";
 import { createRefusalThrottle } from "./refusal-throttle.ts";
 import { providersRetention } from "./retention.ts";
 import { resealSecrets } from "./secrets.ts";
@@ -138,7 +141,7 @@ function createSlots(): Pick<ProvidersDeps, "callbackSlots" | "suspectCallbackSl
 function startRepeated(deps: ProvidersDeps): Repeated[] {
   const { database, log, callbackConfigs } = deps;
   const { announceIntervalMs, newConfigsIntervalMs, recoveryIntervalMs } = PROVIDER_LIMITS;
-  const { attributionIntervalMs, settledIssuesIntervalMs } = PROVIDER_LIMITS;
+  const { attributionIntervalMs, settledIssuesIntervalMs, proposalsIntervalMs } = PROVIDER_LIMITS;
   return [
     repeat({ everyMs: announceIntervalMs, what: "announcing providers to stations", log }, deps.announceChoices),
     repeat({ everyMs: newConfigsIntervalMs, what: "reading new provider configs", log }, () =>
@@ -146,6 +149,9 @@ function startRepeated(deps: ProvidersDeps): Repeated[] {
     ),
     repeat({ everyMs: recoveryIntervalMs, what: "announcing providers again", log }, () => recoverStations(database)),
     repeat({ everyMs: attributionIntervalMs, what: "finishing attributions", log }, finishLeftAttributions(deps)),
+    repeat({ everyMs: proposalsIntervalMs, what: "ending proposals of attributions", log }, () =>
+      proposals.endProposals(database),
+    ),
     repeat({ everyMs: settledIssuesIntervalMs, what: "closing issues that are settled", log }, () =>
       closeSettledIssues(database),
     ),
@@ -189,6 +195,14 @@ function serveIssues(deps: ProvidersDeps, responder: ServeDeps): ReturnType<type
     serve(responder, issueMessages.assignIssue, (request) => assignIssue(deps, request)),
     serve(responder, issueMessages.commentIssue, (request) => commentIssue(deps, request)),
     serve(responder, issueMessages.attributeIssue, (request) => attributeIssue(deps, request)),
+    serve(responder, attributionMessages.proposeAttribution, (request) => proposals.proposeAttribution(deps, request)),
+    serve(responder, attributionMessages.confirmAttribution, (request) => proposals.confirmAttribution(deps, request)),
+    serve(responder, attributionMessages.rejectAttribution, (request) => proposals.rejectAttribution(deps, request)),
+    serve(responder, attributionMessages.withdrawAttribution, (request) =>
+      proposals.withdrawAttribution(deps, request),
+    ),
+    serve(responder, attributionMessages.listAttributionLimits, (request) => listAttributionLimits(deps, request)),
+    serve(responder, attributionMessages.setAttributionLimit, (request) => setAttributionLimit(deps, request)),
     serve(responder, issueMessages.closeIssue, (request) => closeIssue(closing, request)),
     serve(responder, issueMessages.closeIssues, (request) => closeIssues(closing, request)),
     serve(responder, issueMessages.undoIssueClosing, (request) => undoIssueClosing(closing, request)),

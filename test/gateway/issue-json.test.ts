@@ -43,6 +43,7 @@ function issueOf(amountMinor: string, currency: string): bus.Issue {
     attribution: null,
     money_names: [],
     said_differently: false,
+    proposal: null,
   };
   return toIssue(row);
 }

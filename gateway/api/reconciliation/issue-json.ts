@@ -84,6 +84,20 @@ const issueEvidenceSchema = z
   })
   .meta({ id: "IssueEvidence", description: "What was registered, beside what the provider reports. Never a secret." });
 
+const proposalSchema = z
+  .object({
+    proposal_id: idSchema,
+    order_id: idSchema,
+    reason: z.string(),
+    proposed_by: idSchema,
+    proposed_by_name: z.string(),
+    proposed_at: timestampSchema,
+  })
+  .meta({
+    id: "AttributionProposal",
+    description: "The order that one person has proposed to pay with the money; another person confirms or rejects it.",
+  });
+
 const EXAMPLE_FACTS = {
   reference: "7Q2M4K8D1VXA9T3H6NBE5RWZ",
   provider_reference: "tx-1",
@@ -125,6 +139,7 @@ const EXAMPLE = {
   resolved_by: null,
   reason: null,
   transaction_id: null,
+  proposal: null,
 } as const;
 
 export const issueSchema = z
@@ -165,6 +180,7 @@ export const issueSchema = z
     resolved_by: z.int().nullable().meta({ description: "A person's id; null when it resolved by itself." }),
     reason: z.string().nullable(),
     transaction_id: idSchema.nullable().meta({ description: "What it was attributed by, through the payment seam." }),
+    proposal: proposalSchema.nullable(),
   })
   .meta({ id: "Issue", examples: [EXAMPLE] });
 
@@ -195,6 +211,18 @@ export function issueJson(issue: bus.Issue): z.infer<typeof issueSchema> {
     resolved_by: issue.resolvedBy,
     reason: issue.reason,
     transaction_id: issue.transactionId,
+    proposal: issue.proposal === null ? null : proposalJson(issue.proposal),
+  };
+}
+
+function proposalJson(proposal: bus.Proposal): z.infer<typeof proposalSchema> {
+  return {
+    proposal_id: proposal.proposalId,
+    order_id: proposal.orderId,
+    reason: proposal.reason,
+    proposed_by: proposal.proposedBy,
+    proposed_by_name: proposal.proposedByName,
+    proposed_at: toTimestamp(proposal.proposedAtMs),
   };
 }
 

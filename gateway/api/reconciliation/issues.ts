@@ -73,7 +73,7 @@ export const issuesQuerySchema = z.strictObject({
   min_age_days: queryNumber({ least: 0, most: MOST_DAYS }).optional().meta({ description: DESCRIPTIONS.age }),
 });
 
-const attributeIssueBodySchema = z
+export const attributeIssueBodySchema = z
   .strictObject({ order_id: idSchema, reason: reasonSchema })
   .meta({ id: "AttributeIssue", examples: [{ order_id: 42, reason: "The guest paid after the collection expired." }] });
 export const closeIssueBodySchema = z
@@ -152,7 +152,7 @@ const bulkClosingSchema = z
   .meta({ id: "IssuesClosed" });
 
 /** For the descriptions of several operations. */
-const ISSUE_CONFLICT_DESCRIPTION = `The \`reason\` of a \`conflict\` is one of ${bus.ISSUE_CONFLICTS.map((word) => `\`${word}\``).join(", ")}. The same person with the same body again gets the same answer.`;
+export const ISSUE_CONFLICT_DESCRIPTION = `The \`reason\` of a \`conflict\` is one of ${bus.ISSUE_CONFLICTS.map((word) => `\`${word}\``).join(", ")}. The same person with the same body again gets the same answer.`;
 
 interface AmountFilter {
   readonly currency?: string | undefined;
@@ -291,7 +291,7 @@ const who = session("reconciliation.manage");
 const tag = "reconciliation";
 const issues = "/api/reconciliation/v1/issues/" as const;
 const issue = `${issues}{issue_id}` as const;
-const issueReply = { 200: { description: "The issue after the change.", schema: issueSchema } };
+export const issueReply = { 200: { description: "The issue after the change.", schema: issueSchema } };
 
 export const issueRoutes: readonly Route[] = [
   route({
@@ -352,7 +352,7 @@ export const issueRoutes: readonly Route[] = [
     operation: "attributeIssue",
     tag,
     summary: "Pay an order with it after all",
-    description: `Through the payment seam: amount and currency must be the order's, the order unpaid and not just being collected, and of the filial whose account has the money. Money pays once. ${ISSUE_CONFLICT_DESCRIPTION}`,
+    description: `Through the payment seam: amount and currency must be the order's, the order unpaid and not just being collected, and of the filial whose account has the money. Money pays once. Above the organization's limit the reason is \`second_person_needed\`: propose it instead. ${ISSUE_CONFLICT_DESCRIPTION}`,
     who,
     body: attributeIssueBodySchema,
     replies: issueReply,

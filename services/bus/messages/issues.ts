@@ -100,6 +100,15 @@ export const ISSUE_CONFLICTS = [
   "money_may_settle",
   /** The issue is not about a payment of a provider config, so no order can be paid with it. */
   "not_attributable",
+  /** The amount is above what one person may attribute: propose it to another one. */
+  "second_person_needed",
+  /** Another proposal waits for a second person. */
+  "proposal_waiting",
+  /** It was rejected or withdrawn, or what it was about has changed. */
+  "proposal_ended",
+  /** A second person is wanted. */
+  "own_proposal",
+  "proposed_by_another",
   "order_not_open",
   "order_being_collected",
   /** Play money and a real order, or the reverse; the account of another filial. */
@@ -145,6 +154,17 @@ export const issueEvidenceSchema = z.object({
 });
 export type IssueEvidence = z.infer<typeof issueEvidenceSchema>;
 
+/** What one person has proposed, and another one confirms or rejects. */
+export const proposalSchema = z.object({
+  proposalId: id,
+  orderId: id,
+  reason: z.string(),
+  proposedBy: id,
+  proposedByName: z.string(),
+  proposedAtMs: z.number(),
+});
+export type Proposal = z.infer<typeof proposalSchema>;
+
 export const issueSchema = z.object({
   issueId: id,
   kind: z.enum(ISSUE_KINDS),
@@ -171,6 +191,8 @@ export const issueSchema = z.object({
   resolvedBy: z.int().nullable(),
   reason: z.string().nullable(),
   transactionId: id.nullable(),
+  /** The attribution that waits for a second person. */
+  proposal: proposalSchema.nullable(),
 });
 export type Issue = z.infer<typeof issueSchema>;
 
@@ -251,7 +273,8 @@ export const commentIssue = defineOperation(
   z.object({ comment: issueCommentSchema }),
 );
 /**
- * The money pays this order after all, through the payment seam; a refusal of the seam leaves the issue open. Refuses with
+ * The money pays this order after all, through the payment seam; a refusal of the seam leaves the issue open. Above the
+ * organization's limit one person only proposes it (attributions.ts). Refuses with
  * `conflict` and a reason of `ISSUE_CONFLICTS` what cannot be. The same person with the same order and reason again gets
  * the same answer.
  */

@@ -101,7 +101,13 @@ export const rotateProviderSecret = defineOperation(
 );
 
 /** `provider_issue` is what `issue` was before runs raised issues too. */
-export const PROVIDER_EVENT_SUBJECTS = ["provider_config", "provider_issue", "issue", "statement_line"] as const;
+export const PROVIDER_EVENT_SUBJECTS = [
+  "provider_config",
+  "provider_issue",
+  "issue",
+  "statement_line",
+  "organization",
+] as const;
 
 /** One entry of the audit log of provider configs and issues; never a secret. */
 export const providerEventSchema = z.object({

@@ -1,5 +1,5 @@
 /** The issues' table: rows, lists by filter, and the changes of the life cycle. */
-import type { IssueEvidence, IssueFilter, IssueKind, IssueStatus } from "../../bus/messages/issues.ts";
+import type { IssueEvidence, IssueFilter, IssueKind, IssueStatus, Proposal } from "../../bus/messages/issues.ts";
 import type { Json, Queryable, Transaction } from "../../db/pool.ts";
 
 export interface IssueRow {
@@ -35,13 +35,15 @@ export interface IssueRow {
   readonly money_names: readonly string[];
   /** Different amounts were asserted, or more accounts than are stored, also beyond what the evidence stores. */
   readonly said_differently: boolean;
+  /** The attribution that waits for a second person. */
+  readonly proposal: Proposal | null;
 }
 
 export const issueColumns = (sql: Queryable) => sql`
   issue_id, organization_id, account_key, config_id, kind, status, source, subject_key, station_id, intent_id, order_id,
   amount_minor::text as amount_minor, currency, provider_reference, evidence, encode(evidence_hash, 'hex') as evidence_hash,
   assignee_id, supersedes_id, superseded_by, opened_at, last_seen_at, resolved_at, resolved_by, reason, transaction_id,
-  attribution, money_names, said_differently`;
+  attribution, money_names, said_differently, waiting_proposal(issues) as proposal`;
 
 export interface IssueKey {
   readonly organizationId: number;

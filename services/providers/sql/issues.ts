@@ -23,6 +23,8 @@ export interface Attribution {
   readonly reference: string;
   readonly reason: string;
   readonly by: Pick<Caller, "userId" | "name" | "role">;
+  /** What another person has proposed, and `by` has confirmed. */
+  readonly proposal?: { readonly proposalId: number; readonly by: number; readonly byName: string };
 }
 
 /** The request that an issue has at the payment seam. */

@@ -1,0 +1,107 @@
+/** How much of money that does not fit one person may attribute to an order alone. */
+import { z } from "zod";
+import { formatExactAmount, parseAmount } from "../../../machines/currency.ts";
+import * as bus from "../../../services/bus/messages/attributions.ts";
+import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import {
+  currencySchema,
+  exactAmountSchema,
+  idSchema,
+  reasonSchema,
+  timestampSchema,
+  toTimestamp,
+} from "../../http/shared-schemas.ts";
+
+const limitSchema = z
+  .object({
+    currency: currencySchema,
+    alone_up_to: exactAmountSchema.meta({
+      description: "One person attributes up to this amount; above it another person confirms.",
+    }),
+    set: z
+      .object({ by: idSchema, by_name: z.string(), at: timestampSchema, reason: z.string() })
+      .nullable()
+      .meta({ description: "Null: the default, 100 units of a currency, or 10,000 of one without decimals." }),
+  })
+  .meta({
+    id: "AttributionLimit",
+    examples: [
+      {
+        currency: "EUR",
+        alone_up_to: "250.00",
+        set: { by: 30, by_name: "Ana", at: "2026-11-20T12:00:00.000Z", reason: "Tables of ten." },
+      },
+    ],
+  });
+const limitsSchema = z.object({ attribution_limits: z.array(limitSchema) });
+const setBodySchema = z
+  .strictObject({
+    currency: currencySchema,
+    alone_up_to: z
+      .string()
+      .regex(/^\d{1,10}(?:\.\d{1,3})?$/)
+      .nullable()
+      .meta({ description: "0 for two people each time; null for the default." }),
+    reason: reasonSchema,
+  })
+  .meta({
+    id: "SetAttributionLimit",
+    examples: [{ currency: "EUR", alone_up_to: "250.00", reason: "Tables of ten." }],
+  });
+
+const limitJson = ({ currency, aloneUpToMinor, set }: bus.AttributionLimit): z.infer<typeof limitSchema> => ({
+  currency,
+  alone_up_to: formatExactAmount(BigInt(aloneUpToMinor), currency),
+  set: set === null ? null : { by: set.byId, by_name: set.byName, at: toTimestamp(set.atMs), reason: set.reason },
+});
+
+const listAttributionLimits: SessionHandler = async ({ caller, deps }) => {
+  const { limits } = await deps.bus.call(bus.listAttributionLimits, { caller });
+  return ok({ attribution_limits: limits.map(limitJson) });
+};
+
+/** Refuses with `invalid_request` an amount that is none of its currency. */
+const setAttributionLimit: SessionHandler<z.infer<typeof setBodySchema>> = async ({ caller, deps, body }) => {
+  const { currency, alone_up_to: text, reason } = body;
+  const minor = text === null ? null : parseAmount(text, currency);
+  if (minor === undefined) {
+    const detail = "Must be an amount of `currency`.";
+    throw new Refusal("invalid_request", { errors: [{ pointer: "/alone_up_to", detail }] });
+  }
+  const request = { caller, currency, aloneUpToMinor: minor === null ? null : minor.toString(), reason };
+  return ok(limitJson((await deps.bus.call(bus.setAttributionLimit, request)).limit));
+};
+
+const who = session("organization.manage");
+const path = "/api/backoffice/v1/attribution-limits/" as const;
+
+export const attributionLimitRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path,
+    operation: "listAttributionLimits",
+    tag: "backoffice",
+    summary: "Read how much one person may attribute alone",
+    description:
+      "Of money that does not fit and that an operator pays an order with. For the currencies of the organization's stations and those that are set.",
+    who,
+    replies: { 200: { description: "By currency.", schema: limitsSchema } },
+    errors: [],
+    handler: listAttributionLimits,
+  }),
+  route({
+    method: "POST",
+    path,
+    operation: "setAttributionLimit",
+    tag: "backoffice",
+    summary: "Set how much one person may attribute alone",
+    description:
+      "For one currency, from the next attribution on. What waits for a second person goes on waiting. In the audit log `/api/backoffice/v1/provider-events/`.",
+    who,
+    body: setBodySchema,
+    replies: { 200: { description: "The limit as it is now.", schema: limitSchema } },
+    errors: [],
+    handler: setAttributionLimit,
+  }),
+];

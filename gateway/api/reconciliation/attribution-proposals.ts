@@ -1,0 +1,97 @@
+/** Attributions by two people: one proposes, another one confirms or rejects. */
+import { z } from "zod";
+import * as bus from "../../../services/bus/messages/attributions.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, reasonSchema } from "../../http/shared-schemas.ts";
+import { issueJson } from "./issue-json.ts";
+import { attributeIssueBodySchema, ISSUE_CONFLICT_DESCRIPTION, issueReply } from "./issues.ts";
+
+const proposalId = idSchema.meta({ description: "The proposal that the person has seen in the issue." });
+const decideBodySchema = z
+  .strictObject({ proposal_id: proposalId })
+  .meta({ id: "DecideAttribution", examples: [{ proposal_id: 42 }] });
+const rejectBodySchema = z
+  .strictObject({ proposal_id: proposalId, reason: reasonSchema })
+  .meta({ id: "RejectAttribution", examples: [{ proposal_id: 42, reason: "That order was paid in cash." }] });
+
+/** Refuses with `not_found`, `conflict` with a reason. */
+const proposeAttribution: SessionHandler<z.infer<typeof attributeIssueBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, issueId: context.id("issue_id"), orderId: body.order_id, reason: body.reason };
+  return ok(issueJson((await deps.bus.call(bus.proposeAttribution, request)).issue));
+};
+
+/** Refuses with `not_found`, `conflict` with a reason, and the payment seam's refusals. */
+const confirmAttribution: SessionHandler<z.infer<typeof decideBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, issueId: context.id("issue_id"), proposalId: body.proposal_id };
+  return ok(issueJson((await deps.bus.call(bus.confirmAttribution, request)).issue));
+};
+
+/** Refuses with `not_found`, `conflict` with a reason. */
+const rejectAttribution: SessionHandler<z.infer<typeof rejectBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = {
+    caller,
+    issueId: context.id("issue_id"),
+    proposalId: body.proposal_id,
+    reason: body.reason,
+  };
+  return ok(issueJson((await deps.bus.call(bus.rejectAttribution, request)).issue));
+};
+
+/** Refuses with `not_found`, `conflict` with a reason. */
+const withdrawAttribution: SessionHandler<z.infer<typeof decideBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, issueId: context.id("issue_id"), proposalId: body.proposal_id };
+  return ok(issueJson((await deps.bus.call(bus.withdrawAttribution, request)).issue));
+};
+
+const who = session("reconciliation.manage");
+const tag = "reconciliation";
+const proposal = "/api/reconciliation/v1/issues/{issue_id}/proposal/" as const;
+const shared = { method: "POST", tag, who, replies: issueReply } as const;
+
+export const attributionProposalRoutes: readonly Route[] = [
+  route({
+    ...shared,
+    path: proposal,
+    operation: "proposeAttribution",
+    summary: "Propose to pay an order with it",
+    description: `For money above what one person attributes; it waits in the issue's \`proposal\` for another person. It ends when the issue's evidence changes, or the order is paid, voided or changed. ${ISSUE_CONFLICT_DESCRIPTION}`,
+    body: attributeIssueBodySchema,
+    errors: ["not_found", "conflict"],
+    handler: proposeAttribution,
+  }),
+  route({
+    ...shared,
+    path: `${proposal}confirm/`,
+    operation: "confirmAttribution",
+    summary: "Confirm what another person has proposed",
+    description: `The order is paid with the money, through the payment seam, in the name of the person who confirms. ${ISSUE_CONFLICT_DESCRIPTION}`,
+    body: decideBodySchema,
+    errors: ["not_found", "conflict", "order_unknown", "order_already_paid", "order_changed", "order_voided"],
+    handler: confirmAttribution,
+  }),
+  route({
+    ...shared,
+    path: `${proposal}reject/`,
+    operation: "rejectAttribution",
+    summary: "Reject what another person has proposed",
+    description: `The issue stays open, and a new proposal can be made. ${ISSUE_CONFLICT_DESCRIPTION}`,
+    body: rejectBodySchema,
+    errors: ["not_found", "conflict"],
+    handler: rejectAttribution,
+  }),
+  route({
+    ...shared,
+    path: `${proposal}withdraw/`,
+    operation: "withdrawAttribution",
+    summary: "Withdraw your proposal",
+    description: `By the person who has proposed it. ${ISSUE_CONFLICT_DESCRIPTION}`,
+    body: decideBodySchema,
+    errors: ["not_found", "conflict"],
+    handler: withdrawAttribution,
+  }),
+];

@@ -1,0 +1,95 @@
+/**
+ * How much one person may attribute alone. Above it two people are needed (proposals.ts). The owner sets it by currency; every
+ * change is in the audit log.
+ */
+import { currencyExponent, formatExactAmount } from "../../machines/currency.ts";
+import type * as bus from "../bus/messages/attributions.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { Transaction } from "../db/pool.ts";
+import { personActor, recordEvents } from "../db/provider-audit-log.ts";
+import { checkReason, issueConflict } from "../issues/life-cycle.ts";
+import type { IssueRow } from "../issues/sql/issues.ts";
+import type { ProvidersDeps } from "./deps.ts";
+import { PROVIDER_LIMITS } from "./limits.ts";
+import * as sql from "./sql/attribution-limits.ts";
+
+type LimitsDeps = Pick<ProvidersDeps, "database">;
+
+/** Minor units that one person may attribute of a currency for which the organization has set nothing. */
+export function aloneUnlessSet(currency: string): bigint {
+  const exponent = currencyExponent(currency) ?? 2;
+  const { aloneUnits, aloneUnitsWithoutDecimals } = PROVIDER_LIMITS;
+  return BigInt(exponent === 0 ? aloneUnitsWithoutDecimals : aloneUnits) * 10n ** BigInt(exponent);
+}
+
+/** Refuses with `conflict` what one person may not attribute alone. */
+export async function requireAlone(
+  tx: Transaction,
+  issue: Pick<IssueRow, "organization_id" | "amount_minor" | "currency">,
+): Promise<void> {
+  const { organization_id: organizationId, amount_minor: amountMinor, currency } = issue;
+  if (amountMinor === null || currency === null) throw new Error("An issue without an amount is to be attributed.");
+  const set = await sql.findLimit(tx, { organizationId, currency });
+  const most = set === undefined ? aloneUnlessSet(currency) : BigInt(set.alone_up_to_minor);
+  if (BigInt(amountMinor) <= most) return;
+  const limit = `${formatExactAmount(most, currency)} ${currency}`;
+  const detail = `Above ${limit} two people attribute money: propose it, and another person confirms it.`;
+  throw issueConflict("second_person_needed", detail);
+}
+
+/** Refuses with `permission_denied`. */
+export async function listAttributionLimits(
+  { database }: LimitsDeps,
+  { caller }: RequestOf<typeof bus.listAttributionLimits>,
+): Promise<ReplyOf<typeof bus.listAttributionLimits>> {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const [rows, currencies] = await Promise.all([
+    sql.listLimits(database, organizationId),
+    sql.listCurrencies(database, organizationId),
+  ]);
+  const known = new Map(rows.map((row) => [row.currency, row]));
+  const all = [...new Set([...known.keys(), ...currencies])].toSorted();
+  return { limits: all.map((currency) => limitOf(currency, known.get(currency))) };
+}
+
+/** Refuses with `permission_denied`, `invalid_request`. */
+export async function setAttributionLimit(
+  { database }: LimitsDeps,
+  { caller, currency, aloneUpToMinor, reason }: RequestOf<typeof bus.setAttributionLimit>,
+): Promise<ReplyOf<typeof bus.setAttributionLimit>> {
+  requirePermission(caller, "organization.manage");
+  checkReason(reason);
+  if (currencyExponent(currency) === undefined) {
+    const errors = [{ pointer: "/currency", detail: "Must be the ISO 4217 code of a currency." }];
+    throw new RefusedError({ code: "invalid_request", errors });
+  }
+  const { organizationId } = caller;
+  const row = await database.begin(async (tx) => {
+    await sql.lockLimits(tx, organizationId);
+    const before = await sql.findLimit(tx, { organizationId, currency });
+    // Repeated, because an answer was lost.
+    const isSame = aloneUpToMinor === null ? before === undefined : before?.alone_up_to_minor === aloneUpToMinor;
+    if (isSame && (before === undefined || (before.changed_by === caller.userId && before.reason === reason)))
+      return before;
+    const now =
+      aloneUpToMinor === null
+        ? await sql.removeLimit(tx, { organizationId, currency })
+        : await sql.setLimit(tx, { organizationId, currency, aloneUpToMinor, by: caller, reason });
+    const data = { currency, reason, from: before?.alone_up_to_minor ?? null, to: aloneUpToMinor };
+    const subject = { kind: "organization" as const, id: organizationId };
+    await recordEvents(tx, [
+      { organizationId, actor: personActor(caller), action: "attribution_limit_set", subject, data },
+    ]);
+    return now ?? undefined;
+  });
+  return { limit: limitOf(currency, row) };
+}
+
+function limitOf(currency: string, row: sql.LimitRow | undefined): bus.AttributionLimit {
+  if (row === undefined) return { currency, aloneUpToMinor: aloneUnlessSet(currency).toString(), set: null };
+  const { alone_up_to_minor: aloneUpToMinor, changed_by: byId, changed_by_name: byName, reason } = row;
+  return { currency, aloneUpToMinor, set: { byId, byName, atMs: row.changed_at.getTime(), reason } };
+}

@@ -1,0 +1,186 @@
+/**
+ * Attributions by two people: one proposes the order and the reason, another one confirms or rejects. Confirmed, it goes
+ * through the payment seam as any attribution (attributions.ts). What a proposal says holds while the issue's evidence and
+ * the order are as they were; what holds no more is refused at once, and ended here a moment later.
+ */
+import type * as bus from "../bus/messages/attributions.ts";
+import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { Database, Transaction } from "../db/pool.ts";
+import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
+import {
+  checkReason,
+  issueConflict,
+  requireIssue,
+  requireUnattributed,
+  requireUnresolved,
+  toIssue,
+} from "../issues/life-cycle.ts";
+import { type IssueAction, recordSteps } from "../issues/recording.ts";
+import { type IssueKey, type IssueRow, lockIssue } from "../issues/sql/issues.ts";
+import {
+  byOf,
+  lockAttributable,
+  readFinished,
+  requestOf,
+  requireFittingOrder,
+  requireNoCollection,
+  settle,
+} from "./attributions.ts";
+import type { ProvidersDeps } from "./deps.ts";
+import { PROVIDER_LIMITS } from "./limits.ts";
+import * as sql from "./sql/proposals.ts";
+
+/** Refuses as `attributeIssue`, and with `conflict` when another proposal waits. */
+export async function proposeAttribution(
+  deps: ProvidersDeps,
+  { caller, issueId, orderId, reason }: RequestOf<typeof bus.proposeAttribution>,
+): Promise<ReplyOf<typeof bus.proposeAttribution>> {
+  requirePermission(caller, "reconciliation.manage");
+  checkReason(reason);
+  const key = { organizationId: caller.organizationId, issueId };
+  const isMine = (last: sql.ProposalRow | undefined): boolean =>
+    last?.proposed_by === caller.userId && last.order_id === orderId && last.reason === reason;
+  const before = await readFinished(deps, key);
+  const last = await sql.findLastProposal(deps.database, issueId);
+  // Repeated, because an answer was lost; meanwhile it may have been confirmed.
+  if (last?.status === "confirmed" && isMine(last)) return { issue: toIssue(before) };
+  requireUnresolved(before);
+  await requireFittingOrder(deps, before, orderId);
+  return await deps.database.begin(async (tx) => {
+    const issue = await lockAttributable(deps, tx, before);
+    const waiting = await sql.findLastProposal(tx, issueId);
+    if (waiting?.status === "waiting" && waiting.end === null) {
+      if (isMine(waiting)) return { issue: toIssue(issue) };
+      const detail = `${waiting.proposed_by_name} has proposed order ${waiting.order_id}: confirm or reject that first.`;
+      throw issueConflict("proposal_waiting", detail);
+    }
+    const isEnding = waiting?.status === "waiting";
+    if (isEnding) await sql.decideProposal(tx, waiting.proposal_id, { status: "ended", by: null, reason: waiting.end });
+    const proposalId = await sql.insertProposal(tx, { ...key, orderId, reason, by: caller });
+    const after = requireIssue(await lockIssue(tx, key));
+    if (isEnding) await recordEnd(tx, waiting, waiting.end);
+    const data = { kind: issue.kind, proposal_id: proposalId, order_id: orderId, reason };
+    await recordStep(tx, issue, caller, "attribution_proposed", data);
+    return { issue: toIssue(after) };
+  });
+}
+
+/** Refuses as `attributeIssue`, and with `not_found` and `conflict` about the proposal. */
+export async function confirmAttribution(
+  deps: ProvidersDeps,
+  { caller, issueId, proposalId }: RequestOf<typeof bus.confirmAttribution>,
+): Promise<ReplyOf<typeof bus.confirmAttribution>> {
+  requirePermission(caller, "reconciliation.manage");
+  const named = { organizationId: caller.organizationId, issueId, proposalId };
+  const before = await readFinished(deps, named);
+  const proposal = requireProposal(await sql.findProposal(deps.database, named));
+  if (proposal.status === "confirmed" && proposal.decided_by === caller.userId) return { issue: toIssue(before) };
+  requireUnresolved(before);
+  requireWaiting(proposal);
+  requireOther(proposal, caller);
+  const order = await requireFittingOrder(deps, before, proposal.order_id);
+  await requireNoCollection(deps, before, order);
+  const { reason, proposed_by: by, proposed_by_name: byName } = proposal;
+  const attribution = { ...requestOf(before, order), reason, by: byOf(caller), proposal: { proposalId, by, byName } };
+  const issue = await settle(deps, before, attribution, async (tx) => {
+    requireWaiting(requireProposal(await sql.findProposal(tx, named)));
+  });
+  return { issue };
+}
+
+/** Refuses with `permission_denied`, `not_found`, `invalid_request`, `conflict`. */
+export async function rejectAttribution(
+  deps: ProvidersDeps,
+  { caller, issueId, proposalId, reason }: RequestOf<typeof bus.rejectAttribution>,
+): Promise<ReplyOf<typeof bus.rejectAttribution>> {
+  requirePermission(caller, "reconciliation.manage");
+  checkReason(reason);
+  const named = { organizationId: caller.organizationId, issueId, proposalId };
+  return await decide(deps, { caller, named, status: "rejected", reason, require: requireOther });
+}
+
+/** By the person who has proposed. Refuses with `permission_denied`, `not_found`, `conflict`. */
+export async function withdrawAttribution(
+  deps: ProvidersDeps,
+  { caller, issueId, proposalId }: RequestOf<typeof bus.withdrawAttribution>,
+): Promise<ReplyOf<typeof bus.withdrawAttribution>> {
+  requirePermission(caller, "reconciliation.manage");
+  const named = { organizationId: caller.organizationId, issueId, proposalId };
+  return await decide(deps, { caller, named, status: "withdrawn", reason: null, require: requireOwn });
+}
+
+async function decide(
+  deps: ProvidersDeps,
+  decision: {
+    readonly caller: Caller;
+    readonly named: IssueKey & { readonly proposalId: number };
+    readonly status: "rejected" | "withdrawn";
+    readonly reason: string | null;
+    readonly require: (proposal: sql.ProposalRow, caller: Caller) => void;
+  },
+): Promise<ReplyOf<typeof bus.rejectAttribution>> {
+  const { caller, named, status, reason } = decision;
+  await readFinished(deps, named);
+  return await deps.database.begin(async (tx) => {
+    const issue = requireIssue(await lockIssue(tx, named));
+    const proposal = requireProposal(await sql.findProposal(tx, named));
+    const { decided_by: by, decision_reason: given } = proposal;
+    if (proposal.status === status && by === caller.userId && given === reason) return { issue: toIssue(issue) };
+    requireUnresolved(issue);
+    requireUnattributed(issue);
+    requireWaiting(proposal);
+    decision.require(proposal, caller);
+    await sql.decideProposal(tx, named.proposalId, { status, by: caller.userId, reason });
+    const { proposal_id, order_id, proposed_by } = proposal;
+    const data = { kind: issue.kind, proposal_id, order_id, proposed_by, ...(reason === null ? {} : { reason }) };
+    await recordStep(tx, issue, caller, `attribution_${status}`, data);
+    return { issue: toIssue({ ...issue, proposal: null }) };
+  });
+}
+
+/** Ends proposals that hold no more, with the reason in the audit log. */
+export async function endProposals(database: Database): Promise<void> {
+  await database.begin(async (tx) => {
+    const ended = await sql.endProposals(tx, PROVIDER_LIMITS.proposalsPerTurn);
+    for (const proposal of ended) await recordEnd(tx, proposal, proposal.decision_reason);
+  });
+}
+
+async function recordEnd(tx: Transaction, proposal: sql.ProposalRow, reason: string | null): Promise<void> {
+  const { issue_id, organization_id, proposal_id, order_id } = proposal;
+  const data = { proposal_id, order_id, reason };
+  await recordSteps(tx, [{ issue: { issue_id, organization_id }, actor: SYSTEM, action: "attribution_ended", data }]);
+}
+
+async function recordStep(
+  tx: Transaction,
+  issue: IssueRow,
+  caller: Caller,
+  action: IssueAction,
+  data: Parameters<typeof recordSteps>[1][number]["data"],
+): Promise<void> {
+  await recordSteps(tx, [{ issue, actor: personActor(caller), action, data }]);
+}
+
+function requireProposal(proposal: sql.ProposalRow | undefined): sql.ProposalRow {
+  if (proposal !== undefined) return proposal;
+  throw new RefusedError({ code: "not_found", detail: "This issue has no such proposal." });
+}
+
+function requireWaiting({ status, end }: sql.ProposalRow): void {
+  if (status === "waiting" && end === null) return;
+  const why = status === "waiting" ? end : `The proposal was ${status}.`;
+  throw issueConflict("proposal_ended", `This proposal does not wait any more. ${why}`);
+}
+
+function requireOther({ proposed_by: by }: sql.ProposalRow, { userId }: Caller): void {
+  if (by !== userId) return;
+  throw issueConflict("own_proposal", "You have proposed this: another person confirms or rejects it.");
+}
+
+function requireOwn({ proposed_by: by, proposed_by_name: name }: sql.ProposalRow, { userId }: Caller): void {
+  if (by === userId) return;
+  throw issueConflict("proposed_by_another", `${name} has proposed this: reject it instead.`);
+}

@@ -1,0 +1,330 @@
+/** Attributions by two people: above the organization's limit one proposes, and another one confirms or rejects. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as attributions from "../../services/bus/messages/attributions.ts";
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import * as issues from "../../services/bus/messages/issues.ts";
+import { changeOrder, voidOrder } from "../../services/bus/messages/orders.ts";
+import { createProviderConfig, listProviderEvents } from "../../services/bus/messages/provider-configs.ts";
+import { aloneUnlessSet } from "../../services/providers/attribution-limits.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
+import { paidBody, sendCallback } from "./emvco-callback.ts";
+import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+const SECRET = "the-secret-of-the-callbacks-in-this-test";
+const REASON = "The guest showed the receipt";
+/** Above the limit of an organization that has set none. */
+const LARGE = 25_000;
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+interface Scene {
+  readonly place: Place;
+  readonly second: Caller;
+  readonly third: Caller;
+  readonly issueId: number;
+  readonly order: Intent;
+  readonly configId: number;
+  readonly reference: string;
+}
+
+let strays = 0;
+async function openScene(amountMinor = LARGE): Promise<Scene> {
+  const place = await world.openPlace();
+  const { config } = await world.ask(createProviderConfig, {
+    caller: place.owner,
+    filialId: place.filialId,
+    kind: "emvco_generic",
+    mode: "test",
+    name: "Acquirer",
+    settings: emvcoSettings(),
+    secrets: { callback_secret: SECRET },
+  });
+  const reference = `BIG-${(strays += 1)}`;
+  await assert({ configId: config.configId, reference }, amountMinor);
+  const [issue] = (await world.ask(issues.listIssues, { caller: place.operator, limit: 10 })).issues;
+  if (issue === undefined) throw new Error("There is no issue.");
+  const person = (userId: number, name: string) => ({ ...place.operator, userId, name });
+  return {
+    place,
+    second: person(700_001, "Sara"),
+    third: person(700_002, "Tom"),
+    issueId: issue.issueId,
+    order: await world.openIntent(place, amountMinor),
+    configId: config.configId,
+    reference,
+  };
+}
+
+async function assert(about: Pick<Scene, "configId" | "reference">, amountMinor: number): Promise<void> {
+  const body = paidBody({
+    reference: "UNKNOWN",
+    transaction_id: about.reference,
+    merchant_id: "M-1",
+    amount: (amountMinor / 100).toFixed(2),
+    currency: "EUR",
+  });
+  expect((await sendCallback(world, { configId: about.configId, body, secret: SECRET })).status).toBe(200);
+}
+
+const propose = async ({ place, issueId, order }: Scene, asked: { caller?: Caller; reason?: string } = {}) => {
+  const { caller = place.operator, reason = REASON } = asked;
+  const request = { caller, issueId, orderId: order.orderId, reason };
+  return (await world.ask(attributions.proposeAttribution, request)).issue;
+};
+/** The id of a new proposal. */
+const proposed = async (scene: Scene): Promise<number> => (await propose(scene)).proposal?.proposalId ?? 0;
+const confirm = async (scene: Scene, proposalId: number, caller = scene.second) =>
+  (await world.ask(attributions.confirmAttribution, { caller, issueId: scene.issueId, proposalId })).issue;
+const reject = async (scene: Scene, proposalId: number, caller = scene.second, reason = "Another order") =>
+  (await world.ask(attributions.rejectAttribution, { caller, issueId: scene.issueId, proposalId, reason })).issue;
+const withdraw = async (scene: Scene, proposalId: number, caller = scene.place.operator) =>
+  (await world.ask(attributions.withdrawAttribution, { caller, issueId: scene.issueId, proposalId })).issue;
+const attribute = ({ place, issueId, order }: Scene, caller = place.operator) =>
+  world.ask(issues.attributeIssue, { caller, issueId, orderId: order.orderId, reason: REASON });
+const setLimit = ({ place }: Scene, aloneUpToMinor: string | null, reason = "As agreed") =>
+  world.ask(attributions.setAttributionLimit, { caller: place.owner, currency: "EUR", aloneUpToMinor, reason });
+const read = async ({ place, issueId }: Scene) => await world.ask(issues.getIssue, { caller: place.operator, issueId });
+const actions = async (scene: Scene) => (await read(scene)).steps.map(({ action }) => action);
+const reasonOf = async (asked: Promise<unknown>): Promise<string> => {
+  const { code, reason } = await refusalOf(asked);
+  return reason ?? code;
+};
+const transactions = ({ order }: Scene) =>
+  world.database<{ attested_by: number }[]>`select attested_by from transactions where order_id = ${order.orderId}`;
+
+describe("one person alone", () => {
+  test("attributes up to the default, and not one minor unit more", async () => {
+    const most = Number(aloneUnlessSet("EUR"));
+    const allowed = await openScene(most);
+    expect((await attribute(allowed)).issue.status).toBe("attributed");
+    const above = await openScene(most + 1);
+    const refusal = await refusalOf(attribute(above));
+    expect(refusal).toMatchObject({ code: "conflict", reason: "second_person_needed" });
+    expect(refusal.detail).toContain("100.00 EUR");
+    expect(await transactions(above)).toEqual([]);
+  });
+
+  test("attributes up to what the owner has set, which is in the audit log", async () => {
+    const scene = await openScene();
+    const { limit } = await setLimit(scene, String(LARGE - 1));
+    expect(limit).toMatchObject({ aloneUpToMinor: String(LARGE - 1), set: { byId: scene.place.owner.userId } });
+    expect(await reasonOf(attribute(scene))).toBe("second_person_needed");
+    await setLimit(scene, String(LARGE));
+    // Repeated: the same answer, and no other entry of the audit log.
+    await setLimit(scene, String(LARGE));
+    const { limits } = await world.ask(attributions.listAttributionLimits, { caller: scene.place.owner });
+    expect(limits).toMatchObject([{ currency: "EUR", aloneUpToMinor: String(LARGE) }]);
+    const log = { caller: scene.place.owner, sinceId: 0, limit: 100 };
+    const { events } = await world.ask(listProviderEvents, log);
+    expect(events.filter(({ action }) => action === "attribution_limit_set").map(({ data }) => data)).toEqual([
+      { currency: "EUR", reason: "As agreed", from: null, to: String(LARGE - 1) },
+      { currency: "EUR", reason: "As agreed", from: String(LARGE - 1), to: String(LARGE) },
+    ]);
+    expect((await attribute(scene)).issue.status).toBe("attributed");
+  });
+
+  test("attributes nothing where the owner has set 0, and the default where the owner takes that back", async () => {
+    const scene = await openScene(100);
+    await setLimit(scene, "0");
+    expect(await reasonOf(attribute(scene))).toBe("second_person_needed");
+    expect((await setLimit(scene, null)).limit).toMatchObject({ aloneUpToMinor: "10000", set: null });
+    expect((await attribute(scene)).issue.status).toBe("attributed");
+  });
+
+  test.each([
+    ["EUR", 10_000n],
+    ["KWD", 100_000n],
+    ["JPY", 10_000n],
+  ])("of %s: the default", (currency, minor) => expect(aloneUnlessSet(currency)).toBe(minor));
+
+  test("does not set the limit as an operator, nor of what is no currency", async () => {
+    const scene = await openScene();
+    const request = { currency: "EUR", aloneUpToMinor: "1", reason: "x" };
+    const asOperator = { ...request, caller: scene.place.operator };
+    expect(await reasonOf(world.ask(attributions.setAttributionLimit, asOperator))).toBe("permission_denied");
+    const wrong = { ...request, caller: scene.place.owner, currency: "QQQ" };
+    expect(await reasonOf(world.ask(attributions.setAttributionLimit, wrong))).toBe("invalid_request");
+    const list = world.ask(attributions.listAttributionLimits, { caller: scene.place.operator });
+    expect(await reasonOf(list)).toBe("permission_denied");
+  });
+});
+
+describe("a proposal", () => {
+  test("waits in the issue, and another person's confirmation settles it once, with both in the audit log", async () => {
+    const scene = await openScene();
+    const { operator } = scene.place;
+    const issue = await propose(scene);
+    const proposal = { orderId: scene.order.orderId, reason: REASON, proposedBy: operator.userId };
+    expect(issue).toMatchObject({ status: "open", proposal: { ...proposal, proposedByName: operator.name } });
+    expect((await read(scene)).issue).toEqual(issue);
+    expect(await propose(scene)).toEqual(issue);
+    expect(await transactions(scene)).toEqual([]);
+    const proposalId = issue.proposal?.proposalId ?? 0;
+    const confirmed = await confirm(scene, proposalId);
+    expect(confirmed).toMatchObject({ status: "attributed", resolvedBy: 700_001, reason: REASON, proposal: null });
+    expect(await confirm(scene, proposalId)).toEqual(confirmed);
+    expect(await propose(scene)).toEqual(confirmed);
+    expect(await transactions(scene)).toEqual([{ attested_by: 700_001 }]);
+    expect(await actions(scene)).toEqual(["issue_attribution_proposed", "issue_attributed"]);
+    expect((await read(scene)).steps.at(-1)).toMatchObject({
+      actor: { id: 700_001, name: "Sara" },
+      data: { proposal_id: proposalId, proposed_by: { id: operator.userId, name: operator.name } },
+    });
+    expect(await reasonOf(confirm(scene, proposalId, scene.third))).toBe("issue_attributed");
+  });
+
+  test("is neither confirmed nor rejected by the person who made it", async () => {
+    const scene = await openScene();
+    const id = await proposed(scene);
+    expect(await reasonOf(confirm(scene, id, scene.place.operator))).toBe("own_proposal");
+    expect(await reasonOf(reject(scene, id, scene.place.operator))).toBe("own_proposal");
+    expect(await reasonOf(withdraw(scene, id, scene.second))).toBe("proposed_by_another");
+    expect(await transactions(scene)).toEqual([]);
+  });
+
+  test("that is rejected settles nothing, and leaves room for another one", async () => {
+    const scene = await openScene();
+    const id = await proposed(scene);
+    const rejected = await reject(scene, id);
+    expect(rejected).toMatchObject({ status: "open", proposal: null });
+    expect(await reject(scene, id)).toMatchObject({ status: "open", proposal: null });
+    expect(await reasonOf(confirm(scene, id, scene.third))).toBe("proposal_ended");
+    expect(await reasonOf(reject(scene, id, scene.third))).toBe("proposal_ended");
+    expect(await actions(scene)).toEqual(["issue_attribution_proposed", "issue_attribution_rejected"]);
+    expect((await confirm(scene, await proposed(scene))).status).toBe("attributed");
+  });
+
+  test("is withdrawn by the person who made it", async () => {
+    const scene = await openScene();
+    const id = await proposed(scene);
+    for (const _ of [1, 2]) expect((await withdraw(scene, id)).proposal).toBeNull();
+    expect(await reasonOf(confirm(scene, id))).toBe("proposal_ended");
+    expect(await actions(scene)).toEqual(["issue_attribution_proposed", "issue_attribution_withdrawn"]);
+  });
+
+  test("waits alone: a second one is refused with who has made the first", async () => {
+    const scene = await openScene();
+    await propose(scene);
+    const refusal = await refusalOf(propose(scene, { caller: scene.second }));
+    expect(refusal).toMatchObject({ reason: "proposal_waiting" });
+    expect(refusal.detail).toContain("Rosa");
+    expect(await reasonOf(propose(scene, { reason: "Another reason" }))).toBe("proposal_waiting");
+  });
+
+  test("needs an order that fits, a reason and the permission", async () => {
+    const scene = await openScene();
+    const other = { ...scene, order: await world.openIntent(scene.place, LARGE + 1) };
+    expect(await reasonOf(propose(other))).toBe("amount_differs");
+    expect(await reasonOf(propose(scene, { reason: " " }))).toBe("invalid_request");
+    for (const caller of [scene.place.owner, scene.place.cashier])
+      expect(await reasonOf(propose(scene, { caller }))).toBe("permission_denied");
+    const stranger = (await world.openPlace()).operator;
+    expect(await reasonOf(propose(scene, { caller: stranger }))).toBe("not_found");
+    const id = await proposed(scene);
+    for (const caller of [scene.place.owner, scene.place.cashier]) {
+      expect(await reasonOf(confirm(scene, id, caller))).toBe("permission_denied");
+      expect(await reasonOf(reject(scene, id, caller))).toBe("permission_denied");
+      expect(await reasonOf(withdraw(scene, id, caller))).toBe("permission_denied");
+    }
+    expect(await reasonOf(confirm(scene, id, stranger))).toBe("not_found");
+    expect(await reasonOf(confirm(scene, id + 1))).toBe("not_found");
+  });
+});
+
+describe("a proposal ends", () => {
+  const ENDINGS: Readonly<Record<string, (scene: Scene) => Promise<unknown>>> = {
+    "when the provider asserts another amount": (scene) => assert(scene, LARGE + 100),
+    "when the order has another amount": ({ place, order }) =>
+      world.ask(changeOrder, {
+        caller: place.cashier,
+        orderId: order.orderId,
+        lines: [{ name: "Soup", quantity: 1, unitAmountMinor: "1300" }],
+      }),
+    "when the order is voided": ({ place, order }) =>
+      world.ask(voidOrder, { caller: place.cashier, orderId: order.orderId }),
+    "when the order is paid otherwise": ({ place, order }) => payInCash(place, order),
+    "when the issue is closed": ({ place, issueId }) =>
+      world.ask(issues.closeIssue, { caller: place.operator, issueId, reason: "Paid back" }),
+  };
+
+  test.each(Object.entries(ENDINGS))("%s: at once, and soon in the audit log", async (_name, end) => {
+    const scene = await openScene();
+    const id = await proposed(scene);
+    await end(scene);
+    expect((await read(scene)).issue.proposal).toBeNull();
+    expect(["proposal_ended", "issue_closed"]).toContain(await reasonOf(confirm(scene, id)));
+    await waitFor("the end of the proposal", async () => (await actions(scene)).includes("issue_attribution_ended"));
+    const paid = await transactions(scene);
+    expect(paid.filter(({ attested_by: by }) => by === 700_001)).toEqual([]);
+  });
+});
+
+describe("at the same moment", () => {
+  test("two people confirm: one outcome, one transaction", async () => {
+    const scene = await openScene();
+    const id = await proposed(scene);
+    const asked = [scene.second, scene.third, scene.second].map((caller) => confirm(scene, id, caller));
+    const outcomes = await Promise.allSettled(asked);
+    const { issue } = await read(scene);
+    expect(await transactions(scene)).toEqual([{ attested_by: issue.resolvedBy }]);
+    for (const outcome of outcomes)
+      if (outcome.status === "fulfilled") expect(outcome.value.resolvedBy).toBe(issue.resolvedBy);
+    expect(outcomes.some(({ status }) => status === "fulfilled")).toBe(true);
+  });
+
+  test("one confirms and another rejects, while the first withdraws: one outcome", async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const scene = await openScene();
+      const id = await proposed(scene);
+      await Promise.allSettled([confirm(scene, id), reject(scene, id, scene.third), withdraw(scene, id)]);
+      const { issue } = await read(scene);
+      const settled = await transactions(scene);
+      expect(settled).toHaveLength(issue.status === "attributed" ? 1 : 0);
+      const last = (await actions(scene)).slice(1);
+      expect(last).toHaveLength(1);
+      expect(last[0] === "issue_attributed").toBe(issue.status === "attributed");
+    }
+  });
+
+  test("two propose: one waits", async () => {
+    const scene = await openScene();
+    const outcomes = await Promise.allSettled([propose(scene), propose(scene, { caller: scene.second })]);
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    expect(await actions(scene)).toEqual(["issue_attribution_proposed"]);
+  });
+
+  test("a process that has died between confirming and settling is finished, in the name of who confirmed", async () => {
+    const scene = await openScene();
+    const id = await proposed(scene);
+    const { order, issueId, place } = scene;
+    const attribution = {
+      intentId: order.intentId,
+      attestationId: `issue:${issueId}:${order.intentId}`,
+      stationId: place.stationId,
+      orderId: order.orderId,
+      amountMinor: order.amountMinor,
+      currency: order.currency,
+      reference: scene.reference,
+      reason: REASON,
+      by: { userId: 700_001, name: "Sara", role: "reconciliation_operator" },
+      proposal: { proposalId: id, by: place.operator.userId, byName: "Rosa" },
+    };
+    await world.database`
+      update issues set attribution = ${world.database.json(attribution)}, attributed_since = now() where issue_id = ${issueId}`;
+    expect(await reasonOf(reject(scene, id, scene.third))).toBe("issue_attributed");
+    expect(await transactions(scene)).toEqual([{ attested_by: 700_001 }]);
+    expect((await confirm(scene, id)).status).toBe("attributed");
+  });
+});
+
+/** As the payment seam settles it. */
+async function payInCash(place: Place, order: Intent): Promise<void> {
+  await world.database`
+    select settle_intent(${order.intentId}, 'cash', ${place.stationId}, ${order.orderId}, 'cash', ${order.amountMinor},
+      ${order.currency}, '', ${place.cashier.userId})`;
+}
