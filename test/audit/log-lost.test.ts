@@ -118,7 +118,7 @@ describe("a log that has lost its end", () => {
 });
 
 describe("an intent that only the lost commits had", () => {
-  test("it is succeeded when it was paid and expired when it was not, and its timeline says what happened", async () => {
+  test("it is succeeded when it was paid and expired when it was not, and its timeline states what happened", async () => {
     const station = await world.openStation();
     await world.untilCopied();
     const copy = copyData(world.nats);

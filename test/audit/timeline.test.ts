@@ -242,7 +242,7 @@ describe("a timeline", () => {
     expect((await asked).entries.map((entry) => entry.type)).toEqual(["intent_created", "outcome_reported"]);
   });
 
-  test("the copier is held up for too long: the timeline says that the newest steps are missing", async () => {
+  test("the copier is late for too long: the timeline states that the newest steps are missing", async () => {
     const station = await world.openStation();
     await station.collect(851, orderSnapshot(1));
     await world.untilCopied();

@@ -44,7 +44,7 @@ describe("the connection to the bus", () => {
     expect(changes).toEqual([false, true]);
   });
 
-  it("tells no listener of its own closing", async () => {
+  it("its `close`: listeners are not notified", async () => {
     const bus = await connect();
     const changes: boolean[] = [];
     bus.onChange((isUp) => changes.push(isUp));
@@ -70,7 +70,7 @@ describe("the connection to the bus", () => {
     });
   });
 
-  it("says in one sentence that nobody answers, without the credentials", async () => {
+  it("no server answers: one sentence, without the credentials", async () => {
     const url = new URL(nats.url);
     url.port = "1";
     const failure = await connect(url.href).catch((error: unknown) => error);
@@ -81,7 +81,7 @@ describe("the connection to the bus", () => {
     });
   });
 
-  it("says in one sentence that an address is none", async () => {
+  it("an invalid address: one sentence", async () => {
     await expect(connect("nats://")).rejects.toMatchObject({ code: "invalid_setting" });
   });
 });

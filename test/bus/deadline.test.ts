@@ -54,7 +54,7 @@ it("a request read after its deadline is dropped, counted and logged, one in tim
   expect(await metrics.metrics()).toContain('device_payments_bus_requests_late_total{operation="test.count"} 1');
 });
 
-it("each call says until when its caller waits", async () => {
+it("each call carries the moment until which its caller waits", async () => {
   const heard = new Promise<Msg>((resolve) => {
     server.nc.subscribe("test.heard", { callback: (_error, message) => resolve(message) });
   });

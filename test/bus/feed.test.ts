@@ -98,7 +98,7 @@ describe("a feed", () => {
     expect(messages).toHaveLength(2);
   });
 
-  it("is heard all the time, message or not", async () => {
+  it("receives something all the time, also without a message", async () => {
     const { feed } = open();
     await feed.caughtUp;
     for (let look = 0; look < 10; look += 1) {
@@ -112,7 +112,7 @@ describe("a feed", () => {
     await eventually(() => feed.silentForMs() < 500);
   });
 
-  it("starts over when the stream was made anew", async () => {
+  it("starts over when the stream was deleted and created again", async () => {
     for (const text of ["old1", "old2", "old3"]) await store(1, text);
     const { feed, messages, resets } = open();
     await feed.caughtUp;

@@ -115,7 +115,7 @@ describe("a request whose process is stalled", () => {
 });
 
 describe("a request that takes long", () => {
-  it("its process says that it works: no other process gets it", async () => {
+  it("its process reports that it works: no other process gets the request", async () => {
     const runs: string[] = [];
     const slow = (by: string) => async () => {
       runs.push(by);
@@ -128,7 +128,7 @@ describe("a request that takes long", () => {
     expect(runs).toEqual([by]);
   });
 
-  it("its process says nothing and another one says `busy`: the caller learns that the outcome is unknown", async () => {
+  it("its process reports nothing and another one answers `busy`: the caller gets an unknown outcome", async () => {
     const { taken, end } = await stalled(read);
     const asked = call(caller.nc, read, {});
     await expect.poll(() => taken.length).toBe(1);
@@ -259,7 +259,7 @@ describe("serve: drained while a handler runs", () => {
 });
 
 describe("the operations of all services", () => {
-  it("each says whether it may be repeated; a key of the request makes a creation repeatable", async () => {
+  it("each declares whether it may be repeated; a key of the request makes a creation repeatable", async () => {
     const operations: Operation<z.ZodType, z.ZodType>[] = [];
     for (const file of readdirSync(MESSAGES)) {
       const module = (await import(join(MESSAGES, file))) as Record<string, unknown>;

@@ -43,7 +43,7 @@ describe("asking a station", () => {
     return asked;
   };
 
-  it("waits for an owner while nobody has the partition", async () => {
+  it("waits for an owner while no host has the partition", async () => {
     const asked = askStation(bus.nc, 1, REQUEST);
     await pause(300);
     answering([DONE]);
@@ -111,7 +111,7 @@ describe("asking a station", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("gives up as unavailable when its time is over, not much later", async () => {
+  it("rejects with `unavailable` when its time is over, not much later", async () => {
     const startedAt = performance.now();
     await expect(askStation(bus.nc, 1, REQUEST, { timeoutMs: 400 })).rejects.toBeInstanceOf(UnavailableError);
     expect(performance.now() - startedAt).toBeLessThan(600);

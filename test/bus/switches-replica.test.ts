@@ -82,7 +82,7 @@ describe("the replica of the kill switches", () => {
     replica.stop();
   });
 
-  it("is not trusted from the moment its bucket was made anew until it has read it again", async () => {
+  it("is stale from the moment its bucket was deleted and created again until it has read the new one", async () => {
     const bucket = await new Kvm(bus.js).open("SWITCHES");
     await noteBucketsComplete(bus);
     for (let id = 1; id <= 60; id += 1) await bucket.put(`device.${id}`, "");

@@ -40,14 +40,14 @@ describe("a bus with tls:// in its address", () => {
 
   const connecting = (url: string) => connectBus({ url, name: "test", log: QUIET, withinMs: 300 });
 
-  it("a certificate of no trusted authority: the sentence says so, with the next step", async () => {
+  it("a certificate of no trusted authority: the sentence contains the reason and the next step", async () => {
     await expect(connecting(`tls://127.0.0.1:${port}`)).rejects.toMatchObject({
       code: "nats_unreachable",
       message: `The NATS at 127.0.0.1:${port} (NATS_URL) cannot be used: no authority that this machine trusts has signed the server's certificate (DEPTH_ZERO_SELF_SIGNED_CERT); name the authority's certificate in NATS_CA_FILE.`,
     });
   });
 
-  it("a server without TLS: the sentence says so, with the next step", async () => {
+  it("a server without TLS: the sentence contains the reason and the next step", async () => {
     await expect(connecting(plain.url.replace("nats:", "tls:"))).rejects.toMatchObject({
       code: "nats_unreachable",
       message: `The NATS at 127.0.0.1:${plain.port} (NATS_URL) cannot be used: the server does not speak TLS there (EPROTO); switch TLS on at the server, or leave it out of the address.`,

@@ -59,7 +59,7 @@ describe("publishing once per turn of the event loop", () => {
     expect(nc.stats().outMsgs).toBe(before + 1);
   });
 
-  it("tells of each message that the connection refuses, and goes on with the next", async () => {
+  it("reports each message that the connection refuses, and continues with the next one", async () => {
     const { nc } = await connect();
     const refused: string[] = [];
     const note = (what: string) => (cause: unknown) => void refused.push(`${what}: ${cause instanceof Error}`);

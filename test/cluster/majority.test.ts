@@ -232,7 +232,7 @@ describe("a process whose server is cut off", () => {
     await untilJoined();
   });
 
-  test("no server has a majority: it says so once, and changes servers ever more rarely", async () => {
+  test("no server has a majority: the process logs it once, and changes servers more and more rarely", async () => {
     lines.length = 0;
     let changes = 0;
     const stop = served.onChange((isUp) => {

@@ -18,7 +18,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-it("is told the same as always within two seconds, and one log line has all that it reported", async () => {
+it("gets the same answer as always within two seconds, and one log line contains the whole report", async () => {
   const station = await world.openStation(4);
   const intentId = await station.handOver();
   const token = await world.credential(station.companionId, 4, COMPANION_SCOPES);

@@ -158,7 +158,7 @@ describe("JSON", () => {
     expect(answer.body.errors?.[0]?.pointer).toBe("");
   });
 
-  it("nested 32 levels is looked at, 33 levels is not, and 8,000 levels harm nobody", async () => {
+  it("nested 32 levels is read, 33 levels is refused, and 8,000 levels do no harm", async () => {
     const nested = (levels: number): string => `{"x":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
     const at32 = await post(REPORT, nested(32), "application/json");
     expect(at32.body.errors?.map(({ pointer }) => pointer)).toEqual(["/intent_id", "/outcome"]);
@@ -302,7 +302,7 @@ describe("a path", () => {
     expect([answer.status, answer.body.code]).toEqual([status, "path_not_found"]);
   });
 
-  it("takes its own methods only, and says which", async () => {
+  it("accepts only its methods, and names them", async () => {
     for (const method of ["GET", "PUT", "DELETE", "PATCH"]) {
       const answer = await send<Refused>(world.baseUrl, method, REPORT);
       expect([answer.status, answer.body.code, answer.headers.get("allow")], method).toEqual([

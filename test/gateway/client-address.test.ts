@@ -114,7 +114,7 @@ describe("the client's address behind a trusted proxy", () => {
     expect(await addressOf("203.0.113.5, ::ffff:10.1.2.3")).toBe("203.0.113.5");
   });
 
-  it("is encrypted when the last X-Forwarded-Proto says so", async () => {
+  it("is encrypted when the last X-Forwarded-Proto is https", async () => {
     const isSecure = async (...values: readonly string[]): Promise<boolean> =>
       (
         await clientOf(
@@ -132,7 +132,7 @@ describe("the client's address behind a trusted proxy", () => {
 });
 
 describe("the client's address without a trusted proxy", () => {
-  it("is the connection's, whatever the headers say", async () => {
+  it("is the connection's, and no header changes it", async () => {
     const lines = ["X-Forwarded-For: 203.0.113.5", "X-Forwarded-For: 203.0.113.6", "X-Forwarded-Proto: https"];
     expect(await clientOf(direct.port, lines)).toEqual({ address: "127.0.0.1", secure: false });
   });

@@ -24,14 +24,14 @@ const told = (state: State, polledAtMs: number | null, nowMs = NOW_MS) =>
   readinessOf(state, device("online"), polledAtMs, nowMs).readiness;
 
 describe("a companion", () => {
-  it("is ready for 35 seconds after a poll, and says until when", () => {
+  it("is ready for 35 seconds after a poll, and states until when", () => {
     const { readiness, validUntilMs } = readinessOf(idle, device("online"), NOW_MS, NOW_MS);
     expect([readiness, validUntilMs]).toEqual(["ready", NOW_MS + SILENCE_MS]);
     expect(told(idle, NOW_MS, NOW_MS + SILENCE_MS - 1)).toBe("ready");
     expect(told(idle, NOW_MS, NOW_MS + SILENCE_MS)).toBe("not_polling");
   });
 
-  it("that is heard and has never polled is not polling, and one that is not heard is offline", () => {
+  it("with heartbeats and without a poll is not polling; without heartbeats it is offline", () => {
     expect(told(idle, null)).toBe("not_polling");
     expect(readinessOf(idle, device("offline"), NOW_MS, NOW_MS).readiness).toBe("offline");
   });

@@ -47,7 +47,7 @@ function startCheck() {
 }
 
 describe("a consumer's credential", () => {
-  it("is looked up on every request, by its hash", async () => {
+  it("is searched for on every request, by its hash", async () => {
     const { ask } = startCheck();
     for (let count = 0; count < 3; count += 1) expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
     expect(service.asked).toHaveLength(3);
@@ -68,7 +68,7 @@ describe("a consumer's credential", () => {
 });
 
 describe("a suspended consumer", () => {
-  it("is told so as often as its own bucket has, and takes nothing from its neighbours", async () => {
+  it("gets `consumer_suspended` as often as its bucket allows, and takes nothing from its neighbours", async () => {
     const { ask } = startCheck();
     service.suspended = true;
     const asked = Array.from({ length: CONSUMER_RATE.burst + 5 }, () => ask(`Bearer ${GOOD}`));
@@ -129,7 +129,7 @@ describe("who tries credentials", () => {
 });
 
 describe("the buckets of credentials", () => {
-  it("are bounded: the one that was heard of longest ago is forgotten", () => {
+  it("are bounded: the one without a request for the longest time is removed", () => {
     const throttle = new CredentialThrottle(CONSUMER_RATE, 3);
     for (const digest of ["a", "b", "a", "c", "d"]) expect(throttle.take(digest, 1_000)).toBe(0);
     expect([throttle.size, throttle.knows("a"), throttle.knows("b")]).toEqual([3, true, false]);

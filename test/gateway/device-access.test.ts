@@ -78,7 +78,7 @@ describe("a credential", () => {
     }
   });
 
-  it("of a device that its station has never heard of opens nothing, and may yet be told of", async () => {
+  it("of a device that its station does not have: 503, because the replica may be stale", async () => {
     const orphan = await world.credential(777, 1, DISPLAY_SCOPES);
     const stray = await world.credential(1, 999, DISPLAY_SCOPES);
     for (const credential of [orphan, stray]) {

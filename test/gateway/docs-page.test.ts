@@ -28,7 +28,7 @@ describe("/docs/", () => {
     }
   });
 
-  it("may ask nobody but this gateway, and may not be framed", async () => {
+  it("may send requests only to this gateway, and may not be framed", async () => {
     const policy = (await send(world.baseUrl, "GET", "/docs/")).headers.get("content-security-policy") ?? "";
     const sources = policy.split(";").flatMap((directive) => directive.trim().split(" ").slice(1));
     expect(new Set(sources)).toEqual(new Set(["'none'", "'self'", "'unsafe-inline'", "data:"]));
@@ -94,7 +94,7 @@ describe("a file", () => {
   });
 });
 
-describe("whoever comes without the page's path", () => {
+describe("a request without the page's path", () => {
   it.each(["/", "/docs"])("is led to it from %s", async (path) => {
     const answer = await send(world.baseUrl, "GET", path);
     expect([answer.status, answer.headers.get("location"), answer.text]).toEqual([308, "/docs/", ""]);

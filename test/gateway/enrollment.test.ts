@@ -147,7 +147,7 @@ describe("the throttle of an address", () => {
     expect((await claim("7K3QX-9M2TB", "2001:db8:0:2::1")).status).toBe(404);
   });
 
-  it("believes nobody but the nearest proxy about the address", async () => {
+  it("takes the address from the nearest proxy only", async () => {
     const statuses: number[] = [];
     for (let round = 0; round < 11; round += 1) {
       statuses.push((await claim("7K3QX-9M2TB", `203.0.113.${round}, 198.51.100.9, 127.0.0.1`)).status);

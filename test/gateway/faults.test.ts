@@ -56,7 +56,7 @@ async function ask(path: string): Promise<{ status: number; code: string; reques
 }
 
 describe("a handler", () => {
-  it("that throws something unexpected is a 500 that says nothing of it, and its request id finds it in the log", async () => {
+  it("that throws an unexpected error answers 500 without the error, and the log has the error under the request id", async () => {
     const { status, code, requestId, text } = await ask("/throws/");
     expect([status, code]).toEqual([500, "internal_error"]);
     expect(text).not.toContain("hunter2");

@@ -78,7 +78,7 @@ describe("what comes", () => {
     await live.close();
   });
 
-  it("tells a withdrawn route, and a kill switch, each with its reason", async () => {
+  it("sends a withdrawn route and a kill switch, each with its reason", async () => {
     const station = await nextStation();
     const live = await follow(station);
     const offer = (route: string) => live.state().routes.find((one) => one.route === route);
@@ -139,7 +139,7 @@ describe("what comes", () => {
     await live.close();
   });
 
-  it("says when a deadline has passed, although nothing was committed", async () => {
+  it("sends that a deadline has passed, although nothing was committed", async () => {
     const station = await nextStation();
     const live = await follow(station);
     const atMs = Date.now() - 177_000;
@@ -296,7 +296,7 @@ describe("a socket ends", () => {
     expect(expired.atMs - expiresAtMs).toBeLessThan(1_500);
   });
 
-  it("when its client says anything, and leaves nothing behind", async () => {
+  it("when its client sends anything, and keeps nothing in memory", async () => {
     const station = await nextStation();
     const live = await follow(station);
     live.send("hello");
@@ -304,8 +304,8 @@ describe("a socket ends", () => {
   });
 });
 
-describe("while nats-server stands still", () => {
-  it("a socket says that nothing is to be believed, and shows the newest state after it", async () => {
+describe("while nats-server is stalled", () => {
+  it("a socket reports that its state is stale, and sends the newest state after the stall", async () => {
     const station = await nextStation();
     const live = await follow(station);
     const token = await world.session();

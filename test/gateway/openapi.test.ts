@@ -98,7 +98,7 @@ describe("names in the document", () => {
     );
   });
 
-  it("error answers: a name says the code or the operation, and no two names mean the same shared codes", () => {
+  it("error answers: a name contains the code or the operation, and no two names have the same shared codes", () => {
     const names = Object.keys(document.components.responses);
     const ids = Object.values(document.paths).flatMap((item) => Object.values(item).map((each) => each.operationId));
     const pascal = (id: string): string =>
@@ -183,7 +183,7 @@ describe("the error codes that only HTTP knows", () => {
 });
 
 describe("the document's words", () => {
-  it("say that polls only echo a request id that the client sent", () => {
+  it("state that polls only echo a request id that the client sent", () => {
     for (const poll of ["me", "assignment", "display"]) {
       const header = requestIdHeaderOf(`/api/payments/v1/devices/${poll}/`, "get");
       expect(header?.description, poll).toBe("The client's own `X-Request-Id`; only there when the client sent one.");
@@ -192,7 +192,7 @@ describe("the document's words", () => {
     expect(requestIdHeaderOf("/api/payments/v1/devices/heartbeat/", "post")).toMatchObject({ required: true });
   });
 
-  it("say what a companion's last moment and a device's capabilities are", () => {
+  it("explain a companion's last moment and a device's capabilities", () => {
     const { schemas } = document.components;
     const seen = schemas["Liveness"]?.properties?.["last_seen_at"];
     expect(seen?.description).toContain("As of the last change between online and offline");
@@ -204,7 +204,7 @@ describe("the document's words", () => {
     }
   });
 
-  it("say that orders are written without the lease, and where they cannot be", () => {
+  it("state that orders need no lease, and when they are refused", () => {
     const orders = [
       "/stations/{station_id}/orders/ post",
       "/orders/{order_id}/lines/ put",
@@ -221,13 +221,13 @@ describe("the document's words", () => {
 describe("the document's descriptions", () => {
   const operation = (path: string, method: string) => document.paths[`/api/payments/v1/devices/${path}/`]?.[method];
 
-  it("say more than the summaries", () => {
+  it("contain more than the summaries", () => {
     const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
     const idle = operations.filter(({ summary, description }) => (description ?? `${summary}.`) === `${summary}.`);
     expect(idle.map(({ operationId }) => operationId)).toEqual([]);
   });
 
-  it("say of each parameter what it is, and of each id in a path which answer shows it", () => {
+  it("explain each parameter, and for each id in a path which answer contains it", () => {
     const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
     const parameters = operations.flatMap(({ operationId, parameters: all = [] }) =>
       all.map((parameter) => ({ operationId, ...parameter })),
@@ -239,7 +239,7 @@ describe("the document's descriptions", () => {
     expect(parameters.filter((parameter) => !isClear(parameter))).toEqual([]);
   });
 
-  it("tell a companion when to call, and what a repeated report is", () => {
+  it("explain when a companion calls, and what a repeated report is", () => {
     expect(operation("assignment", "get")?.description).toContain("Poll only between collections");
     expect(operation("heartbeat", "post")?.description).toContain("silent for 25 seconds counts as offline");
     const { intent_id, client_idempotency_key } =
@@ -249,7 +249,7 @@ describe("the document's descriptions", () => {
     expect(intent_id?.minimum).toBeLessThan(0);
   });
 
-  it("tell a display what comes first, and for how long", () => {
+  it("explain what a display shows first, and for how long", () => {
     expect(operation("display", "get")?.description).toContain(`for ${PAID_SHOWN_MS / 1_000} seconds`);
   });
 });

@@ -10,7 +10,7 @@ import { AddressThrottle, MAX_ADDRESSES, takeToken, waitMs } from "../../gateway
 describe("the token bucket", () => {
   const rate = { intervalMs: 1_000, burst: 10 };
 
-  it("never lets more through than its burst and its rate allow, and says how long to wait", () => {
+  it("never lets more through than its burst and its rate allow, and returns how long to wait", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(3_000), { minLength: 1, maxLength: 200 }), (pausesMs) => {
         let fullAtMs = 0;
@@ -46,7 +46,7 @@ describe("the token bucket", () => {
 });
 
 describe("the throttle of addresses", () => {
-  it("remembers a bounded number and forgets the one heard of longest ago", () => {
+  it("keeps a bounded number and removes the one without a request for the longest time", () => {
     const throttle = new AddressThrottle({ intervalMs: 6_000, burst: 1 });
     expect(throttle.take("192.0.2.1", 1e12)).toBe(0);
     expect(throttle.take("192.0.2.1", 1e12)).toBe(6_000);
@@ -99,7 +99,7 @@ describe("entity tags", () => {
 });
 
 describe("server time", () => {
-  it("is what the date itself says, for any millisecond", () => {
+  it("equals the date's value, for any millisecond", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 4e12 }), { minLength: 1 }), (moments) => {
         for (const ms of moments) expect(serverTime(ms)).toBe(new Date(ms).toISOString());

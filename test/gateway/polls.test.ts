@@ -161,7 +161,7 @@ describe("GET assignment from memory", () => {
     });
   });
 
-  it("answers a created intent to nobody else: another companion of the station sees null", async () => {
+  it("a created intent: another companion of the station gets null", async () => {
     const { station } = await open();
     const other = { deviceId: 9_000 + station.stationId, name: "Other", kind: "smart_pos_companion" } as const;
     const capabilities = ["handoff_present", "outcome_report"] as const;

@@ -161,7 +161,7 @@ describe("with everything there", () => {
 });
 
 describe("a service that is away", () => {
-  it.each(NAMES)("is told and decides nothing: %s", async (name) => {
+  it.each(NAMES)("is reported and does not change readiness: %s", async (name) => {
     await becomes({});
     await services.get(name)?.stop();
     await becomes({ [name]: "no_answer" });
@@ -178,7 +178,7 @@ describe("a service that is away", () => {
 describe("PostgreSQL", () => {
   const allUnreachable = Object.fromEntries([...NAMES, "database"].map((name) => [name, "database_unreachable"]));
 
-  it("that is away is told by each service that needs it, at a balancer's pace", async () => {
+  it("that is down is reported by each service that needs it, at a balancer's pace", async () => {
     await becomes({});
     await database.kill9();
     await becomes(allUnreachable);
@@ -189,7 +189,7 @@ describe("PostgreSQL", () => {
     await becomes({});
   });
 
-  it("hangs: the first answer after the bound says that it is not ready, and so does every later one", async () => {
+  it("hangs: the first answer after the bound is that it is not ready, and so is every later one", async () => {
     await becomes({});
     database.signalAll("SIGSTOP");
     try {
@@ -211,7 +211,7 @@ describe("PostgreSQL", () => {
     await becomes({});
   });
 
-  it("hangs when a gateway starts: that gateway never says that it is ready", async () => {
+  it("hangs when a gateway starts: that gateway never reports ready", async () => {
     await becomes({});
     database.signalAll("SIGSTOP");
     const local = await connect("second gateway");
@@ -231,7 +231,7 @@ describe("PostgreSQL", () => {
     await becomes({});
   });
 
-  it("that stands still is told as well, and nobody waits for it", async () => {
+  it("that is stalled is reported as well, and no answer waits for it", async () => {
     database.signalAll("SIGSTOP");
     try {
       await expect.poll(async () => (await faults()).database, RECOVERED).toBe("database_unreachable");
@@ -320,7 +320,7 @@ async function delayDelivery(): Promise<void> {
 }
 
 describe("the audit copy", () => {
-  it("that falls behind is told once commits have waited for ten seconds", async () => {
+  it("that falls behind is reported once commits have waited for ten seconds", async () => {
     await becomes({});
     const sql = postgres(database.url, { max: 1 });
     const hold = Promise.withResolvers<void>();
@@ -427,7 +427,7 @@ describe("a gateway that starts", () => {
     await own.close();
   });
 
-  it("waits for a bus that is silent, and says which feeds it lacks when that takes too long", async () => {
+  it("waits for a silent bus, and logs which feeds it lacks when that takes too long", async () => {
     const proxy = await startStallProxy(nats.url);
     const own = await connectBus({ url: proxy.url, name: "cut off", log: SILENT });
     const replicas = await startReplicas(own, ONE_LOG, SILENT);

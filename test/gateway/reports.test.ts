@@ -225,7 +225,7 @@ describe("a report", () => {
 });
 
 describe("a report on an intent that is not this device's", () => {
-  it("is 404 and tells nothing: another device's, another station's, another organization's, and none at all", async () => {
+  it("is 404 without a detail: another device's, another station's, another organization's, and an unknown one", async () => {
     const owner = await logIn(system.baseUrl, "backoffice", system.owner);
     const [, second] = system.sandbox.stations;
     const otherStation = second?.stationId as number;
@@ -360,7 +360,7 @@ describe("a report of a device that was blocked in mid-collection", () => {
     },
   );
 
-  it("is heard under the same key once the block is gone", async () => {
+  it("is accepted under the same key once the block is gone", async () => {
     const intentId = await handOver();
     const token = await own();
     await block(`devices/${companion.deviceId}`, "freeze");

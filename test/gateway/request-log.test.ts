@@ -33,7 +33,7 @@ async function linesUntil(id: string): Promise<readonly Line[]> {
 }
 
 describe("the log of requests", () => {
-  it("tells who asked for what, how it ended and how long it took, and is found by the request id", async () => {
+  it("contains the caller, the operation, the outcome, the duration and the request id", async () => {
     const station = await world.openStation(1);
     const token = await world.session({ permissions: ["payments.collect"], userId: 42, organizationId: 1 });
     await expect
@@ -58,7 +58,7 @@ describe("the log of requests", () => {
     expect(await lineOf(refused.body.request_id)).toMatchObject({ status: 401, refusal: "session_missing" });
   });
 
-  it("says nothing of polls and heartbeats that went well", async () => {
+  it("contains no polls and heartbeats without an error", async () => {
     const station = await world.openStation(2);
     const token = await world.credential(station.companionId, 2, COMPANION_SCOPES);
     await expect.poll(async () => (await send(gateway.baseUrl, "GET", `${DEVICES}me/`, { token })).status).toBe(200);

@@ -34,7 +34,7 @@ function refusesConnections(port: number): Promise<boolean> {
 }
 
 describe("a shutdown", () => {
-  it("finishes the request under way, says that the connection ends, and takes no new one", async () => {
+  it("finishes the request under way, announces the end of the connection, and accepts no new one", async () => {
     const gateway = await startGatewayProcess(world.nats.url);
     const request = [
       "POST /api/payments/v1/devices/heartbeat/ HTTP/1.1",
@@ -56,7 +56,7 @@ describe("a shutdown", () => {
     expect(await ended).toBe(0);
   });
 
-  it("waits for nobody longer than is bounded: a body that never ends is let go", async () => {
+  it("waits no longer than its bound: it drops a body that never ends", async () => {
     const gateway = await startGatewayProcess(world.nats.url);
     const request = [
       "POST /api/payments/v1/devices/heartbeat/ HTTP/1.1",

@@ -23,7 +23,7 @@ describe("a page's origin", () => {
     expect(own("https://pay.example", "pay.example:443", true)).toBe(true);
   });
 
-  it("may be of either scheme where a proxy that nobody named may have ended TLS", () => {
+  it("may be of either scheme where a proxy outside the settings may have ended TLS", () => {
     expect(own("http://pay.example", "pay.example", false)).toBe(true);
     expect(own("https://pay.example", "pay.example", false)).toBe(true);
     expect(own("http://PAY.example:80", "pay.EXAMPLE", false)).toBe(true);
@@ -31,7 +31,7 @@ describe("a page's origin", () => {
     expect(own("https://elsewhere.example", "pay.example", false)).toBe(false);
   });
 
-  it("is nobody's when it is none, or there is no host to hold it against", () => {
+  it("is refused when it is invalid, or when there is no host to compare it with", () => {
     for (const origin of ["null", "", "pay.example", "file:///", "ftp://pay.example", "::"])
       expect(own(origin, "pay.example", false), origin).toBe(false);
     for (const host of ["", " ", "a b"]) expect(own("http://pay.example", host, false), host).toBe(false);

@@ -21,7 +21,7 @@ afterAll(() => world.stop());
 
 const readiness = (): Promise<Answer<z.infer<typeof readinessSchema>>> => send(world.baseUrl, "GET", "/readyz");
 
-describe("while nats-server stands still", () => {
+describe("while nats-server is stalled", () => {
   it("every answer that depends on a feed is 503 replica_stale, and the newest state follows at once after it", async () => {
     const station = await world.openStation(1);
     const display = await world.credential(station.displayId, 1, DISPLAY_SCOPES);
@@ -86,7 +86,7 @@ describe("after nats-server was killed and came back", () => {
 });
 
 describe("a gateway that stood still itself", () => {
-  it("does not answer from what it had, though its feed is heard again at once", async () => {
+  it("does not answer from its old state, though its feed receives messages again at once", async () => {
     const station = await world.openStation(3);
     const gateway = await startGatewayProcess(world.nats.url);
     try {

@@ -131,7 +131,7 @@ describe("what displays of one station show", () => {
     expect(views.displayTexts).toBe(2);
   });
 
-  it("is made anew with the next commit, also after another device's view was evicted", () => {
+  it("is made again at the next commit, also after another device's view was evicted", () => {
     const { stations, views } = world(2);
     for (const payload of ["000201-A", "000201-B", "000201-C"]) {
       apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, payload));
@@ -177,7 +177,7 @@ describe("a view", () => {
     expect(look(1)?.blocked).toBe("platform_frozen");
   });
 
-  it("is gone with its station, and made anew from a log that is read again", () => {
+  it("is gone with its station, and made again from a log that is read again", () => {
     const { put, look, stations } = world();
     put(1);
     look(1);

@@ -30,7 +30,7 @@ const openApi = JSON.parse(readFileSync(OPENAPI_FILE, "utf8")) as {
 const { retryAfterMs, longestRetryAfterMs, failingToDisableMs, failuresToDisable, failuresToOpen } = SIGNER_LIMITS;
 
 describe("the AsyncAPI document", () => {
-  it("says how long an attempt may take, how often it is made again, and over how long", () => {
+  it("states how long an attempt may take, how often it is repeated, and over how long", () => {
     const { description } = asyncApi.info;
     expect(description).toContain(`within ${inWords(TARGET_LIMITS.attemptMs / 1_000)} seconds the service tries again`);
     const days = Math.ceil(retryAfterMs.reduce<number>((sum, ms) => sum + ms, 0) / DAY_MS);
@@ -41,7 +41,7 @@ describe("the AsyncAPI document", () => {
 describe("the OpenAPI document", () => {
   const answersOf = (eventType: string) => openApi.webhooks[eventType]?.post.responses ?? {};
 
-  it("says when what was not taken is sent again", () => {
+  it("states when an event that was not accepted is sent again", () => {
     const waits = retryAfterMs.map(written);
     const schedule = `${waits.slice(0, -1).join(", ")} and ${waits.at(-1)}`;
     const answers = answersOf("serving_task.offered");
@@ -51,7 +51,7 @@ describe("the OpenAPI document", () => {
     expect(answers["2XX"]?.description).toContain(`after ${inWords(TARGET_LIMITS.attemptMs / 1_000)} seconds`);
   });
 
-  it("says that a test is not sent again, and nothing else of its kind", () => {
+  it("states that a test is not sent again, and everything else is", () => {
     expect(answersOf("webhook.test")["default"]?.description).toMatch(/it is not tried again\.$/);
     for (const [eventType, { post }] of Object.entries(openApi.webhooks)) {
       const isRepeated = /tried again after about/.test(post.responses["default"]?.description ?? "");
@@ -59,7 +59,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("says when an endpoint is left alone, and when it is disabled", () => {
+  it("states when an endpoint gets no requests, and when it is disabled", () => {
     const endpoint = openApi.components.schemas["WebhookEndpoint"]?.properties ?? {};
     const days = inWords(failingToDisableMs / DAY_MS);
     expect(endpoint["disabled_reason"]?.description).toContain(
@@ -68,7 +68,7 @@ describe("the OpenAPI document", () => {
     expect(endpoint["open_until"]?.description).toContain(`After ${inWords(failuresToOpen)} failures in a row`);
   });
 
-  it("says how many endpoints a consumer has, and how much of an answer is read", () => {
+  it("states how many endpoints a consumer has, and how much of an answer is read", () => {
     const register = openApi.paths["/api/backoffice/v1/webhook-endpoints/"]?.["post"];
     expect(register?.description).toContain(`has ${inWords(SIGNER_LIMITS.endpointsPerConsumer)} endpoints at most`);
     const { truncated } = openApi.components.schemas["WebhookAttempt"]?.properties ?? {};

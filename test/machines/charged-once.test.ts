@@ -95,7 +95,7 @@ class Guest {
         counter.cancels();
         return;
       case "pass the deadline":
-        counter.waits(180_000).ticks().leased().hears();
+        counter.waits(180_000).ticks().leased().receivesHeartbeat();
         return;
       case "freeze the companion":
         counter.freezes({ devices: new Set([COMPANION.id]) });

@@ -1,4 +1,4 @@
-/** One collection, told in sentences: the contract's rules as the station keeps them. */
+/** One collection in the words of `Scenario`: the contract's rules as the station applies them. */
 import { describe, expect, it } from "vitest";
 import { REPORTED_OUTCOMES } from "../../machines/payment-intent.ts";
 import { aCounter, aServedCounter, COMPANION_DEVICE, DISPLAY, ROBIN, SECOND_COMPANION } from "./scenario.ts";
@@ -53,10 +53,10 @@ describe("a smart POS collection", () => {
   });
 
   it("lets a typed reference count only where no device gave one", () => {
-    const told = aServedCounter().picks("smart_pos").reports("reported_success", { reference: "A" });
-    expect(told.attests({ reference: "typed" }).intent?.attestation?.reference).toBe("A");
-    const untold = aServedCounter().picks("smart_pos").reports("reported_unknown");
-    expect(untold.attests({ reference: " typed " }).intent?.attestation?.reference).toBe("typed");
+    const reported = aServedCounter().picks("smart_pos").reports("reported_success", { reference: "A" });
+    expect(reported.attests({ reference: "typed" }).intent?.attestation?.reference).toBe("A");
+    const unknown = aServedCounter().picks("smart_pos").reports("reported_unknown");
+    expect(unknown.attests({ reference: " typed " }).intent?.attestation?.reference).toBe("typed");
   });
 
   it("is not attested without evidence", () => {
@@ -80,7 +80,7 @@ describe("a smart POS collection", () => {
     });
     expect(counter.picks("smart_pos", { deviceId: DISPLAY.id }).reply).toMatchObject({ reason: "no_companion" });
     counter.describesDevice({ ...COMPANION_DEVICE, deviceId: SECOND_COMPANION.id, revision: 3 });
-    counter.hears(SECOND_COMPANION).picks("smart_pos", { deviceId: SECOND_COMPANION.id });
+    counter.receivesHeartbeat(SECOND_COMPANION).picks("smart_pos", { deviceId: SECOND_COMPANION.id });
     expect(counter.intent?.deviceId).toBe(SECOND_COMPANION.id);
   });
 
@@ -180,7 +180,7 @@ describe("the lease", () => {
     });
   });
 
-  it("lapses by itself and is then free for anybody", () => {
+  it("lapses by itself and is then free for every cashier", () => {
     const counter = aCounter()
       .leased()
       .waits(15 * 60_000);
@@ -194,7 +194,7 @@ describe("the lease", () => {
     });
   });
 
-  it("is released by whoever finds it free, and by nobody but its holder", () => {
+  it("is released by its holder only, and releasing a free one changes nothing", () => {
     expect(aCounter().releases().reply).toEqual({ ok: true, type: "lease", lease: null, lostLease: null });
     expect(aCounter().leased().releases(ROBIN).reply).toMatchObject({ code: "station_leased" });
   });

@@ -117,7 +117,7 @@ describe("a QR collection", () => {
     expect(counter.confirms().settles().intent?.status).toBe("succeeded");
   });
 
-  it.each(PROVIDER_END_REASONS)("is ended by %s, which the cashier sees, and can be begun anew", (reason) => {
+  it.each(PROVIDER_END_REASONS)("is ended by %s, which the cashier sees, and another one can begin", (reason) => {
     const counter = asked().fails(reason);
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: reason });
     expect(counter.fails(reason).happened).toEqual([]);
@@ -292,7 +292,7 @@ describe("an unclear order", () => {
     },
   );
 
-  it("says nothing about a confirmation that no unclear collection asks for", () => {
+  it("records no confirmation when no unclear collection needs one", () => {
     expect(aQrCounter().picks("cash", { confirms: true }).happened).toEqual(["intent_created"]);
   });
 
@@ -370,7 +370,10 @@ describe("which provider is used", () => {
     expect(counter.order({ orderId: 502 }).picks("dynamic_qr").reply).toMatchObject({ reason: "provider_frozen" });
   });
 
-  it.each(PROVIDER_DECLINES)("says %s for certain: the order is collected again without a question", (reason) => {
-    expect(shown().fails(reason).picks("cash").happened).toEqual(["intent_created"]);
-  });
+  it.each(PROVIDER_DECLINES)(
+    "reports %s, which is certain: the order is collected again without a confirmation",
+    (reason) => {
+      expect(shown().fails(reason).picks("cash").happened).toEqual(["intent_created"]);
+    },
+  );
 });

@@ -90,7 +90,7 @@ function everyKindOfEnd(): Scenario {
     .reports("reported_success", { key: "701:report:late" })
     .order({ orderId: 502, orderDisplayNumber: 8, status: "voided", revision: 2 })
     .describesDevice({ ...DISPLAY_DEVICE, status: "revoked", revision: 2 })
-    .loses(COMPANION)
+    .noticesSilence(COMPANION)
     .describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 })
     .releases()
     .send({ type: "lease_acquire", requestDigest: digestOf("{}") }, CASEY, "lease_acquire:31:a");

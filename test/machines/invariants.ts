@@ -54,7 +54,7 @@ function checkBounds(state: StationState): void {
   expect(state.ended.length, "M9: ended intents").toBeLessThanOrEqual(STATE_LIMITS.endedIntents);
   expect(state.replies.length, "M9: replies").toBeLessThanOrEqual(STATE_LIMITS.replies);
   expect(state.intent?.reports.length ?? 0, "M9: reports").toBeLessThanOrEqual(STATE_LIMITS.activeReports);
-  expect(state.unreportedEnds.length, "M9: untold ends").toBeLessThanOrEqual(STATE_LIMITS.unreportedEnds);
+  expect(state.unreportedEnds.length, "M9: unreported ends").toBeLessThanOrEqual(STATE_LIMITS.unreportedEnds);
   expect(state.endedSessions.length, "M9: ended sessions").toBeLessThanOrEqual(STATE_LIMITS.endedSessions);
   expect(state.lateEvidence.length, "M9: late evidence").toBeLessThanOrEqual(STATE_LIMITS.lateEvidenceIntents);
   expect(state.olderReasons.length, "M9: older reasons").toBeLessThanOrEqual(STATE_LIMITS.olderReasons);
@@ -153,7 +153,7 @@ function checkEnded(intent: PaymentIntent, was: PaymentIntent, { command }: Step
     expect(was.reasonSinceEnd, "M4: only silence is taken back").toBe("handoff_presented");
 }
 
-/** What cancels an intent, by whose doing it was. What becomes of an order is told by order truth or by the seam's word. */
+/** What cancels an intent, by whose doing it was. The end of an order comes from order truth or from the seam. */
 const CANCELLERS = {
   cashier: ["intent_cancel"],
   provider: ["provider_failed"],

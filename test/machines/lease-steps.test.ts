@@ -47,7 +47,7 @@ describe("a lease of a session", () => {
     expect(counter.reply).toMatchObject({ code: "session_ended" });
   });
 
-  it("ended sessions: said twice they are kept once, and forgotten when no request of theirs can be under way", () => {
+  it("ended sessions: a repeated one is kept once, and removed when no request of it can be under way", () => {
     const counter = aCounter().endsSessions(1, 2).endsSessions(2);
     expect(counter.happened).toEqual([]);
     counter.waits(ENDED_SESSION_KEPT_MS).endsSessions(3);

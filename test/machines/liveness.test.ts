@@ -48,7 +48,7 @@ for (const [age, { atMs, table }] of Object.entries(CASES)) {
   });
 }
 
-describe("a device that was never heard", () => {
+describe("a device without any heartbeat", () => {
   const never = { value: "offline", context: { lastSeenAtMs: null, sinceMs: null } };
 
   it("comes online with its first heartbeat", () => {
@@ -58,7 +58,7 @@ describe("a device that was never heard", () => {
     });
   });
 
-  it("remembers when it was last heard and since when it is silent", () => {
+  it("keeps the time of the last heartbeat and the begin of the silence", () => {
     const online = take(livenessMachine, never, { type: "SEEN", seenAtMs: 7 }) ?? never;
     expect(take(livenessMachine, online, { type: "SILENT", lastSeenAtMs: 20, atMs: 45 })).toEqual({
       value: "offline",

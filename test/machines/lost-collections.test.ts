@@ -24,7 +24,7 @@ const restore = (counter: Scenario, lost: LostCollections): Scenario =>
 function afterLoss(counter: Scenario): Scenario {
   return restore(new Scenario(), collectionsOf(counter.station))
     .describesDevice(COMPANION_DEVICE)
-    .hears()
+    .receivesHeartbeat()
     .order()
     .leased();
 }

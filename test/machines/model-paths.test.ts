@@ -253,8 +253,8 @@ describe("liveness paths, walked by the station", () => {
     const counter = aCounter().describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 2 });
     counter.describesDevice({ ...COMPANION_DEVICE, revision: 3 }).waits(60_000);
     for (const { event, value } of steps) {
-      if (event.type === "SEEN") counter.hears(COMPANION, event.seenAtMs);
-      else counter.loses(COMPANION, event.lastSeenAtMs);
+      if (event.type === "SEEN") counter.receivesHeartbeat(COMPANION, event.seenAtMs);
+      else counter.noticesSilence(COMPANION, event.lastSeenAtMs);
       expect(counter.device()?.liveness.state).toBe(value);
     }
   });

@@ -283,7 +283,7 @@ describe("what an intent remembers", () => {
     expect(context.reportCount).toBe(STATE_LIMITS.activeReports + 3);
   });
 
-  it("keeps that money may have moved when the report that said so has been pushed out, and nothing weakens it", () => {
+  it("keeps that money may have moved after newer reports have displaced the one with it, and nothing weakens it", () => {
     const reported = (...outcomes: Report["outcome"][]) => {
       let at = walk(created("smart_pos"), []);
       for (const outcome of outcomes) {

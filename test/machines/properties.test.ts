@@ -22,14 +22,14 @@ interface Lived {
   readonly step: Step;
 }
 
-function live(told: readonly Happening[], check: typeof checkStep | undefined): readonly Lived[] {
+function live(happenings: readonly Happening[], check: typeof checkStep | undefined): readonly Lived[] {
   const lived: Lived[] = [];
   const money = new MoneyWitness();
   const news = new NewsWitness();
   let state: StationState | null = null;
   let atMs = LIFE_BEGINS_MS;
   let nextIntentId = 1_000;
-  for (const [index, happening] of [...OPENING, ...told].entries()) {
+  for (const [index, happening] of [...OPENING, ...happenings].entries()) {
     atMs += happening.waitMs;
     nextIntentId += 1;
     const input = inputOf(happening, { state, atMs, nextIntentId }, index);
@@ -48,8 +48,8 @@ function live(told: readonly Happening[], check: typeof checkStep | undefined): 
 describe("every random life of a station", () => {
   it("keeps all that holds of every step", () => {
     fc.assert(
-      fc.property(life, (told) => {
-        live(told, checkStep);
+      fc.property(life, (happenings) => {
+        live(happenings, checkStep);
       }),
       { numRuns: RUNS },
     );
@@ -57,9 +57,9 @@ describe("every random life of a station", () => {
 
   it("I1 no command changes the money of an intent, and no device ever names any", () => {
     fc.assert(
-      fc.property(life, (told) => {
+      fc.property(life, (happenings) => {
         const first = new Map<number, unknown>();
-        for (const { step: after, command } of live(told, undefined)) {
+        for (const { step: after, command } of live(happenings, undefined)) {
           for (const intent of [after.state.intent, ...after.state.ended]) {
             if (intent === null) continue;
             const { amountMinor, currency, orderId, orderDisplayNumber } = intent;
@@ -76,8 +76,8 @@ describe("every random life of a station", () => {
 
   it("I3 a report never ends an intent", () => {
     fc.assert(
-      fc.property(life, (told) => {
-        for (const { command, before, step: after } of live(told, undefined)) {
+      fc.property(life, (happenings) => {
+        for (const { command, before, step: after } of live(happenings, undefined)) {
           if (command !== "intent_report" || (before?.intent ?? null) === null) continue;
           const ends = after.events.filter(({ type }) => type === "intent_succeeded" || type === "intent_cancelled");
           expect(ends).toEqual([]);
@@ -90,10 +90,10 @@ describe("every random life of a station", () => {
 
   it("I7 an intent ends once, by one of five events, and never expires or is cancelled while settling", () => {
     fc.assert(
-      fc.property(life, (told) => {
+      fc.property(life, (happenings) => {
         const ended = new Map<number, string>();
         const settling = new Set<number>();
-        for (const { step: after } of live(told, undefined)) {
+        for (const { step: after } of live(happenings, undefined)) {
           for (const event of after.events) {
             if (event.type === "settlement_started" || event.type === "provider_confirmed")
               settling.add(event.intentId);
@@ -118,9 +118,9 @@ describe("every random life of a station", () => {
 
   it("I6 the same command id gets the same answer for as long as it is remembered", () => {
     fc.assert(
-      fc.property(life, (told) => {
+      fc.property(life, (happenings) => {
         const given = new Map<string, StationReply[]>();
-        for (const { before, command, commandId, step: after } of live(told, undefined)) {
+        for (const { before, command, commandId, step: after } of live(happenings, undefined)) {
           const earlier = given.get(commandId) ?? [];
           given.set(commandId, [...earlier, after.reply]);
           if (!after.repeated) continue;
@@ -142,10 +142,10 @@ describe("every random life of a station's money", () => {
   /** The seam as PostgreSQL keeps it: one sale per order, whatever the station asks and however often. */
   it("sums up: what succeeded is what the seam paid, once per order, and the provider's other money is named", () => {
     fc.assert(
-      fc.property(life, (told) => {
+      fc.property(life, (happenings) => {
         const succeeded = new Map<number, number>();
         const confirmed = new Set<number>();
-        for (const { step: after, before } of live(told, undefined)) {
+        for (const { step: after, before } of live(happenings, undefined)) {
           for (const event of after.events) {
             if (event.type === "provider_confirmed") confirmed.add(event.intentId);
             if (event.type === "intent_succeeded") {
@@ -179,8 +179,8 @@ describe("every random life of a station's money", () => {
 
 describe("the lives are not dull", () => {
   const met = { commands: new Set<string>(), events: new Set<string>(), refusals: new Set<string>(), repeated: 0 };
-  for (const told of fc.sample(life, { numRuns: 2_000, seed: 20_261_121 })) {
-    for (const { command, step: after } of live(told, undefined)) {
+  for (const happenings of fc.sample(life, { numRuns: 2_000, seed: 20_261_121 })) {
+    for (const { command, step: after } of live(happenings, undefined)) {
       met.commands.add(command);
       for (const event of after.events) met.events.add(event.type);
       if (!after.reply.ok) met.refusals.add(after.reply.code);

@@ -81,7 +81,7 @@ function checkDoubtsStay(before: StationState | null, { command, recalled }: Ste
   ).toEqual([]);
 }
 
-/** An ended QR is to be told of until the providers service has taken note, and nothing but that takes it off. */
+/** The end of an unpaid QR stays in `unreportedEnds` until the host has reported it to the providers service. */
 function checkUnreportedEnds(before: StationState | null, { command }: StepInput, { state }: Step): void {
   const was = before?.unreportedEnds ?? [];
   const active = before?.intent ?? null;
@@ -89,9 +89,9 @@ function checkUnreportedEnds(before: StationState | null, { command }: StepInput
   const end = hasEnded ? state.ended.find((intent) => intent.intentId === active.intentId) : undefined;
   const isUnpaidQr = end !== undefined && end.provider !== null && end.status !== "succeeded";
   const all = isUnpaidQr ? [...was, end.intentId] : was;
-  const told = command.type === "end_reported" ? command.intentId : undefined;
-  const left = all.slice(-STATE_LIMITS.unreportedEnds).filter((intentId) => intentId !== told);
-  expect(state.unreportedEnds, "M26: the end of a QR waits to be told until it is").toEqual(left);
+  const reported = command.type === "end_reported" ? command.intentId : undefined;
+  const left = all.slice(-STATE_LIMITS.unreportedEnds).filter((intentId) => intentId !== reported);
+  expect(state.unreportedEnds, "M26: the end of a QR stays unreported until `end_reported`").toEqual(left);
 }
 
 /** What the events have said about an intent's money, whatever the bounded state has kept of it. */
@@ -121,7 +121,7 @@ export class MoneyWitness {
 
   see({ state, events }: Step): void {
     for (const event of events) {
-      if ("intentId" in event) this.#hear(event, state);
+      if ("intentId" in event) this.#note(event, state);
       if (event.type === "collections_restored")
         for (const { intentId } of event.reasons) this.#saidOf(intentId).restored = true;
     }
@@ -159,7 +159,7 @@ export class MoneyWitness {
     return said;
   }
 
-  #hear(event: Extract<StationEvent, { readonly intentId: number }>, state: StationState): void {
+  #note(event: Extract<StationEvent, { readonly intentId: number }>, state: StationState): void {
     const { intentId } = event;
     const said = this.#saidOf(intentId);
     if (event.type === "outcome_reported" || event.type === "late_evidence_kept") {
@@ -235,17 +235,17 @@ function checkForgottenDoubts(
  */
 export class NewsWitness {
   readonly #orders = new Map<number, number>();
-  /** What has been said of each ended intent, and whether that is new to the collection under way. */
+  /** What was reported about each ended intent, and whether that is new for the active collection. */
   readonly #said = new Map<string, { readonly intentId: number; isNew: boolean }>();
   #active: { readonly intentId: number; readonly orderId: number } | undefined;
   readonly #ended = new Set<number>();
 
   see({ events }: Step): void {
     const wasConfirmed = events.some(({ type }) => type === "second_collection_confirmed");
-    for (const event of events) if ("intentId" in event) this.#hear(event, wasConfirmed);
+    for (const event of events) if ("intentId" in event) this.#note(event, wasConfirmed);
   }
 
-  #hear(event: Extract<StationEvent, { readonly intentId: number }>, wasConfirmed: boolean): void {
+  #note(event: Extract<StationEvent, { readonly intentId: number }>, wasConfirmed: boolean): void {
     const { intentId } = event;
     if (event.type === "intent_created") {
       this.#orders.set(intentId, event.orderId);

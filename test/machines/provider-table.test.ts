@@ -419,7 +419,7 @@ const QR_TABLE: Record<OtherCommandType, Record<QrSituation, string>> = {
 
 const ALL_SITUATIONS = [...Object.keys(DEVICE_SITUATIONS), ...Object.keys(QR_SITUATIONS)] as Situation[];
 
-describe.each(ALL_SITUATIONS)("a station, %s, told by a provider", (situation) => {
+describe.each(ALL_SITUATIONS)("a station, %s, receives a report of a provider", (situation) => {
   it.each(Object.keys(PROVIDER_TABLE) as ProviderCommandType[])("to %s", (type) => {
     expect(say(situation, type)).toBe(PROVIDER_TABLE[type][situation]);
   });

@@ -281,34 +281,34 @@ describe("descriptions that overtake one another", () => {
 
 describe("liveness that overtakes itself", () => {
   it("a silence that a sleeping host noticed does not take back what another host heard", () => {
-    const counter = aCounter().loses().waits(60_000).hears();
-    const heardAtMs = counter.atMs;
-    expect(counter.waits(1_000).loses(COMPANION, heardAtMs - 60_000).happened).toEqual([]);
+    const counter = aCounter().noticesSilence().waits(60_000).receivesHeartbeat();
+    const lastHeartbeatAtMs = counter.atMs;
+    expect(counter.waits(1_000).noticesSilence(COMPANION, lastHeartbeatAtMs - 60_000).happened).toEqual([]);
     expect(counter.device()?.liveness.state).toBe("online");
-    expect(counter.waits(30_000).loses(COMPANION, heardAtMs).happened).toEqual(["device_offline"]);
+    expect(counter.waits(30_000).noticesSilence(COMPANION, lastHeartbeatAtMs).happened).toEqual(["device_offline"]);
   });
 
   it("a heartbeat from before a silence does not bring the device back", () => {
     const counter = aCounter()
       .waits(30_000)
-      .loses(COMPANION, START + 2_000);
-    expect(counter.hears(COMPANION, START + 2_000).happened).toEqual([]);
-    expect(counter.hears(COMPANION, START + 31_000).happened).toEqual(["device_online"]);
+      .noticesSilence(COMPANION, START + 2_000);
+    expect(counter.receivesHeartbeat(COMPANION, START + 2_000).happened).toEqual([]);
+    expect(counter.receivesHeartbeat(COMPANION, START + 31_000).happened).toEqual(["device_online"]);
   });
 
   it("a heartbeat stamped by a clock that runs ahead counts as heard now", () => {
     const counter = aCounter()
-      .loses(COMPANION, START + 500)
-      .hears(COMPANION, START + 3_600_000);
+      .noticesSilence(COMPANION, START + 500)
+      .receivesHeartbeat(COMPANION, START + 3_600_000);
     expect(counter.device()?.liveness.lastSeenAtMs).toBe(counter.atMs);
   });
 
   it("a device that must enroll again is offline and is not heard until it has", () => {
     const counter = aCounter().describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 2 });
     expect(counter.device()?.liveness.state).toBe("offline");
-    expect(counter.hears().happened).toEqual([]);
+    expect(counter.receivesHeartbeat().happened).toEqual([]);
     counter.describesDevice({ ...COMPANION_DEVICE, revision: 3 });
-    expect(counter.hears().happened).toEqual(["device_online"]);
+    expect(counter.receivesHeartbeat().happened).toEqual(["device_online"]);
   });
 
   it("a suspended device keeps its liveness, and the route comes back with its standing", () => {
@@ -351,7 +351,7 @@ describe("deadlines", () => {
   });
 
   it("that are overdue are applied by any command, before it", () => {
-    const counter = aServedCounter().picks("cash").waits(180_000).hears();
+    const counter = aServedCounter().picks("cash").waits(180_000).receivesHeartbeat();
     expect(counter.happened).toEqual(["intent_expired"]);
     expect(counter.waits(15 * 60_000).picks("cash").happened).toEqual(["lease_lapsed"]);
     expect(counter.reply).toMatchObject({ code: "lease_required" });

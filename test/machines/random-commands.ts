@@ -53,7 +53,7 @@ export interface Happening {
 
 type By = fc.Arbitrary<Happening["by"]>;
 type Build = fc.Arbitrary<Happening["build"]>;
-type Told = readonly [weight: number, by: By, build: Build];
+type RandomCommand = readonly [weight: number, by: By, build: Build];
 
 /** The usual value most of the time, any of the others now and then. */
 function mostly<const T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> {
@@ -125,7 +125,7 @@ const lostCollections = fc
     return { unclear: [lost], reasons: [lost], unclearThrough: 0, nextIntentNumber };
   });
 
-const FEEDS: readonly Told[] = [
+const FEEDS: readonly RandomCommand[] = [
   [
     1,
     always(REGISTRY),
@@ -193,7 +193,7 @@ const session = fc.tuple(mostly<number | undefined>(61, 62, 63, 64, undefined), 
       sessionId === undefined ? undefined : { sessionId, expiresAtMs: atMs + leftMs },
 );
 
-const PEOPLE: readonly Told[] = [
+const PEOPLE: readonly RandomCommand[] = [
   [
     6,
     CASHIER,
@@ -243,7 +243,7 @@ const PEOPLE: readonly Told[] = [
   [2, CASHIER, intentId.map((id) => (at) => ({ type: "intent_cancel", intentId: id(at) }))],
 ];
 
-const DEVICES: readonly Told[] = [
+const DEVICES: readonly RandomCommand[] = [
   [5, DEVICE, intentId.map((id) => (at) => ({ type: "intent_present", intentId: id(at) }))],
   [
     8,
@@ -260,7 +260,7 @@ const DEVICES: readonly Told[] = [
   ],
 ];
 
-const SEAM: readonly Told[] = [
+const SEAM: readonly RandomCommand[] = [
   [
     5,
     always(SETTLEMENT),
@@ -284,7 +284,7 @@ const CONFIG: By = mostly<number | undefined>(undefined, 81, 82).map((id) => ({ 
 }));
 const payment = mostly("PAY-1", "PAY-2");
 
-const PROVIDERS: readonly Told[] = [
+const PROVIDERS: readonly RandomCommand[] = [
   [
     1,
     always(REGISTRY),
@@ -372,25 +372,25 @@ export const life: fc.Arbitrary<readonly Happening[]> = fc.array(
 );
 
 /** The command as the station receives it. A key counts per actor and kind of command, as the gateway builds it. */
-export function inputOf(told: Happening, moment: Moment, index: number): StepInput {
-  const actor = told.by(moment);
-  const command = told.build(moment);
+export function inputOf(happening: Happening, moment: Moment, index: number): StepInput {
+  const actor = happening.by(moment);
+  const command = happening.build(moment);
   const isKeyed =
-    told.key !== undefined && (actor.kind === "cashier" || actor.kind === "device" || actor.kind === "provider");
+    happening.key !== undefined && (actor.kind === "cashier" || actor.kind === "device" || actor.kind === "provider");
   return {
     command,
-    commandId: isKeyed ? `${actor.id}:${command.type}:${told.key}` : `c${index}`,
+    commandId: isKeyed ? `${actor.id}:${command.type}:${happening.key}` : `c${index}`,
     actor,
     atMs: moment.atMs,
-    switches: told.switches,
+    switches: happening.switches,
     settings: DEFAULT_MACHINE_SETTINGS,
-    recordedConfirmation: recordedOf(told.recorded, moment.state),
+    recordedConfirmation: recordedOf(happening.recorded, moment.state),
   };
 }
 
-/** What the providers service says of the active intent. */
-function recordedOf(told: Happening["recorded"], state: StationState | null): RecordedConfirmation {
-  if (told !== "recorded") return told;
+/** What the providers service has recorded about the active intent. */
+function recordedOf(recorded: Happening["recorded"], state: StationState | null): RecordedConfirmation {
+  if (recorded !== "recorded") return recorded;
   const active = state?.intent ?? null;
   return active === null ? "none" : { providerReference: `PAY-${active.intentId}` };
 }

@@ -164,12 +164,12 @@ export class Scenario {
   describesDevice(device: DeviceDescription): this {
     return this.send({ type: "device_put", device }, REGISTRY);
   }
-  hears(device: Actor = COMPANION, seenAtMs: number = this.atMs): this {
+  receivesHeartbeat(device: Actor = COMPANION, seenAtMs: number = this.atMs): this {
     return this.send({ type: "device_seen", deviceId: device.id, seenAtMs }, SYSTEM);
   }
-  /** The host noticed silence; unless said otherwise nothing was heard since the last commit about the device. */
-  loses(device: Actor = COMPANION, heardAtMs?: number): this {
-    const lastSeenAtMs = heardAtMs ?? this.device(device)?.liveness.lastSeenAtMs ?? this.atMs;
+  /** The host noticed that the device is silent since its last heartbeat, by default the last committed one. */
+  noticesSilence(device: Actor = COMPANION, lastHeartbeatAtMs?: number): this {
+    const lastSeenAtMs = lastHeartbeatAtMs ?? this.device(device)?.liveness.lastSeenAtMs ?? this.atMs;
     return this.send({ type: "device_silent", deviceId: device.id, lastSeenAtMs }, SYSTEM);
   }
 
@@ -259,7 +259,7 @@ export class Scenario {
   inquires(orderId: number = this.#shown.orderId): this {
     return this.send({ type: "order_inquire", orderId }, PROVIDER);
   }
-  /** The host has told the providers service of an end. */
+  /** The host has reported an end to the providers service. */
   tellsEnd(intentId: number = this.#intents): this {
     return this.send({ type: "end_reported", intentId }, SYSTEM);
   }
@@ -323,7 +323,7 @@ export function aCounter(): Scenario {
     .describesStation()
     .describesDevice(COMPANION_DEVICE)
     .describesDevice(DISPLAY_DEVICE)
-    .hears(COMPANION)
+    .receivesHeartbeat(COMPANION)
     .waits(1_000);
 }
 

@@ -43,7 +43,7 @@ export const DEVICE_SITUATIONS = {
   /** The deadline has passed and nothing has noticed. */
   overdue: () => aServedCounter().picks("smart_pos").waits(180_000),
   /** The companion is silent. */
-  silent: () => aServedCounter().loses(COMPANION),
+  silent: () => aServedCounter().noticesSilence(COMPANION),
   /** The owner suspended the companion after it had reported. */
   device_suspended: () =>
     aServedCounter()

@@ -9,7 +9,7 @@ const doubtsOf = (counter: Scenario) =>
 const DIFFERS = [[1_001, "money_differs"]];
 
 describe("money that differs from what was registered", () => {
-  it("takes the QR from displays until the provider says that nothing moved, and the right money still pays", () => {
+  it("removes the QR from displays until the provider reports that nothing moved, and the right payment still pays", () => {
     const counter = shown();
     expect(counter.display).toMatchObject({ state: "qr", qr_payload: QR });
     expect(counter.differs().display).toMatchObject({ state: "total", qr_payload: "", amount: "12.50" });
@@ -45,7 +45,7 @@ describe("money that differs from what was registered", () => {
     expect([counter.happened, doubtsOf(counter)]).toEqual([["money_differs"], DIFFERS]);
   });
 
-  it("stands beside what was said before, and another collection of the order takes neither away", () => {
+  it("is kept beside earlier reasons, and another collection of the order removes neither", () => {
     const counter = shown().cancels().differs();
     const both = [
       [1_001, "qr_presented"],
@@ -58,17 +58,17 @@ describe("money that differs from what was registered", () => {
     expect(doubtsOf(counter.clears(1_001))).toEqual([]);
   });
 
-  it("is late money, where it differs in nothing else: what its confirmation has said stays the cashier's word", () => {
+  it("is late money when it differs in nothing else, and is reported again after it was cleared", () => {
     const LATE = [1_001, "late_money"];
     const counter = shown().fails("payment_declined").confirms();
     expect(doubtsOf(counter)).toEqual([LATE]);
     expect([counter.differs("late_money").happened, doubtsOf(counter)]).toEqual([[], [LATE]]);
-    // Once it was cleared, the issue counts anew.
+    // Once it was cleared, it is reported again.
     expect([counter.clears().differs("late_money").happened, doubtsOf(counter)]).toEqual([["money_differs"], [LATE]]);
     expect(doubtsOf(counter.differs("amount_mismatch"))).toEqual([LATE, ...DIFFERS]);
   });
 
-  it("is told once while it holds, and under the same id anew once it was cleared", () => {
+  it("is reported once while it holds, and again under the same id after it was cleared", () => {
     const counter = shown().differs("amount_mismatch", { key: "a" });
     expect(counter.differs("amount_mismatch", { key: "a" }).happened).toEqual([]);
     expect(counter.clears().differs("amount_mismatch", { key: "a" }).happened).toEqual(["money_differs"]);
@@ -115,7 +115,7 @@ describe("money that differs from what was registered", () => {
     expect([counter.happened, doubtsOf(counter)]).toEqual([[], [[1_001, "success_reported"]]]);
   });
 
-  it("is nobody's word but a provider's, about nothing but a QR", () => {
+  it("is accepted from a provider only, and only about a QR", () => {
     expect(shown().differs("amount_mismatch", { by: COMPANION }).reply).toMatchObject({ code: "intent_unknown" });
     expect(aServedCounter().picks("smart_pos").differs().reply).toMatchObject({ code: "intent_unknown" });
   });
@@ -188,7 +188,7 @@ describe("a report of a blocked device", () => {
     expect([declined.happened, declined.intent?.moneyMayHaveMoved]).toEqual([["late_evidence_kept"], ""]);
   });
 
-  it("is kept once however often it is repeated, and heard under the same key when the block is gone", () => {
+  it("is kept once however often it is repeated, and accepted under the same key when the block is gone", () => {
     const counter = frozen().reports("reported_success", { key: "k" });
     expect(counter.reports("reported_success", { key: "k" }).happened).toEqual([]);
     expect(counter.reply).toEqual({ ok: false, code: "device_frozen" });
@@ -352,7 +352,7 @@ describe("an order whose amount changes", () => {
 });
 
 describe("M26 the end of a QR", () => {
-  it("is to be told until the providers service has taken note, once for each", () => {
+  it("stays unreported until the providers service has it, once for each", () => {
     const counter = shown().cancels().picks("dynamic_qr", { confirms: true }).fails("provider_timed_out");
     expect(counter.station.unreportedEnds).toEqual([1_001, 1_002]);
     expect(counter.tellsEnd(1_001).station.unreportedEnds).toEqual([1_002]);
@@ -360,7 +360,7 @@ describe("M26 the end of a QR", () => {
     expect(counter.tellsEnd(1_002).station.unreportedEnds).toEqual([]);
   });
 
-  it("is not told when it is paid, nor of any other route", () => {
+  it("is not reported when it is paid, nor for another route", () => {
     expect(shown().confirms().settles().station.unreportedEnds).toEqual([]);
     expect(aServedCounter().picks("smart_pos").cancels().station.unreportedEnds).toEqual([]);
   });

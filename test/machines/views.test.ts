@@ -255,12 +255,12 @@ describe("the routes offered", () => {
     ],
     [
       "a silent companion",
-      () => aCounter().loses(),
+      () => aCounter().noticesSilence(),
       "smart_pos:device_offline dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
     ],
     [
-      "a companion that is heard again",
-      () => aCounter().loses().waits(30_000).hears(),
+      "a companion that sends heartbeats again",
+      () => aCounter().noticesSilence().waits(30_000).receivesHeartbeat(),
       "smart_pos:yes dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
     ],
     [
@@ -270,7 +270,7 @@ describe("the routes offered", () => {
     ],
     [
       "a suspended companion and a live one",
-      () => aCounter().describesDevice(suspendedCompanion).describesDevice(second).hears(SECOND_COMPANION),
+      () => aCounter().describesDevice(suspendedCompanion).describesDevice(second).receivesHeartbeat(SECOND_COMPANION),
       "smart_pos:yes dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
     ],
     [
@@ -280,7 +280,7 @@ describe("the routes offered", () => {
     ],
     [
       "a silent companion that is suspended and one that was never online",
-      () => aCounter().loses().describesDevice(suspendedCompanion).describesDevice(second),
+      () => aCounter().noticesSilence().describesDevice(suspendedCompanion).describesDevice(second),
       "smart_pos:device_offline dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
     ],
     [
@@ -289,15 +289,15 @@ describe("the routes offered", () => {
         aCounter()
           .describesDevice(suspendedCompanion)
           .describesDevice(second)
-          .hears(SECOND_COMPANION)
-          .loses(SECOND_COMPANION),
+          .receivesHeartbeat(SECOND_COMPANION)
+          .noticesSilence(SECOND_COMPANION),
       "smart_pos:device_offline dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
     ],
     [
       "a silent companion that is suspended and one that has yet to enroll",
       () =>
         aCounter()
-          .loses()
+          .noticesSilence()
           .describesDevice(suspendedCompanion)
           .describesDevice({ ...second, status: "pending" }),
       "smart_pos:device_suspended dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
@@ -321,7 +321,7 @@ describe("the routes offered", () => {
         aCounter()
           .describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 2 })
           .describesDevice({ ...DISPLAY_DEVICE, capabilities: ["handoff_present", "outcome_report"], revision: 2 })
-          .hears(DISPLAY),
+          .receivesHeartbeat(DISPLAY),
       "smart_pos:no_companion dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
     ],
     [
@@ -360,9 +360,9 @@ describe("the routes offered", () => {
     expect(offered(build())).toBe(offers);
   });
 
-  it("say since when the last companion is silent, leaving out those that may not act", () => {
-    const counter = aCounter().waits(20_000).describesDevice(second).hears(SECOND_COMPANION).waits(10_000);
-    counter.loses(COMPANION, START_MS + 500);
+  it("have the time since which the last companion is silent, without those that may not act", () => {
+    const counter = aCounter().waits(20_000).describesDevice(second).receivesHeartbeat(SECOND_COMPANION).waits(10_000);
+    counter.noticesSilence(COMPANION, START_MS + 500);
     const sinceMs = counter.atMs;
     counter.describesDevice({ ...second, status: "suspended", revision: 2 });
     expect(routeOffers(counter.station, NO_KILL_SWITCHES)[0]).toEqual({
@@ -372,7 +372,7 @@ describe("the routes offered", () => {
     });
   });
 
-  it("do not say since when about a device that was never heard", () => {
+  it("show no time of offline for a device that never sent a heartbeat", () => {
     const never = aCounter()
       .describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 2 })
       .describesDevice(second);
@@ -386,7 +386,7 @@ describe("the routes offered", () => {
       .describesDevice({ ...second, deviceId: 704, status: "pending" })
       .describesDevice({ ...second, deviceId: 705, capabilities: [] })
       .describesDevice({ ...second, deviceId: 706 })
-      .hears({ kind: "device", id: 706 })
+      .receivesHeartbeat({ kind: "device", id: 706 })
       .freezes({ devices: new Set([705]) });
     const reasons = companionOffers(counter.station, counter.switches).map(({ device, reason }) => [
       device.deviceId,

@@ -260,8 +260,8 @@ describe("whatever happens in whatever order", () => {
       const event: DeliveryEvent = EVENTS[name];
       const number = Math.max(1, from.context.attempts + 1 - before);
       const requests = Math.max(0, from.context.requests - requestsBefore);
-      const told = "attempt" in event ? { ...event, attempt: { number, requests, isManual } } : event;
-      steps.push(nextDelivery(from, told) ?? from);
+      const received = "attempt" in event ? { ...event, attempt: { number, requests, isManual } } : event;
+      steps.push(nextDelivery(from, received) ?? from);
     }
     return steps;
   }

@@ -65,7 +65,7 @@ describe("a host", () => {
     expect(await check(zone)).toBe(verdict);
   });
 
-  test("is not looked up where it is an address or this machine's name", async () => {
+  test("is not resolved when it is an address or this machine's name", async () => {
     const before = names.questions.length;
     expect(await check(having([]), "https://8.8.8.8/")).toBe("ok");
     expect(await sender.check("http://localhost:1/", { loopback: "allowed" })).toMatchObject({ ok: true });
@@ -78,7 +78,7 @@ describe("a host", () => {
     expect(checked).toMatchObject({ ok: false, reason: "host_not_public" });
   });
 
-  test("that was public at registration and is private at delivery is refused then, and nothing is told of it", async () => {
+  test("that was public at registration and is private at delivery is refused then, without a detail", async () => {
     expect(await check(having(["8.8.8.8"]))).toBe("ok");
     names.answerWith(having(["10.0.0.1"]));
     const request = { url: "https://hooks.example.com/", headers: {}, body: "{}", loopback: "refused" } as const;
@@ -105,7 +105,7 @@ describe("a host", () => {
     expect(tookMs).toBeLessThan(2_600);
   });
 
-  test("is given up when the caller gives up", async () => {
+  test("is aborted when the caller aborts", async () => {
     names.answerWith(() => "silence");
     const gone = new Error("gone");
     const controller = new AbortController();

@@ -32,7 +32,7 @@ describe("an open connection", () => {
     expect(TARGET_LIMITS).toMatchObject({ idleMs: 4_000, connectionMs: 30_000 });
   });
 
-  test("that nobody uses ends by itself", async () => {
+  test("without a request ends by itself", async () => {
     const { url, sockets } = await target();
     const send = sending({ idleMs: 1_000 });
     expect(await send(url)).toMatchObject({ error: null });

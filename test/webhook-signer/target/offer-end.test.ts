@@ -39,7 +39,7 @@ const within = (ms: number): number => performance.now() + ms;
 const pause = (ms: number): Promise<void> => new Promise((go) => setTimeout(go, ms));
 
 describe("a request that ends", () => {
-  test("while the handshake of TLS goes on is not sent, and nobody waits for the handshake", async () => {
+  test("during the TLS handshake is not sent, and the sender does not wait for the handshake", async () => {
     const { port, received } = await startSlowTlsTarget(2_500);
     const startedAtMs = performance.now();
     const sending = sendHere(sender, `https://localhost:${port}/`, undefined, within(200));
@@ -65,7 +65,7 @@ describe("a request that ends", () => {
     expect(await sendHere(sender, url, undefined, within(200))).toMatchObject({ error: null, status: 200 });
   });
 
-  test("while its host is looked up is not sent", async () => {
+  test("during the look-up of its host is not sent", async () => {
     const names = await startNameServer();
     onTestFinished(() => names.close());
     names.answerWith(() => "silence");

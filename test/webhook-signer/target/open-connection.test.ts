@@ -9,7 +9,7 @@ afterAll(removeFolder);
 
 const settings = { secureContext: createSecureContext(), connectMs: 1_000 };
 
-test.each([true, false])("a private address that passed the first look gets no byte (TLS: %s)", async (isSecure) => {
+test.each([true, false])("a private address that passed the first check gets no byte (TLS: %s)", async (isSecure) => {
   const inside = await startTarget(() => undefined);
   onTestFinished(() => inside.close());
   const times = { address: null, connectMs: null, tlsMs: null };

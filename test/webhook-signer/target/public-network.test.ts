@@ -39,7 +39,7 @@ describe.runIf(onlyWhere(canMake, "deliveries to public addresses, which need a 
     outcome = (await runProgram()) as typeof outcome;
   });
 
-  test("that is public is reached, and looked up once for a connection", () => {
+  test("that is public is reached, and resolved once for a connection", () => {
     const { results, reached, questions } = outcome.public;
     expect(results.map(({ error, address }) => [error, address])).toEqual(
       Array.from({ length: 3 }, () => [null, "8.8.8.8"]),
