@@ -20,7 +20,7 @@ export interface BenchStation {
 /** A collection is four commands and five appends: an attestation commits `settling` and then `succeeded`. */
 export const COMMANDS_PER_COLLECTION = 4;
 export const APPENDS_PER_COLLECTION = 5;
-/** Stations whose lease the caller holds. `ordersAt` says how many orders are open at each, by its index. */
+/** Stations whose lease the caller holds. `ordersAt` returns how many orders to open at each, by its index. */
 export async function makeStations(
   { bus }: Pick<BenchWorld, "bus">,
   caller: Caller,

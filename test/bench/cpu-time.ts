@@ -36,7 +36,7 @@ export function familyCpuTimeUs(pid: number): number {
 
 function endedChildrenUs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  // The name stands in parentheses and may hold anything; cutime and cstime are the 14th and 15th field after it.
+  // The name is in parentheses and may contain any character; cutime and cstime are the 14th and 15th field after it.
   const [userTicks, systemTicks] = stat
     .slice(stat.lastIndexOf(")") + 2)
     .split(" ")
@@ -44,7 +44,7 @@ function endedChildrenUs(pid: number): number {
   return (Number(userTicks) + Number(systemTicks)) * TICK_US;
 }
 
-/** A child may end while it is looked at. */
+/** A child process may end during the read. */
 function timeIfThere(pid: number): number {
   try {
     return cpuTimeUs(pid);

@@ -25,7 +25,7 @@ const option = (name: string): string | undefined =>
 const only = option("only");
 const mostRows = Number(option("rows") ?? (isShort ? 5_000 : 5_000_000));
 const rowsUpTo = (...sizes: number[]): number[] => [...new Set(sizes.map((rows) => Math.min(rows, mostRows)))];
-const say = (line: string): void => void process.stderr.write(`${line}\n`);
+const printProgress = (line: string): void => void process.stderr.write(`${line}\n`);
 
 const results: BenchResult[] = [];
 const raw: Record<string, unknown> = {};
@@ -37,8 +37,8 @@ async function part<T>(
   rows: (measured: T) => BenchResult[],
 ): Promise<void> {
   if (only !== undefined && only !== name) return;
-  say(`${name} …`);
-  const world = await startBenchWorld(say);
+  printProgress(`${name} …`);
+  const world = await startBenchWorld(printProgress);
   try {
     const measured = await measure(world);
     raw["natsServer"] = world.natsVersion;
@@ -101,7 +101,7 @@ await part(
 await part("visibility", (world) => measureVisibility(world, { commits: isShort ? 500 : 5_000 }), visibilityResults);
 await part(
   "curve",
-  (world) => measureCurve(world, isShort ? [1_000, 10_000] : [1_000, 10_000, 100_000, 1_000_000], say),
+  (world) => measureCurve(world, isShort ? [1_000, 10_000] : [1_000, 10_000, 100_000, 1_000_000], printProgress),
   curveResults,
 );
 
@@ -114,7 +114,7 @@ if (only === "scale") {
       collectionsPerStation: isShort ? 3 : 10,
       rounds: isShort ? 1 : 2,
     },
-    say,
+    printProgress,
   );
   raw["natsServer"] = natsVersion;
   raw["scale"] = rows;

@@ -20,7 +20,7 @@ export interface StatementFile {
   readonly edition: number;
 }
 
-/** The name of the file in the object store says what is in it. */
+/** The name of the file in the object store describes its content. */
 export const objectName = ({ prefix, rows, edition }: StatementFile): string => `${prefix}.${rows}.${edition}`;
 
 /** Of row `n`, which counts from 1: what SQL below makes as well. */

@@ -1,4 +1,4 @@
-/** What the bench of reconciliation stands on: an organization, accounts, files that wait for their import, and payments. */
+/** The world of the reconciliation bench: an organization, accounts, files that wait for their import, and payments. */
 import { createHash } from "node:crypto";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";

@@ -15,10 +15,10 @@ const TURN_MS = 500;
 /** What a process needs at its working size is taken in the first part. */
 const WARM_SHARE = 0.4;
 const MOST_GROWTH = 0.05;
-const say = (line: string): void => void process.stderr.write(`${line}\n`);
+const printProgress = (line: string): void => void process.stderr.write(`${line}\n`);
 
 const seconds = Number(process.argv[2] ?? 120);
-const world = await startBenchWorld(say);
+const world = await startBenchWorld(printProgress);
 const webhooks = await startWebhookWorld(world, { owners: OWNERS });
 const samples: number[] = [];
 const endMs = Date.now() + seconds * 1_000;
@@ -39,7 +39,7 @@ const growth = median(warm.slice(-part)) / median(warm.slice(0, part)) - 1;
 await webhooks.stop();
 await world.stop();
 const megabytes = (bytes: number | undefined): string => `${Math.round((bytes ?? 0) / 1_048_576)} MB`;
-say(
+printProgress(
   `${published} deliveries in ${seconds} s; ${megabytes(warm[0])} warm, ${megabytes(warm.at(-1))} at the end: ${(growth * 100).toFixed(1)} % growth, at most ${MOST_GROWTH * 100} % allowed.`,
 );
 if (growth > MOST_GROWTH) process.exitCode = 1;

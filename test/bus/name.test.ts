@@ -1,4 +1,4 @@
-/** What a name may be: one line of text, with one form for what looks the same. */
+/** What a name may be: one line of text, with one form for texts that look the same. */
 import { describe, expect, it } from "vitest";
 import { createFilialBodySchema } from "../../gateway/api/backoffice/filials.ts";
 import { orderLinesBodySchema } from "../../gateway/api/cashier/orders.ts";

@@ -1,4 +1,4 @@
-/** Requests that are repeated because their first process is not heard of, and what keeps them from running twice. */
+/** Requests that are repeated because their first process sends nothing, and what keeps them from running twice. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";

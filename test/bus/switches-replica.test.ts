@@ -71,7 +71,7 @@ describe("the replica of the kill switches", () => {
     await nats.kill9();
     await nats.restart();
     await eventually(() => bus.isUp());
-    // Heard again, and nobody has said that this start of the server has lost nothing.
+    // The feed receives again, but no mark proves yet that this start of the server has lost nothing.
     await eventually(() => replica.ageMs() < 300);
     await new Promise((resolve) => setTimeout(resolve, 500));
     expect([replica.isBucketComplete(), replica.isTrusted()]).toEqual([false, false]);
@@ -88,7 +88,7 @@ describe("the replica of the kill switches", () => {
     for (let id = 1; id <= 60; id += 1) await bucket.put(`device.${id}`, "");
     const replica = await followSwitches(bus, QUIET);
     expect([replica.isTrusted(), replica.current().devices.size]).toEqual([true, 60]);
-    /** What was said of trust whenever the switches changed, and how many were known then. */
+    /** At each change of the switches: whether the replica was trusted, and how many switches it knew. */
     const seen: (readonly [isTrusted: boolean, known: number])[] = [];
     replica.onChange((switches) => seen.push([replica.isTrusted(), switches.devices.size]));
     await bus.jsm.streams.delete("KV_SWITCHES");

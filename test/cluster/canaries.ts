@@ -22,7 +22,7 @@ export interface Canary {
   readonly client: ApiClient;
 }
 
-/** Devices of stations of their own. */
+/** Devices of separate stations. */
 export async function addCanaries(world: ClusterWorld, count: number): Promise<readonly Canary[]> {
   const { owner, filialId } = world;
   const canaries: Canary[] = [];
@@ -39,7 +39,7 @@ export async function addCanaries(world: ClusterWorld, count: number): Promise<r
 }
 
 /**
- * Revokes the canary, and asks for it at each gateway until the signal says that the fault is over and the revocation is
+ * Revokes the canary, and asks for it at each gateway until the signal reports the end of the fault and the revocation is
  * effective. Returns a sentence for each answer that no gateway may give: one to a revoked device, or 401 before it was
  * revoked.
  */

@@ -32,7 +32,7 @@ export interface ClusterWorld {
   readonly nats: NatsCluster;
   readonly postgres: TestServer;
   readonly logs: StationLogs;
-  /** A connection of the test's own, for what has no HTTP endpoint and for reading what is stored. */
+  /** A separate connection of the test, for what has no HTTP endpoint and for reading what is stored. */
   readonly bus: Bus;
   readonly processes: ReadonlyMap<ProcessName, TestProcess>;
   /** The addresses of the two gateways. */
@@ -46,7 +46,7 @@ export interface ClusterWorld {
   stop(): Promise<void>;
 }
 
-/** Starts it; every station's lease is held, and every companion has been heard. */
+/** Starts the world, with a lease held at every station and a heartbeat from every companion. */
 export async function startClusterWorld(stationCount: number): Promise<ClusterWorld> {
   const folder = temporaryFolder("cluster-world");
   mkdirSync(folder.path, { recursive: true });

@@ -34,11 +34,11 @@ const POLL_MS = 200;
 /** An election of NATS, which takes 4 to 9 s, and what follows it. */
 const ELECTION_MS = 12_000;
 /**
- * NATS elects without asking first whether a leader is heard. So a server that follows, and goes on after a stall, ends the
- * terms of all leaders; what its stall alone costs is tested in `majority.test.ts`, and the reason in NATS stands in docs/operations.md.
+ * A NATS server starts an election without checking first whether others receive from the leader. So a server that follows, and goes on after a stall, ends the
+ * terms of all leaders; what its stall alone costs is tested in `majority.test.ts`, and the reason in NATS is in docs/operations.md.
  */
 const FOLLOWER_MS = ELECTION_MS;
-/** For the same reason each of two servers that do not hear each other ends the other one's terms, until the third leads. */
+/** For the same reason each of two servers without a connection to each other ends the other one's terms, until the third leads. */
 const PAIR_MS = PARTITION_MS + ELECTION_MS;
 const STOPPED_SERVER_MS = 1_000;
 const OF_PROCESS_MS = { kill: 1_500, stall: 3_000, stop: 500 } as const;

@@ -50,7 +50,7 @@ export class History {
   readonly ended: EndedCollection[] = [];
   /** Stations whose request was not answered for good within the clients' limit. */
   readonly stuck: string[] = [];
-  /** Answers that say "later", and broken connections, by kind. */
+  /** Answers that ask for a later repetition, and broken connections, by kind. */
   readonly later = new Map<string, number>();
 
   countLater(kind: string): void {

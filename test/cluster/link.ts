@@ -1,13 +1,13 @@
 /**
  * One direction of dialling between two servers of a cluster: a TCP proxy that carries bytes, holds them back, or refuses.
- * A link that is cut says nothing, as a network does; what was sent meanwhile arrives when it is joined again.
+ * A link that is cut reports nothing, like a network; what was sent in that time arrives when the link is joined again.
  */
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
 /** What a cut link holds back in each direction; beyond it the sender is not read any more, as by a full socket. */
 const HELD_BYTES = 4 * 1_024 * 1_024;
-/** Two servers have a connection of its own for what servers say to each other: votes and the copies of streams. */
+/** Two servers have a separate connection for their messages to each other: votes and the copies of streams. */
 const OF_SERVERS = `"route_account":"$SYS"`;
 
 export class Link {

@@ -1,5 +1,5 @@
 /**
- * Three nats-server processes that form one cluster with JetStream. Each dials the two others through a link of its own,
+ * Three nats-server processes that form one cluster with JetStream. Each dials the two others through a separate link,
  * so that any pair of servers can be separated. A server advertises an address where nothing listens: otherwise the
  * servers would learn each other's real addresses and go around the links.
  */
@@ -29,7 +29,7 @@ interface Ports {
 }
 
 export interface ClusterOptions {
-  /** The nats-server to run; the test run's own when left out. */
+  /** The nats-server to run; by default that of the test run. */
   readonly binary: string;
   /** The servers dial each other without links, so that none can be separated and no proxy costs CPU. */
   readonly isDirect: boolean;

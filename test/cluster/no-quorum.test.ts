@@ -1,4 +1,4 @@
-/** What a start says and does while most servers of the cluster are away. */
+/** How a command and a process start while most servers of the cluster are down. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
 import { checkStreams } from "../../services/bus/ensure-streams.ts";

@@ -22,7 +22,7 @@ const CALM_MS = 5_000;
 const ELECTED_MS = 12_000;
 /** The longest gap at a station whose log has its leader. */
 const GAP_MS = 2_000;
-/** The server's copies are complete, and the relay has looked at the leaders often enough to move those that it should. */
+/** The server's copies are complete, and the relay has checked the leaders often enough to move those that it should. */
 const SPREAD_WITHIN_MS = 90_000;
 /** Everything that stations have in common. */
 const IN_COMMON = [...[CREDENTIALS, SESSIONS, SWITCHES, LEASES].map(({ name }) => `KV_${name}`), LIVENESS.name];
@@ -53,7 +53,7 @@ test("a server is killed that leads the cluster, logs, and all that stations hav
   for (const { name, index } of world.logs.all) {
     await moveLeaders(world.bus, NODES[index % NODES.length] as NodeName, [name]);
   }
-  // Where a server leads all buckets, processes leave their servers to look for a majority.
+  // Where a server leads all buckets, processes leave their servers to search for a majority.
   const other = NODES.find((node) => node !== victim) as NodeName;
   await moveLeaders(world.bus, other, [`KV_${INSTALLATION.name}`]);
   await moveLeaders(world.bus, victim, IN_COMMON);

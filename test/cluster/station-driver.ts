@@ -12,7 +12,7 @@ import { StuckError, TrialClient } from "./trial-client.ts";
 const COMPANION_POLL_MS = 1_300;
 const DISPLAY_POLL_MS = 1_100;
 const HEARTBEAT_MS = 8_000;
-/** A device is offline after 25 s of silence; what is said before that of a companion that was heard is wrong. */
+/** A device is offline after 25 s of silence; a gateway that reports it earlier is wrong. */
 const OFFLINE_AFTER_MS = 25_000;
 const DISTINCT_AMOUNTS = 99_999;
 

@@ -12,7 +12,7 @@ const ATTEMPT_MS = 5_000;
 /** Longer than any outage that is allowed: then the station counts as stuck. */
 const STUCK_MS = 90_000;
 export const PAUSE_MS = 250;
-/** Statuses that say "later". */
+/** Statuses that ask for a later repetition. */
 const LATER: ReadonlySet<number> = new Set([408, 429, 503]);
 
 export class StuckError extends Error {}
@@ -44,7 +44,7 @@ export class TrialClient {
 
   /**
    * Sends until there is a good answer. An error that a client would take for final is recorded as wrong unless `isRight`
-   * says that it is true, and the request is repeated all the same. Throws StuckError.
+   * reports that it is true, and the request is repeated even then. Throws StuckError.
    */
   async send<T>(
     step: string,

@@ -1,4 +1,4 @@
-/** A blocked device reports while its station cannot be reached: refused as ever, and what it said is in the log. */
+/** A blocked device reports while its station cannot be reached: refused as usual, and the report is in the log. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Refused, send } from "../support/http.ts";
 import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";

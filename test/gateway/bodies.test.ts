@@ -71,7 +71,7 @@ describe("size", () => {
 describe("where a body ends", () => {
   const body = '{"intent_id":1}';
   const type = "Content-Type: application/json";
-  /** A second request in the same packet: whoever answers it has taken a body for one. */
+  /** A second request in the same packet: a server that answers it has read a body as a request. */
   const next = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
   const pollHead = async (lines: readonly string[]): Promise<string> =>
     (await sendHead(`${DEVICES}assignment/`, lines)).replace("POST", "GET");

@@ -1,4 +1,4 @@
-/** Whether a companion would take a collection: what is told of it as time goes by, and that few polls are noted. */
+/** Whether a companion would take a collection: what the gateway reports of it over time, and that it notes few polls. */
 import { describe, expect, it } from "vitest";
 import { readinessOf } from "../../gateway/api/cashier/routes.ts";
 import { LIMITS } from "../../gateway/limits.ts";

@@ -1,4 +1,4 @@
-/** The API page comes whole from the gateway: no outside host is named, and the browser is told to ask none. */
+/** The API page comes whole from the gateway: it names no outside host, and its headers forbid the browser to use one. */
 
 import { readFileSync } from "node:fs";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";

@@ -157,7 +157,7 @@ describe("what comes", () => {
     const live = await follow(station);
     await other.handOver();
     await world.bus.js.publish(`$KV.SWITCHES.station.${other.stationId}`, "{}");
-    // A display is no companion: its being heard shows in no message.
+    // A display is no companion: no message contains its heartbeats.
     await station.run({ type: "device_seen", deviceId: station.displayId, seenAtMs: Date.now() });
     await delay(600);
     expect(live.messages).toHaveLength(1);

@@ -40,7 +40,7 @@ it("asks once for all who ask about the same one, about few at once, and about n
     const others = each(6 * LIMITS.missingStationsAsked, (at) => codeOf(2_000 + at));
     expect(await codeOf(1)).toBeUndefined();
     expect(new Set(await Promise.all([...same, ...others]))).toEqual(new Set(["replica_stale"]));
-    // A question that nobody has answered in time makes room for another one.
+    // A question without an answer in time makes room for another one.
     const rounds = 1 + Math.floor((performance.now() - startedAtMs) / LIMITS.missingStationMs);
     expect(asked.filter((stationId) => stationId === 1_000).length).toBeLessThanOrEqual(rounds);
     expect(asked.length).toBeLessThanOrEqual(rounds * LIMITS.missingStationsAsked);

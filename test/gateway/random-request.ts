@@ -41,7 +41,7 @@ const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
 );
 
-/** What nobody would send on purpose. */
+/** Values that no client sends on purpose. */
 const ODDITIES: readonly unknown[] = [
   null,
   true,

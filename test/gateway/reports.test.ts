@@ -1,4 +1,4 @@
-/** Assignment and report through the real actor: presented by a fresh fetch only, evidence kept once, refusals that tell nothing. */
+/** Assignment and report through the real actor: presented by a fresh fetch only, evidence kept once, refusals without a detail. */
 
 import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";

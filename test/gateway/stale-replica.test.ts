@@ -56,7 +56,7 @@ describe("while nats-server is stalled", () => {
     expect(ready.status).toBe(503);
     expect(ready.body.dependencies.stations.ready).toBe(false);
     expect((await send(world.baseUrl, "GET", "/healthz")).status).toBe(200);
-    // Unknown credentials are not told apart from known ones by a gateway that cannot know.
+    // A stale gateway answers unknown credentials like known ones.
     const unknown = await send<Refused>(world.baseUrl, "GET", `${DEVICES}me/`, { token: "nonsense" });
     expect(unknown.body.code).toBe("replica_stale");
 

@@ -12,7 +12,7 @@ import { holdsItsTable, type TransitionTable } from "./transition-table.ts";
 type LivenessEventType = LivenessEvent["type"];
 type Table = TransitionTable<LivenessState, LivenessEventType>;
 
-/** Both states were last heard at this moment. */
+/** The time of the last heartbeat in both states. */
 const HEARD_AT_MS = 50_000;
 const CONTEXT: LivenessRecord = { lastSeenAtMs: HEARD_AT_MS, sinceMs: HEARD_AT_MS };
 

@@ -241,7 +241,7 @@ describe("the lease's paths, walked by the station", () => {
 });
 
 describe("liveness paths, walked by the station", () => {
-  // The graph needs a finite world: three moments at which a device may be heard or missed.
+  // The graph needs a finite world: three moments at which a device may send a heartbeat or be silent.
   const MOMENTS_MS = [10_000, 20_000, 30_000];
   const EVENTS: readonly LivenessEvent[] = MOMENTS_MS.flatMap((atMs) => [
     { type: "SEEN", seenAtMs: START_MS + atMs } as const,

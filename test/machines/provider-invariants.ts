@@ -94,7 +94,7 @@ function checkUnreportedEnds(before: StationState | null, { command }: StepInput
   expect(state.unreportedEnds, "M26: the end of a QR stays unreported until `end_reported`").toEqual(left);
 }
 
-/** What the events have said about an intent's money, whatever the bounded state has kept of it. */
+/** What the events have reported about the payment of an intent, also what the bounded state no longer has. */
 interface Said {
   byDevice: boolean;
   /** A companion has fetched it and reported nothing that was accepted. */

@@ -389,8 +389,8 @@ export function inputOf(happening: Happening, moment: Moment, index: number): St
 }
 
 /** What the providers service has recorded about the active intent. */
-function recordedOf(recorded: Happening["recorded"], state: StationState | null): RecordedConfirmation {
-  if (recorded !== "recorded") return recorded;
+function recordedOf(found: Happening["recorded"], state: StationState | null): RecordedConfirmation {
+  if (found !== "recorded") return found;
   const active = state?.intent ?? null;
   return active === null ? "none" : { providerReference: `PAY-${active.intentId}` };
 }

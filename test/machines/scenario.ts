@@ -317,7 +317,7 @@ export class Scenario {
   }
 }
 
-/** A station with a live companion and a display, nothing open, nobody at the counter. */
+/** A station with a live companion and a display, no open order and no lease. */
 export function aCounter(): Scenario {
   return new Scenario()
     .describesStation()

@@ -1,4 +1,4 @@
-/** What says that money may have moved stays said, whatever comes after it: differing money, pushed-out reports, blocked devices. */
+/** A reason why money may have moved stays, whatever follows: differing payments, displaced reports, blocked devices. */
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, ORDER, QR, type Scenario } from "./scenario.ts";
@@ -289,7 +289,7 @@ describe("an order that is voided", () => {
       ]);
       expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_voided", moneyMayHaveMoved: mark });
       expect(counter.station.unreportedEnds).toEqual(route === "dynamic_qr" ? [1_001] : []);
-      // Nobody collects it again, so nobody is to be asked about it.
+      // The order is not collected again, so no cashier has to confirm anything.
       expect(counter.station.unclearCollections).toEqual([]);
       expect(counter.display).toMatchObject({ state: "idle", qr_payload: "" });
     },

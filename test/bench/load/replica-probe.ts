@@ -1,5 +1,5 @@
 /**
- * The gateway's own station replica in a process of its own, which says when each marked commit became visible.
+ * A separate process with the gateway's station replica. It reports when each marked commit became visible.
  * Times are on the system's clock with microseconds, which processes of one machine share.
  */
 

@@ -1,5 +1,5 @@
 /**
- * A target of webhooks in a process of its own, which answers at once and says what arrived when. Times are on the system's
+ * A target of webhooks in a separate process. It answers at once and reports when each delivery arrived. Times are on the system's
  * clock with microseconds, which processes of one machine share.
  */
 import { readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ let arrived: [number, number][] = [];
 const server = createServer({ cert: readFileSync(certFile), key: readFileSync(keyFile) }, (request, response) => {
   const atMs = performance.timeOrigin + performance.now();
   request.on("data", (chunk: Buffer) => {
-    // A body is shorter than one TLS record, and the id stands first in it.
+    // A body is shorter than one TLS record, and the id is its first field.
     arrived.push([Number.parseInt(chunk.toString("latin1", 15, 35), 10), atMs]);
   });
   request.on("end", () => response.writeHead(200, { "content-length": 0 }).end());

@@ -1,4 +1,4 @@
-/** The look-up of a target, against a name server of the test's own. */
+/** The look-up of a target, against the test's name server. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Sender } from "../../../services/webhook-signer/http/send-result.ts";
 import { type NameServer, startNameServer, type Zone } from "../../support/name-server.ts";

@@ -1,4 +1,4 @@
-/** The second look: whom the socket reached, whatever was said before about its address. */
+/** The second check of an address: the one that the socket has reached. */
 import { createSecureContext } from "node:tls";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { openConnection } from "../../../services/webhook-signer/http/open-connection.ts";

@@ -1,4 +1,4 @@
-/** Deliveries to public addresses, in a network of the test's own (Linux lets root, and mostly everybody, make one). */
+/** Deliveries to public addresses, in a separate network (Linux lets root, and on most systems every user, create one). */
 import { execFile, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";

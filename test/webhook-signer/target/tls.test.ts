@@ -1,4 +1,4 @@
-/** Certificates and versions of TLS that are not taken, whatever the environment says. */
+/** Certificates and TLS versions that the sender refuses, also when the environment would allow them. */
 import type { TlsOptions } from "node:tls";
 import { afterAll, afterEach, expect, onTestFinished, test } from "vitest";
 import { createAuthority, selfSigned } from "../../support/certificates.ts";

@@ -1,5 +1,5 @@
 /**
- * Runs in a network of its own, where this machine answers for public and private addresses without having them (but for
+ * Runs in a separate network, where this machine answers for public and private addresses without having them (but for
  * 8.8.8.9 and 2606:4700::9, which it has). With `ipv6` as its argument it has to do with those of IPv6. Prints what came
  * of a few deliveries as one line of JSON.
  */
@@ -69,7 +69,7 @@ const own = (address: string) => (): void =>
 
 const ofIpv4 = async () => ({
   public: await send(at("8.8.8.8"), { times: 3 }),
-  // A name server that gives a public address to whoever checks and a private one to whoever asks again.
+  // A name server that answers the first look-up with a public address and a later one with a private address.
   flipped: await send((_name, kind) => ({
     addresses:
       kind === "AAAA"
