@@ -33,7 +33,7 @@ interface Attached {
 /** Throws `DeviceStopped` with what to do when neither the stored credential nor the code is accepted. */
 export async function attach(deps: AttachDeps): Promise<Attached> {
   const { credentialFile, enrollmentCode, transport, signal } = deps;
-  // With a code at hand the device enrolls again, which writes a new file.
+  // When the device has a code, it enrolls again and writes a new file.
   const onDamaged = (): void => deps.log.warn({ file: credentialFile }, "the credential file is damaged");
   const stored = await loadCredential(credentialFile, enrollmentCode === undefined ? undefined : onDamaged);
   if (stored !== undefined) {

@@ -10,7 +10,7 @@ import { isSilence } from "./reasons.ts";
 import { findIntent, type LostCollections, type LostReason, type OlderReason, type StationState } from "./state.ts";
 import { addUnclear, reasonAtEnd } from "./unclear-collections.ts";
 
-/** What has to be given back to this station when its log loses the commit of this state. */
+/** What this station must get back when its log loses the commit of this state. */
 export function collectionsOf(state: StationState): LostCollections {
   const { intent, ended, olderReasons, unclearCollections, unclearForgottenThrough, nextIntentNumber } = state;
   const active = intent === null ? [] : activeReason(intent);

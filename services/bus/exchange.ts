@@ -207,7 +207,7 @@ class Exchange {
   #wait(nowMs: number): void {
     const isSilenceCounted = this.#isClaimed || this.#mayProbe();
     const untilMs = isSilenceCounted ? Math.min(this.#silentAtMs, this.#deadlineMs) : this.#deadlineMs;
-    // If it was this process that stood still, the answer is there: a turn later it has been read.
+    // If this process was stalled, the answer may already wait in its socket: the next turn reads it first.
     this.#timer = setTimeout(() => setImmediate(() => this.#check()), Math.max(0, untilMs - nowMs));
   }
 

@@ -111,7 +111,7 @@ test("the work of a killed process goes on within half a minute", async () => {
   expect(all.filter(({ attempts, answers }) => attempts !== 1 || answers.length !== 1)).toEqual([]);
 });
 
-test("a process that stood still sends nothing of what others have taken over meanwhile", async () => {
+test("a process that was stalled sends nothing of what others have taken over meanwhile", async () => {
   const frozen = await world.addSignerProcess();
   const fleets = await openFleets(2, "/frozen");
   for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => ({ status: 200, afterMs: 20 }));

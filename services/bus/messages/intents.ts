@@ -71,14 +71,14 @@ const earlierSaleSchema = z.object({
   settledAtMs: z.number(),
 });
 
-/** Characters of a money's name: the config's id and a reference of the provider, escaped or hashed (money-key.ts). */
+/** The longest match key: the config's id, and the provider's reference or its hash (`moneyKey`, `moneyName`). */
 const MONEY_KEY_CHARACTERS = 300;
 
 /**
- * The payment seam: the only way a transaction comes into being (I2). Idempotent by intent id. A refusal is for good for
- * the attestation that got it: an intent that was refused can be paid by a new attestation only. A provider's money pays
- * one intent, whichever host asks and whichever config of its account reports it. A reference that has settled another order of
- * the filial is refused with `reference_already_used` until the attestation confirms it.
+ * The payment seam: the only writer of transactions (I2). It is idempotent by intent id. A refusal is final for its
+ * attestation: only a new attestation can pay the intent. A provider payment pays one intent, whichever host asks and
+ * whichever config of its account reports it. A reference that has settled another order of the filial is refused with
+ * `reference_already_used` until the attestation confirms it.
  */
 export const settleIntent = defineOperation(
   "settlement.settleIntent",

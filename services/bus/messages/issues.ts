@@ -24,13 +24,13 @@ export const CALLBACK_ISSUE_KINDS = [
   "unmatched_money",
   "amount_over",
   "amount_under",
-  /** How much money it is cannot be read. */
+  /** The amount of the payment cannot be read. */
   "amount_unknown",
   "currency_mismatch",
   "account_mismatch",
-  /** Money of another payment, money without a provider reference, or an event id that came with another body before. */
+  /** A payment with another reference or without one, or an event id that came with another body before. */
   "reference_mismatch",
-  /** Money after the intent was cancelled, expired or failed. */
+  /** A payment after the intent was cancelled, expired or failed. */
   "late_money",
   /** A second payment for an intent that is paid, or money that has paid another order. */
   "duplicate_money",
