@@ -290,6 +290,7 @@ CREATE UNIQUE INDEX issues_money_attributed_once ON issues USING btree (config_i
 CREATE UNIQUE INDEX issues_one_each ON issues USING btree (account_key, kind, subject_key, COALESCE(station_id, 0::bigint), generation);
 CREATE INDEX issues_open_by_intent ON issues USING btree (intent_id) WHERE status = ANY (ARRAY['open'::text, 'assigned'::text]);
 CREATE INDEX issues_refused ON issues USING btree (issue_id) WHERE kind = 'settlement_refused'::text AND (status = ANY (ARRAY['open'::text, 'assigned'::text]));
+CREATE UNIQUE INDEX issues_statement_money_attributed_once ON issues USING btree (account_key, subject_key) WHERE config_id IS NULL AND money_names <> '{}'::text[] AND (status = 'attributed'::text OR attribution IS NOT NULL);
 CREATE INDEX issues_unresolved ON issues USING btree (organization_id, issue_id) WHERE status = ANY (ARRAY['open'::text, 'assigned'::text]);
 CREATE INDEX issues_unresolved_by_age ON issues USING btree (opened_at, kind) WHERE status = ANY (ARRAY['open'::text, 'assigned'::text]);
 
@@ -1699,8 +1700,10 @@ CREATE OR REPLACE FUNCTION lock_settled_money(the_name text)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
+declare
+  name text := regexp_replace(the_name, '^statement:[0-9]{1,18}:', '');
 begin
-  perform pg_advisory_xact_lock(hashtextextended('settled money ' || coalesce(provider_money_name(the_name), the_name), 0));
+  perform pg_advisory_xact_lock(hashtextextended('settled money ' || coalesce(provider_money_name(name), name), 0));
 end
 $function$;
 
@@ -1773,18 +1776,22 @@ begin
   if the_money_key is null then
     return '{}';
   end if;
-  if the_money_key !~ '^provider:[0-9]{1,18}:' then
+  if the_money_key !~ '^(provider|statement):[0-9]{1,18}:' then
     return array[the_money_key];
   end if;
-  the_config_id := split_part(the_money_key, ':', 2)::bigint;
-  the_name := regexp_replace(the_money_key, '^provider:[0-9]+:', '');
-  select names_of_money(the_config_id, p, null, the_name) into names from provider_payments p
-    where p.intent_id = the_intent_id and p.config_id = the_config_id;
-  if not found then
-    names := array['provider:' || the_config_id || ':' || coalesce(provider_money_name(the_name), the_name)];
-    perform from issues where money_names && names;
+  the_name := regexp_replace(the_money_key, '^(provider|statement):[0-9]+:', '');
+  if the_money_key like 'statement:%' then
+    names := coalesce(names_of_statement_money(split_part(the_money_key, ':', 2)::bigint, the_name), array[the_money_key]);
+  else
+    the_config_id := split_part(the_money_key, ':', 2)::bigint;
+    select names_of_money(the_config_id, p, null, the_name) into names from provider_payments p
+      where p.intent_id = the_intent_id and p.config_id = the_config_id;
     if not found then
-      return names_of_money(the_config_id, null, null, the_name);
+      names := array['provider:' || the_config_id || ':' || coalesce(provider_money_name(the_name), the_name)];
+      perform from issues where money_names && names;
+      if not found then
+        return names_of_money(the_config_id, null, null, the_name);
+      end if;
     end if;
   end if;
   loop
@@ -1796,6 +1803,25 @@ begin
   end loop;
   return names;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION names_of_statement_money(the_account_id bigint, the_name text)
+ RETURNS text[]
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select array_agg(distinct name order by name) from (
+    select 'statement:' || a.account_id || ':' || coalesce(provider_money_name(the_name), the_name) as name
+      from statement_accounts a where a.account_id = the_account_id
+    union all
+    select money_name_of_account(a.organization_id, a.provider, a.mode, null, a.reference, the_name)
+      from statement_accounts a where a.account_id = the_account_id
+    union all
+    select unnest(names_of_money(c.config_id, null, null, the_name))
+      from statement_accounts a join provider_configs c on c.organization_id = a.organization_id and c.mode = a.mode
+        and provider_account(c.kind, c.settings) = a.reference
+      where a.account_id = the_account_id
+  ) each where name is not null
 $function$;
 
 CREATE OR REPLACE FUNCTION provider_account(the_kind text, the_settings jsonb)

@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto";
 import type { SettlementRefusal } from "../../machines/station/reply.ts";
 import type { OrderSnapshot } from "../../machines/station/state.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
-import { moneyKey, prepareIntent, settleIntent } from "../bus/messages/intents.ts";
+import { prepareIntent, settleIntent } from "../bus/messages/intents.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import { call, type ReplyOf, type RequestOf } from "../bus/operation.ts";
 import { RefusedError, UnavailableError } from "../bus/refusals.ts";
@@ -97,6 +97,10 @@ export async function settle(
   });
   const { issue, refusal } = await finishAttribution(deps, { organizationId, issueId });
   if (refusal === "money_already_used") throw await takenMeanwhile(deps, issue);
+  if (refusal === "reference_already_used") {
+    const detail = "The reference of this money has settled another order of the filial: it was typed from a slip.";
+    throw issueConflict("money_has_paid", detail);
+  }
   if (refusal !== undefined) throw new RefusedError({ code: refusal });
   return toIssue(issue);
 }
@@ -117,6 +121,7 @@ interface FittingOrder {
   readonly intentId: number;
   readonly stationId: number;
   readonly order: OrderSnapshot;
+  readonly route: MoneyAccount["route"];
 }
 
 /** An open order that the money could pay. Refuses with `not_found`, `conflict`. */
@@ -125,36 +130,63 @@ export async function requireFittingOrder(
   issue: IssueRow,
   orderId: number,
 ): Promise<FittingOrder> {
-  configOf(issue);
+  const account = await requireAccount(deps, issue);
   requireKnownMoney(issue);
   const place = await sql.findOrderPlace(deps.database, { organizationId: issue.organization_id, orderId });
   if (place === undefined) throw new RefusedError({ code: "not_found", detail: "There is no such order." });
-  await requireSameAccount(deps, issue, place);
+  requireSamePlace(account, place);
   const { stationId } = place;
   const { intentId, order } = await call(deps.bus.nc, prepareIntent, { stationId, orderId });
   if (order.status !== "open") throw issueConflict("order_not_open", `This order is ${order.status}.`);
   requireAmount(issue, order);
-  return { intentId, stationId, order };
+  return { intentId, stationId, order, route: account.route };
 }
 
 /** The request to the seam: the order as it is, which matches the money. */
 export function requestOf(
   issue: IssueRow,
-  { intentId, stationId, order }: FittingOrder,
+  { intentId, stationId, order, route }: FittingOrder,
 ): Omit<sql.Attribution, "reason" | "by"> {
   const { orderId, amountMinor, currency } = order;
   const attestationId = `issue:${issue.issue_id}:${intentId}`;
-  return { intentId, attestationId, stationId, orderId, amountMinor, currency, reference: issue.provider_reference };
+  const { provider_reference: reference } = issue;
+  return { intentId, attestationId, stationId, orderId, amountMinor, currency, reference, route };
 }
 
-/** The money is at the account of one filial, and is test money or real money; it can pay an order of that filial and mode only. */
-async function requireSameAccount(deps: ProvidersDeps, issue: IssueRow, place: sql.OrderPlace): Promise<void> {
-  const config = await findConfigById(deps.database, configOf(issue));
-  if (config?.mode !== place.mode) {
-    const [money, order] = config?.mode === "test" ? ["of a test provider", "real"] : ["real", "of a sandbox station"];
+/** Where the money is, and the route of a transaction that it pays. */
+interface MoneyAccount {
+  readonly mode: sql.OrderPlace["mode"];
+  /** Null: of all filials. */
+  readonly filialId: number | null;
+  readonly route: NonNullable<sql.Attribution["route"]>;
+}
+
+/** The account of a provider config or of statements. Refuses with `conflict` an issue that is not about money of one. */
+async function requireAccount({ database }: ProvidersDeps, issue: IssueRow): Promise<MoneyAccount> {
+  if (issue.money_names.length === 0) throw notAttributable();
+  if (issue.config_id === null) {
+    const account = await sql.findStatementAccount(database, issue.issue_id);
+    if (account === undefined) throw notAttributable();
+    return account;
+  }
+  const config = await findConfigById(database, issue.config_id);
+  if (config === undefined) throw notAttributable();
+  return { mode: config.mode, filialId: config.filial_id, route: "dynamic_qr" };
+}
+
+const notAttributable = (): RefusedError =>
+  issueConflict(
+    "not_attributable",
+    "This issue can pay no order: it is not about money, or its line has no reference of the provider.",
+  );
+
+/** Money of an account of one filial, test money or real money, can pay an order of that filial and mode only. */
+function requireSamePlace({ mode, filialId }: MoneyAccount, place: sql.OrderPlace): void {
+  if (mode !== place.mode) {
+    const [money, order] = mode === "test" ? ["of a test account", "real"] : ["real", "of a sandbox station"];
     throw issueConflict("other_mode", `The money is ${money} and the order is ${order}.`);
   }
-  if (config.filial_id !== place.filialId)
+  if (filialId !== null && filialId !== place.filialId)
     throw issueConflict("other_filial", "The money went to the account of another filial.");
 }
 
@@ -172,21 +204,12 @@ export async function requireNoCollection(
 ): Promise<void> {
   const { reply } = await askStation(deps.bus.nc, stationId, {
     commandId: `provider:inquire:${randomUUID()}`,
-    actor: { kind: "provider", id: configOf(issue) },
+    actor: issue.config_id === null ? { kind: "settlement", id: 0 } : { kind: "provider", id: issue.config_id },
     command: { type: "order_inquire", orderId },
   });
   if (reply.ok || reply.code !== "collection_active") return;
   const detail = "The order is just being collected at its station; finish or cancel that collection first.";
   throw issueConflict("order_being_collected", detail);
-}
-
-/** The config whose money it is. Refuses with `conflict` an issue that has none. */
-function configOf({ config_id: configId, money_names: names }: IssueRow): number {
-  if (configId !== null && names.length > 0) return configId;
-  throw issueConflict(
-    "not_attributable",
-    "This issue is not about money of a provider config, so it can pay no order.",
-  );
 }
 
 /** The same person repeats the request, because an answer was lost. */
@@ -214,9 +237,8 @@ async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Fi
   if (asked === undefined) throw new Error("An issue is missing.");
   const attribution = sql.attributionOf(asked);
   if (attribution === null) return { issue: asked, refusal: undefined };
-  const { reason: _reason, by, ...question } = attribution;
-  const money = moneyKey({ configId: configOf(asked), name: asked.subject_key });
-  const request = { ...question, route: "dynamic_qr", attestedBy: by.userId, moneyKey: money } as const;
+  const { reason: _reason, by, proposal: _proposal, route = "dynamic_qr", ...question } = attribution;
+  const request = { ...question, route, attestedBy: by.userId, moneyKey: sql.moneyKeyOf(asked) };
   const answer = await call(deps.bus.nc, settleIntent, request);
   const { stationId, orderId } = attribution;
   // Order truth after the seam's answer; the intent id that comes with it stays unused.
@@ -242,6 +264,7 @@ async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Fi
       await decideProposal(tx, proposal.proposalId, { status: "confirmed", by: by.userId, reason: null });
     const resolved = await resolveIssue(tx, issueId, resolution);
     task = await resumeEnd(tx, deps, resolved);
+    await sql.wantRunOfLines(tx, issueId);
     await recordAttribution(tx, { before: issue, issue: resolved }, attribution);
     // The keys of the outbox in their order.
     await announceIssues(tx, {

@@ -52,6 +52,7 @@ const STEPS: readonly (readonly [string, (tx: Transaction, scope: sql.RunScope) 
   ["lines", inputs.loadRunInputs],
   ["links", inputs.linkByReference],
   ["exact", matches.matchConfirmed],
+  ["exact", issues.matchAttributed],
   ["exact", matches.pairExact],
   ["exact", matches.findTerminals],
   ["exact", matches.judgePairs],

@@ -9,17 +9,22 @@ import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const CLIENTS = join(import.meta.dirname, "..", "..", "clients");
+const COLLEAGUE = { email: "sara@sandbox.example", password: "a long enough password" };
 const OPERATOR = { email: "rita@sandbox.example", password: "a long enough password" };
 
 let system: TestSystem;
 let folder: TemporaryFolder;
 let operator: Person;
+let owner: Person;
+let cashier: Person;
 
 beforeAll(async () => {
   system = await startSystem();
   folder = temporaryFolder("reconciliation-commands");
-  const owner = await logIn(system.baseUrl, "backoffice", system.owner);
-  await owner.good("POST", "users/", { body: { ...OPERATOR, name: "Rita", role: "reconciliation_operator" } });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  for (const person of [OPERATOR, COLLEAGUE])
+    await owner.good("POST", "users/", { body: { ...person, name: "Rita", role: "reconciliation_operator" } });
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   operator = await logIn(system.baseUrl, "reconciliation", OPERATOR);
 });
 afterAll(async () => {
@@ -28,8 +33,9 @@ afterAll(async () => {
 });
 
 /** What a command leaves, by its exit code. */
-async function command(name: "statement" | "recon", ...args: readonly string[]) {
-  const { email: OPERATOR_EMAIL, password: OPERATOR_PASSWORD } = OPERATOR;
+const command = (name: "statement" | "recon", ...args: readonly string[]) => commandOf(OPERATOR, name, ...args);
+async function commandOf(person: typeof OPERATOR, name: "statement" | "recon", ...args: readonly string[]) {
+  const { email: OPERATOR_EMAIL, password: OPERATOR_PASSWORD } = person;
   const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OPERATOR_EMAIL, OPERATOR_PASSWORD };
   const program = runProgram(process.execPath, [join(CLIENTS, `${name}.ts`), ...args], {
     env: programEnvironment(access),
@@ -40,6 +46,12 @@ async function command(name: "statement" | "recon", ...args: readonly string[]) 
 async function addAccount(): Promise<string> {
   const body = { provider: "sandbox", reference: randomUUID(), name: "Bar", currency: "EUR", mode: "test" };
   return String((await operator.good<{ account_id: number }>("POST", "accounts/", { body })).account_id);
+}
+
+async function openOrder(): Promise<string> {
+  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
+  const path = `stations/${system.sandbox.stations[0]?.stationId}/orders/`;
+  return String((await cashier.good<{ order_id: number }>("POST", path, { body })).order_id);
 }
 
 function statementFile(rows: number): string {
@@ -175,6 +187,32 @@ describe("npm run recon", () => {
 
   test("attribute without an order: usage, before anybody logs in", async () => {
     expect(await command("recon", "attribute", "3", "--reason", "Paid.")).toMatchObject({ code: 2 });
+    const both = ["--confirm", "1", "--withdraw", "1"];
+    expect(await command("recon", "attribute", "3", ...both)).toMatchObject({ code: 2 });
+  });
+
+  test("attribute: alone up to the owner's limit; above it one person proposes and another confirms", async () => {
+    const account = await addAccount();
+    await command("statement", "import", statementFile(2), "--account", account, ...DECLARED);
+    await command("recon", "run", "--account", account);
+    const listed = await command("recon", "issues", "--json", "--account", `statement:${account}`);
+    const { issues } = JSON.parse(lastLine(listed.text)) as { issues: { issue_id: number }[] };
+    const [first = "", second = ""] = issues.map(({ issue_id: id }) => String(id));
+    const why = ["--reason", "The guest has the slip."];
+    const alone = await command("recon", "attribute", first, "--order", await openOrder(), ...why);
+    expect(alone).toMatchObject({ code: 0, text: expect.stringContaining(`Issue ${first} is attributed.`) as string });
+
+    const limit = { currency: "EUR", alone_up_to: "12.49", reason: "Two people, please." };
+    await owner.good("POST", "attribution-limits/", { body: limit });
+    const proposed = await command("recon", "attribute", second, "--order", await openOrder(), ...why);
+    const [, proposal = ""] = /Proposal (\d+) waits for another person/.exec(proposed.text) ?? [proposed.text];
+    expect(proposed).toMatchObject({ code: 0, text: expect.stringContaining(`Issue ${second} is open.`) as string });
+    const own = await command("recon", "attribute", second, "--confirm", proposal);
+    expect(own).toMatchObject({ code: 1, text: expect.stringContaining("another person confirms") as string });
+    const confirmed = await commandOf(COLLEAGUE, "recon", "attribute", second, "--confirm", proposal);
+    expect(confirmed.text).toContain(`Issue ${second} is attributed.`);
+    const limits = await owner.good<{ attribution_limits: object[] }>("GET", "attribution-limits/");
+    expect(limits.attribution_limits).toMatchObject([{ currency: "EUR", alone_up_to: "12.49" }]);
   });
 });
 

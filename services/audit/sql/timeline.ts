@@ -140,7 +140,8 @@ export interface AttributionHistory extends Attribution {
   readonly stationId: number;
   readonly settledAtMs: number;
   readonly issueKind: string;
-  readonly configId: number;
+  /** Null: a statement of an account without a config has shown it. */
+  readonly configId: number | null;
   /** The collection that the provider payment was meant for, where that is known. */
   readonly meantForIntentId: number | null;
   readonly openedAtMs: number;

@@ -56,6 +56,8 @@ export function closedIssueEntry({ issueId, kind, closedAtMs, by, reason }: Clos
   };
 }
 
+const SYSTEM = { kind: "system", id: 0, name: "" } as const;
+
 /** The whole timeline of an order that an operator's attribution paid: from the issue to the transaction. */
 export function attributionTimeline(attribution: AttributionHistory): Timeline {
   const {
@@ -71,7 +73,9 @@ export function attributionTimeline(attribution: AttributionHistory): Timeline {
   const amount = money(amountMinor, currency);
   const transaction = `transaction ${transactionId}${withReference(reference)}`;
   const who = actorName(by);
-  const provider = { kind: "provider", id: attribution.configId, name: "" } as const;
+  const { configId } = attribution;
+  const source = configId === null ? SYSTEM : ({ kind: "provider", id: configId, name: "" } as const);
+  const what = configId === null ? "A statement had" : "The payment provider asserted";
   const seam = { kind: "settlement", id: 0, name: "" } as const;
   return {
     intentId,
@@ -83,8 +87,8 @@ export function attributionTimeline(attribution: AttributionHistory): Timeline {
       {
         atMs: attribution.openedAtMs,
         type: "provider_issue_opened",
-        actor: { ...provider, name: actorName(provider) },
-        sentence: `The payment provider asserted ${amount}${withReference(reference)}, ${whyNotTaken(attribution)}: issue ${issueId} was opened.`,
+        actor: { ...source, name: actorName(source) },
+        sentence: `${what} ${amount}${withReference(reference)}, ${whyNotTaken(attribution)}: issue ${issueId} was opened.`,
         moneyMoved: "maybe",
         data: { issueId, kind, meantForIntentId },
       },

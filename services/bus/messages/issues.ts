@@ -98,7 +98,7 @@ export const ISSUE_CONFLICTS = [
   "money_closed",
   /** The money may still settle its collection. */
   "money_may_settle",
-  /** The issue is not about a payment of a provider config, so no order can be paid with it. */
+  /** The issue is not about money, or its line has no reference of the provider: no order can be paid with it. */
   "not_attributable",
   /** The amount is above what one person may attribute: propose it to another one. */
   "second_person_needed",

@@ -91,9 +91,10 @@ export async function raiseIssues(sql: Transaction, candidates: Fragment): Promi
       select k.organization_id, k.account_key, k.station_id, k.kind, k.subject_key, coalesce(k.generation, 0) + 1,
         coalesce(k.issue_id, k.supersedes_id), k.source, k.config_id, k.statement_account_id, k.intent_id, k.order_id,
         k.amount_minor, k.currency, coalesce(k.provider_reference, ''), k.evidence, k.evidence_hash,
-        case when k.is_money then coalesce(names_of_money(k.config_id,
-          (select p from provider_payments p where p.intent_id = k.intent_id), k.said_account, k.subject_key), '{}')
-        else '{}' end
+        case when not k.is_money then '{}'
+          when k.config_id is null then coalesce(names_of_statement_money(k.statement_account_id, k.subject_key), '{}')
+          else coalesce(names_of_money(k.config_id,
+            (select p from provider_payments p where p.intent_id = k.intent_id), k.said_account, k.subject_key), '{}') end
       from known k
       where k.issue_id is null or (k.known_status in ('closed', 'attributed') and not k.is_same)
       on conflict do nothing

@@ -3,7 +3,6 @@
  * and attributions. Also what an attribution reads of orders, which belong to the settlement service.
  */
 import type { Caller } from "../../bus/messages/caller.ts";
-import { moneyKey } from "../../bus/messages/intents.ts";
 import type { IssueEvidence, IssueKind } from "../../bus/messages/issues.ts";
 import type { Json, Queryable, Transaction } from "../../db/pool.ts";
 import { providerAccountKey } from "../../issues/identity.ts";
@@ -21,6 +20,8 @@ export interface Attribution {
   readonly amountMinor: string;
   readonly currency: string;
   readonly reference: string;
+  /** `dynamic_qr` where it is left out: it was stored by an earlier version. */
+  readonly route?: "dynamic_qr" | "attested_terminal";
   readonly reason: string;
   readonly by: Pick<Caller, "userId" | "name" | "role">;
   /** What another person has proposed, and `by` has confirmed. */
@@ -131,14 +132,52 @@ export async function findOtherIssues(sql: Queryable, issue: IssueRow): Promise<
     order by issue_id`;
 }
 
+/** The money as the payment seam is asked about it: of a provider config, or of a statement account without one. */
+export const moneyKeyOf = ({
+  account_key: accountKey,
+  subject_key: name,
+}: Pick<IssueRow, "account_key" | "subject_key">) => `${accountKey}:${name}`;
+
+/**
+ * The statement account of an issue, and the route of its line: a payment at a terminal, or a bank's credit. Undefined where
+ * the line is gone.
+ */
+export async function findStatementAccount(
+  sql: Queryable,
+  issueId: number,
+): Promise<
+  | {
+      readonly mode: ConfigRow["mode"];
+      readonly filialId: number | null;
+      readonly route: "dynamic_qr" | "attested_terminal";
+    }
+  | undefined
+> {
+  const [row] = await sql<{ mode: ConfigRow["mode"]; filial_id: number | null; kind: string }[]>`
+    select a.mode, a.filial_id, l.kind from issues i
+    join statement_accounts a on a.account_id = i.statement_account_id
+    join statement_lines l on l.account_id = a.account_id
+      and l.line_id = any (array(select jsonb_array_elements_text(i.evidence #> '{statement,lineIds}')::bigint))
+    where i.issue_id = ${issueId} order by l.line_id limit 1`;
+  if (row === undefined) return undefined;
+  const route = row.kind === "payment" ? "attested_terminal" : "dynamic_qr";
+  return { mode: row.mode, filialId: row.filial_id, route };
+}
+
+/** A run over the days of the issue's lines, which belong to a payment now. */
+export async function wantRunOfLines(sql: Transaction, issueId: number): Promise<void> {
+  await sql`
+    select want_run(l.account_id, min(l.booked_on), max(l.booked_on), false) from issues i
+    join statement_lines l on l.line_id = any (array(select jsonb_array_elements_text(i.evidence #> '{statement,lineIds}')::bigint))
+    where i.issue_id = ${issueId} group by l.account_id`;
+}
+
 /** Every match key of an issue's money that the payment seam finds, also through other issues. */
 export async function findNamesAtSeam(
   sql: Queryable,
-  { config_id: configId, subject_key: name }: Pick<IssueRow, "config_id" | "subject_key">,
+  issue: Pick<IssueRow, "account_key" | "subject_key">,
 ): Promise<readonly string[]> {
-  const [row] = await sql<
-    [{ names: string[] }]
-  >`select names_of_settlement(0, ${moneyKey({ configId: configId ?? 0, name })}) as names`;
+  const [row] = await sql<[{ names: string[] }]>`select names_of_settlement(0, ${moneyKeyOf(issue)}) as names`;
   return row.names;
 }
 

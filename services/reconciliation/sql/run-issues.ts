@@ -37,9 +37,34 @@ export async function keepDecided(sql: Transaction, scope: RunScope): Promise<vo
   await sql`analyze run_diffs`;
 }
 
+/**
+ * Lines that a person has attributed: the line belongs to the transaction, however much later than the line it was settled.
+ * A payment that another match has stays there.
+ */
+export async function matchAttributed(sql: Transaction, scope: RunScope): Promise<void> {
+  await sql`
+    with attributed as (
+      select distinct on (l.line_id) l.line_id, 'transaction:' || i.transaction_id as payment_key
+      from run_lines l join issues i on i.account_key = ${accountKeyOf(scope)}
+        and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
+      where i.status = 'attributed' and i.transaction_id is not null and l.kind in ('payment', 'bank_credit')
+        and (i.amount_minor, i.currency) = (l.amount_minor, l.currency) and (i.subject_key like 'line:%' or l.ordinal = 0)
+        and not exists (select from run_group_lines g where g.line_id = l.line_id)
+      order by l.line_id, i.issue_id desc
+    ),
+    free as (
+      select * from attributed a
+      where not exists (select from run_group_payments g where g.payment_key = a.payment_key)
+        and not exists (select from match_payments m where m.payment_key = a.payment_key and not exists (
+          select from match_lines ml join run_lines l using (line_id) where ml.match_id = m.match_id))
+    ),
+    of_line as (insert into run_group_lines select payment_key, line_id from free),
+    of_payment as (insert into run_group_payments select payment_key, payment_key from free)
+    insert into run_groups select payment_key, 'confirmed', 0, 0 from free`;
+}
+
 /** The differences as issues are raised from them, in a table of their own. */
 async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void> {
-  const { configId } = scope;
   await sql`
     create temporary table run_candidates on commit drop as
     select d.line_id, d.payment_key, d.kind, d.score, ${accountKeyOf(scope)}::text as account_key,
@@ -53,7 +78,7 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
       coalesce(l.currency, p.currency) as currency,
       p.intent_id, p.order_id, coalesce(l.provider_key, p.provider_key, p.typed_key, '') as provider_reference,
       coalesce(l.booked_on, p.settled_on) as on_date,
-      d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${configId}::bigint is not null as is_money,
+      d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null as is_money,
       jsonb_build_object('statement', jsonb_build_object(
         'lineIds', case when l.line_id is null then '[]'::jsonb else jsonb_build_array(l.line_id) end,
         'differences', case when p.payment_key is null or l.line_id is null then '[]'::jsonb else (

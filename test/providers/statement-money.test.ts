@@ -1,0 +1,219 @@
+/** Money that only a statement shows, of an account without a provider config: attributed through the payment seam, once. */
+import { createHash, randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { settleIntent } from "../../services/bus/messages/intents.ts";
+import * as issues from "../../services/bus/messages/issues.ts";
+import { createProviderConfig } from "../../services/bus/messages/provider-configs.ts";
+import { runReconciliation } from "../../services/reconciliation/matching.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
+import { paidBody, sendCallback } from "./emvco-callback.ts";
+import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+
+const SECRET = "the-secret-of-the-callbacks-in-this-test";
+/** Long before the attribution. */
+const DAY = "2026-03-10";
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+interface Account {
+  readonly place: Place;
+  readonly accountId: number;
+}
+interface Line {
+  readonly reference?: string;
+  readonly kind?: "payment" | "bank_credit";
+  readonly amountMinor?: number;
+}
+
+async function openAccount(options: { readonly mode?: string; readonly place?: Place } = {}): Promise<Account> {
+  const place = options.place ?? (await world.openPlace());
+  const [row] = await world.database<{ account_id: number }[]>`
+    insert into statement_accounts (organization_id, filial_id, provider, reference, name, mode)
+    values (${place.organizationId}, ${place.filialId}, 'acquirer', 'M-1', 'Account', ${options.mode ?? "test"}) returning account_id`;
+  return { place, accountId: row?.account_id ?? 0 };
+}
+
+/** Imports a line, runs, and returns the line's issue. */
+async function unmatched(account: Account, line: Line = {}): Promise<issues.Issue> {
+  const { kind = "payment", amountMinor = 1250, reference = randomUUID() } = line;
+  const { organizationId } = account.place;
+  const bytes = createHash("sha256").update(randomUUID()).digest();
+  await world.database`
+    with f as (
+      insert into statement_imports (organization_id, account_id, sha256, file_name, size_bytes, format, format_version, encoding,
+        status, uploaded_by, from_date, to_date)
+      values (${organizationId}, ${account.accountId}, ${bytes}, 'a.csv', 1, 'csv', 1, 'utf-8', 'imported', 7, '2026-03-01',
+        '2026-03-31') returning import_id
+    ), l as (
+      insert into statement_lines (organization_id, account_id, fingerprint, fingerprint_version, kind, provider_type, amount_minor,
+        currency, booked_on, provider_reference, payment_reference, merchant_reference, payout_reference, terminal, account, text)
+      values (${organizationId}, ${account.accountId}, ${bytes}, 1, ${kind}, ${kind}, ${amountMinor}, 'EUR', ${DAY}, ${reference},
+        '', '', '', '', '', '') returning line_id
+    )
+    insert into statement_line_sources (import_id, position, line_id) select import_id, 1, line_id from f, l`;
+  await run(account);
+  const found = (await list(account)).find(({ status }) => status === "open");
+  if (found === undefined) throw new Error("There is no issue.");
+  return found;
+}
+
+async function run({ place, accountId }: Account): Promise<void> {
+  const { database } = world;
+  const { organizationId } = place;
+  const days = { fromDate: "2026-03-01", toDate: "2026-03-31" };
+  await runReconciliation(
+    { database, longDatabase: database },
+    { organizationId, accountId, ...days, startedBy: null },
+  );
+}
+
+const list = async ({ place }: Account) =>
+  (await world.ask(issues.listIssues, { caller: place.operator, limit: 100 })).issues;
+const attribute = ({ place }: Account, { issueId }: issues.Issue, order: Pick<Intent, "orderId">) =>
+  world.ask(issues.attributeIssue, {
+    caller: place.operator,
+    issueId,
+    orderId: order.orderId,
+    reason: "The slip is here",
+  });
+const reasonOf = async (asked: Promise<unknown>): Promise<string> => {
+  const { code, reason } = await refusalOf(asked);
+  return reason ?? code;
+};
+const outcomes = async ({ accountId }: Account) =>
+  (
+    await world.database<{ reason: string }[]>`
+      select coalesce(o.reason, case when m.line_id is not null then 'matched' end) as reason
+      from statement_lines l left join line_outcomes o using (line_id) left join match_lines m using (line_id)
+      where l.account_id = ${accountId}`
+  ).map(({ reason }) => reason);
+const transactions = (order: Intent) =>
+  world.database<{ route: string; reference: string; money_key: string }[]>`
+    select route, reference, money_key from transactions where order_id = ${order.orderId}`;
+
+describe("money of a statement account without a config", () => {
+  test.each([
+    ["payment", "attested_terminal"],
+    ["bank_credit", "dynamic_qr"],
+  ] as const)("a %s pays an order, by the route %s, and its line matches it from then on", async (kind, route) => {
+    const account = await openAccount();
+    const reference = randomUUID();
+    const issue = await unmatched(account, { kind, reference });
+    expect(issue).toMatchObject({
+      kind: "unmatched_money",
+      configId: null,
+      accountKey: `statement:${account.accountId}`,
+    });
+    const order = await world.openIntent(account.place, 1250);
+    const { issue: attributed } = await attribute(account, issue, order);
+    expect(attributed).toMatchObject({ status: "attributed", orderId: order.orderId });
+    expect(await transactions(order)).toEqual([
+      { route, reference, money_key: `statement:${account.accountId}:money:${reference}` },
+    ]);
+    expect((await attribute(account, issue, order)).issue).toEqual(attributed);
+    const wanted = await world.database`
+      select from_date::text, to_date::text from wanted_runs where account_id = ${account.accountId}`;
+    expect(wanted.map((row) => ({ ...row }))).toEqual([{ from_date: DAY, to_date: DAY }]);
+    for (const _ of [1, 2]) {
+      await run(account);
+      expect(await outcomes(account)).toEqual(["matched"]);
+    }
+    expect((await list(account)).map(({ status }) => status)).toEqual(["attributed"]);
+  });
+
+  test("pays one of ten orders at once", async () => {
+    const account = await openAccount();
+    const issue = await unmatched(account);
+    const orders = await Promise.all(Array.from({ length: 10 }, () => world.openIntent(account.place, 1250)));
+    const asked = await Promise.allSettled(orders.map((order) => attribute(account, issue, order)));
+    expect((await Promise.all(orders.map(transactions))).flat()).toHaveLength(1);
+    expect(asked.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  });
+
+  test("pays no order when its reference has settled another one as a slip, nor the reverse", async () => {
+    const account = await openAccount();
+    const { place } = account;
+    const settle = (order: Intent, reference: string) =>
+      world.ask(settleIntent, {
+        ...order,
+        attestationId: randomUUID(),
+        stationId: place.stationId,
+        route: "attested_terminal",
+        reference,
+        attestedBy: 7,
+      });
+    const used = await unmatched(account, { reference: "SLIP-4711-A" });
+    await settle(await world.openIntent(place, 1250), "slip-4711-a");
+    const order = await world.openIntent(place, 1250);
+    expect(await reasonOf(attribute(account, used, order))).toBe("money_has_paid");
+    expect(await transactions(order)).toEqual([]);
+
+    const other = await openAccount();
+    const free = await unmatched(other, { reference: "SLIP-4711-B" });
+    await attribute(other, free, await world.openIntent(other.place, 1250));
+    const answer = await world.ask(settleIntent, {
+      ...(await world.openIntent(other.place, 1250)),
+      attestationId: randomUUID(),
+      stationId: other.place.stationId,
+      route: "attested_terminal",
+      reference: "SLIP-4711-B",
+      attestedBy: 7,
+    });
+    expect(answer).toMatchObject({ settled: false, code: "reference_already_used" });
+  });
+
+  test("that a callback of the same provider account asserts too pays once", async () => {
+    const place = await world.openPlace();
+    const { config } = await world.ask(createProviderConfig, {
+      caller: place.owner,
+      filialId: place.filialId,
+      kind: "emvco_generic",
+      mode: "test",
+      name: "Acquirer",
+      settings: emvcoSettings(),
+      secrets: { callback_secret: SECRET },
+    });
+    const account = await openAccount({ place });
+    const reference = `TX-${randomUUID()}`;
+    const issue = await unmatched(account, { reference });
+    await attribute(account, issue, await world.openIntent(place, 1250));
+    const data = { reference: "X", transaction_id: reference, merchant_id: "M-1", amount: "12.50", currency: "EUR" };
+    await sendCallback(world, { configId: config.configId, body: paidBody(data), secret: SECRET });
+    const [callback] = await world.database<{ outcome: string }[]>`
+      select outcome from provider_callbacks where config_id = ${config.configId}`;
+    expect(callback?.outcome).toBe("attributed");
+  });
+
+  test("that was closed pays nothing", async () => {
+    const account = await openAccount();
+    const issue = await unmatched(account);
+    await world.ask(issues.closeIssue, { caller: account.place.operator, issueId: issue.issueId, reason: "Paid back" });
+    expect(await reasonOf(attribute(account, issue, await world.openIntent(account.place, 1250)))).toBe("issue_closed");
+  });
+
+  test("pays only an order of its mode, filial and amount, and only when its line has a reference", async () => {
+    const account = await openAccount();
+    const issue = await unmatched(account);
+    expect(await reasonOf(attribute(account, issue, await world.openIntent(account.place, 1251)))).toBe(
+      "amount_differs",
+    );
+    const live = await openAccount({ mode: "live" });
+    const real = await unmatched(live);
+    expect(await reasonOf(attribute(live, real, await world.openIntent(live.place, 1250)))).toBe("other_mode");
+    const [station] = await world.database<{ station_id: number }[]>`
+      with f as (insert into filials (organization_id, name) values (${account.place.organizationId}, 'Harbour') returning *)
+      insert into stations (organization_id, filial_id, name, currency, sandbox)
+      select organization_id, filial_id, 'Counter', 'EUR', true from f returning station_id`;
+    const elsewhere = { ...account.place, stationId: station?.station_id ?? 0 };
+    expect(await reasonOf(attribute(account, issue, await world.openIntent(elsewhere, 1250)))).toBe("other_filial");
+    const nameless = await openAccount();
+    const none = await unmatched(nameless, { reference: "" });
+    const order = await world.openIntent(nameless.place, 1250);
+    expect(await reasonOf(attribute(nameless, none, order))).toBe("not_attributable");
+    expect(await transactions(order)).toEqual([]);
+  });
+});
