@@ -1,6 +1,6 @@
 /**
- * Writes the files that are made from others: `npm run settings`, after a change of settings, and `npm run schema`, after a
- * new migration.
+ * Writes generated files: `npm run settings` after a change of settings, `npm run schema` after a new migration. `npm run
+ * openapi` is in `gateway/http/documents/write-documents.ts`.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ async function writeSettings(): Promise<void> {
   for (const { path, text } of await settingsDocuments()) await writeFile(path, text);
 }
 
-/** `services/db/schema.sql`, from a PostgreSQL that is started for it. */
+/** `services/db/schema.sql`, from a temporary PostgreSQL that this function starts. */
 async function writeSchema(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "device-payments-schema-"));
   try {

@@ -59,13 +59,13 @@ function page(settings: readonly ReadSetting[]): string {
   });
   return `# Settings of the processes
 
-Environment variables, read once at the start; an empty one counts as not set. \`node gateway/main.ts --help\` and \`node services/main.ts SERVICE --help\` print the same by process. \`npm run settings\` writes this page and \`deploy/production/settings.env.example\` from the settings' schemas.
+A process reads these environment variables once, at its start; an empty one counts as not set. \`node gateway/main.ts --help\` and \`node services/main.ts SERVICE --help\` print the settings of one process. \`npm run settings\` writes this page and \`deploy/production/settings.env.example\` from the settings' schemas.
 
 - **needed**: the process does not start without it.
 - **shared**: all processes of the installation that read it must have the same value.
 - **secret**: only the operator may know it. A process needs only the secrets that it reads.
 
-\`npm start\` takes the same variables, checks all of them before it starts anything, and makes what is secret, once, in \`secrets.json\` of its data folder. \`npm run migrate\` alone creates and changes the schema of the database and the streams of the bus; an operator runs it before the processes of a new version, and \`npm start\` runs it itself.
+\`npm start\` takes the same variables, checks all of them before it starts anything, and generates missing secrets once, in \`secrets.json\` of its data folder. \`npm run migrate\` alone creates and changes the schema of the database and the streams of the bus; an operator runs it before the processes of a new version, and \`npm start\` runs it itself.
 
 | setting | read by | default | | what it is |
 |---|---|---|---|---|
@@ -75,14 +75,14 @@ ${START_AND_COMMANDS}`;
 }
 
 /** What no process of the installation reads. */
-const START_AND_COMMANDS = `## What \`npm start\` and the commands read beside these
+const START_AND_COMMANDS = `## Settings that \`npm start\` and the commands read in addition
 
 | setting | what it is; its default |
 |---|---|
 | \`PORT\`, \`HOST\` | where the API listens; 8480 at 127.0.0.1 |
-| \`DATA_DIR\` | where \`npm start\` keeps everything, and finds it again; \`.data\` |
+| \`DATA_DIR\` | the data folder of \`npm start\`; \`.data\` |
 | \`NATS_URL\`, \`DATABASE_URL\` | servers of your own; without them \`npm start\` starts its own |
-| \`LOG_MAX_MB\` | the most that all logs of \`npm start\` take together, in megabytes; each part has an equal share, in a file that is written and four older ones; 200 |
+| \`LOG_MAX_MB\` | the most that all logs of \`npm start\` take together, in megabytes; each part has an equal share, in its current file and four older ones; 200 |
 | \`METRICS_PORT\` | the first of the five ports where the processes of \`npm start\` answer Prometheus; nowhere |
 | \`NATS_SERVER_BIN\`, \`DEVICE_PAYMENTS_CACHE_DIR\` | the nats-server that \`npm start\` uses; where it keeps one that it has fetched, \`.cache\` |
 | \`BASE_URL\` | for the virtual devices, \`npm run robotics\`, \`organization\`, \`statement\`, \`recon\` and \`cli\`: where the service is; what \`npm start\` wrote, else \`http://127.0.0.1:8480\` |

@@ -56,7 +56,7 @@ const settingsSchema = z.object({
   ).optional(),
   /** Address of the metrics ports. */
   METRICS_HOST: z.string().default("127.0.0.1"),
-  /** Below this much free space on the disk of DATA_DIR, in megabytes, what can wait waits; 0 for never. */
+  /** With less free space than this on the disk of DATA_DIR, in megabytes, the processes defer work that can wait; 0 for never. */
   DISK_RESERVE_MB: digits(0, 1_048_576, " of megabytes", "of the disk of DATA_DIR").default(512),
   /** All logs together, in megabytes. */
   LOG_MAX_MB: digits(20, 1_000_000, " of megabytes", "for all logs together").default(200),

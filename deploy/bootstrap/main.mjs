@@ -8,7 +8,7 @@ import { PINNED_NODE, prepareDependencies, SetupError } from "./dependencies.mjs
 const CHECKOUT = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 
 /**
- * Prepares the dependencies, runs the target and takes over its exit code.
+ * Prepares the dependencies, runs the target and exits with the target's exit code.
  * @param {string[]} args the .ts file, relative to the checkout, and its arguments
  */
 export async function main(args) {
@@ -29,14 +29,15 @@ export async function main(args) {
   }
 }
 
-/** Ctrl-C reaches this process twice under npm: from the terminal, and again from npm, which forwards it. Signals this close together are one. */
+/** Ctrl-C reaches this process twice under npm: from the terminal, and again from npm, which forwards it. Signals within this time count as one signal. */
 const SAME_SIGNAL_MS = 1_000;
 /** How often this process checks whether npm is still there; a killed npm cannot notify it. */
 const PARENT_CHECK_MS = 1_000;
 
 /**
- * Runs a .ts file on the pinned Node and returns its exit code. The target runs in a separate process group, so that a
- * signal reaches it exactly once, from here; when this process is killed, the target notices that its IPC channel closes, and stops.
+ * Runs a .ts file on the pinned Node and returns its exit code. The target runs in a separate process group: only this
+ * process sends it signals, and each signal once. When this process is killed, the target's IPC channel closes and the
+ * target stops.
  * @param {{ checkout: string, target: string, args: string[] }} options
  * @returns {Promise<number>}
  */

@@ -1,17 +1,17 @@
-/** What the registry deletes: sessions, counters of log-ins, and where people are known, each after its retention. */
+/** The registry deletes sessions, counters of log-ins, and the known addresses and browsers of people after their retention. */
 import { BOUNDS } from "../bus/bounds.ts";
 import type { Database } from "../db/pool.ts";
 import type { Retention } from "../runtime/retention.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import * as sql from "./sql/sessions.ts";
 
-/** Several processes may run it at once. Entries of the audit log are kept for ever. */
+/** Several processes may run this job at once. It never deletes entries of the audit log. */
 export function registryRetention(
   database: Database,
 ): Retention<"sessions" | "loginAttempts" | "knownAddresses" | "knownBrowsers"> {
   const { endedSessionRetentionDays, knownAddressDays, retention } = REGISTRY_LIMITS;
   return {
-    what: "old sessions",
+    what: "old sessions, log-in counters, known addresses and known browsers",
     ...retention,
     removals: {
       sessions: (rows) => sql.deleteOldSessions(database, { olderThanDays: endedSessionRetentionDays, rows }),

@@ -194,7 +194,8 @@ export const diskSettingsSchema = z
     }),
     // Space for the collections of hours, and for PostgreSQL to write its log while a person frees more. At most a terabyte.
     DISK_RESERVE_MB: setting(wholeNumber(0, MEGABYTE).default(512), {
-      meaning: "The free space on that disk below which what can wait waits, in megabytes; 0 for never.",
+      meaning:
+        "The reserve on that disk, in megabytes: with less free space the process defers work that can wait; 0 for never.",
     }),
   })
   .transform((values) => ({ folder: values.DISK_FOLDER, reserveBytes: values.DISK_RESERVE_MB * MEGABYTE }));

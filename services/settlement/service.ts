@@ -1,4 +1,4 @@
-/** The settlement service: orders, intents, and the payment seam through which all payments are recorded (I2). */
+/** The settlement service: orders, intents, and the payment seam, which alone writes transactions (I2 in machines/SPEC.md). */
 import { SETTLEMENT_REFUSALS } from "../../machines/station/reply.ts";
 import { announceOrders } from "../bus/messages/announce.ts";
 import { settlementHealth } from "../bus/messages/health.ts";
@@ -21,7 +21,7 @@ import { keyRetention } from "./retention.ts";
 
 const NAME = "settlement";
 
-/** Starts answering; several processes share the work as one queue group. */
+/** Starts the service. Several processes may run it: the bus gives each request to one of them. */
 export async function startSettlementService({
   bus,
   log,

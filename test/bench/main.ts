@@ -1,7 +1,9 @@
 /**
- * `npm run bench`: every result beside its control, printed as one table and stored as JSON. `-- --short` for a quick one;
- * `-- --only=scale` measures how commands scale with hosts, copies and logs; `-- --only=reconciliation --rows=200000` limits
- * the rows of its longest files.
+ * `npm run bench` prints a table with each result and its control. A complete run also stores it as JSON and text; a short
+ * run and a run of one part store nothing.
+ *
+ * `-- --short` measures less. `-- --only=<part>` runs one part. Only `-- --only=scale` measures how commands scale with
+ * hosts, copies and logs. `-- --rows=200000` limits the rows of the reconciliation files.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
@@ -23,8 +25,8 @@ const isShort = process.argv.includes("--short");
 const option = (name: string): string | undefined =>
   process.argv.find((argument) => argument.startsWith(`--${name}=`))?.slice(`--${name}=`.length);
 const only = option("only");
-const mostRows = Number(option("rows") ?? (isShort ? 5_000 : 5_000_000));
-const rowsUpTo = (...sizes: number[]): number[] => [...new Set(sizes.map((rows) => Math.min(rows, mostRows)))];
+const maxRows = Number(option("rows") ?? (isShort ? 5_000 : 5_000_000));
+const rowsUpTo = (...sizes: number[]): number[] => [...new Set(sizes.map((rows) => Math.min(rows, maxRows)))];
 const printProgress = (line: string): void => void process.stderr.write(`${line}\n`);
 
 const results: BenchResult[] = [];
@@ -91,9 +93,9 @@ await part(
   "reconciliation",
   (world) =>
     measureReconciliation(world, {
-      importRows: Math.min(200_000, mostRows),
+      importRows: Math.min(200_000, maxRows),
       rounds: isShort ? 1 : 3,
-      matchRows: Math.min(1_000_000, mostRows),
+      matchRows: Math.min(1_000_000, maxRows),
       memoryRows: isShort ? rowsUpTo(1_000, 5_000) : rowsUpTo(100_000, 1_000_000, 5_000_000),
     }),
   reconciliationResults,

@@ -1,6 +1,7 @@
 /**
- * Reconciliation: rows imported per second beside a bare COPY of the same rows, lines matched against payments beside a bare
- * join, and the memory of an import by the length of its file. The bytes of the files are made while they are read.
+ * Measures reconciliation: imported rows per second, compared with a bare COPY of the same rows; the time to match lines with
+ * payments, compared with a bare join; and the memory of an import by the number of its rows. The bench generates each file
+ * while the importer reads it.
  */
 import { runReconciliation } from "../../services/reconciliation/matching.ts";
 import type { BenchProcess, BenchWorld } from "./bench-world.ts";
@@ -13,12 +14,12 @@ import { openStatementWorld, type StatementWorld } from "./statement-world.ts";
 export interface ReconciliationPlan {
   readonly importRows: number;
   readonly rounds: number;
-  /** So many lines and as many payments. */
+  /** The number of lines, and of payments. */
   readonly matchRows: number;
   readonly memoryRows: readonly number[];
 }
 
-/** The work of one process and of PostgreSQL for it, by row. */
+/** The rate of one process, and the CPU time of the process and of PostgreSQL for one row. */
 export interface Work {
   readonly perSecond: number;
   readonly cpuUs: number;
@@ -28,9 +29,9 @@ export interface Work {
 export interface ReconciliationMeasurement {
   readonly importRows: number;
   readonly imported: Work;
-  /** The same rows again, in other bytes. */
+  /** An import of the same rows from a file with other bytes. */
   readonly again: Work;
-  /** Of each round, by control. */
+  /** The import's rate divided by the control's rate, for each round. */
   readonly shares: Readonly<Record<Control, readonly number[]>>;
   readonly controls: Readonly<Record<Control, Work>>;
   readonly matching: {
@@ -43,7 +44,7 @@ export interface ReconciliationMeasurement {
   readonly memory: readonly { readonly rows: number; readonly peakBytes: number; readonly seconds: number }[];
 }
 
-/** One table has no index at all; the other the indexes and checks of the product's table. Neither has a foreign key. */
+/** The plain table has no index. The indexed table has the indexes and checks of the product's table. Neither has a foreign key. */
 const CONTROLS = ["plain", "indexed"] as const;
 export type Control = (typeof CONTROLS)[number];
 const TABLES: Readonly<Record<Control, string>> = { plain: "bench_plain_lines", indexed: "bench_indexed_lines" };
@@ -73,7 +74,7 @@ interface Bench {
   readonly start: (name: string, ...args: string[]) => Promise<BenchProcess>;
 }
 
-/** The first round warms up. Everything grows by the same rows in each round. */
+/** The first round is a warm-up and is not counted. Each round adds the same number of rows to each table. */
 async function measureImports(
   bench: Bench,
   { importRows: rows, rounds }: ReconciliationPlan,
@@ -127,14 +128,14 @@ async function makeTables({ database }: StatementWorld): Promise<void> {
 }
 
 async function measureWork({ world, statements }: Bench, child: BenchProcess, rows: number): Promise<Work> {
-  // What was written before is not synced to disk at the cost of this one.
+  // A checkpoint before the measurement, so that it does not include the disk writes of earlier work.
   await statements.database`checkpoint`;
   const postgresPid = world.postgresPid() ?? 0;
-  const before = { own: cpuTimeUs(child.pid), postgres: familyCpuTimeUs(postgresPid) };
+  const before = { child: cpuTimeUs(child.pid), postgres: familyCpuTimeUs(postgresPid) };
   const elapsedMs = await timeOf(child);
   return {
     perSecond: (rows / elapsedMs) * 1_000,
-    cpuUs: (cpuTimeUs(child.pid) - before.own) / rows,
+    cpuUs: (cpuTimeUs(child.pid) - before.child) / rows,
     postgresCpuUs: (familyCpuTimeUs(postgresPid) - before.postgres) / rows,
   };
 }
@@ -188,7 +189,7 @@ async function timeOfJoin({ database, accountId }: StatementWorld): Promise<numb
   return (performance.now() - startedAtMs) / 1_000;
 }
 
-/** In a process of its own, so that none starts with what another has needed. */
+/** Each measurement starts a new process, so that its peak memory contains nothing of an earlier one. */
 async function measureMemory(
   { statements, start }: Bench,
   rows: number,

@@ -1,7 +1,7 @@
 /**
- * How commands scale: 1, 2 and 4 actor hosts, on one NATS server or on three with three copies of each stream, with one
- * log or six. Each row is measured in turns with the others of its layout, and beside bare appends of the same size and
- * as many copies.
+ * Measures how commands scale with 1, 2 and 4 actor hosts. A layout is one NATS server, or three servers with three copies
+ * of each stream, and one log or six logs. Each round measures every number of hosts of a layout in turn. After each, the
+ * bench measures bare appends of the same size with the same number of copies, for comparison.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { BusLayout } from "../../services/bus/stream-config.ts";
@@ -40,10 +40,10 @@ export interface ScaleRow extends BusLayout {
 const PARTS = ["hosts", "nats-servers", "services", "PostgreSQL", "caller"] as const;
 type Part = (typeof PARTS)[number];
 
-/** Not counted: they warm the compiled code, and the hosts share the partitions meanwhile. */
-const WARM_COLLECTIONS = 3;
-/** Longer than the hosts need to share the partitions after one has joined or left. */
-const SHARE_MS = 5_000;
+/** Collections before each measurement that are not counted. They warm up the compiled code. */
+const WARM_UP_COLLECTIONS = 3;
+/** Longer than the hosts need to divide the partitions after a host has joined or left. */
+const DIVIDE_PARTITIONS_MS = 5_000;
 const SERVICES = ["registry", "settlement", "relay", "audit"];
 
 export interface Scale {
@@ -75,7 +75,7 @@ async function measureLayout(plan: ScalePlan, layout: BusLayout, world: BenchWor
   const rows = plan.hosts.map((hosts) => newRow(layout, hosts));
   const first = await startHost(0);
   const caller = await benchOwner(world);
-  const each = WARM_COLLECTIONS + plan.collectionsPerStation;
+  const each = WARM_UP_COLLECTIONS + plan.collectionsPerStation;
   const ordersEach = each * plan.hosts.length * plan.rounds;
   const stations = await makeStations(world, caller, { stations: plan.stations, ordersAt: () => ordersEach });
   const logs = new StationLogs(layout.logs);
@@ -83,10 +83,10 @@ async function measureLayout(plan: ScalePlan, layout: BusLayout, world: BenchWor
   for (let round = 0; round < plan.rounds; round += 1) {
     for (const row of rows) {
       const more = await Promise.all(Array.from({ length: row.hosts - 1 }, (_, nth) => startHost(nth + 1)));
-      await delay(SHARE_MS);
-      await collectAll(world.bus, caller, stations, from, WARM_COLLECTIONS);
+      await delay(DIVIDE_PARTITIONS_MS);
+      await collectAll(world.bus, caller, stations, from, WARM_UP_COLLECTIONS);
       const collect = () =>
-        collectAll(world.bus, caller, stations, from + WARM_COLLECTIONS, plan.collectionsPerStation);
+        collectAll(world.bus, caller, stations, from + WARM_UP_COLLECTIONS, plan.collectionsPerStation);
       await measureOnce({ world, row, stations, plan, collect, hosts: [first, ...more], services });
       from += each;
       const bytes = await commitBytes({ bus: world.bus, logs }, stations[0]?.stationId ?? 0);

@@ -1,6 +1,6 @@
 /**
- * Webhooks: deliveries a second from PostgreSQL to a local TLS target, beside a bare undici loop that signs as much and
- * uses as many connections; what each costs; and how long after its commit an event arrives.
+ * Measures webhooks: deliveries per second from PostgreSQL to a local TLS target, and the CPU time of each. The control is a
+ * bare undici loop that signs as much and uses as many connections. Also measures how long after its commit an event arrives.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
@@ -24,9 +24,9 @@ export interface WebhookMeasurement {
   readonly lagP99Ms: number;
 }
 
-/** With one endpoint each: as many connections as endpoints may have in flight. */
+/** Each owner has one endpoint. The control has as many connections as these endpoints may have requests in flight. */
 const OWNERS = 4;
-/** Events a second for the lag: a busy chain, far from what is possible. */
+/** Events per second while the lag is measured: the load of a busy chain, far below the maximum. */
 const LAG_EVENTS_PER_SECOND = 100;
 
 export async function measureWebhooks(
@@ -48,14 +48,14 @@ export async function measureWebhooks(
     controlPerSecond: number;
     controlCpuUs: number;
   }[] = [];
-  // The first round warms both up.
+  // The first round warms up the signer and the control, and is not counted.
   for (let round = 0; round <= plan.rounds; round += 1) {
-    const own = await drain(world, webhooks, plan.deliveries);
+    const signer = await drain(world, webhooks, plan.deliveries);
     const cpuBefore = cpuTimeUs(control.pid);
     const { elapsedMs } = await control.ask<{ elapsedMs: number }>();
     const controlCpuUs = (cpuTimeUs(control.pid) - cpuBefore) / plan.deliveries;
     await webhooks.arrived();
-    if (round > 0) measured.push({ ...own, controlCpuUs, controlPerSecond: (plan.deliveries / elapsedMs) * 1_000 });
+    if (round > 0) measured.push({ ...signer, controlCpuUs, controlPerSecond: (plan.deliveries / elapsedMs) * 1_000 });
   }
   await control.stop();
   const lags = await measureLags(webhooks, plan.lagEvents);
@@ -75,7 +75,10 @@ export async function measureWebhooks(
   };
 }
 
-/** Deliveries that wait for paused endpoints are let go: what is measured is sending, from the rows to the written outcomes. */
+/**
+ * Publishes deliveries to paused endpoints, resumes the endpoints and waits for all outcomes. The rate counts from the first
+ * arrival to the last one.
+ */
 async function drain(
   world: BenchWorld,
   webhooks: WebhookWorld,
@@ -100,7 +103,7 @@ async function drain(
   return { perSecond: (deliveries / elapsedMs) * 1_000, cpuUs, postgresCpuUs };
 }
 
-/** From when the event's commit was acknowledged until its request arrived: relay, bus, signer and target. */
+/** The time from the acknowledgement of the event's commit to its request: relay, bus, signer and target. */
 async function measureLags(webhooks: WebhookWorld, events: number): Promise<number[]> {
   const committedAtMs = new Map<number, number>();
   const [{ last }] = await webhooks.database<[{ last: number }]>`

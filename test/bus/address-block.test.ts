@@ -1,4 +1,4 @@
-/** How clients' addresses are written and counted. */
+/** The canonical form of a client's address, and the address block by which throttles count it. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { addressBlock, canonicalAddress } from "../../services/bus/address-block.ts";
@@ -13,7 +13,7 @@ describe("the canonical address", () => {
     ["2001:0db8:0000::0001", "2001:db8:0:0:0:0:0:1"],
     ["fe80::1%eth0", "fe80:0:0:0:0:0:0:1"],
     ["::", "0:0:0:0:0:0:0:0"],
-  ])("%s is %s", (written, canonical) => {
+  ])("%s: the canonical address is %s", (written, canonical) => {
     expect(canonicalAddress(written)).toBe(canonical);
   });
 
@@ -28,12 +28,12 @@ describe("the canonical address", () => {
     "192.0.2.1:80",
     "[::1]",
     "192.0.2.0/24",
-  ])("%j is none", (text) => {
+  ])("%j: no address", (text) => {
     expect(canonicalAddress(text)).toBeUndefined();
   });
 });
 
-describe("the block that throttles count by", () => {
+describe("the address block that throttles count by", () => {
   it.each([
     ["192.0.2.1", "192.0.2.1"],
     ["::ffff:192.0.2.1", "192.0.2.1"],
@@ -42,19 +42,19 @@ describe("the block that throttles count by", () => {
     ["2001:db8:0:1::", "2001:db8:0:1::/64"],
     ["not an address", "not an address"],
     ["", ""],
-  ])("%s counts as %s", (address, block) => {
+  ])("%s: it counts as %s", (address, block) => {
     expect(addressBlock(address)).toBe(block);
   });
 
-  it("is one for all addresses of a /64, and another for each other /64 and each IPv4 address", () => {
+  it("any address: a /64 network has one block, and an IPv4 address is its block", () => {
     const group = fc.nat(0xffff).map((value) => value.toString(16));
     const half = fc.tuple(group, group, group, group).map((groups) => groups.join(":"));
-    // Mapped IPv4 addresses are below ::/64 and are no IPv6 network.
+    // ::/64 contains the mapped IPv4 addresses, which do not count as one network.
     const network = half.filter((groups) => groups !== "0:0:0:0");
     fc.assert(
-      fc.property(network, network, half, half, fc.ipV4(), (own, other, first, second, ipv4) => {
-        expect(addressBlock(`${own}:${first}`)).toBe(addressBlock(`${own}:${second}`));
-        expect(addressBlock(`${own}:${first}`) === addressBlock(`${other}:${first}`)).toBe(own === other);
+      fc.property(network, network, half, half, fc.ipV4(), (one, other, first, second, ipv4) => {
+        expect(addressBlock(`${one}:${first}`)).toBe(addressBlock(`${one}:${second}`));
+        expect(addressBlock(`${one}:${first}`) === addressBlock(`${other}:${first}`)).toBe(one === other);
         expect(addressBlock(ipv4)).toBe(ipv4);
         expect(addressBlock(`::ffff:${ipv4}`)).toBe(ipv4);
       }),

@@ -38,7 +38,7 @@ afterAll(async () => {
   await nats.stop();
 });
 
-/** How an operation of that subject is answered while the disk has each tier. */
+/** Calls an operation with this subject at each tier of the disk; returns the reply or the refusal. */
 async function answers(subject: string): Promise<Record<DiskTier, unknown>> {
   const operation = defineOperation(subject, "repeatable", z.object({}), z.object({ done: z.literal(true) }));
   const served = serve({ nc: service.nc, log, queue: "test" }, operation, async () => ({ done: true as const }));
@@ -56,22 +56,22 @@ const DONE = { done: true };
 const REFUSED = { code: "storage_low", retryAfterMs: 10_000 };
 
 describe("while the disk is short of space", () => {
-  test("a registration: waits below the reserve", async () => {
+  test("a registration: the service refuses it below the reserve", async () => {
     expect(await answers("registry.registerDevice")).toEqual({ ok: DONE, low: DONE, reserve: REFUSED, full: REFUSED });
   });
 
-  test("a new order: waits only on a full disk", async () => {
+  test("a new order: the service refuses it only on a full disk", async () => {
     expect(await answers("settlement.openOrder")).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: REFUSED });
   });
 
   test.each(["settlement.settleIntent", "registry.setKillSwitch", "registry.logIn", "providers.receiveCallback"])(
-    "%s: never waits",
+    "%s: the service never refuses it",
     async (subject) => {
       expect(await answers(subject)).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: DONE });
     },
   );
 
-  test("each subject of the list: is the subject of an operation", () => {
+  test("each subject of WAITING_SUBJECTS: an operation has it", () => {
     const modules = [
       devices,
       enrollmentCodes,

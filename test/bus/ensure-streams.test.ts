@@ -6,7 +6,7 @@ import { STATION_LOG } from "../support/one-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "./waiting.ts";
 
-describe("streams and buckets", () => {
+describe("ensureStreams", () => {
   let nats: TestServer;
   let bus: Bus;
   beforeAll(async () => {
@@ -25,13 +25,13 @@ describe("streams and buckets", () => {
     `OBJ_${STATEMENT_FILES.name}`,
   ];
 
-  it("come into being once, however many processes start at the same time", async () => {
+  it("three processes start at once: each stream and bucket exists once", async () => {
     await Promise.all([1, 2, 3].map(() => ensureStreams(bus, { replicas: 1, logs: 1 })));
     const found = await bus.jsm.streams.list().next();
     expect(found.map(({ config }) => config.name).toSorted()).toEqual(names.toSorted());
   });
 
-  it("keep their messages and lose a foreign setting when a process starts again", async () => {
+  it("a stream with a changed setting: a further start restores the setting and keeps the messages", async () => {
     await ensureStreams(bus, { replicas: 1, logs: 1 });
     await bus.js.publish("station.log.0.00.1", "first");
     await bus.jsm.streams.update("STATION_LOG_0", { max_msgs_per_subject: 3 });
@@ -41,17 +41,17 @@ describe("streams and buckets", () => {
     expect(state.messages).toBe(1);
   });
 
-  it("republish a heartbeat once it is stored, and only then", async () => {
+  it("a published heartbeat: the stream stores it and republishes it once", async () => {
     await ensureStreams(bus, { replicas: 1, logs: 1 });
-    const heard: string[] = [];
+    const republished: string[] = [];
     bus.nc.subscribe("station.heard.>", {
       callback: (_error, message) => {
-        heard.push(message.subject);
+        republished.push(message.subject);
       },
     });
     await bus.js.publish("station.heartbeat.00.1.2", "{}");
     await bus.nc.flush();
-    expect(heard).toEqual(["station.heard.00.1.2"]);
+    expect(republished).toEqual(["station.heard.00.1.2"]);
     const { state } = await bus.jsm.streams.info("LIVENESS");
     expect(state.messages).toBe(1);
   });

@@ -1,4 +1,4 @@
-/** Asking the relay to deliver: what a writer gets from one that answers, that is not there, and that comes while it waits. */
+/** A writer asks the relay to deliver: the barrier that it gets when the relay answers, is absent, or starts meanwhile. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -36,7 +36,7 @@ async function flush(...keys: string[]): Promise<{ barrier: Barrier; tookMs: num
 }
 
 describe("flushing outbox keys", () => {
-  it("several keys: the barrier has the furthest of each position", async () => {
+  it("several keys: the barrier has the highest sequence of each stream", async () => {
     const answers: Record<string, Barrier> = {
       "station.1": { positions: { STATION_LOG_0: 7, KV_CREDENTIALS: 2 } },
       "station.2": { positions: { STATION_LOG_0: 5, KV_SESSIONS: 3 } },
@@ -46,27 +46,27 @@ describe("flushing outbox keys", () => {
     expect(barrier).toEqual({ positions: { STATION_LOG_0: 7, KV_CREDENTIALS: 2, KV_SESSIONS: 3 } });
   });
 
-  it("no relay listens: asks again until its time is over, then the change is undelivered", async () => {
+  it("no relay runs: the writer asks again until its timeout, and the barrier is undelivered", async () => {
     const { barrier, tookMs } = await flush("station.1");
     expect(barrier).toEqual({ positions: {}, isUndelivered: true });
     expect(tookMs).toBeGreaterThan(TIMEOUT_MS * 0.8);
   });
 
-  it("a relay that listens while the writer waits: its answer counts", async () => {
-    const asked = flush("station.1");
+  it("a relay starts while the writer waits: the writer gets its answer", async () => {
+    const flushed = flush("station.1");
     await new Promise((resolve) => setTimeout(resolve, TIMEOUT_MS / 4));
     await startRelay(async () => ({ positions: { STATION_LOG_0: 9 } }));
-    expect((await asked).barrier).toEqual({ positions: { STATION_LOG_0: 9 } });
+    expect((await flushed).barrier).toEqual({ positions: { STATION_LOG_0: 9 } });
   });
 
-  it("a relay that does not answer: the change is undelivered when the time is over", async () => {
+  it("a relay does not answer: the barrier is undelivered after the timeout", async () => {
     await startRelay(() => new Promise<never>(() => undefined));
     const { barrier, tookMs } = await flush("station.1");
     expect(barrier).toEqual({ positions: {}, isUndelivered: true });
     expect(tookMs).toBeLessThan(TIMEOUT_MS * 2);
   });
 
-  it("one of two keys is not delivered: the barrier says so beside the other's position", async () => {
+  it("the relay delivers one of two keys: the barrier is undelivered and has the other key's position", async () => {
     await startRelay(async (key) => {
       if (key === "station.1") return { positions: { STATION_LOG_0: 4 } };
       throw new Error("down");

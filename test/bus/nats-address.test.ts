@@ -10,7 +10,7 @@ describe("parseNatsAddress", () => {
     });
   });
 
-  it("several servers over TLS: each host, with the credentials of the first", () => {
+  it("several servers over TLS: each host, with the credentials of the first address", () => {
     expect(parseNatsAddress("tls://ann:secret@one.example, tls://two.example:4333")).toEqual({
       servers: [
         { host: "one.example", port: 4222 },
@@ -21,7 +21,7 @@ describe("parseNatsAddress", () => {
     });
   });
 
-  it("an IPv6 address: with brackets for people and without for sockets", () => {
+  it("an IPv6 address: hostAndPort writes it with brackets, the parsed host has none", () => {
     const server = parseNatsAddress("nats://[::1]:4222")?.servers[0];
     expect(server).toEqual({ host: "::1", port: 4222 });
     expect(server && hostAndPort(server)).toBe("[::1]:4222");

@@ -1,4 +1,4 @@
-/** What `serve` answers when a handler asks another service. */
+/** The reply of `serve` when a handler calls another service or refuses itself, and the request id that both work for. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -33,23 +33,23 @@ afterAll(async () => {
   await nats.stop();
 });
 
-it("serve: a handler has an effect and then asks a busy service, the caller gets unavailable", async () => {
+it("serve: a handler calls a busy service after an effect; the caller gets unavailable", async () => {
   refusal = { code: "busy", retryAfterMs: 5 };
   await expect(call(bus.nc, outer, {})).rejects.toMatchObject({ refusal: { code: "unavailable", retryAfterMs: 5 } });
   expect(effects).toBe(1);
 });
 
-it("serve: a handler refuses as busy itself, the caller gets busy", async () => {
+it("serve: a handler itself refuses with busy; the caller gets busy", async () => {
   refusal = { code: "busy", retryAfterMs: 5 };
   await expect(call(bus.nc, inner, {})).rejects.toMatchObject({ refusal });
 });
 
-it("serve: another service refuses for good, the caller gets that refusal", async () => {
+it("serve: another service refuses with not_found; the caller gets not_found", async () => {
   refusal = { code: "not_found" };
   await expect(call(bus.nc, outer, {})).rejects.toMatchObject({ refusal });
 });
 
-it("call for a request: the service that answers works for the same one, and for none afterwards", async () => {
+it("call: each called service has the caller's request id, and a later call without one has none", async () => {
   const asked = defineOperation(
     "test.asked",
     "repeatable",

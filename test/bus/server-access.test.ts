@@ -1,4 +1,4 @@
-/** Access to a real nats-server: accounts with passwords behind TLS with an authority of one's own, and accounts by JWT. */
+/** How a process gets access to a real nats-server: by password over TLS with a private authority, and by a JWT account. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { nkeys } from "nats";
@@ -14,7 +14,7 @@ import { QUIET } from "./waiting.ts";
 
 const folder = temporaryFolder("access");
 const pathOf = (name: string): string => join(folder.path, name);
-const written = (name: string, text: string): string => {
+const writeFile = (name: string, text: string): string => {
   writeFileSync(pathOf(name), text);
   return pathOf(name);
 };
@@ -23,7 +23,7 @@ async function startServer(name: string, lines: readonly string[]): Promise<{ se
   const port = await freePort();
   mkdirSync(pathOf(name));
   const jetStream = `jetstream { store_dir: ${JSON.stringify(pathOf(name))} }`;
-  const config = written(`${name}.conf`, [`listen: "127.0.0.1:${port}"`, jetStream, ...lines].join("\n"));
+  const config = writeFile(`${name}.conf`, [`listen: "127.0.0.1:${port}"`, jetStream, ...lines].join("\n"));
   const server = runProgram(inject("natsBinary").path, ["--config", config]);
   await server.waitFor(/Server is ready/);
   return { server, port };
@@ -34,8 +34,8 @@ async function stopServer(server: RunningProgram | undefined): Promise<void> {
   await server?.ended;
 }
 
-/** Connects as a process does: by what it reads from its settings. */
-async function connecting(environment: NodeJS.ProcessEnv): Promise<Bus> {
+/** Connects as a process does, from its environment variables. */
+async function connectWith(environment: NodeJS.ProcessEnv): Promise<Bus> {
   const { natsUrl: url, natsAccess: access } = parseSettings(sharedSettingsSchema, environment);
   return await connectBus({ url, access, name: "test", log: QUIET, withinMs: 300 });
 }
@@ -50,20 +50,20 @@ async function streamsOf(bus: Bus): Promise<readonly string[]> {
 
 afterAll(() => folder.remove());
 
-describe("a NATS with accounts, passwords and certificates of an authority of its own", () => {
+describe("a NATS server with passwords and certificates of a private authority", () => {
   const authority = createAuthority();
   let server: RunningProgram | undefined;
   let url: string;
   const files = {
-    NATS_CA_FILE: written("ca.pem", authority.cert),
+    NATS_CA_FILE: writeFile("ca.pem", authority.cert),
     ...(({ cert, key }) => ({
-      NATS_CERT_FILE: written("client.pem", cert),
-      NATS_KEY_FILE: written("client.key", key),
+      NATS_CERT_FILE: writeFile("client.pem", cert),
+      NATS_KEY_FILE: writeFile("client.key", key),
     }))(authority.issue({ names: ["device-payments"] })),
   };
   beforeAll(async () => {
     const { cert, key } = authority.issue({ names: ["127.0.0.1"] });
-    const tls = { cert_file: written("s.pem", cert), key_file: written("s.key", key), ca_file: files.NATS_CA_FILE };
+    const tls = { cert_file: writeFile("s.pem", cert), key_file: writeFile("s.key", key), ca_file: files.NATS_CA_FILE };
     const started = await startServer("passwords", [
       `tls: ${JSON.stringify({ ...tls, verify: true })}`,
       'accounts: { PAY: { jetstream: enabled, users: [{user: "payments", password: "a secret"}] },',
@@ -74,24 +74,24 @@ describe("a NATS with accounts, passwords and certificates of an authority of it
   });
   afterAll(() => stopServer(server));
 
-  it("user, password, authority and client certificate: the bus is that of the user's account", async () => {
-    const bus = await connecting({ NATS_URL: url, ...files });
+  it("the right password, authority and client certificate: the process uses the streams of the user's account", async () => {
+    const bus = await connectWith({ NATS_URL: url, ...files });
     await bus.jsm.streams.add({ name: "ONE", subjects: ["one"] });
     expect(await streamsOf(bus)).toEqual(["ONE"]);
-    const other = await connecting({ NATS_URL: url.replace("payments:a%20secret", "other:another"), ...files });
+    const other = await connectWith({ NATS_URL: url.replace("payments:a%20secret", "other:another"), ...files });
     expect(await streamsOf(other)).toEqual([]);
   });
 
-  it("an authority that is not named: one sentence that names the setting", async () => {
-    await expect(connecting({ NATS_URL: url })).rejects.toMatchObject({
+  it("the settings lack the private authority: the error names NATS_CA_FILE", async () => {
+    await expect(connectWith({ NATS_URL: url })).rejects.toMatchObject({
       code: "nats_unreachable",
       message: expect.stringContaining("name the authority's certificate in NATS_CA_FILE"),
     });
   });
 
-  it("a wrong password: one sentence without the password", async () => {
-    const refused = connecting({ NATS_URL: url.replace("a%20secret", "guess"), ...files });
-    await expect(refused).rejects.toMatchObject({
+  it("a wrong password: the error does not contain the password", async () => {
+    const connection = connectWith({ NATS_URL: url.replace("a%20secret", "guess"), ...files });
+    await expect(connection).rejects.toMatchObject({
       code: "nats_refused",
       message: expect.stringMatching(
         /^The NATS at 127\.0\.0\.1:\d+ \(NATS_URL\) cannot be used: the server refuses the user/,
@@ -99,7 +99,7 @@ describe("a NATS with accounts, passwords and certificates of an authority of it
     });
   });
 
-  it("settings that do not fit together: each is refused before the connection", () => {
+  it("settings that contradict each other: parsing throws before the process connects", () => {
     const parse = (environment: NodeJS.ProcessEnv) => () => parseSettings(sharedSettingsSchema, environment);
     const { NATS_CA_FILE, NATS_CERT_FILE } = files;
     expect(parse({ NATS_URL: "nats://127.0.0.1", NATS_CA_FILE })).toThrow("it needs tls:// in NATS_URL");
@@ -109,7 +109,7 @@ describe("a NATS with accounts, passwords and certificates of an authority of it
   });
 });
 
-/** A claim as nsc writes it: a JWT that an nkey has signed. */
+/** A claim in the form that the tool nsc writes: a JWT that an nkey signed. */
 function claim(issuer: nkeys.KeyPair, subject: nkeys.KeyPair, nats: object): string {
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
   const body = { jti: "1", iat: 1, iss: issuer.getPublicKey(), sub: subject.getPublicKey(), name: "test", nats };
@@ -117,7 +117,7 @@ function claim(issuer: nkeys.KeyPair, subject: nkeys.KeyPair, nats: object): str
   return `${signed}.${Buffer.from(issuer.sign(Buffer.from(signed))).toString("base64url")}`;
 }
 
-describe("a NATS with accounts by JWT", () => {
+describe("a NATS server with JWT accounts", () => {
   const operator = nkeys.createOperator();
   const [system, account, user] = [nkeys.createAccount(), nkeys.createAccount(), nkeys.createUser()];
   const credentials = (issuer: nkeys.KeyPair): string => {
@@ -139,7 +139,7 @@ describe("a NATS with accounts by JWT", () => {
       wildcards: true,
     };
     const streams = { mem_storage: -1, disk_storage: -1, streams: -1, consumer: -1 };
-    // The system's account must have no streams.
+    // nats-server allows no streams in the system account.
     const accounts = [
       [system, unlimited],
       [account, { ...unlimited, ...streams }],
@@ -158,14 +158,19 @@ describe("a NATS with accounts by JWT", () => {
   });
   afterAll(() => stopServer(server));
 
-  it("a credentials file: the bus is that of the user's account", async () => {
-    const bus = await connecting({ NATS_URL: url, NATS_CREDENTIALS_FILE: written("good.creds", credentials(account)) });
+  it("a valid credentials file: the process uses the streams of the user's account", async () => {
+    const bus = await connectWith({
+      NATS_URL: url,
+      NATS_CREDENTIALS_FILE: writeFile("good.creds", credentials(account)),
+    });
     await bus.jsm.streams.add({ name: "ONE", subjects: ["one"] });
     expect(await streamsOf(bus)).toEqual(["ONE"]);
   });
 
-  it("credentials of another operator's account: one sentence that names the setting", async () => {
-    const access = { credentialsFile: written("bad.creds", credentials(nkeys.createAccount())) } satisfies ServerAccess;
+  it("credentials of an account that the server does not know: the error names NATS_CREDENTIALS_FILE", async () => {
+    const access = {
+      credentialsFile: writeFile("bad.creds", credentials(nkeys.createAccount())),
+    } satisfies ServerAccess;
     await expect(connectBus({ url, access, name: "test", log: QUIET, withinMs: 300 })).rejects.toMatchObject({
       code: "nats_refused",
       message: expect.stringContaining("the server refuses the credentials of NATS_CREDENTIALS_FILE"),

@@ -1,5 +1,6 @@
 /**
- * The bus's data is lost at a restaurant: nats-server comes back with an older copy of it, and then without anything, while PostgreSQL kept all of it. Within a few seconds everything is true again, and nothing is paid twice.
+ * A nats-server loses data: it restarts with an older copy, and later with no data, while PostgreSQL has kept everything.
+ * Within HEALED_WITHIN_MS the bus again has what PostgreSQL has, and no order is paid twice.
  *
  *   npx vitest run test/chaos/bus-data-lost.test.ts
  *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/bus-data-lost.test.ts    # keeps what the processes logged
@@ -18,10 +19,10 @@ import type { Intent, Order } from "./collection-facts.ts";
 import { RetryingClient } from "./retrying-client.ts";
 import { newestSequence } from "./station-log-read.ts";
 
-/** From the moment that nats-server is back until everything is as PostgreSQL knows it. */
+/** The time from the restart of nats-server until the bus again has what PostgreSQL has. */
 const HEALED_WITHIN_MS = 10_000;
-/** A device may ask once a second. */
-const LOOK_MS = 1_100;
+/** A device may poll once a second. */
+const CHECK_MS = 1_100;
 
 let world: ChaosWorld;
 let sql: postgres.Sql;
@@ -42,10 +43,10 @@ afterAll(async () => {
   await world.system.stop();
 });
 
-/** Looks again and again until it is true; the time since the server was back is what is told. */
-async function eventually(what: string, backAtMs: number, look: () => Promise<void>): Promise<void> {
+/** Repeats the check until it passes, and prints the time since the restart of the server. */
+async function eventually(what: string, backAtMs: number, check: () => Promise<void>): Promise<void> {
   for (;;) {
-    const failure = await look().then(
+    const failure = await check().then(
       () => undefined,
       (error: unknown) => error,
     );
@@ -55,20 +56,20 @@ async function eventually(what: string, backAtMs: number, look: () => Promise<vo
       return;
     }
     if (sinceMs > HEALED_WITHIN_MS) throw new Error(`${what}: not within ${HEALED_WITHIN_MS} ms`, { cause: failure });
-    await delay(LOOK_MS);
+    await delay(CHECK_MS);
   }
 }
 
 /**
- * Resolves when the relay has told every part that the bus has lost; what is seen before may still be what a gateway
- * remembers. No kill switch was ever thrown here, so only a bus without anything is told of the switches.
+ * Resolves when the relay has announced again every part that the bus had lost. Before that, a gateway may still answer from
+ * its memory. This test sets no kill switch, so the relay announces the switches only to an empty bus.
  */
-async function announcedAgain(backAtMs: number, earlier: number, parts: number): Promise<void> {
-  await eventually("everything is told", backAtMs, async () => {
-    const [row] = await sql<[{ told: number }]>`
-      select count(*)::int as told from bus_announcements
+async function untilAnnounced(backAtMs: number, earlier: number, parts: number): Promise<void> {
+  await eventually("every lost part is announced", backAtMs, async () => {
+    const [row] = await sql<[{ announced: number }]>`
+      select count(*)::int as announced from bus_announcements
       where finished_at is not null and extract(epoch from requested_at) * 1000 > ${earlier}`;
-    expect(row.told).toBe(parts);
+    expect(row.announced).toBe(parts);
   });
 }
 
@@ -83,11 +84,11 @@ const openOrder = (station: ChaosStation, price: string): Promise<Order> =>
     body: { lines: [{ name: "Soup", quantity: 1, unit_amount: price }] },
   });
 
-/** The collection until the cashier has the evidence. */
+/** Begins a collection and reports its success, so that the cashier has the evidence. */
 async function collectUntilReported(station: ChaosStation, { order_id }: Order): Promise<Intent> {
   await retrying.call(station.companion, "POST", "heartbeat/", { body: {} });
   let intent: Intent | undefined;
-  // A companion is offline at first after an outage; the heartbeat that was stored shows a moment later.
+  // After an outage a companion is offline until the station has processed its heartbeat.
   await expect
     .poll(async () => {
       const body = { order_id, route: "smart_pos" };
@@ -132,7 +133,7 @@ async function sales(): Promise<readonly unknown[]> {
   return await sql`select transaction_id, order_id, intent_id from transactions order by transaction_id`;
 }
 
-describe("nats-server comes back without the newest data", () => {
+describe("nats-server restarts with an older copy of its data", () => {
   let counter: ChaosStation;
   let other: ChaosStation;
   let paid: { order: Order; intent: Intent; transactionId: number };
@@ -146,7 +147,7 @@ describe("nats-server comes back without the newest data", () => {
   let salesBefore: readonly unknown[];
   let backAtMs: number;
 
-  it("after a minute in which much was acknowledged", async () => {
+  it("an attestation repeated after the restart: it succeeds with the first transaction", async () => {
     const [first, second] = world.stations;
     if (first === undefined || second === undefined) throw new Error("There are no stations.");
     counter = first;
@@ -160,11 +161,11 @@ describe("nats-server comes back without the newest data", () => {
     const settled = await attest(counter, intent.intent_id);
     expect(settled.body.status, settled.text).toBe("succeeded");
     paid = { order, intent, transactionId: settled.body.attestation?.transaction_id ?? 0 };
-    const second_order = await openOrder(counter, "3.00");
-    const lostIntent = await collectUntilReported(counter, second_order);
+    const lostOrder = await openOrder(counter, "3.00");
+    const lostIntent = await collectUntilReported(counter, lostOrder);
     const settledToo = await attest(counter, lostIntent.intent_id);
     const transactionId = settledToo.body.attestation?.transaction_id ?? 0;
-    lostOnly = { order: second_order, intent: lostIntent, transactionId };
+    lostOnly = { order: lostOrder, intent: lostIntent, transactionId };
     waiting = await openOrder(counter, "7.25");
     enrolled = await newDisplay(counter.stationId);
     const body = { filial_id: world.system.sandbox.filialId, name: "Opened later", currency: "EUR" };
@@ -186,14 +187,14 @@ describe("nats-server comes back without the newest data", () => {
     const cutAtMs = Date.now();
     await comeBackWith(world.system.nats, copy);
     backAtMs = performance.now();
-    // The cashier had no answer and asks again, perhaps before the station has been told that the intent is paid.
+    // The cashier repeats the attestation, perhaps before the relay has announced to the station that the intent is paid.
     const again = await attest(counter, intent.intent_id);
     expect(again.body.status, again.text).toBe("succeeded");
     if (again.status === 200) expect(again.body.attestation?.transaction_id).toBe(paid.transactionId);
-    await announcedAgain(backAtMs, cutAtMs, 3);
+    await untilAnnounced(backAtMs, cutAtMs, 3);
   });
 
-  it("each device that was enrolled works, and who was shut out stays out", async () => {
+  it("devices and sessions: enrolled devices work; suspended, revoked and logged-out ones are refused", async () => {
     await eventually("enrolled devices work", backAtMs, async () => {
       for (const device of [enrolled, openedLater.display]) {
         const me = await device.call("GET", "me/");
@@ -204,16 +205,16 @@ describe("nats-server comes back without the newest data", () => {
       expect((await other.companion.call("GET", "assignment/")).body).toMatchObject({ code: "device_suspended" });
       expect((await other.display.call("GET", "display/")).status).toBe(401);
     });
-    await eventually("sessions are as they were", backAtMs, async () => {
+    await eventually("the new session works and the ended session is refused", backAtMs, async () => {
       expect((await newcomer.call("GET", "stations/")).status).toBe(200);
       expect((await leaver.call("GET", "stations/")).status).toBe(401);
     });
   });
 
-  it("the displays and the cashier see the truth, and what was paid cannot be paid again", async () => {
+  it("displays and cashier: they see the state of PostgreSQL, and a paid order cannot be paid again", async () => {
     await eventually("the display shows the open order", backAtMs, async () => {
       const shown = (await enrolled.call("GET", "display/")).body;
-      // A payment may be shown for its eight seconds first, once it is known again.
+      // The display may first show the paid order for eight seconds, after the relay has announced it.
       expect(shown["state"] === "paid" || shown["amount"] === "7.25", JSON.stringify(shown)).toBe(true);
       const read = await world.cashier.call<Intent>("GET", `${counter.path}/intents/${paid.intent.intent_id}/`);
       expect(read.body.status).toBe("succeeded");
@@ -241,17 +242,17 @@ describe("nats-server comes back without the newest data", () => {
         transaction: { transaction_id: transactionId, intent_id: intent.intent_id },
       });
       const path = `intents/${intent.intent_id}/timeline/`;
-      const told = await world.owner.good<{ status: string; money_moved: string; entries: { type: string }[] }>(
+      const timeline = await world.owner.good<{ status: string; money_moved: string; entries: { type: string }[] }>(
         "GET",
         path,
       );
-      expect(told).toMatchObject({ status: "succeeded", money_moved: "yes" });
-      expect(told.entries.map(({ type }) => type)).toContain("log_lost");
+      expect(timeline).toMatchObject({ status: "succeeded", money_moved: "yes" });
+      expect(timeline.entries.map(({ type }) => type)).toContain("log_lost");
     }
     expect(await sales()).toEqual(salesBefore);
   });
 
-  it("a further collection succeeds, and the audit log has every event of both lives", async () => {
+  it("a further collection: it succeeds, and the audit log has the events before and after the loss", async () => {
     const transactionId = await collect(counter, waiting);
     expect(transactionId).toBeGreaterThan(lostOnly.transactionId);
     expect(await sales()).toHaveLength(salesBefore.length + 1);
@@ -265,8 +266,8 @@ describe("nats-server comes back without the newest data", () => {
   });
 });
 
-describe("nats-server comes back without anything", () => {
-  it("and everything that PostgreSQL knows is told anew", async () => {
+describe("nats-server restarts with no data", () => {
+  it("the relay announces everything in PostgreSQL: devices, sessions and orders work again", async () => {
     const [counter] = world.stations;
     if (counter === undefined) throw new Error("There are no stations.");
     const order = await openOrder(counter, "9.90");
@@ -277,7 +278,7 @@ describe("nats-server comes back without anything", () => {
     await comeBackWith(world.system.nats, undefined);
     await world.system.prepareBus();
     const backAtMs = performance.now();
-    await announcedAgain(backAtMs, cutAtMs, 4);
+    await untilAnnounced(backAtMs, cutAtMs, 4);
     await eventually("devices, sessions and the open order are back", backAtMs, async () => {
       const me = await counter.companion.call("GET", "me/");
       expect([me.status, me.body["status"]], me.text).toEqual([200, "active"]);

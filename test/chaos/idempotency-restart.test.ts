@@ -1,6 +1,6 @@
 /**
- * One key, one answer, to the byte: twice, ten times at once, and after kill -9 of every process, nats-server and
- * PostgreSQL among them (I6).
+ * A repeated command gets the bytes of its first answer, apart from the request id of an error: one at a time, ten at once,
+ * and after kill -9 of every process, nats-server and PostgreSQL included (I6 in machines/SPEC.md).
  */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -16,8 +16,8 @@ type Intent = z.infer<typeof intentSchema>;
 
 const AT_ONCE = 10;
 
-/** A command and the answer that it was given the first time. */
-interface Told {
+/** A command and its first answer. */
+interface AnsweredCommand {
   readonly title: string;
   readonly client: ApiClient;
   readonly path: string;
@@ -26,25 +26,25 @@ interface Told {
 }
 
 let world: ChaosWorld;
-const told: Told[] = [];
+const answeredCommands: AnsweredCommand[] = [];
 
 beforeAll(async () => {
   world = await startChaosWorld(3);
 });
 afterAll(() => world.system.stop(), 60_000);
 
-/** Status and body; the id of a refused request is its own each time. */
-async function ask({ client, path, request }: Pick<Told, "client" | "path" | "request">): Promise<string> {
+/** Returns status and body without the request id, which differs in each error. */
+async function send({ client, path, request }: Pick<AnsweredCommand, "client" | "path" | "request">): Promise<string> {
   const { status, text } = await new RetryingClient().call(client, "POST", path, request);
   return `${status} ${text.replace(/"request_id":"[^"]*"/, '"request_id":""')}`;
 }
 
-/** Sends a command for the first time, ten times at once, and once more: all must be told the same. */
-async function tell<T>(title: string, client: ApiClient, path: string, request: Request): Promise<T> {
+/** Sends a new command ten times at once and then once more: all eleven answers must be equal. */
+async function sendRepeatedly<T>(title: string, client: ApiClient, path: string, request: Request): Promise<T> {
   const command = { client, path, request };
-  const [answer = "", ...others] = await Promise.all(Array.from({ length: AT_ONCE }, () => ask(command)));
-  for (const other of [...others, await ask(command)]) expect(other, title).toBe(answer);
-  told.push({ title, ...command, answer });
+  const [answer = "", ...others] = await Promise.all(Array.from({ length: AT_ONCE }, () => send(command)));
+  for (const other of [...others, await send(command)]) expect(other, title).toBe(answer);
+  answeredCommands.push({ title, ...command, answer });
   return JSON.parse(answer.slice(answer.indexOf(" "))) as T;
 }
 
@@ -53,9 +53,12 @@ const lines = (unit_amount: string) => ({ lines: [{ name: "Soup", quantity: 1, u
 
 async function begin({ path }: ChaosStation): Promise<{ order: Order; intent: Intent }> {
   const { cashier } = world;
-  const order = await tell<Order>("open an order", cashier, `${path}/orders/`, { key: key(), body: lines("7.50") });
+  const order = await sendRepeatedly<Order>("open an order", cashier, `${path}/orders/`, {
+    key: key(),
+    body: lines("7.50"),
+  });
   const body = { order_id: order.order_id, route: "smart_pos" };
-  const intent = await tell<Intent>("begin a collection", cashier, `${path}/intents/`, { key: key(), body });
+  const intent = await sendRepeatedly<Intent>("begin a collection", cashier, `${path}/intents/`, { key: key(), body });
   return { order, intent };
 }
 
@@ -66,45 +69,45 @@ async function report({ companion }: ChaosStation, { intent_id }: Intent): Promi
     provider_reference: "SLIP",
     client_idempotency_key: key(),
   };
-  await tell("report", companion, "assignment/report/", { body });
+  await sendRepeatedly("report", companion, "assignment/report/", { body });
 }
 
-describe("the same key", () => {
-  it("gets the same answer, twice and ten times at once: order, collection, report, attestation", async () => {
+describe("a command repeated with the same key", () => {
+  it("order, collection, report and attestation: each repetition gets the first answer", async () => {
     const [station] = world.stations as [ChaosStation];
     const { intent } = await begin(station);
     await report(station, intent);
     const path = `${station.path}/intents/${intent.intent_id}/attest/`;
-    const settled = await tell<Intent>("attest", world.cashier, path, { key: key() });
+    const settled = await sendRepeatedly<Intent>("attest", world.cashier, path, { key: key() });
     expect(settled).toMatchObject({ status: "succeeded", report_count: 1 });
   });
 
-  it("also of a cancelled collection, and of one whose attestation is refused", async () => {
+  it("a cancelled collection and a refused attestation: each repetition gets the first answer", async () => {
     const [, cancelled, changed] = world.stations as [ChaosStation, ChaosStation, ChaosStation];
     const first = await begin(cancelled);
     const cancel = `${cancelled.path}/intents/${first.intent.intent_id}/cancel/`;
-    await tell("cancel", world.cashier, cancel, { key: key() });
+    await sendRepeatedly("cancel", world.cashier, cancel, { key: key() });
 
     const second = await begin(changed);
     await report(changed, second.intent);
     await world.cashier.good("PUT", `orders/${second.order.order_id}/lines/`, { body: lines("8.00") });
     const attest = `${changed.path}/intents/${second.intent.intent_id}/attest/`;
-    const refused = await tell("attest a changed order", world.cashier, attest, { key: key() });
+    const refused = await sendRepeatedly("attest a changed order", world.cashier, attest, { key: key() });
     expect(refused).toMatchObject({ code: "order_changed", status: "processing" });
   });
 
-  it("gets it again after kill -9 and restart of every process, nats-server and PostgreSQL, also ten times at once", async () => {
+  it("kill -9 and restart of every process, nats-server and PostgreSQL: ten repetitions at once get the first answer", async () => {
     const { nats, postgres, processes, bus } = world.system;
-    if (postgres === undefined) throw new Error("This needs a PostgreSQL of its own.");
+    if (postgres === undefined) throw new Error("This test must start its PostgreSQL itself.");
     const all = [nats, postgres, ...Object.values(processes)];
     await Promise.all(all.map((each) => each.kill9()));
     await Promise.all([nats.restart(), postgres.restart()]);
     await Promise.all(Object.values(processes).map((each) => each.restart()));
     await vi.waitUntil(() => bus.isUp(), { timeout: 10_000 });
-    expect(told.map(({ title }) => title)).toHaveLength(11);
+    expect(answeredCommands.map(({ title }) => title)).toHaveLength(11);
     await Promise.all(
-      told.map(async (command) => {
-        const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => ask(command)));
+      answeredCommands.map(async (command) => {
+        const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => send(command)));
         for (const answer of answers) expect(answer, command.title).toBe(command.answer);
       }),
     );

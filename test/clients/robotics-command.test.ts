@@ -1,4 +1,4 @@
-/** The robotics command, as it is typed: against the whole system, with a real local target. */
+/** The robotics command as a user types it, against the whole system and a real local target. */
 
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -19,8 +19,8 @@ import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const COMMAND = join(import.meta.dirname, "..", "..", "clients", "robotics.ts");
-/** Events go through a relay and a stream, and a command starts a process, on a machine that is busy with others. */
-const PATIENCE = { timeout: 90_000, interval: 100 };
+/** An event passes a relay and a stream, and a command starts a process; other tests may keep the machine busy. */
+const WAIT = { timeout: 90_000, interval: 100 };
 const TEST_MS = 300_000;
 
 let system: TestSystem;
@@ -59,7 +59,7 @@ function writeSandbox(baseUrl: string): void {
   writeFileSync(join(folder.path, "sandbox.json"), JSON.stringify(facts));
 }
 
-/** The command gets its arguments, `env` and the sandbox's file, and nothing else. */
+/** Starts the command with these arguments, `env` and the sandbox's file, and with no other settings. */
 function command(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningProgram {
   const program = runProgram(process.execPath, [COMMAND, ...args], {
     env: programEnvironment({ DATA_DIR: folder.path, ...env }),
@@ -68,36 +68,36 @@ function command(args: readonly string[], env: Readonly<Record<string, string>> 
   return program;
 }
 
-/** Its exit code and the one sentence that it leaves. */
-async function lastWords(args: readonly string[], env?: Readonly<Record<string, string>>) {
+/** Runs the command to its end; returns its exit code and all its output. */
+async function run(args: readonly string[], env?: Readonly<Record<string, string>>) {
   const program = command(args, env);
   const exit = await program.ended;
-  return { exit, words: program.output().trim() };
+  return { exit, output: program.output().trim() };
 }
 
-interface Taken {
+interface ReceivedRequest {
   readonly header: string | undefined;
   readonly body: string;
   readonly type: string | undefined;
 }
 
-/** A consumer's program: `answer` gives the status for the number of the request. */
+/** Starts a consumer's program. `answer` returns the status for the n-th request. */
 async function localTarget(answer: (count: number) => number = () => 204) {
-  const taken: Taken[] = [];
+  const received: ReceivedRequest[] = [];
   const server: Server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const { "x-service-robotics-signature": header, "content-type": type } = request.headers;
-      taken.push({ header: header as string | undefined, body: Buffer.concat(chunks).toString(), type });
-      response.writeHead(answer(taken.length), { location: "http://127.0.0.1:1/" }).end();
+      received.push({ header: header as string | undefined, body: Buffer.concat(chunks).toString(), type });
+      response.writeHead(answer(received.length), { location: "http://127.0.0.1:1/" }).end();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/hook`,
-    taken,
+    received,
     stop: () => new Promise<void>((resolve) => void server.close(() => resolve())),
   };
 }
@@ -107,7 +107,7 @@ interface Envelope {
   readonly event_type: string;
   readonly payload: Readonly<Record<string, unknown>>;
 }
-const envelopes = (taken: readonly Taken[]) => taken.map(({ body }) => JSON.parse(body) as Envelope);
+const envelopes = (received: readonly ReceivedRequest[]) => received.map(({ body }) => JSON.parse(body) as Envelope);
 
 /** The bodies that the service itself signs and sends. */
 async function storedBodies(ids: readonly number[]): Promise<readonly string[]> {
@@ -123,17 +123,17 @@ async function storedBodies(ids: readonly number[]): Promise<readonly string[]> 
 
 describe("listen and trigger together", () => {
   it(
-    "each of the five events: a local program gets it in order, signed, and byte for byte as the service sends it",
+    "each type of event: the local program receives it in order, signed, and byte for byte as the service sends it",
     async () => {
       const target = await localTarget();
       const listening = command(["listen", "--forward-to", target.url]);
       const secret = (await listening.waitFor(/^Signing with the secret (whsec_\S{43})$/m))[1] as string;
       await listening.waitFor(/Forwarding what comes behind delivery \d+ to /);
       for (const event of TRIGGERS) {
-        const { exit, words } = await lastWords(["trigger", event]);
-        expect(exit, words).toBe(0);
+        const { exit, output } = await run(["trigger", event]);
+        expect(exit, output).toBe(0);
       }
-      // Cancelled and expired ones were offered first, and no other test offers a task or pauses a filial here.
+      // A task is offered before it is cancelled or expires. No earlier test offers a task or pauses a filial.
       const expected = [
         "serving_task.offered",
         "serving_task.offered",
@@ -143,16 +143,16 @@ describe("listen and trigger together", () => {
         "robotics.paused",
         "robotics.resumed",
       ];
-      await vi.waitFor(() => expect(envelopes(target.taken).map((one) => one.event_type)).toEqual(expected), PATIENCE);
-      const ids = envelopes(target.taken).map((one) => one.delivery_id);
+      await vi.waitFor(() => expect(envelopes(target.received).map((one) => one.event_type)).toEqual(expected), WAIT);
+      const ids = envelopes(target.received).map((one) => one.delivery_id);
       expect(ids).toEqual(ids.toSorted((one, other) => one - other));
-      for (const { header, body, type } of target.taken) {
+      for (const { header, body, type } of target.received) {
         expect(verifyWebhook({ header, body, secrets: [secret] })).toBe("valid");
         expect(type).toBe("application/json");
         const event = WEBHOOK_EVENTS.find(({ eventType }) => body.includes(`"${eventType}"`));
         expect(event?.envelope.safeParse(JSON.parse(body)).error).toBeUndefined();
       }
-      expect(target.taken.map(({ body }) => body)).toEqual(await storedBodies(ids));
+      expect(target.received.map(({ body }) => body)).toEqual(await storedBodies(ids));
       listening.process.kill("SIGINT");
       expect(await listening.ended).toBe(0);
       expect(listening.output()).toContain(`Go on where this ended with --since-id ${ids.at(-1)}.`);
@@ -164,13 +164,12 @@ describe("listen and trigger together", () => {
 
 describe("listen", () => {
   it(
-    "a target that fails: listen repeats the delivery until it answers 2xx, in order, and from the delivery that is named",
+    "a target that fails: listen starts after --since-id and repeats each delivery until the target answers 2xx",
     async () => {
       const before = await lastDeliveryId();
-      for (let count = 0; count < 2; count += 1)
-        expect((await lastWords(["trigger", "robotics.resumed"])).exit).toBe(0);
-      // The service lets a consumer make five requests a second.
-      const wait = { ...PATIENCE, interval: 500 };
+      for (let count = 0; count < 2; count += 1) expect((await run(["trigger", "robotics.resumed"])).exit).toBe(0);
+      // A consumer may send five requests per second.
+      const wait = { ...WAIT, interval: 500 };
       await vi.waitFor(async () => expect((await deliveriesAfter(before)).length).toBe(4), wait);
       // A failure, and a redirect that is not followed.
       const target = await localTarget((count) => [500, 302][count - 1] ?? 200);
@@ -178,11 +177,11 @@ describe("listen", () => {
       const listening = command(["listen", "--forward-to", target.url, "--since-id", `${before}`, "--secret", secret]);
       await listening.waitFor(/robotics\.paused {2}500; again in/);
       await listening.waitFor(/robotics\.paused {2}302; again in/);
-      await vi.waitFor(() => expect(target.taken.length).toBe(6), PATIENCE);
-      const ids = envelopes(target.taken).map((one) => one.delivery_id);
+      await vi.waitFor(() => expect(target.received.length).toBe(6), WAIT);
+      const ids = envelopes(target.received).map((one) => one.delivery_id);
       expect(new Set(ids.slice(0, 3))).toEqual(new Set([ids[0]]));
       expect(ids.slice(2)).toEqual((await deliveriesAfter(before)).map((one) => one.delivery_id));
-      for (const { header, body } of target.taken)
+      for (const { header, body } of target.received)
         expect(verifyWebhook({ header, body, secrets: [secret] })).toBe("valid");
       expect(listening.output()).not.toContain(secret);
       await target.stop();
@@ -191,7 +190,7 @@ describe("listen", () => {
   );
 
   it(
-    "a gateway that is killed and comes back: listen waits for it, and forwards what happens then",
+    "a killed and restarted gateway: listen waits for it and forwards later events",
     async () => {
       const target = await localTarget();
       const listening = command(["listen", "--forward-to", target.url]);
@@ -199,9 +198,9 @@ describe("listen", () => {
       await system.processes.gateway.kill9();
       await listening.waitFor(/does not answer\. Waiting for it\./);
       await system.processes.gateway.restart();
-      expect((await lastWords(["trigger", "robotics.resumed"])).exit).toBe(0);
+      expect((await run(["trigger", "robotics.resumed"])).exit).toBe(0);
       const events = ["robotics.paused", "robotics.resumed"];
-      await vi.waitFor(() => expect(envelopes(target.taken).map((one) => one.event_type)).toEqual(events), PATIENCE);
+      await vi.waitFor(() => expect(envelopes(target.received).map((one) => one.event_type)).toEqual(events), WAIT);
       await target.stop();
     },
     TEST_MS,
@@ -215,9 +214,9 @@ describe("listen", () => {
     "http://127.0.0.1.example:4000/",
     "http://somewhere.example/",
     "http://169.254.169.254/",
-  ])("%s, which is another machine: listen forwards nothing to it", async (url) => {
-    const { exit, words } = await lastWords(["listen", "--forward-to", url]);
-    expect(words).toMatch(/^Deliveries are forwarded to this machine only, and \S+ is not on loopback\.$/);
+  ])("%s, which is another machine: listen exits with 1 and forwards nothing", async (url) => {
+    const { exit, output } = await run(["listen", "--forward-to", url]);
+    expect(output).toMatch(/^Deliveries are forwarded to this machine only, and \S+ is not on loopback\.$/);
     expect(exit).toBe(1);
   });
 });
@@ -231,10 +230,10 @@ async function deliveriesAfter(sinceId: number): Promise<readonly Envelope[]> {
   return (await fleet.good<{ webhook_deliveries: Envelope[] }>("GET", path)).webhook_deliveries;
 }
 
-describe("a robotics command that cannot be done: one sentence with the reason, exit code 1", () => {
+describe("a robotics command that fails: it prints one sentence with the reason and exits with 1", () => {
   const HERE = "http://127.0.0.1:4000/hook";
   it.each<[string, string[], Record<string, string>, RegExp]>([
-    ["nothing to do", [], {}, /^Say what to do, listen or trigger; --help shows how\.$/],
+    ["no command", [], {}, /^Say what to do, listen or trigger; --help shows how\.$/],
     [
       "an unknown option",
       ["listen", "--forward", HERE],
@@ -242,14 +241,9 @@ describe("a robotics command that cannot be done: one sentence with the reason, 
       /^Unknown option '--forward'; --help shows what there is\.$/,
     ],
     ["no target", ["listen"], {}, /^Say where to with --forward-to, for example \S+\.$/],
+    ["an invalid target", ["listen", "--forward-to", "4000"], {}, /^--forward-to is an http or https address/],
     [
-      "a target that is no address",
-      ["listen", "--forward-to", "4000"],
-      {},
-      /^--forward-to is an http or https address/,
-    ],
-    [
-      "no number",
+      "an invalid --since-id",
       ["listen", "--forward-to", HERE, "--since-id", "x"],
       {},
       /^--since-id is a number from 0, and not "x"\.$/,
@@ -273,7 +267,7 @@ describe("a robotics command that cannot be done: one sentence with the reason, 
       /^E-mail address or password is wrong\. \(login_failed\)$/,
     ],
     [
-      "half a log-in",
+      "an e-mail address without a password",
       ["trigger", "robotics.paused"],
       { OWNER_EMAIL: "a@b.example" },
       /^Give both the owner's e-mail address and password, or neither\.$/,
@@ -285,35 +279,35 @@ describe("a robotics command that cannot be done: one sentence with the reason, 
       /^The owner has no robotics consumer 999999\.$/,
     ],
     [
-      "a base URL that is none",
+      "an invalid base URL",
       ["trigger", "robotics.paused", "--base-url", "here"],
       {},
       /^The base URL is an http or https address, and not "here"\.$/,
     ],
   ])("%s", async (_what, args, env, sentence) => {
-    const { exit, words } = await lastWords(args, env);
-    expect(words).toMatch(sentence);
+    const { exit, output } = await run(args, env);
+    expect(output).toMatch(sentence);
     expect(exit).toBe(1);
   });
 
-  it("robotics that is paused", async () => {
+  it("a filial where robotics is paused", async () => {
     const filial = `filials/${system.sandbox.filialId}/robotics`;
     await owner.good("POST", `${filial}/pause/`, { body: { reason: "A test." } });
-    const { exit, words } = await lastWords(["trigger", "serving_task.offered"]);
-    expect(words).toMatch(/\(robotics_paused\)$/);
+    const { exit, output } = await run(["trigger", "serving_task.offered"]);
+    expect(output).toMatch(/\(robotics_paused\)$/);
     expect(exit).toBe(1);
     await owner.good("POST", `${filial}/resume/`, { body: { reason: "A test." } });
   });
 
-  it("a sandbox's password that would leave for another address", async () => {
-    const { exit, words } = await lastWords(["trigger", "robotics.paused", "--base-url", "http://127.0.0.1:9"]);
-    expect(words).toMatch(/^Give the owner's log-in with OWNER_EMAIL and OWNER_PASSWORD/);
+  it("another base URL: the command does not send the sandbox's password there", async () => {
+    const { exit, output } = await run(["trigger", "robotics.paused", "--base-url", "http://127.0.0.1:9"]);
+    expect(output).toMatch(/^Give the owner's log-in with OWNER_EMAIL and OWNER_PASSWORD/);
     expect(exit).toBe(1);
   });
 
-  it("--help: it is no failure", async () => {
-    const { exit, words } = await lastWords(["--help"]);
+  it("--help: the command prints the events and exits with 0", async () => {
+    const { exit, output } = await run(["--help"]);
     expect(exit).toBe(0);
-    for (const event of TRIGGERS) expect(words).toContain(event);
+    for (const event of TRIGGERS) expect(output).toContain(event);
   });
 });

@@ -1,18 +1,18 @@
 /**
- * A client behind a load balancer: it repeats what may be repeated, with the same key, at the other gateway after each
- * failure. Everything that it sees goes into the history.
+ * A client behind a load balancer. After a failure it repeats the request with the same key, at the next gateway unless the
+ * answer was 429. It records each step and each failure in the history.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { ApiClient, Request } from "../support/api-client.ts";
 import type { Answer, Refused } from "../support/http.ts";
 import type { History } from "./history.ts";
 
-/** A till or a device gives an attempt up after this long. */
+/** A till or a device abandons an attempt after this time. */
 const ATTEMPT_MS = 5_000;
-/** Longer than any outage that is allowed: then the station counts as stuck. */
+/** Longer than any allowed outage. A station without a good answer for this time is stuck. */
 const STUCK_MS = 90_000;
 export const PAUSE_MS = 250;
-/** Statuses that ask for a later repetition. */
+/** With these statuses the service asks the client to repeat the request later. */
 const LATER: ReadonlySet<number> = new Set([408, 429, 503]);
 
 export class StuckError extends Error {}
@@ -43,8 +43,8 @@ export class TrialClient {
   }
 
   /**
-   * Sends until there is a good answer. An error that a client would take for final is recorded as wrong unless `isRight`
-   * reports that it is true, and the request is repeated even then. Throws StuckError.
+   * Sends the request until it gets a good answer, and returns it. Returns an error that a client would take for final only if
+   * `isRight` accepts it; otherwise records the error as wrong and repeats the request. Throws StuckError after `STUCK_MS`.
    */
   async send<T>(
     step: string,
@@ -93,7 +93,7 @@ export class TrialClient {
       }
       return answer;
     } catch (error) {
-      // `fetch` rejects with a TypeError when the connection fails, and with a TimeoutError when time is over.
+      // `fetch` rejects with a TypeError when the connection fails, and with a TimeoutError after the timeout.
       if (!(error instanceof TypeError) && (error as Error).name !== "TimeoutError") throw error;
       this.#history.countLater(error instanceof TypeError ? "no connection" : "no answer");
       return undefined;

@@ -1,4 +1,4 @@
-/** The embedded servers: they keep their data, come back by themselves, and survive a full disk. */
+/** The embedded servers keep their data, restart after a crash, and survive a full disk. */
 
 import { randomBytes } from "node:crypto";
 import { chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PROGRAM = join(import.meta.dirname, "programs", "servers.ts");
 const isRoot = process.getuid?.() === 0;
-/** Most tests continue with the data folder of the one before: making a database takes longer than all the rest. */
+/** Most tests use the data folder of the test before, because the creation of a database takes longer than the rest of a test. */
 const shared = temporaryFolder("embedded-shared");
 const folders: (() => void)[] = [];
 /** The watchdog counts whole seconds, so it may take one or two longer than its grace time. */
@@ -42,7 +42,7 @@ function folder(): string {
 
 function start(dataDir: string, options: { uid?: number; gid?: number; environment?: NodeJS.ProcessEnv } = {}) {
   const { environment, ...account } = options;
-  // Port 0 stands for any free one, so that parallel test files never meet.
+  // Port 0 is any free port, so that parallel test files do not use the same port.
   const env = { ...process.env, PORT: "0", DATA_DIR: dataDir, NATS_URL: "", DATABASE_URL: "", ...environment };
   const program = runProgram(process.execPath, [PROGRAM], { env, cwd: "/", ...account });
   programs.push(program);
@@ -82,7 +82,7 @@ async function store(where: { nats: string; database: string }): Promise<void> {
   await connection.close();
 }
 
-async function recall(where: { nats: string; database: string }): Promise<unknown[]> {
+async function readStored(where: { nats: string; database: string }): Promise<unknown[]> {
   const sql = postgres(where.database, { max: 1 });
   const rows = await sql`select word from kept`;
   await sql.end();
@@ -94,7 +94,7 @@ async function recall(where: { nats: string; database: string }): Promise<unknow
 }
 
 describe("the embedded servers", () => {
-  test("a restart: the data stays, the secrets are private, and nothing is left running", async () => {
+  test("a restart: the servers keep their data, the secrets are private, and no server keeps running", async () => {
     const dataDir = shared.path;
     const first = start(dataDir);
     await store(await addresses(first));
@@ -104,21 +104,21 @@ describe("the embedded servers", () => {
     expect(statSync(join(dataDir, "secrets.json")).mode & 0o777).toBe(0o600);
 
     const second = start(dataDir);
-    expect(await recall(await addresses(second))).toEqual(["row", "message"]);
+    expect(await readStored(await addresses(second))).toEqual(["row", "message"]);
   });
 
-  test("the parent is killed with SIGKILL: no server survives for long, and the next start has the data", async () => {
+  test("the parent is killed with SIGKILL: both servers end within the grace time, and the next start has the data", async () => {
     const dataDir = shared.path;
     const first = start(dataDir);
     await store(await addresses(first));
     const pids = serverPids(dataDir);
     first.process.kill("SIGKILL");
     await first.ended;
-    // The servers shut down in good order first; what has not ended by the grace time is killed.
+    // The watchdog stops the servers in order, and kills a server that has not ended by the grace time.
     await vi.waitFor(() => expect(pids.map(isRunning)).toEqual([false, false]), ORPHAN_WAIT);
 
     const second = start(dataDir);
-    expect(await recall(await addresses(second))).toEqual(["row", "message"]);
+    expect(await readStored(await addresses(second))).toEqual(["row", "message"]);
   });
 
   test("servers that survive their watchdog: the next start on their data folder stops them", async () => {
@@ -138,11 +138,11 @@ describe("the embedded servers", () => {
     expect(pids.map(isRunning)).toEqual([true, true]);
 
     const second = start(dataDir);
-    expect(await recall(await addresses(second))).toEqual(["row", "message"]);
+    expect(await readStored(await addresses(second))).toEqual(["row", "message"]);
     expect(pids.map(isRunning)).toEqual([false, false]);
   });
 
-  test("a server that is killed: it comes back by itself, at its address and with its data", async () => {
+  test("a killed server: the parent restarts it at its address and with its data", async () => {
     const dataDir = shared.path;
     const program = start(dataDir);
     const where = await addresses(program);
@@ -151,12 +151,12 @@ describe("the embedded servers", () => {
     for (const pid of before) process.kill(pid, "SIGKILL");
     await Promise.all([program.waitFor(/nats-server is up again/), program.waitFor(/PostgreSQL is up again/)]);
     expect(before.map(isRunning)).toEqual([false, false]);
-    expect(await recall(where)).toEqual(["row", "message"]);
+    expect(await readStored(where)).toEqual(["row", "message"]);
     expect(program.output()).not.toMatch(/\n\s+at /);
     await stop(program);
   });
 
-  test("a server that can never come back: everything stops in order, with one sentence and exit code 1", async () => {
+  test("a server that cannot restart: both servers stop, and the program prints one sentence and exits with 1", async () => {
     const dataDir = shared.path;
     const program = start(dataDir);
     await addresses(program);
@@ -175,7 +175,7 @@ describe("the embedded servers", () => {
     expect(pids.map(isRunning)).toEqual([false, false]);
   });
 
-  test("another process with the id of an earlier server: it is left alone", async () => {
+  test("another process with the id of an earlier server: a start does not stop it", async () => {
     const dataDir = shared.path;
     const first = start(dataDir);
     await addresses(first);
@@ -191,7 +191,7 @@ describe("the embedded servers", () => {
     await bystander.ended;
   });
 
-  test("a data folder of another PostgreSQL version: the start ends with one sentence and exit code 1", async () => {
+  test("a data folder of another PostgreSQL version: the start prints one sentence and exits with 1", async () => {
     const dataDir = folder();
     mkdirSync(join(dataDir, "postgres"));
     writeFileSync(join(dataDir, "postgres", "PG_VERSION"), "99\n");
@@ -201,7 +201,7 @@ describe("the embedded servers", () => {
     expect(lastLine).toMatch(/^The data folder \S+postgres belongs to PostgreSQL 99, and this is PostgreSQL 18; .*\.$/);
   });
 
-  test("NATS_URL and DATABASE_URL: no embedded server starts, and a sentence names a server that does not answer", async () => {
+  test("NATS_URL and DATABASE_URL: no embedded server starts, and the error names a server that does not answer", async () => {
     const where = await addresses(start(shared.path));
     const dataDir = folder();
     const second = start(dataDir, { environment: { NATS_URL: where.nats, DATABASE_URL: where.database } });
@@ -225,13 +225,13 @@ describe("the embedded servers", () => {
       await store(await addresses(first));
       await stop(first);
       const second = start(dataDir);
-      expect(await recall(await addresses(second))).toEqual(["row", "message"]);
+      expect(await readStored(await addresses(second))).toEqual(["row", "message"]);
     },
   );
 
   test("a start as an ordinary user without a home: the servers start", async () => {
     const dataDir = folder();
-    // Without root the tests run as an ordinary user already.
+    // Without root, the test itself runs as an ordinary user.
     if (isRoot) chownSync(dataDir, 65_534, 65_534);
     const account = isRoot ? { uid: 65_534, gid: 65_534 } : {};
     const program = start(dataDir, { ...account, environment: { HOME: "/nonexistent" } });
@@ -275,7 +275,7 @@ describe("an embedded nats-server on a small disk", () => {
     return sequences;
   }
 
-  test("a stream that cannot be written: its health shows it, and a new start has everything that was acknowledged", async () => {
+  test("a full disk: the server reports unhealthy, and a restarted server has every acknowledged message", async () => {
     const server = await startOnDisk();
     const connection = nc as NatsConnection;
     await (await jetstreamManager(connection)).streams.add({ name: "KEPT", subjects: ["kept"] });
@@ -284,7 +284,7 @@ describe("an embedded nats-server on a small disk", () => {
     const sequences = await publishUntilRefused(connection, 10_000);
     expect(await unhealthy).toMatch(/no space left on device/);
     disk.grow(64);
-    // It does not recover by itself, however much space there is.
+    // The server stays unhealthy until it restarts, also with free space.
     expect((await fetch(server.healthUrl)).status).toBe(503);
     over.abort();
     await connection.close();
@@ -297,8 +297,8 @@ describe("an embedded nats-server on a small disk", () => {
     expect(await publishUntilRefused(nc as NatsConnection, 10)).toHaveLength(10);
   });
 
-  test("a start with little space: it accepts messages as long as there is any, and many more once there is space", async () => {
-    // What is left is less than what is stored already: its own limit would be less than that, too.
+  test("a start with little space: the server accepts messages, and more of them after space is free again", async () => {
+    // Less space is free than the server has stored. Without our setting it would derive a limit below what it has stored.
     disk.fill(2 * KILOBYTE * KILOBYTE);
     const server = await startOnDisk();
     expect(await publishUntilRefused(nc as NatsConnection, 20)).toHaveLength(20);
@@ -310,8 +310,8 @@ describe("an embedded nats-server on a small disk", () => {
   });
 });
 
-describe("the servers that tests get", () => {
-  test("a killed nats-server: it comes back at the same address with what it had acknowledged", async () => {
+describe("the test servers", () => {
+  test("a killed nats-server: its restart has the same address and the acknowledged messages", async () => {
     const server = await startTestNats();
     const before = await natsConnection(server.url);
     const manager = await jetstreamManager(before);
@@ -333,7 +333,7 @@ describe("the servers that tests get", () => {
     await server.stop();
   });
 
-  test("a killed PostgreSQL: it comes back at the same address with what it had committed", async () => {
+  test("a killed PostgreSQL: its restart has the same address and the committed rows", async () => {
     const server = await startTestPostgres();
     const before = postgres(server.url, { max: 1 });
     await before`create table kept (word text)`;
@@ -354,7 +354,7 @@ describe("the servers that tests get", () => {
     await sqlOne`create table only_here (word text)`;
     expect((await sqlOther`select to_regclass('only_here') is null as absent`)[0]?.absent).toBe(true);
     expect((await sqlOther`select count(*)::int as count from schema_migrations`)[0]?.count).toBeGreaterThan(0);
-    // A connection that is still open must not keep a test's database alive.
+    // An open connection must not prevent the drop of a test's database.
     await one.drop();
     await sqlOther.end();
     await other.drop();

@@ -1,4 +1,4 @@
-/** A confirmation counts as recorded in time by the database's clock, whatever is recorded at the same moment. */
+/** The database's clock decides whether a confirmation was recorded before the intent's deadline, also in a race. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findRecordedConfirmation } from "../../services/bus/messages/provider-payments.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
@@ -29,19 +29,19 @@ const endNow = async ({ intent }: Scene): Promise<void> => {
 };
 
 describe("the check for a recorded confirmation", () => {
-  it("before the deadline: says that it is not over", async () => {
+  it("a check before the deadline: it is not over", async () => {
     const scene = await scenes.open();
     expect(await check(scene)).toEqual({ isOver: false, providerReference: null });
   });
 
-  it("of an intent that no provider was asked for: over, with none", async () => {
+  it("an intent without a provider payment: it is over, without a confirmation", async () => {
     expect(await world.ask(findRecordedConfirmation, { intentId: 77_777 })).toEqual({
       isOver: true,
       providerReference: null,
     });
   });
 
-  it("recorded before the deadline: found; recorded after it: not found", async () => {
+  it("one confirmation before the deadline and one after it: the check finds only the first", async () => {
     const [early, late] = await Promise.all([scenes.open(), scenes.open()]);
     for (const { intent } of [early, late]) world.stations.answer(intent.intentId, "provider_confirm", "silence");
     await pay(early);
@@ -51,7 +51,7 @@ describe("the check for a recorded confirmation", () => {
     expect(await check(late)).toEqual({ isOver: true, providerReference: null });
   });
 
-  it("a recording that began before the deadline and got the payment after it: not in time, so that no check errs", async () => {
+  it("a recording that begins before the deadline and locks the payment after it: no check finds it", async () => {
     const scene = await scenes.open();
     const { intentId } = scene.intent;
     world.stations.answer(intentId, "provider_confirm", "silence");

@@ -1,11 +1,11 @@
-/** Whether robots may be sent at a filial: the owner reads, pauses and resumes. */
+/** Robotics at a filial: the owner reads whether it is paused, pauses it and resumes it. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/filial-robotics.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, reasonSchema, timestampSchema } from "../../http/shared-schemas.ts";
 
-/** Of what only needs a reason: to cancel, to pause, to resume. */
+/** The body of a request that needs only a reason: cancel a task, pause robotics, resume robotics. */
 export const roboticsReasonBodySchema = z
   .strictObject({ reason: reasonSchema })
   .meta({ id: "RoboticsReason", examples: [{ reason: "A guest has fallen in the aisle." }] });
@@ -13,12 +13,12 @@ export const roboticsReasonBodySchema = z
 const filialRoboticsSchema = z
   .object({
     filial_id: idSchema,
-    paused: z
-      .boolean()
-      .meta({ description: "While it is, no task is offered or accepted; what is under way goes on." }),
-    changed_at: timestampSchema.nullable().meta({ description: "Null while it was never paused." }),
+    paused: z.boolean().meta({
+      description: "While true, the filial's tasks are neither offered nor accepted; tasks under way continue.",
+    }),
+    changed_at: timestampSchema.nullable().meta({ description: "Null when robotics was never paused at the filial." }),
     changed_by: z.string().nullable(),
-    reason: z.string().nullable().meta({ description: "Of the last change." }),
+    reason: z.string().nullable().meta({ description: "The reason of the last change." }),
   })
   .meta({ id: "FilialRobotics" });
 
@@ -61,7 +61,8 @@ export const filialRoboticsRoutes: readonly Route[] = [
     operation: "getFilialRobotics",
     tag,
     summary: "Read whether robotics is paused at a filial",
-    description: "With who changed it last, when and why; a filial that never was paused is not.",
+    description:
+      "The answer also names who changed it last, when and why. `paused` is false for a filial that was never paused.",
     who,
     replies: { 200: { description: "Robotics at the filial.", schema: filialRoboticsSchema } },
     errors: ["not_found"],
@@ -74,7 +75,7 @@ export const filialRoboticsRoutes: readonly Route[] = [
     tag,
     summary: "Pause robotics at a filial",
     description:
-      "From the answer to this on no task is offered or accepted there. What is under way can be completed or cancelled; offers expire as before. Pausing what is paused changes nothing.",
+      "After the answer to this request, tasks at the filial are neither offered nor accepted. Tasks under way can be completed or cancelled; offers expire as before. Pausing a paused filial changes nothing.",
     who,
     body: roboticsReasonBodySchema,
     replies: reply,
@@ -87,7 +88,7 @@ export const filialRoboticsRoutes: readonly Route[] = [
     operation: "resumeFilialRobotics",
     tag,
     summary: "Resume robotics at a filial",
-    description: "Resuming what is not paused changes nothing.",
+    description: "Resuming a filial that is not paused changes nothing.",
     who,
     body: roboticsReasonBodySchema,
     replies: reply,

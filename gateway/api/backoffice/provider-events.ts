@@ -18,7 +18,7 @@ const providerEventSchema = z
       id: idSchema,
     }),
     data: z.record(z.string(), z.unknown()).meta({
-      description: "What changed and, where it was said, why; never a secret.",
+      description: "What changed, and the reason where the person gave one. It never contains a secret.",
       examples: [{ status: { from: "active", to: "disabled" }, reason: "The contract has ended." }],
     }),
   })
@@ -28,12 +28,12 @@ const providerEventsSchema = z
   .object({
     events: z
       .array(providerEventSchema)
-      .meta({ description: "By id, newest first; oldest first when `since_id` was given." }),
+      .meta({ description: "By id, newest first; oldest first when the request has `since_id`." }),
     has_more: hasMoreOfAuditLog,
   })
   .meta({ id: "ProviderEvents" });
 
-/** An event's data has the names of the wire already. */
+/** `data` already uses the field names of the wire. */
 function providerEventJson({ eventId, atMs, actor, ...event }: bus.ProviderEventEntry) {
   return { event_id: eventId, at: toTimestamp(atMs), actor: actorJson(actor), ...event };
 }
@@ -51,9 +51,9 @@ export const providerEventRoutes: readonly Route[] = [
     path: "/api/backoffice/v1/provider-events/",
     operation: "listProviderEvents",
     tag: "backoffice",
-    summary: "Read who changed a payment provider, or settled money that does not fit",
+    summary: "Read the audit log of payment providers and issues",
     description:
-      "The audit log of provider configs, their secrets, and issues: who added, changed or rotated one, and who assigned, commented, attributed or closed which issue, with the reason. The subject of an older entry about an issue is `provider_issue`, and its action begins so. Kill switches, those of providers as well, are in the other audit log, `/api/backoffice/v1/events/`. Newest first; a program that follows it asks with the last event's id as `since_id`, and misses none.",
+      "The audit log of provider configs, their secrets, and issues: who added, changed or rotated one, and who assigned, commented, attributed or closed which issue, with the reason. In older entries about an issue, the subject's kind is `provider_issue` and the action begins with `provider_issue_`. Changes of kill switches, including those of providers, are in the other audit log, `/api/backoffice/v1/events/`. Newest first. A program that polls with the last event's id as `since_id` misses no event.",
     who: session("organization.manage"),
     query: pageOfAuditLogQuery,
     replies: { 200: { description: "By id.", schema: providerEventsSchema } },

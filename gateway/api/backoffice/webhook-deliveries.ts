@@ -1,4 +1,4 @@
-/** The webhook deliveries to the owner's consumers, and every attempt of each. */
+/** The webhook deliveries to the owner's consumers, and the attempts of each delivery. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/webhook-deliveries.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
@@ -17,11 +17,11 @@ const deliveriesQuerySchema = z.strictObject({
   ...deliveryFilters,
   endpoint_id: queryId().optional().meta({
     description:
-      "Only deliveries to this webhook endpoint, by its id in the list of webhook endpoints; to all when left out.",
+      "Only deliveries to this webhook endpoint, by its id in the list of webhook endpoints. Without it, deliveries to all endpoints.",
   }),
   consumer_id: queryId().optional().meta({
     description:
-      "Only deliveries of this robotics consumer, by its id in the list of robotics consumers; of all when left out.",
+      "Only deliveries of this robotics consumer, by its id in the list of robotics consumers. Without it, deliveries of all consumers.",
   }),
 });
 const milliseconds = z.number().min(0).nullable();
@@ -48,9 +48,10 @@ export const attemptSchema = z
     truncated: z
       .boolean()
       .meta({ description: "Whether the answer was longer than the 16 KiB that the service reads." }),
-    manual: z
-      .boolean()
-      .meta({ description: "Whether a person or the consumer asked for the attempt; false for one of the schedule." }),
+    manual: z.boolean().meta({
+      description:
+        "Whether a person or the consumer asked for the attempt; false when the service made it by its schedule.",
+    }),
   })
   .meta({ id: "WebhookAttempt" });
 const deliveryDetailSchema = z
@@ -121,7 +122,7 @@ export const webhookDeliveryRoutes: readonly Route[] = [
     operation: "getWebhookDelivery",
     tag: "backoffice",
     summary: "Read a delivery and its attempts",
-    description: "Where each attempt went, how long its parts took, and what the target answered.",
+    description: "Where each attempt went, how long each phase took, and what the target answered.",
     who,
     replies: { 200: { description: "The delivery.", schema: deliveryDetailSchema } },
     errors: ["not_found"],

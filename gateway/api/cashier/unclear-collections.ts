@@ -8,13 +8,14 @@ import { idSchema } from "../../http/shared-schemas.ts";
 
 /** What each reason means to a cashier; a missing one does not compile. */
 const REASON_MEANINGS: Readonly<Record<UnclearReason, string>> = {
-  outcome_unknown: "a device reported that it does not know",
+  outcome_unknown: "a device reported that it does not know the outcome",
   success_reported: "a device reported a success",
   qr_presented: "its QR was shown and it ended unpaid",
-  provider_confirmed: "the provider has the money, and it could not be settled",
-  late_evidence: "a device reported after its end, or while it was blocked, that it does not know",
-  late_success: "a device reported a success after its end, or while it was blocked",
-  late_money: "the provider's money came after its end",
+  provider_confirmed: "the provider confirmed the payment, and the service could not settle it",
+  late_evidence:
+    "after the collection's end, or while the collection was blocked, a device reported that it does not know the outcome",
+  late_success: "after the collection's end, or while the collection was blocked, a device reported a success",
+  late_money: "the provider reported the payment after the collection's end",
   money_differs:
     "the provider reports a payment of another amount, currency, account or reference; it pays nothing and is an issue, which the timeline names, and the QR is shown no longer. End the collection; the next one of this order asks for confirmation",
   handoff_presented:
@@ -42,7 +43,7 @@ export const UNCLEAR_DESCRIPTION = [
 ].join(" ");
 
 /**
- * Why money may have moved without being settled; empty where nothing says so. An active intent carries its own reason; one
+ * Why money may have moved without being settled; empty without such a reason. An active intent carries its own reason; one
  * that ended unpaid has the strongest of those known at its end and since. The reason stays when another collection pays
  * the order, because the guest may have paid twice.
  */
@@ -53,10 +54,10 @@ export function unclearReason(
   const { intentId, orderId, status, moneyMayHaveMoved, reasonSinceEnd } = intent;
   if (status === "succeeded") return "";
   if (!isEnded(status)) return moneyMayHaveMoved;
-  const said = reasonSinceEnd === "" ? [] : [{ orderId, intentId, reason: reasonSinceEnd }];
-  // Of an intent that has left its state, the station may have a newer reason than the audit log.
+  const sinceEnd = reasonSinceEnd === "" ? [] : [{ orderId, intentId, reason: reasonSinceEnd }];
+  // For an intent that has left the station's state, the station may have a newer reason than the audit log.
   const known = [...station.olderReasons, ...station.unclearCollections].filter((other) => other.intentId === intentId);
-  return strongestUnclear([...said, ...known])?.reason ?? "";
+  return strongestUnclear([...sinceEnd, ...known])?.reason ?? "";
 }
 
 export type UnclearCollection = z.infer<typeof unclearCollectionSchema>;

@@ -1,4 +1,4 @@
-/** The script that verifies an exported closing, alone in an empty folder, and every kind of forgery that it finds. */
+/** The script that verifies an exported closing runs alone in an empty folder, and finds every kind of forgery. */
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { copyFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { DAY, type RunDatabase, type RunWorld, startRunDatabase } from "../match
 import { close, exportedRows, newKey, writeRows } from "./closing-world.ts";
 
 const SCRIPT = join(import.meta.dirname, "..", "..", "..", "clients", "verify-closing.mjs");
-/** Characters on which a form of JSON, a division into rows or an order of names can stumble. */
+/** Characters that a wrong JSON encoder, a wrong splitter of rows or a wrong order of names would get wrong. */
 const ODD = 'a"b\\c/d\u0001\u2028\u2029\u007f \u00e9 \u{1f600}\t\n\r';
 
 let databases: RunDatabase;
@@ -59,9 +59,9 @@ interface Verdict {
   readonly output: string;
 }
 
-async function verify(given: readonly string[], key = closing.signature.publicKey): Promise<Verdict> {
+async function verify(fileRows: readonly string[], key = closing.signature.publicKey): Promise<Verdict> {
   const file = join(folder.path, "closing.ndjson");
-  writeRows(file, given);
+  writeRows(file, fileRows);
   return await runScript([file, "--key", key]);
 }
 
@@ -82,7 +82,7 @@ const changed = (row: number, change: (text: string) => string): string[] =>
 const lastRow = () => rows.length - 1;
 
 describe("an exported closing", () => {
-  test("as it was exported: is verified", async () => {
+  test("an unchanged file: the script verifies it", async () => {
     expect(rows).toHaveLength(1 + 3 + 3);
     const { status, output } = await verify(rows);
     expect(output).toMatch(
@@ -91,7 +91,7 @@ describe("an exported closing", () => {
     expect(status).toBe(0);
   });
 
-  test("whose rows were written anew with other white space and order of members: is verified", async () => {
+  test("a file with other white space and another order of members: the script verifies it", async () => {
     const anew = rows.map((text) => {
       const { line, ...rest } = JSON.parse(text) as { line?: object };
       const turned = line && Object.fromEntries(Object.entries(line).toReversed());
@@ -102,11 +102,11 @@ describe("an exported closing", () => {
 
   test.each([
     [
-      "a line's amount",
+      "another amount of a line",
       () => changed(1, (row) => row.replace('"amount_minor":"10', '"amount_minor":"20')),
       /A line of the file is not/,
     ],
-    ["a line's text", () => changed(2, (row) => row.replace('a\\"b', "x")), /A line of the file is not/],
+    ["another text of a line", () => changed(2, (row) => row.replace('a\\"b', "x")), /A line of the file is not/],
     ["a removed line", () => rows.filter((_, index) => index !== 2), /The closing has 3 lines, and the file has 2/],
     ["a line twice", () => [...rows.slice(0, 2), ...rows.slice(1)], /not in their order/],
     [
@@ -114,14 +114,22 @@ describe("an exported closing", () => {
       () => [rows[0] ?? "", rows[2] ?? "", rows[1] ?? "", ...rows.slice(3)],
       /not in their order/,
     ],
-    ["an issue's reason", () => changed(lastRow(), (row) => row.replace('a\\"b', "x")), /An? issue of the file is not/],
+    [
+      "another reason of an issue",
+      () => changed(lastRow(), (row) => row.replace('a\\"b', "x")),
+      /An? issue of the file is not/,
+    ],
     ["a removed issue", () => rows.slice(0, -1), /The closing has 3 issues, and the file has 2/],
     [
-      "a sum",
+      "another sum",
       () => changed(0, (row) => row.replace('"amount_minor":"303"', '"amount_minor":"403"')),
       /The signature does not fit/,
     ],
-    ["the person", () => changed(0, (row) => row.replace("Operator 7", "Operator 8")), /The signature does not fit/],
+    [
+      "another person",
+      () => changed(0, (row) => row.replace("Operator 7", "Operator 8")),
+      /The signature does not fit/,
+    ],
     [
       "another signature",
       () =>
@@ -137,18 +145,18 @@ describe("an exported closing", () => {
       () => changed(0, (row) => row.replace('"version":1', '"version":2')),
       /not an exported closing of version 1/,
     ],
-    ["a row that is neither", () => [...rows, "{}"], /neither a line nor an issue/],
+    ["a row that is neither a line nor an issue", () => [...rows, "{}"], /neither a line nor an issue/],
     ["a row that is no JSON", () => [...rows, "x"], /Row 8 is not JSON/],
-    ["nothing", () => [], /not an exported closing|not JSON|empty/],
-  ])("with %s changed or forged: is not verified", async (_, forged, sentence) => {
-    const given = forged();
-    expect(given).not.toEqual(rows);
-    const { status, output } = await verify(given);
+    ["an empty file", () => [], /not an exported closing|not JSON|empty/],
+  ])("a forged file, %s: the script does not verify it", async (_, forge, sentence) => {
+    const forgedRows = forge();
+    expect(forgedRows).not.toEqual(rows);
+    const { status, output } = await verify(forgedRows);
     expect(output).toMatch(sentence);
     expect(status).toBe(1);
   });
 
-  test("with another key: is not verified, also when the file was signed again with it", async () => {
+  test("a file that a forger signed again: the script verifies it with the forger's key only", async () => {
     const forger = newKey();
     const forgerPublic = Buffer.from(forger.publicKey).toString("base64url");
     expect(await verify(rows, forgerPublic)).toMatchObject({ status: 1 });
@@ -165,7 +173,7 @@ describe("an exported closing", () => {
 
 const withSignature = (sign: () => string) => (row: string) => row.replace(/"value":"[^"]*"/, `"value":"${sign()}"`);
 
-test("the script: wrong arguments are usage, a file that is not there is not verified", async () => {
+test("the script: wrong arguments exit with 2, a missing file exits with 1", async () => {
   expect(await runScript([])).toMatchObject({ status: 2 });
   expect(await runScript(["a.ndjson"])).toMatchObject({ status: 2 });
   expect(await runScript(["a.ndjson", "--key", "short"])).toMatchObject({ status: 2 });

@@ -1,23 +1,23 @@
-/** A process of two steps for the lifecycle's test; how it goes is named by the first argument. */
+/** A process of two steps for the lifecycle test; the first argument selects what happens. */
 import { runProcess } from "../../../services/runtime/lifecycle.ts";
 import { createLog } from "../../../services/runtime/log.ts";
 import { UserError } from "../../../services/runtime/user-error.ts";
 
-/** Longer than SIGINT lets a process take, shorter than SIGTERM does. */
+/** Longer than a process may take to stop after SIGINT, shorter than after SIGTERM. */
 const DRAIN_MS = 2_000;
 const mode = process.argv[2] ?? "normal";
-const say = (text: string): void => void process.stdout.write(`step ${text}\n`);
+const print = (text: string): void => void process.stdout.write(`step ${text}\n`);
 const log = createLog({ service: "program", level: "silent" });
 
 await runProcess({ name: "program", log }, async (run) => {
   const step = async (name: string, work: () => Promise<void>): Promise<void> => {
     const start = async (): Promise<void> => {
       await work();
-      say(`${name} starts`);
+      print(`${name} starts`);
     };
     await run.step(name, start, async () => {
       if (mode === "drains" && name === "two") await new Promise((resolve) => setTimeout(resolve, DRAIN_MS));
-      say(`${name} stops`);
+      print(`${name} stops`);
     });
   };
   await step("one", async () => undefined);
@@ -33,13 +33,13 @@ await runProcess({ name: "program", log }, async (run) => {
     await new Promise((resolve) => setTimeout(resolve, 300));
   });
   if (mode === "slow") await step("three", async () => undefined);
-  if (mode === "rejected") void Promise.reject(new TypeError("nobody caught this"));
+  if (mode === "rejected") void Promise.reject(new TypeError("rejected without a catch"));
   if (mode === "thrown") {
     setImmediate(() => {
-      throw new TypeError("nobody caught this either");
+      throw new TypeError("thrown without a catch");
     });
   }
-  // Something has to keep the process alive, as a connection does.
+  // This timer keeps the process alive, as a connection does in a service.
   setInterval(() => undefined, 60_000);
   return { port: 7 };
 });
