@@ -418,16 +418,14 @@ create table match_lines (
   line_id bigint not null,
   match_id bigint not null,
   constraint match_lines_pkey PRIMARY KEY (line_id),
-  constraint match_lines_line_id_fkey FOREIGN KEY (line_id) REFERENCES statement_lines(line_id) ON DELETE CASCADE,
-  constraint match_lines_match_id_fkey FOREIGN KEY (match_id) REFERENCES statement_matches(match_id) ON DELETE CASCADE
+  constraint match_lines_line_id_fkey FOREIGN KEY (line_id) REFERENCES statement_lines(line_id) ON DELETE CASCADE
 );
 CREATE INDEX match_lines_by_match ON match_lines USING btree (match_id);
 
 create table match_payments (
   payment_key text not null,
   match_id bigint not null,
-  constraint match_payments_pkey PRIMARY KEY (payment_key),
-  constraint match_payments_match_id_fkey FOREIGN KEY (match_id) REFERENCES statement_matches(match_id) ON DELETE CASCADE
+  constraint match_payments_pkey PRIMARY KEY (payment_key)
 );
 CREATE INDEX match_payments_by_match ON match_payments USING btree (match_id);
 
@@ -1206,9 +1204,7 @@ create table statement_matches (
   created_at timestamp with time zone default now() not null,
   constraint statement_matches_pkey PRIMARY KEY (match_id),
   constraint statement_matches_score_check CHECK (score >= 0 AND score <= 100),
-  constraint statement_matches_tier_check CHECK (tier = ANY (ARRAY['exact'::text, 'confirmed'::text])),
-  constraint statement_matches_account_id_fkey FOREIGN KEY (account_id) REFERENCES statement_accounts(account_id),
-  constraint statement_matches_run_id_fkey FOREIGN KEY (run_id) REFERENCES reconciliation_runs(run_id)
+  constraint statement_matches_tier_check CHECK (tier = ANY (ARRAY['exact'::text, 'confirmed'::text]))
 );
 CREATE INDEX statement_matches_by_account ON statement_matches USING btree (account_id, match_id);
 

@@ -56,6 +56,8 @@ export async function raiseIssues(sql: Transaction, candidates: Fragment): Promi
         select * from issues i where i.account_key = c.account_key and i.kind = c.kind
           and i.subject_key = c.subject_key and coalesce(i.station_id, 0) = coalesce(c.station_id, 0)
         order by i.generation desc limit 1) i on true
+      -- All are found before the first is inserted, which another would read again.
+      order by c.account_key, c.kind, c.subject_key
     ),
     seen as (
       update issues i set last_seen_at = now()

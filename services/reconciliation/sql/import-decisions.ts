@@ -4,6 +4,7 @@ import type { ImportStatus } from "../../bus/messages/import-decisions.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import { endIssues } from "../../issues/sql/ending.ts";
 import { removeLines } from "./imports.ts";
+import { removeMatches } from "./match-removal.ts";
 
 export interface DecidedRow {
   readonly import_id: number;
@@ -137,9 +138,7 @@ export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise
     reason: reason ?? "",
   });
   // A match that loses a line no longer adds up; the next run judges its other lines.
-  await sql`
-    delete from statement_matches where match_id in (
-      select m.match_id from match_lines m join leaving_lines using (line_id))`;
+  await removeMatches(sql, sql`select m.match_id from match_lines m join leaving_lines using (line_id)`);
   await removeLines(sql, importId);
   await sql`update statement_imports set status = 'withdrawn', ended_at = coalesce(ended_at, now()) where import_id = ${importId}`;
   return ended;

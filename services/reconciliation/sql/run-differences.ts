@@ -4,7 +4,10 @@ import { FULL_SCORE, SMALLEST_COIN } from "../kinds.ts";
 import { RUN_LIMITS } from "../limits.ts";
 import type { RunScope } from "./runs.ts";
 
-/** A line that has no outcome yet. */
+/**
+ * A line that has no outcome yet. A statement that inserts into one of these tables orders what it inserts: it is then found
+ * before anything is inserted, and no line is compared with all lines before it.
+ */
 export const openLine = (sql: Transaction) => sql`(
   not exists (select from run_group_lines g where g.line_id = l.line_id)
   and not exists (select from run_diffs d where d.line_id = l.line_id)
@@ -22,12 +25,13 @@ export async function judgeByKind(sql: Transaction): Promise<void> {
     select l.line_id, null, case when l.kind like 'refund%' then 'refund_not_registered' else 'chargeback_not_registered' end,
       null, '{}'
     from run_lines l
-    where l.kind in ('refund', 'refund_reversal', 'chargeback', 'chargeback_reversal') and ${openLine(sql)}`;
+    where l.kind in ('refund', 'refund_reversal', 'chargeback', 'chargeback_reversal') and ${openLine(sql)} order by l.line_id`;
   await sql`
     insert into run_rejects
     select l.line_id, l.kind from run_lines l
     where l.kind in ('not_money', 'planned_payout', 'fee', 'adjustment', 'conversion', 'payout_reversal', 'bank_debit')
-      and ${openLine(sql)}`;
+      and ${openLine(sql)}
+    order by l.line_id`;
   await sql`analyze run_diffs, run_rejects`;
 }
 
@@ -83,8 +87,9 @@ export async function judgeLinked(sql: Transaction): Promise<void> {
   await sql`
     insert into run_rejects
     select l.line_id, case l.kind when 'cash_payment' then 'cash_not_compared' else 'not_money' end from run_lines l
-    where (l.kind = 'cash_payment' or (l.kind in ('payment', 'bank_credit') and l.amount_minor = 0)) and ${openLine(sql)}`;
-  await sql`analyze run_diffs`;
+    where (l.kind = 'cash_payment' or (l.kind in ('payment', 'bank_credit') and l.amount_minor = 0)) and ${openLine(sql)}
+    order by l.line_id`;
+  await sql`analyze run_diffs, run_rejects`;
 }
 
 /**
@@ -111,7 +116,8 @@ export async function judgePossibleDuplicates(sql: Transaction): Promise<void> {
 
 export async function judgeUnmatched(sql: Transaction): Promise<void> {
   await sql`
-    insert into run_diffs select l.line_id, null, 'unmatched_money', null, '{}' from run_lines l where ${openLine(sql)}`;
+    insert into run_diffs select l.line_id, null, 'unmatched_money', null, '{}' from run_lines l where ${openLine(sql)}
+    order by l.line_id`;
 }
 
 /**
@@ -143,6 +149,7 @@ export async function judgeMissing(sql: Transaction, scope: RunScope): Promise<v
       and (f.payment_key is not null or daterange(p.settled_on, p.settled_on + 1 + ${scope.settlementDelayDays}::int)
         <@ any (select unnest(covered) from reconciliation_runs where run_id = ${scope.runId}))
       and ${openPayment(sql)}
-      and not exists (select from run_named_payments n where n.payment_key = p.payment_key)`;
+      and not exists (select from run_named_payments n where n.payment_key = p.payment_key)
+    order by p.payment_key`;
   await sql`analyze run_diffs`;
 }

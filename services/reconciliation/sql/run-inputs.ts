@@ -68,6 +68,19 @@ export async function loadRunInputs(sql: Transaction, { accountId, fromDate, toD
   await sql`analyze run_payments`;
 }
 
+/** A row of `run_links`, of `l` and `p`. A payout arrives without the fees that the bank's text names. */
+const link = (sql: Transaction, pass: Fragment): Fragment => sql`
+  l.line_id, p.payment_key, ${pass} as pass,
+  (case p.source when 'issue' then 2 when 'late_evidence' then 1 else 0 end) + case when p.in_filial then 0 else 4 end as preference,
+  l.booked_on - p.settled_on as days,
+  case p.source when 'payout' then coalesce(l.net_minor, l.amount_minor) else l.amount_minor end - p.amount_minor as difference,
+  l.currency = p.currency as same_currency, p.is_taken, l.booked_on, l.fingerprint`;
+
+/** Whether such a line may be of such a payment. */
+const isComparable = (sql: Transaction): Fragment => sql`
+  case l.kind when 'payment' then p.route not in ('cash', 'payout') when 'cash_payment' then p.route = 'cash'
+    when 'bank_credit' then p.route in ('dynamic_qr', 'payout') else false end`;
+
 /**
  * Every line and payment with a common reference. The passes: 1 the provider's reference, 2 our reference, 3 a reference that
  * was typed from a slip. A short slip number counts within its filial and some days only, because it comes again.
@@ -77,44 +90,35 @@ export async function linkByReference(sql: Transaction, { accountId }: RunScope)
   await sql`
     insert into run_links
     select line_id, payment_key, min(pass), preference, days, difference, same_currency, is_taken, booked_on, fingerprint from (
-      select l.line_id, p.payment_key, k.pass,
-        (case p.source when 'issue' then 2 when 'late_evidence' then 1 else 0 end) + case when p.in_filial then 0 else 4 end
-          as preference,
-        l.booked_on - p.settled_on as days,
-        -- A payout arrives without the fees that the bank's text names.
-        case p.source when 'payout' then coalesce(l.net_minor, l.amount_minor) else l.amount_minor end - p.amount_minor as difference,
-        l.currency = p.currency as same_currency, p.is_taken, l.booked_on, l.fingerprint
-      from (
-        select l.line_id, p.payment_key, 1 as pass from run_lines l join run_payments p on p.provider_key = l.provider_key
-        union all
-        select l.line_id, p.payment_key, 1 from run_lines l join run_payments p on p.provider_key = l.payment_ref_key
-          where l.kind = 'payment'
-        union all
-        select l.line_id, p.payment_key, 2 from run_lines l join run_payments p on p.our_key = l.merchant_key
-        union all
-        select l.line_id, p.payment_key, 3
-          from (select line_id, booked_on, unnest(typed_keys) as typed_key from run_lines) l
-            join run_payments p on p.typed_key = l.typed_key
-          where length(p.typed_key) > ${shortReferenceCharacters}
-            or (p.in_filial and l.booked_on - p.settled_on between ${-candidateDays}::int and ${candidateDays}::int)
-        union all
-        -- A bank's credit names its payment or its payout within its text, perhaps in capitals. A short number counts only
-        -- with the same amount.
-        select t.line_id, p.payment_key, 2
-        from (select l.line_id, coalesce(l.net_minor, l.amount_minor) as amount_minor, upper(word) as word from run_lines l join statement_lines s using (line_id),
+      select ${link(sql, sql`1`)} from run_lines l join run_payments p on p.provider_key = l.provider_key
+        where ${isComparable(sql)}
+      union all
+      select ${link(sql, sql`1`)} from run_lines l join run_payments p on p.provider_key = l.payment_ref_key
+        where l.kind = 'payment' and ${isComparable(sql)}
+      union all
+      select ${link(sql, sql`2`)} from run_lines l join run_payments p on p.our_key = l.merchant_key
+        -- Those of the first pass are there already.
+        where (p.provider_key = l.provider_key) is not true and ${isComparable(sql)}
+      union all
+      select ${link(sql, sql`3`)}
+        from (select r.*, unnest(typed_keys) as typed_key from run_lines r) l join run_payments p on p.typed_key = l.typed_key
+        where ${isComparable(sql)} and (length(p.typed_key) > ${shortReferenceCharacters}
+          or (p.in_filial and l.booked_on - p.settled_on between ${-candidateDays}::int and ${candidateDays}::int))
+      union all
+      -- A bank's credit names its payment or its payout within its text, perhaps in capitals. A short number counts only
+      -- with the same amount.
+      select ${link(sql, sql`2`)}
+        from (select r.*, upper(word) as word from run_lines r join statement_lines s using (line_id),
             regexp_split_to_table(s.text, '[^0-9A-Za-z_-]+') as word
-          where l.kind = 'bank_credit' and length(word) >= ${shortestWord}) t
-        join (select payment_key, amount_minor, upper(our_key) as word from run_payments where source in ('payout', 'transaction')
-          union all select payment_key, amount_minor, upper(provider_key) from run_payments
-            where source in ('payout', 'transaction')) p
-          on p.word = t.word and (length(p.word) > ${shortReferenceCharacters} or p.amount_minor = t.amount_minor)
-      ) k
-      join run_lines l using (line_id) join run_payments p using (payment_key)
-      where case l.kind when 'payment' then p.route not in ('cash', 'payout') when 'cash_payment' then p.route = 'cash'
-          when 'bank_credit' then p.route in ('dynamic_qr', 'payout') else false end
-        and not exists (select from match_decisions d where d.account_id = ${accountId} and d.fingerprint = l.fingerprint
-          and d.payment_key = p.payment_key and d.decision = 'rejected')
+          where r.kind = 'bank_credit' and length(word) >= ${shortestWord}) l
+        join (select o.*, upper(our_key) as word from run_payments o where source in ('payout', 'transaction')
+          union all select o.*, upper(provider_key) from run_payments o where source in ('payout', 'transaction')) p
+          on p.word = l.word and (length(p.word) > ${shortReferenceCharacters}
+            or p.amount_minor = coalesce(l.net_minor, l.amount_minor))
+        where ${isComparable(sql)}
     ) linked
+    where not exists (select from match_decisions d where d.account_id = ${accountId} and d.fingerprint = linked.fingerprint
+      and d.payment_key = linked.payment_key and d.decision = 'rejected')
     group by line_id, payment_key, preference, days, difference, same_currency, is_taken, booked_on, fingerprint`;
   await sql`analyze run_links`;
 }

@@ -1,41 +1,51 @@
 /** What a run leaves behind: matches, outcomes of lines, candidates, sums and hashes. Only what has changed is written. */
 import type { Transaction } from "../../db/pool.ts";
 import { RUN_LIMITS } from "../limits.ts";
+import { removeMatches } from "./match-removal.ts";
 import type { RunScope } from "./runs.ts";
 
 /** Removes what is left of matches whose lines are gone with a withdrawn import, so that their payments are free again. */
 export async function removeBrokenMatches(sql: Transaction, { organizationId }: RunScope): Promise<void> {
-  await sql`
-    delete from statement_matches m using statement_accounts a
-    where a.account_id = m.account_id and a.organization_id = ${organizationId}
-      and not exists (select from match_lines l where l.match_id = m.match_id)`;
+  await removeMatches(
+    sql,
+    sql`
+      select m.match_id from statement_matches m join statement_accounts a using (account_id)
+      where a.organization_id = ${organizationId} and not exists (select from match_lines l where l.match_id = m.match_id)`,
+  );
 }
 
 /** Writes the matches that are new and removes those that no longer hold; the others keep their ids. */
 export async function writeMatches(sql: Transaction, { runId, accountId }: RunScope): Promise<void> {
   await sql.unsafe(`
     create temporary table run_former on commit drop as
-      select distinct match_id from match_lines join run_lines using (line_id);
-    create temporary table run_former_items on commit drop as
-      select match_id, 'line:' || line_id as item from run_former join match_lines using (match_id)
-      union all select match_id, payment_key from run_former join match_payments using (match_id);
-    create temporary table run_items on commit drop as
-      select group_key, 'line:' || line_id as item from run_group_lines
-      union all select group_key, payment_key from run_group_payments;
-    analyze run_former_items, run_items;
+      select match_id, count(*) as lines from match_lines
+      where match_id in (select match_id from match_lines join run_lines using (line_id)) group by match_id;
+    create temporary table run_former_payments on commit drop as
+      select match_id, count(*) as payments from match_payments where match_id in (select match_id from run_former) group by match_id;
+    -- The one former match of all lines, and that of all payments, of a group.
+    create temporary table run_of_lines on commit drop as
+      select group_key, min(match_id) as match_id, count(*) as lines from run_group_lines left join match_lines using (line_id)
+      group by group_key having count(match_id) = count(*) and min(match_id) = max(match_id);
+    create temporary table run_of_payments on commit drop as
+      select group_key, min(match_id) as match_id, count(*) as payments
+      from run_group_payments left join match_payments using (payment_key)
+      group by group_key having count(match_id) = count(*) and min(match_id) = max(match_id);
+    analyze run_former, run_former_payments, run_of_lines, run_of_payments;
     create temporary table run_kept on commit drop as
-      select i.match_id, i.group_key from (
-        select match_id, group_key, count(*) as items from run_former_items join run_items using (item)
-        group by match_id, group_key) i
-      join (select match_id, count(*) as items from run_former_items group by match_id) f using (match_id, items)
-      join (select group_key, count(*) as items from run_items group by group_key) g using (group_key, items)
-      join statement_matches m using (match_id) join run_groups r on r.group_key = i.group_key and r.tier = m.tier;
-    analyze run_kept;
-    delete from statement_matches m using run_former f
-      where m.match_id = f.match_id and not exists (select from run_kept k where k.match_id = f.match_id);`);
+      select l.group_key, l.match_id
+      from run_of_lines l join run_former using (match_id, lines)
+        join run_of_payments p on p.group_key = l.group_key and p.match_id = l.match_id
+        join run_former_payments f on f.match_id = p.match_id and f.payments = p.payments
+        join run_groups g on g.group_key = l.group_key
+        join statement_matches m on m.match_id = l.match_id and m.tier = g.tier;
+    analyze run_kept;`);
+  await removeMatches(
+    sql,
+    sql`select match_id from run_former f where not exists (select from run_kept k where k.match_id = f.match_id)`,
+  );
   await sql`
     create temporary table run_new on commit drop as
-      select nextval(pg_get_serial_sequence('statement_matches', 'match_id')) as match_id, g.* from run_groups g
+      select nextval('statement_matches_match_id_seq'::regclass) as match_id, g.* from run_groups g
       where not exists (select from run_kept k where k.group_key = g.group_key)`;
   await sql`
     insert into statement_matches (match_id, account_id, run_id, tier, score, explanation) overriding system value
