@@ -33,6 +33,18 @@ export const clientLimits = {
   /** Answers are a few hundred bytes; a larger one does not come from this service. */
   responseMaxBytes: 256 * 1024,
 
+  /** The conformance suite: longer than any answer of the service may take. */
+  conformanceAnswerMs: 15_000,
+  conformancePollMs: 200,
+  /** The longest wait for a place to enroll: the throttle counts by the minute. */
+  conformanceEnrollMs: 61_000,
+  /** A reset, and some reads afterwards. */
+  conformanceCleanUpMs: 60_000,
+  /** A device that is silent is offline within 30 seconds of its last heartbeat, and the suite waits a little longer. */
+  conformanceSilenceMs: 40_000,
+  /** The sandbox provider decides within seconds. */
+  conformanceProviderMs: 15_000,
+
   /** How often the commands of reconciliation read how far an import or a run is: a person watches. */
   progressPollMs: 500,
   /** How long a command waits for another run of the account: a month takes seconds, a year a minute. */

@@ -1,0 +1,159 @@
+/** The customer display: its states, its fields, and the QR code. */
+import { clientLimits } from "../../limits.ts";
+import type { Check } from "../check.ts";
+import { hasField, hasStatus, holds, isNot, isSame, objectOf } from "../expect.ts";
+import { AMOUNT, type Collection, type World } from "../world.ts";
+
+const FIELDS = {
+  state: "string",
+  order_display_number: "integer",
+  amount: "amount",
+  currency: "string",
+  qr_payload: "string",
+  intent_status: "string",
+  server_time: "date-time",
+} as const;
+const ROWS: Readonly<Record<keyof typeof FIELDS, string>> = {
+  state: "state | string | one of `idle`, `total`, `qr`, `paid`; rendered verbatim by the device",
+  order_display_number: "order_display_number | integer | required",
+  amount: "amount | string, decimal | required",
+  currency: "currency | string | required",
+  qr_payload:
+    "qr_payload | string | required field; carries a value only in state `qr` and only for devices whose capabilities include `qr_dynamic_present`",
+  intent_status: "intent_status | string | required",
+  server_time: "server_time | string, date-time | required",
+};
+
+/** What the display showed in each state, for the checks of its fields. */
+let seen: Record<string, unknown>[] = [];
+let qr = {} as Collection;
+
+async function read(world: World): Promise<Record<string, unknown>> {
+  return objectOf(hasStatus(await world.display.send("GET", "display/"), 200));
+}
+
+/** Waits for a state with few requests: the display's throttle allows one a second. */
+async function shows(world: World, state: string, waitMs = 3_000): Promise<Record<string, unknown>> {
+  const unpaced = () => read(world);
+  const body = await world.until(`the display shows \`${state}\``, waitMs, unpaced, (now) => now["state"] === state);
+  seen.push(body);
+  return body;
+}
+
+const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIELDS)[]).map((field) => ({
+  id: `display.${field}`,
+  capability: "display_total",
+  after: ["display.total"],
+  quotes: [ROWS[field]],
+  run: async () => {
+    for (const body of seen) {
+      hasField(body, field, field === "amount" && body["state"] === "idle" ? "string" : FIELDS[field]);
+      if (field === "state")
+        holds(
+          "`state`",
+          ["idle", "total", "qr", "paid"].includes(String(body[field])),
+          "one of the four states",
+          body[field],
+        );
+      if (field === "qr_payload" && body["state"] !== "qr") isSame("`qr_payload` outside of `qr`", body[field], "");
+    }
+  },
+}));
+
+export const displayChecks: readonly Check[] = [
+  {
+    id: "display.idle",
+    capability: "display_total",
+    after: ["enroll.claims_code"],
+    quotes: [
+      "Response JSON: Display state for the device's station.",
+      "payments_device_display | GET | /api/payments/v1/devices/display/ | device credential",
+      "States: `idle`, `total`, `qr`, `paid`.",
+    ],
+    async run(world) {
+      seen = [];
+      await shows(world, "idle");
+    },
+  },
+  {
+    id: "display.total",
+    capability: "display_total",
+    after: ["display.idle"],
+    quotes: ["States: `idle`, `total`, `qr`, `paid`."],
+    async run(world) {
+      await world.beat("display");
+      const cash = await world.collect("cash");
+      const body = await shows(world, "total");
+      isSame("`amount` on the display", body["amount"], AMOUNT);
+      isSame("`currency` on the display", body["currency"], world.currency);
+      isSame("`order_display_number` on the display", body["order_display_number"], cash.orderDisplayNumber);
+      await world.discard(cash);
+    },
+  },
+  {
+    id: "display.qr",
+    capability: "qr_dynamic_present",
+    after: ["display.total"],
+    quotes: [
+      "`qr_payload` renders only on devices declaring `qr_dynamic_present`.",
+      "qr_payload | string | required field; carries a value only in state `qr` and only for devices whose capabilities include `qr_dynamic_present`",
+    ],
+    async run(world) {
+      const offered = () => world.routeOffered("dynamic_qr");
+      await world.until("`dynamic_qr` is offered", clientLimits.conformanceProviderMs, offered, (is) => is);
+      qr = await world.collect("dynamic_qr");
+      const body = await shows(world, "qr", clientLimits.conformanceProviderMs);
+      isNot("`qr_payload` in the state `qr`", body["qr_payload"], "");
+      isSame("`amount` on the display", body["amount"], AMOUNT);
+    },
+  },
+  {
+    id: "qr.confirmed_by_provider",
+    capability: "qr_dynamic_present",
+    after: ["display.qr"],
+    quotes: ["A dynamic-QR payment is confirmed by a provider callback; a duplicate callback replays identically."],
+    async run(world) {
+      const intent = () => world.intent(qr.intentId);
+      const isDone = (now: Record<string, unknown>) => now["status"] === "succeeded";
+      await world.until("the provider's callback settles", clientLimits.conformanceProviderMs, intent, isDone);
+      isSame("`status` of the order", (await world.order(qr.orderId))["status"], "paid");
+    },
+  },
+  {
+    id: "display.paid",
+    capability: "display_total",
+    after: ["qr.confirmed_by_provider"],
+    quotes: ["States: `idle`, `total`, `qr`, `paid`."],
+    async run(world) {
+      const body = await shows(world, "paid");
+      isSame("`amount` on the display", body["amount"], AMOUNT);
+      isSame("`intent_status` on the display", body["intent_status"], "succeeded");
+      isSame("`qr_payload` in the state `paid`", body["qr_payload"], "");
+    },
+  },
+  ...fieldChecks,
+  {
+    id: "display.not_modified",
+    capability: "display_total",
+    after: ["display.total"],
+    quotes: [
+      "Request header: `If-None-Match` (optional); the response supports ETag; 304 when unchanged.",
+      "A polling read with an unchanged state answers 304 with no body; this is not an error.",
+    ],
+    async run(world) {
+      const idle = () => read(world);
+      await world.until(
+        "the display is idle again",
+        clientLimits.conformanceProviderMs,
+        idle,
+        (now) => now["state"] === "idle",
+      );
+      const first = hasStatus(await world.display.send("GET", "display/"), 200);
+      const etag = first.headers.get("etag") ?? "";
+      holds("header `ETag`", etag !== "", "it is there", first.headers.get("etag"));
+      const unchanged = await world.display.send("GET", "display/", { headers: { "if-none-match": etag } });
+      isSame("body of 304", hasStatus(unchanged, 304).text, "");
+      hasStatus(await world.display.send("GET", "display/", { headers: { "if-none-match": '"another"' } }), 200);
+    },
+  },
+];

@@ -1,0 +1,131 @@
+/** Enrollment: a one-time code becomes a credential, once. */
+import type { Check } from "../check.ts";
+import { hasField, hasStatus, holds, isNot, isRefused, isSame, objectOf } from "../expect.ts";
+import type { SuiteAnswer } from "../http.ts";
+import { CannotRun } from "../world.ts";
+
+const capability = "enrollment";
+const ENDPOINTS = [
+  ["POST", "heartbeat/"],
+  ["GET", "me/"],
+  ["GET", "assignment/"],
+  ["POST", "assignment/report/"],
+  ["GET", "display/"],
+] as const;
+
+/** The answer to the second claim of a code. */
+let spent: SuiteAnswer | undefined;
+
+export const enrollmentChecks: readonly Check[] = [
+  {
+    id: "enroll.claims_code",
+    capability,
+    quotes: [
+      "The device claims the code once, anonymously, and receives its credential; the credential is returned only once.",
+      "Request JSON: `code` (string, required): the one-time enrollment code.",
+      "payments_device_enroll | POST | /api/payments/v1/devices/enroll/ | none",
+    ],
+    async run(world) {
+      await world.enroll("companion");
+      await world.enroll("display");
+    },
+  },
+  {
+    id: "enroll.result_fields",
+    capability,
+    after: ["enroll.claims_code"],
+    quotes: [
+      "Response JSON: Enrollment result (credential, scopes, device).",
+      "credential | string (bearer credential, returned only once) | yes",
+      "scopes | array of string | yes",
+      "device | Device snapshot | yes",
+      "The enroll response returns `scopes` (array of string).",
+    ],
+    async run(world) {
+      for (const which of ["companion", "display"] as const) {
+        const body = objectOf(world.enrollment(which).answer);
+        hasField(body, "credential", "text");
+        hasField(body, "scopes", "strings");
+        hasField(body, "device", "object");
+      }
+    },
+  },
+  {
+    id: "enroll.credential_once",
+    capability,
+    after: ["enroll.claims_code"],
+    quotes: [
+      "The credential is returned exactly once.",
+      "The credential is obtained by claiming an enrollment code at enroll and is returned only once.",
+    ],
+    async run(world) {
+      spent = await world.claim(world.enrollment("companion").code);
+      holds("second claim of a code", spent.status >= 400, "a refusal", `${spent.status} ${spent.text}`);
+      const me = await world.companion.send("GET", "me/");
+      holds("answer to me", !me.text.includes(world.companion.token), "no credential", "the credential");
+    },
+  },
+  {
+    id: "enroll.alike_refusals",
+    capability,
+    after: ["enroll.credential_once"],
+    quotes: [
+      "Unknown, already spent and expired codes answer identically.",
+      "At enroll, unknown, spent and expired codes produce the same answer.",
+      "The enrollment code itself is the secret for that anonymous call and is one-time.",
+    ],
+    async run(world) {
+      if (spent === undefined) throw new CannotRun("No spent code was tried.");
+      const unknown = await world.claim("00000-00000");
+      const withoutRequest = ({ request_id: _, ...body }: Record<string, unknown>) => body;
+      isSame("status for a spent and for an unknown code", spent.status, unknown.status);
+      isSame(
+        "answer for a spent and for an unknown code",
+        withoutRequest(isRefused(spent, spent.status)),
+        withoutRequest(isRefused(unknown, unknown.status)),
+      );
+    },
+  },
+  {
+    id: "auth.bearer_needed",
+    capability,
+    quotes: [
+      "Every endpoint except enroll requires the device bearer credential.",
+      "Device endpoints other than enroll use `Authorization: Bearer <DEVICE_CREDENTIAL>`.",
+    ],
+    async run(world) {
+      for (const [method, path] of ENDPOINTS) isRefused(await world.nobody.send(method, path), 401);
+    },
+  },
+  {
+    id: "auth.foreign_credential",
+    capability,
+    quotes: ["Every endpoint except enroll requires the device bearer credential."],
+    async run(world) {
+      const headers = { authorization: `Bearer dp_00_${"A".repeat(43)}` };
+      for (const [method, path] of ENDPOINTS) isRefused(await world.nobody.send(method, path, { headers }), 401);
+    },
+  },
+];
+
+/** In the middle of the companion's checks, because a new credential has a throttle of its own. */
+export const revocationChecks: readonly Check[] = [
+  {
+    id: "auth.revoked",
+    capability,
+    after: ["attest.settles"],
+    quotes: ["The credential can be revoked (the conformance run revokes the one it mints)."],
+    async run(world) {
+      const before = world.companion;
+      await world.enrollAgain("companion");
+      await world.until(
+        "status for the credential of before the reset",
+        2_000,
+        async () => (await before.unpaced().send("GET", "me/")).status,
+        (status) => status === 401,
+      );
+      isNot("the new credential", world.companion.token, before.token);
+      hasStatus(await world.companion.send("GET", "me/"), 200);
+    },
+  },
+];

@@ -1,0 +1,434 @@
+/** The smart POS route: assignment, report, and the cashier's decision. */
+import { randomUUID } from "node:crypto";
+import type { Check } from "../check.ts";
+import { hasField, hasStatus, holds, isNot, isRefused, isSame, objectOf } from "../expect.ts";
+import { AMOUNT, type Collection, type World } from "../world.ts";
+
+const ASSIGNMENT_FIELDS = {
+  intent_id: "integer",
+  intent_display_number: "integer",
+  order_display_number: "integer",
+  station_name: "string",
+  amount: "amount",
+  currency: "string",
+  status: "string",
+  handoff_target: "string",
+  expires_at: "date-time",
+} as const;
+const ASSIGNMENT_ROWS: Readonly<Record<keyof typeof ASSIGNMENT_FIELDS, string>> = {
+  intent_id: "intent_id | integer",
+  intent_display_number: "intent_display_number | integer",
+  order_display_number: "order_display_number | integer",
+  station_name: "station_name | string",
+  amount:
+    "amount | string, decimal | pattern `^-?\\d{0,10}(?:\\.\\d{0,2})?$` (up to 10 integer digits, up to 2 fraction digits)",
+  currency: "currency | string",
+  status: "status | string | intent status",
+  handoff_target: "handoff_target | string | as in the device snapshot",
+  expires_at: "expires_at | string, date-time | real deadline; a lapsed intent becomes expired",
+};
+const REPORT_ROWS = {
+  outcome: "outcome | string | machine vocabulary; clients label it themselves",
+  provider_reference:
+    "provider_reference | string | payment application's own reference for the attempt (e.g. a retrieval or slip number); becomes the reference the cashier's attestation inherits",
+  provider_code:
+    "provider_code | string | device's coded result, kept verbatim as machine vocabulary, never rendered to staff as a message",
+  reported_at: "reported_at | string, date-time",
+} as const;
+const CODE = "00/ Ümläut <b>";
+
+/** The collection that the checks of one run share, and what the service answered about it. */
+interface Shared {
+  collection: Collection;
+  slip: string;
+  key: string;
+  etag: string;
+  assignment: Record<string, unknown>;
+  reported: Record<string, unknown>;
+}
+let shared = {} as Shared;
+
+const assignmentOf = (body: Record<string, unknown>): Record<string, unknown> =>
+  objectOf({ body } as never, "assignment");
+
+const assignmentFields: readonly Check[] = (Object.keys(ASSIGNMENT_FIELDS) as (keyof typeof ASSIGNMENT_FIELDS)[]).map(
+  (field) => ({
+    id: `assignment.${field}`,
+    capability: "handoff_present",
+    after: ["assignment.fetched"],
+    quotes: [
+      ASSIGNMENT_ROWS[field],
+      "Backend-authored; every money field is order truth snapshotted at intent creation. All fields required.",
+    ],
+    run: async () => hasField(shared.assignment, field, ASSIGNMENT_FIELDS[field]),
+  }),
+);
+
+const reportFields: readonly Check[] = (Object.keys(REPORT_ROWS) as (keyof typeof REPORT_ROWS)[]).map((field) => ({
+  id: `report.${field}`,
+  capability: "outcome_report",
+  after: ["report.accepted"],
+  quotes: [
+    REPORT_ROWS[field],
+    "Evidence, never truth; shown to the cashier beside the settle affordance. All fields required.",
+  ],
+  run: async () => {
+    const report = objectOf({ body: shared.reported } as never, "report");
+    hasField(report, field, field === "reported_at" ? "date-time" : "string");
+    const expected = { outcome: "reported_success", provider_reference: shared.slip, provider_code: CODE };
+    if (field !== "reported_at") isSame(`\`${field}\``, report[field], expected[field]);
+  },
+}));
+
+export const handoffChecks: readonly Check[] = [
+  {
+    id: "assignment.nothing",
+    capability: "handoff_present",
+    after: ["presence.live_offered"],
+    quotes: [
+      "Response JSON: `assignment` (Assignment object, or null when there is nothing to collect; required key) and `server_time` (date-time).",
+      "payments_device_assignment | GET | /api/payments/v1/devices/assignment/ | device credential",
+    ],
+    async run(world) {
+      const body = objectOf(hasStatus(await world.fetchAssignment(), 200));
+      isSame("`assignment`", body["assignment"], null);
+      hasField(body, "server_time", "date-time");
+    },
+  },
+  {
+    id: "intent.created",
+    capability: "handoff_present",
+    after: ["assignment.nothing"],
+    quotes: [
+      "(none) | cashier picks the smart POS route | a live handoff device is attached to the station (live = actively heartbeating) | created | intent becomes available to the device as an assignment",
+      "A device supplies no money field and cannot amend one; every money value is authored by the backend from order truth.",
+    ],
+    async run(world) {
+      await world.beat();
+      shared = {
+        collection: await world.collect("smart_pos"),
+        slip: `SLIP-${randomUUID()}`,
+        key: randomUUID(),
+      } as Shared;
+      const intent = await world.intent(shared.collection.intentId);
+      isSame("`status` of the intent", intent["status"], "created");
+      isSame("`amount` of the intent", intent["amount"], AMOUNT);
+    },
+  },
+  {
+    id: "assignment.fetched",
+    capability: "handoff_present",
+    after: ["intent.created"],
+    quotes: [
+      "created | device GET assignment | assignment fetched fresh | presented | recorded as presented; this is the only state change a device can cause on its own",
+      "Fetching a fresh assignment records the intent as presented.",
+    ],
+    async run(world) {
+      const answer = hasStatus(await world.fetchAssignment(), 200);
+      shared.etag = answer.headers.get("etag") ?? "";
+      shared.assignment = assignmentOf(objectOf(answer));
+      const intent = await world.intent(shared.collection.intentId);
+      isSame("`status` of the intent", intent["status"], "presented");
+      isNot("`presented_at` of the intent", intent["presented_at"], null);
+    },
+  },
+  ...assignmentFields,
+  {
+    id: "assignment.order_truth",
+    capability: "handoff_present",
+    after: ["assignment.fetched"],
+    quotes: [
+      "Backend-authored; every money field is order truth snapshotted at intent creation.",
+      "`amount` has at most 10 integer digits and at most 2 fraction digits.",
+    ],
+    async run(world) {
+      const { collection, assignment } = shared;
+      isSame("`intent_id`", assignment["intent_id"], collection.intentId);
+      isSame("`intent_display_number`", assignment["intent_display_number"], collection.intentDisplayNumber);
+      isSame("`order_display_number`", assignment["order_display_number"], collection.orderDisplayNumber);
+      isSame("`amount`", assignment["amount"], AMOUNT);
+      isSame("`currency`", assignment["currency"], world.currency);
+      const me = objectOf(await world.companion.send("GET", "me/"));
+      isSame("`handoff_target`", assignment["handoff_target"], me["handoff_target"]);
+      isSame("`station_name`", assignment["station_name"], me["station_name"]);
+    },
+  },
+  {
+    id: "assignment.deadline",
+    capability: "handoff_present",
+    after: ["assignment.fetched"],
+    quotes: [
+      "expires_at | string, date-time | real deadline; a lapsed intent becomes expired",
+      "An intent is valid until its `expires_at`.",
+    ],
+    async run(world) {
+      const intent = await world.intent(shared.collection.intentId);
+      const expiresAt = shared.assignment["expires_at"];
+      isSame("`expires_at`", Date.parse(String(expiresAt)), Date.parse(String(intent["expires_at"])));
+      holds("`expires_at`", Date.parse(String(expiresAt)) > Date.now(), "a time in the future", expiresAt);
+    },
+  },
+  {
+    id: "assignment.not_modified",
+    capability: "handoff_present",
+    after: ["assignment.fetched"],
+    quotes: [
+      "Request header: `If-None-Match` with the last ETag (optional).",
+      "Response 304 with no body when the assignment is unchanged.",
+      "A polling read with an unchanged state answers 304 with no body; this is not an error.",
+    ],
+    async run(world) {
+      holds("header `ETag`", shared.etag !== "", "it is there", shared.etag);
+      const again = hasStatus(await world.fetchAssignment(), 200);
+      const etag = again.headers.get("etag") ?? "";
+      const unchanged = hasStatus(await world.fetchAssignment(etag), 304);
+      isSame("body of 304", unchanged.text, "");
+      hasStatus(await world.fetchAssignment('"another"'), 200);
+    },
+  },
+  {
+    id: "report.not_assigned",
+    capability: "outcome_report",
+    after: ["assignment.fetched"],
+    quotes: [
+      "404 | handoff_not_assigned | the intent is not assigned to this device",
+      "intent_id | integer | yes | must be assigned to this device",
+    ],
+    async run(world) {
+      isRefused(await world.report(999_999_999, "reported_success"), 404, "handoff_not_assigned");
+    },
+  },
+  {
+    id: "report.outcome_vocabulary",
+    capability: "outcome_report",
+    after: ["assignment.fetched"],
+    quotes: [
+      "outcome | string | yes | one of `reported_success`, `reported_declined`, `reported_cancelled`, `reported_unknown`",
+    ],
+    async run(world) {
+      const answer = await world.report(shared.collection.intentId, "success");
+      hasStatus(answer, 400);
+      isSame("`status` of the intent", (await world.intent(shared.collection.intentId))["status"], "presented");
+    },
+  },
+  {
+    id: "report.accepted",
+    capability: "outcome_report",
+    after: ["assignment.fetched"],
+    quotes: [
+      "Response JSON: `report` (Reported outcome) and `assignment` (Assignment object, without server_time); both required.",
+      "presented | device POST report | any outcome value (success, declined, cancelled, unknown) | processing | report stored and shown to the cashier; no transaction created; order not marked paid; intent not terminated",
+      "provider_reference | string | no",
+      "provider_code | string | no",
+      "payments_device_handoff_report | POST | /api/payments/v1/devices/assignment/report/ | device credential",
+    ],
+    async run(world) {
+      const { collection, slip: provider_reference, key: client_idempotency_key } = shared;
+      const more = { provider_reference, provider_code: CODE, client_idempotency_key };
+      const answer = hasStatus(await world.report(collection.intentId, "reported_success", more), 200);
+      shared.reported = objectOf(answer);
+      const assignment = objectOf(answer, "assignment");
+      isSame("`server_time` of the report's assignment", assignment["server_time"], undefined);
+      isSame("`status` of the report's assignment", assignment["status"], "processing");
+      isSame("`amount` of the report's assignment", assignment["amount"], AMOUNT);
+    },
+  },
+  ...reportFields,
+  {
+    id: "report.processing",
+    capability: "outcome_report",
+    after: ["report.accepted"],
+    quotes: [
+      "Effects: moves the intent to `processing`; creates no transaction; does not mark the order paid; does not terminate the intent.",
+      "A device cannot settle, decline or terminate a payment intent. A reported outcome is evidence only; the cashier attests or cancels.",
+      "A reported success leaves the order unpaid until a cashier attests it.",
+    ],
+    async run(world) {
+      const intent = await world.intent(shared.collection.intentId);
+      isSame("`status` of the intent", intent["status"], "processing");
+      isSame("`ended_at` of the intent", intent["ended_at"], null);
+      const order = await world.order(shared.collection.orderId);
+      isSame("`status` of the order", order["status"], "open");
+      isSame("`transaction` of the order", order["transaction"], null);
+    },
+  },
+  {
+    id: "report.shown_to_cashier",
+    capability: "outcome_report",
+    after: ["report.accepted"],
+    quotes: [
+      "Evidence, never truth; shown to the cashier beside the settle affordance.",
+      "provider_code | string | device's coded result, kept verbatim as machine vocabulary, never rendered to staff as a message",
+    ],
+    async run(world) {
+      const intent = await world.intent(shared.collection.intentId);
+      isSame("`settle_offered` of the intent", intent["settle_offered"], true);
+      const [report] = intent["reports"] as Record<string, unknown>[];
+      isSame("`outcome` that the cashier sees", report?.["outcome"], "reported_success");
+      isSame("`provider_reference` that the cashier sees", report?.["provider_reference"], shared.slip);
+      isSame("`provider_code` that the cashier sees", report?.["provider_code"], CODE);
+    },
+  },
+  {
+    id: "report.same_key",
+    capability: "outcome_report",
+    after: ["report.accepted"],
+    quotes: [
+      "A retry with the same `client_idempotency_key` returns the original outcome and does not record a second report.",
+      "Idempotent under `client_idempotency_key`.",
+      "A duplicate report with the same `client_idempotency_key` is not an error; it returns the original outcome.",
+      "client_idempotency_key | string | no, but senders should always send it | idempotency key for this report",
+    ],
+    async run(world) {
+      const { collection, slip: provider_reference, key: client_idempotency_key } = shared;
+      const more = { provider_reference, provider_code: CODE, client_idempotency_key };
+      const again = objectOf(hasStatus(await world.report(collection.intentId, "reported_success", more), 200));
+      isSame("`report` of the repetition", again["report"], shared.reported["report"]);
+      isSame("`report_count` of the intent", (await world.intent(collection.intentId))["report_count"], 1);
+    },
+  },
+  {
+    id: "report.no_money_field",
+    capability: "outcome_report",
+    after: ["report.accepted"],
+    quotes: [
+      "A device supplies no money field and cannot amend one; every money value is authored by the backend from order truth.",
+    ],
+    async run(world) {
+      await world.report(shared.collection.intentId, "reported_success", { amount: "0.01", currency: "XXX" });
+      const intent = await world.intent(shared.collection.intentId);
+      isSame("`amount` of the intent", intent["amount"], AMOUNT);
+      isSame("`total` of the order", (await world.order(shared.collection.orderId))["total"], AMOUNT);
+    },
+  },
+  {
+    id: "attest.settles",
+    capability: "settlement",
+    after: ["report.accepted"],
+    quotes: [
+      "processing | cashier attests | cashier confirms from the evidence | succeeded | settlement goes through the payment seam; reference inherited from provider_reference",
+      "provider_reference | string | payment application's own reference for the attempt (e.g. a retrieval or slip number); becomes the reference the cashier's attestation inherits",
+    ],
+    async run(world) {
+      const { collection, slip } = shared;
+      hasStatus(await world.decide(collection.intentId, "attest", { confirms_money_may_have_moved: true }), 200);
+      const intent = await world.intent(collection.intentId);
+      isSame("`status` of the intent", intent["status"], "succeeded");
+      const order = await world.order(collection.orderId);
+      isSame("`status` of the order", order["status"], "paid");
+      const transaction = objectOf({ body: order } as never, "transaction");
+      isSame("`amount` of the transaction", transaction["amount"], AMOUNT);
+      isSame("`reference` of the transaction", transaction["reference"], slip);
+    },
+  },
+  {
+    id: "report.after_settled",
+    capability: "outcome_report",
+    after: ["attest.settles"],
+    quotes: [
+      "409 | intent_not_actionable | intent already settled, cancelled or expired; the body carries a `status` field",
+      "Also named as non-actionable intent states: settled, cancelled, expired (a report on any of them is refused, see Errors).",
+    ],
+    async run(world) {
+      const body = isRefused(
+        await world.report(shared.collection.intentId, "reported_success"),
+        409,
+        "intent_not_actionable",
+      );
+      isSame("`status` of the refusal", body["status"], "succeeded");
+      isSame(
+        "`report_count` of the intent",
+        ((await world.intent(shared.collection.intentId))["report_count"] as number) >= 1,
+        true,
+      );
+    },
+  },
+];
+
+/** After the companion has a new credential. */
+export const decisionChecks: readonly Check[] = [
+  {
+    id: "assignment.gone",
+    capability: "handoff_present",
+    after: ["auth.revoked"],
+    quotes: ["null when there is nothing to collect"],
+    async run(world) {
+      isSame("`assignment`", objectOf(hasStatus(await world.fetchAssignment(), 200))["assignment"], null);
+    },
+  },
+  {
+    id: "report.declined",
+    capability: "outcome_report",
+    after: ["auth.revoked"],
+    quotes: [
+      "A report moves the intent to `processing` whatever the reported outcome, including a decline; the device cannot release an order for a second collection.",
+      "After a reported decline the cashier still is offered settle; this is correct.",
+      "`reported_declined` = it returned a decline",
+    ],
+    async run(world) {
+      shared.collection = await reportNew(world, "reported_declined");
+      const intent = await world.intent(shared.collection.intentId);
+      isSame("`status` of the intent", intent["status"], "processing");
+      isSame("`settle_offered` of the intent", intent["settle_offered"], true);
+      isRefused(await world.createIntent("cash", shared.collection.orderId), 409, "collection_active");
+    },
+  },
+  {
+    id: "cancel.by_cashier",
+    capability: "settlement",
+    after: ["report.declined"],
+    quotes: ["processing | cashier cancels | cashier decides from the evidence"],
+    async run(world) {
+      hasStatus(await world.decide(shared.collection.intentId, "cancel"), 200);
+      isSame("`status` of the intent", (await world.intent(shared.collection.intentId))["status"], "cancelled");
+      isSame("`status` of the order", (await world.order(shared.collection.orderId))["status"], "open");
+    },
+  },
+  {
+    id: "report.after_cancelled",
+    capability: "outcome_report",
+    after: ["cancel.by_cashier"],
+    quotes: [
+      "409 | intent_not_actionable | intent already settled, cancelled or expired; the body carries a `status` field",
+    ],
+    async run(world) {
+      const answer = await world.report(shared.collection.intentId, "reported_success");
+      isSame("`status` of the refusal", isRefused(answer, 409, "intent_not_actionable")["status"], "cancelled");
+      isSame("`status` of the intent", (await world.intent(shared.collection.intentId))["status"], "cancelled");
+      await world.voidOrder(shared.collection.orderId);
+    },
+  },
+  {
+    id: "report.cancelled",
+    capability: "outcome_report",
+    after: ["cancel.by_cashier"],
+    quotes: ["`reported_cancelled` = guest or cashier abandoned it in the app"],
+    async run(world) {
+      const collection = await reportNew(world, "reported_cancelled");
+      isSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "processing");
+      await world.discard(collection);
+    },
+  },
+  {
+    id: "report.unknown",
+    capability: "outcome_report",
+    after: ["report.cancelled"],
+    quotes: [
+      "`reported_unknown` is a valid answer for a timed-out or unusable collection.",
+      "`reported_unknown` = nothing usable returned or the wait timed out.",
+    ],
+    async run(world) {
+      const collection = await reportNew(world, "reported_unknown");
+      isSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "processing");
+      isSame("`status` of the order", (await world.order(collection.orderId))["status"], "open");
+      await world.discard(collection);
+    },
+  },
+];
+
+async function reportNew(world: World, outcome: string): Promise<Collection> {
+  const collection = await world.collect("smart_pos");
+  hasStatus(await world.fetchAssignment(), 200);
+  hasStatus(await world.report(collection.intentId, outcome), 200);
+  return collection;
+}

@@ -1,0 +1,164 @@
+/** The device's own snapshot, its heartbeat, and what becomes of a device that is silent. */
+
+import { clientLimits } from "../../limits.ts";
+import type { Check } from "../check.ts";
+import { hasField, hasStatus, holds, isSame, objectOf } from "../expect.ts";
+import type { World } from "../world.ts";
+
+const capability = "presence";
+const FIELDS = {
+  device_id: "integer",
+  name: "string",
+  kind: "string",
+  capabilities: "strings",
+  status: "string",
+  station_name: "string",
+  station_status: "string",
+  handoff_target: "string",
+  blocked_reason: "string",
+  server_time: "date-time",
+} as const;
+const ROWS: Readonly<Record<keyof typeof FIELDS, string>> = {
+  device_id: "device_id | integer",
+  name: "name | string",
+  kind: "kind | string",
+  capabilities:
+    "capabilities | array of string | includes `qr_dynamic_present` for displays that may render QR payloads",
+  status: "status | string",
+  station_name: "station_name | string",
+  station_status: "station_status | string",
+  handoff_target:
+    "handoff_target | string | opaque launch reference configured by the owner; never parsed, matched or branched on by the service; may be blank",
+  blocked_reason: "blocked_reason | string | standing reason when the device or station lost standing",
+  server_time: "server_time | string, date-time",
+};
+/** A clock that differs more than this from the suite's own is wrong on one of the two machines. */
+const CLOCK_MS = 60_000;
+
+const snapshotsOf = async (world: World): Promise<readonly [string, Record<string, unknown>][]> => [
+  ["enroll", objectOf(world.enrollment("companion").answer, "device")],
+  ["heartbeat", objectOf(await world.beat())],
+  ["me", objectOf(hasStatus(await world.companion.send("GET", "me/"), 200))],
+];
+
+const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIELDS)[]).map((field) => ({
+  id: `snapshot.${field}`,
+  capability,
+  after: ["snapshot.returned"],
+  quotes: [ROWS[field], "Returned by enroll (nested as `device`), heartbeat, and `me`. All fields required."],
+  run: async () => {
+    for (const [, snapshot] of taken) hasField(snapshot, field, FIELDS[field]);
+  },
+}));
+/** The three snapshots of `snapshot.returned`, so that each field needs no request of its own. */
+let taken: readonly (readonly [string, Record<string, unknown>])[] = [];
+
+export const presenceChecks: readonly Check[] = [
+  {
+    id: "snapshot.returned",
+    capability,
+    after: ["enroll.claims_code"],
+    quotes: [
+      "Returned by enroll (nested as `device`), heartbeat, and `me`.",
+      "Response JSON: Device snapshot (the device's own current snapshot).",
+      "No body. Response JSON: Device snapshot.",
+      "payments_device_heartbeat | POST | /api/payments/v1/devices/heartbeat/ | device credential",
+      "payments_device_self | GET | /api/payments/v1/devices/me/ | device credential",
+    ],
+    async run(world) {
+      taken = await snapshotsOf(world);
+      for (const [, snapshot] of taken) isSame("`device_id`", snapshot["device_id"], world.sandbox.companionId);
+    },
+  },
+  ...fieldChecks,
+  {
+    id: "snapshot.clock",
+    capability,
+    after: ["snapshot.returned"],
+    quotes: ["server_time | string, date-time"],
+    async run() {
+      for (const [, snapshot] of taken) {
+        const skewMs = Math.abs(Date.parse(String(snapshot["server_time"])) - Date.now());
+        holds("`server_time`", skewMs < CLOCK_MS, "the time of now", snapshot["server_time"]);
+      }
+    },
+  },
+  {
+    id: "snapshot.handoff_target_opaque",
+    capability,
+    after: ["snapshot.returned"],
+    quotes: [
+      "handoff_target | string | opaque launch reference configured by the owner; never parsed, matched or branched on by the service; may be blank",
+      "The owner declares the device capabilities and, for a smart POS companion, the launch reference of the co-resident payment application (exposed as `handoff_target`).",
+    ],
+    async run(world) {
+      const target = `pay+test://x?a=1&b=${encodeURIComponent("ü {}<>\"'")}#${Date.now()}`;
+      const path = `devices/${world.sandbox.companionId}/`;
+      hasStatus(await world.owner.send("PATCH", path, { json: { handoff_target: target } }), 200);
+      const me = objectOf(await world.companion.send("GET", "me/"));
+      isSame("`handoff_target`", me["handoff_target"], target);
+    },
+  },
+  {
+    id: "heartbeat.summary",
+    capability,
+    after: ["enroll.claims_code"],
+    quotes: ["Request JSON: `summary` (object with arbitrary keys and values; optional)."],
+    async run(world) {
+      const summary = { battery: 0.5, ключ: [1, { nested: null }], text: "ok" };
+      hasStatus(await world.companion.send("POST", "heartbeat/", { json: { summary } }), 200);
+      hasStatus(await world.companion.send("POST", "heartbeat/"), 200);
+    },
+  },
+  {
+    id: "heartbeat.content_types",
+    capability,
+    after: ["enroll.claims_code"],
+    quotes: ["Other content types for the body are also accepted as form or JSON."],
+    async run(world) {
+      const form = {
+        body: `summary=${encodeURIComponent('{"battery":1}')}`,
+        headers: { "content-type": "application/x-www-form-urlencoded" },
+      };
+      hasStatus(await world.companion.send("POST", "heartbeat/", form), 200);
+      const parts = '--b\r\ncontent-disposition: form-data; name="summary"\r\n\r\n{"battery":1}\r\n--b--\r\n';
+      const multipart = { body: parts, headers: { "content-type": "multipart/form-data; boundary=b" } };
+      hasStatus(await world.companion.send("POST", "heartbeat/", multipart), 200);
+    },
+  },
+  {
+    id: "presence.live_offered",
+    capability,
+    after: ["enroll.claims_code"],
+    quotes: [
+      "a live handoff device is attached to the station (live = actively heartbeating)",
+      "device sends a heartbeat | routes are restored",
+      "The device then checks in (heartbeat), polls for work, acts, and reports.",
+    ],
+    async run(world) {
+      await world.beat();
+      const read = () => world.routeOffered("smart_pos");
+      await world.until("`smart_pos` is offered", 2_000, read, (isOffered) => isOffered);
+    },
+  },
+];
+
+/** At the end: 25 seconds of silence pass while other checks run. */
+export const silenceChecks: readonly Check[] = [
+  {
+    id: "presence.silent_withdrawn",
+    capability,
+    after: ["presence.live_offered"],
+    quotes: [
+      "device goes silent (no heartbeat) | device treated as offline; routes needing it are withdrawn from the cashier",
+      "Call on a timer; a silent device is treated as offline.",
+      "A device that stops sending heartbeats is treated as offline and the routes that need it stop being offered to the cashier; a later heartbeat restores them.",
+    ],
+    async run(world) {
+      const read = () => world.routeOffered("smart_pos");
+      await world.until("`smart_pos` is withdrawn", clientLimits.conformanceSilenceMs, read, (isOffered) => !isOffered);
+      await world.beat();
+      await world.until("`smart_pos` is offered again", 2_000, read, (isOffered) => isOffered);
+    },
+  },
+];

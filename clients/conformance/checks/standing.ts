@@ -1,0 +1,80 @@
+/** Standing and kill switches: who may not act now, and that cash goes on. */
+
+import { clientLimits } from "../../limits.ts";
+import type { Check } from "../check.ts";
+import { hasStatus, isRefused, isSame, objectOf } from "../expect.ts";
+import type { World } from "../world.ts";
+
+const capability = "kill_switches";
+const REASON = { json: { reason: "Conformance suite" } };
+
+/** Blocks, checks, and unblocks also when the check fails. */
+async function whileBlocked(world: World, [block, unblock]: readonly [string, string], check: () => Promise<void>) {
+  hasStatus(await world.owner.send("POST", block, REASON), 200);
+  try {
+    await check();
+  } finally {
+    hasStatus(await world.owner.send("POST", unblock, REASON), 200);
+  }
+}
+
+async function isBlocked(world: World, code: string): Promise<void> {
+  const status = async () => (await world.companion.send("GET", "assignment/")).status;
+  await world.until("status for a blocked device", 2_000, status, (now) => now === 403);
+  isRefused(await world.companion.send("GET", "assignment/"), 403, code);
+}
+
+export const standingChecks: readonly Check[] = [
+  {
+    id: "standing.device_suspended",
+    capability,
+    after: ["cancel.by_cashier"],
+    quotes: [
+      "A device or station that lost standing is refused with 403 carrying a standing reason.",
+      "blocked_reason | string | standing reason when the device or station lost standing",
+    ],
+    async run(world) {
+      const path = `devices/${world.sandbox.companionId}`;
+      await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
+        await isBlocked(world, "device_suspended");
+        const beat = objectOf(hasStatus(await world.companion.send("POST", "heartbeat/", { json: {} }), 200));
+        isSame("`blocked_reason`", beat["blocked_reason"], "device_suspended");
+      });
+    },
+  },
+  {
+    id: "standing.report_refused",
+    capability,
+    after: ["standing.device_suspended"],
+    quotes: ["403 | the standing reason | the device or station lost standing"],
+    async run(world) {
+      await world.enrollAgain("companion");
+      const collection = await world.collect("smart_pos");
+      const { intentId } = collection;
+      hasStatus(await world.fetchAssignment(), 200);
+      const path = `devices/${world.sandbox.companionId}`;
+      await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
+        isRefused(await world.report(intentId, "reported_success"), 403, "device_suspended");
+        isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
+      });
+      await world.discard(collection);
+    },
+  },
+  {
+    id: "kill_switch.station",
+    capability,
+    after: ["standing.report_refused"],
+    quotes: ["Kill switches apply to devices; cash keeps collecting through a platform freeze."],
+    async run(world) {
+      const path = `stations/${world.sandbox.stationId}`;
+      await whileBlocked(world, [`${path}/freeze/`, `${path}/unfreeze/`], async () => {
+        await isBlocked(world, "station_frozen");
+        const { intentId } = await world.collect("cash");
+        hasStatus(await world.decide(intentId, "attest"), 200);
+        isSame("`status` of the cash intent", (await world.intent(intentId))["status"], "succeeded");
+      });
+      const status = async () => (await world.companion.send("GET", "assignment/")).status;
+      await world.until("status after the freeze", clientLimits.conformancePollMs * 10, status, (now) => now === 200);
+    },
+  },
+];

@@ -1,0 +1,76 @@
+/** What a check expects of an answer. Each function throws `Mismatch`, which names what was expected and what came. */
+import { isDeepStrictEqual } from "node:util";
+import type { SuiteAnswer } from "./http.ts";
+
+export class Mismatch extends Error {
+  override readonly name = "Mismatch";
+  readonly expected: string;
+  readonly actual: string;
+
+  constructor(what: string, expected: unknown, actual: unknown) {
+    super(what);
+    this.expected = typeof expected === "string" ? expected : show(expected);
+    this.actual = show(actual);
+  }
+}
+
+const show = (value: unknown): string => (value === undefined ? "nothing" : (JSON.stringify(value) ?? String(value)));
+
+export function isSame(what: string, actual: unknown, expected: unknown): void {
+  if (!isDeepStrictEqual(actual, expected)) throw new Mismatch(what, expected, actual);
+}
+
+export function isNot(what: string, actual: unknown, unwanted: unknown): void {
+  if (isDeepStrictEqual(actual, unwanted)) throw new Mismatch(what, `anything but ${show(unwanted)}`, actual);
+}
+
+export function holds(what: string, isTrue: boolean, expected: string, actual: unknown): void {
+  if (!isTrue) throw new Mismatch(what, expected, actual);
+}
+
+export function hasStatus(answer: SuiteAnswer, ...statuses: readonly number[]): SuiteAnswer {
+  if (!statuses.includes(answer.status))
+    throw new Mismatch("status of the answer", `${statuses.join(" or ")}`, `${answer.status} ${answer.text}`);
+  return answer;
+}
+
+/** A refusal: its status and the `code` of its body. */
+export function isRefused(answer: SuiteAnswer, status: number, code?: string): Record<string, unknown> {
+  hasStatus(answer, status);
+  const body = objectOf(answer);
+  if (typeof body["code"] !== "string") throw new Mismatch("body of the refusal", "a `code`", body);
+  if (code !== undefined) isSame("code of the refusal", body["code"], code);
+  return body;
+}
+
+export function objectOf(answer: SuiteAnswer, name?: string): Record<string, unknown> {
+  const whole = asObject("body of the answer", answer.body);
+  return name === undefined ? whole : asObject(`\`${name}\``, whole[name]);
+}
+
+export function asObject(what: string, value: unknown): Record<string, unknown> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Mismatch(what, "an object", value);
+  return value as Record<string, unknown>;
+}
+
+const AMOUNT = /^-?\d{0,10}(?:\.\d{0,2})?$/;
+const isDateTime = (value: unknown): boolean =>
+  typeof value === "string" &&
+  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/.test(value) &&
+  !Number.isNaN(Date.parse(value));
+
+const TYPES = {
+  integer: (value: unknown) => Number.isInteger(value),
+  string: (value: unknown) => typeof value === "string",
+  text: (value: unknown) => typeof value === "string" && value !== "",
+  strings: (value: unknown) => Array.isArray(value) && value.every((each) => typeof each === "string"),
+  "date-time": isDateTime,
+  amount: (value: unknown) => typeof value === "string" && /\d/.test(value) && AMOUNT.test(value),
+  object: (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value),
+} as const;
+
+/** A field is there and has its type. */
+export function hasField(body: Record<string, unknown>, name: string, type: keyof typeof TYPES): void {
+  if (!Object.hasOwn(body, name)) throw new Mismatch(`field \`${name}\``, "it is there", Object.keys(body));
+  if (!TYPES[type](body[name])) throw new Mismatch(`field \`${name}\``, `a value of the type ${type}`, body[name]);
+}

@@ -1,0 +1,138 @@
+/** HTTP as the suite needs it: any request, its answer as it came, and the exchange for the report of a failed check. */
+import { setTimeout as delay } from "node:timers/promises";
+import { clientLimits } from "../limits.ts";
+
+export interface SuiteRequest {
+  /** Becomes JSON. */
+  readonly json?: unknown;
+  /** Sent as it is, with a `content-type` in the headers. */
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface SuiteAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Undefined where the text is no JSON. */
+  readonly body: unknown;
+}
+
+export interface Exchange {
+  readonly method: string;
+  readonly url: string;
+  readonly request: SuiteRequest;
+  /** By whom: the line of curl names a variable in place of a secret. */
+  readonly party: string;
+  readonly hasToken: boolean;
+  readonly answer: SuiteAnswer | undefined;
+}
+
+/** What all parties of one run share. */
+export interface Wire {
+  readonly baseUrl: string;
+  readonly signal: AbortSignal;
+  /** The newest exchange of any party. */
+  last: Exchange | undefined;
+}
+
+/** The service did not answer at all: the suite could not run. */
+export class NoAnswer extends Error {
+  override readonly name = "NoAnswer";
+}
+
+/** Requests that a device's credential may send at once, one less than it may; then one in a second (contract, "Limits" 1). */
+const BURST = 9;
+const GAP_MS = 1_050;
+
+/** One party at one API: a person with a session, a device with a credential, or nobody. */
+export class Party {
+  readonly #wire: Wire;
+  readonly #name: string;
+  readonly #root: string;
+  readonly #token: string | undefined;
+  readonly #isPaced: boolean;
+  #tokens = BURST;
+  #countedAtMs = performance.now();
+
+  constructor(wire: Wire, name: string, root: string, token?: string, isPaced = false) {
+    this.#wire = wire;
+    this.#name = name;
+    this.#root = root;
+    this.#token = token;
+    this.#isPaced = isPaced;
+  }
+
+  get token(): string {
+    return this.#token ?? "";
+  }
+
+  /** The same party over another wire. */
+  over(wire: Wire): Party {
+    return new Party(wire, this.#name, this.#root, this.#token, this.#isPaced);
+  }
+
+  /** The same party without its throttle's pace. */
+  unpaced(): Party {
+    return new Party(this.#wire, this.#name, this.#root, this.#token);
+  }
+
+  async send(method: string, path: string, request: SuiteRequest = {}): Promise<SuiteAnswer> {
+    if (this.#isPaced) await this.#pace();
+    const url = this.#wire.baseUrl + this.#root + path;
+    const exchange = { method, url, request, party: this.#name, hasToken: this.#token !== undefined };
+    this.#wire.last = { ...exchange, answer: undefined };
+    const answer = await exchangeOver(this.#wire, url, {
+      method,
+      headers: {
+        accept: "application/json",
+        ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+        ...(request.json === undefined ? {} : { "content-type": "application/json" }),
+        ...request.headers,
+      },
+      body: request.json === undefined ? (request.body ?? null) : JSON.stringify(request.json),
+    });
+    this.#wire.last = { ...exchange, answer };
+    return answer;
+  }
+
+  /** Waits so that the throttle of this credential never answers: what it would refuse is not what a check is about. */
+  async #pace(): Promise<void> {
+    const nowMs = performance.now();
+    this.#tokens = Math.min(BURST, this.#tokens + (nowMs - this.#countedAtMs) / GAP_MS) - 1;
+    this.#countedAtMs = nowMs;
+    if (this.#tokens < 0) await delay(-this.#tokens * GAP_MS, undefined, { signal: this.#wire.signal });
+  }
+}
+
+async function exchangeOver(wire: Wire, url: string, init: RequestInit): Promise<SuiteAnswer> {
+  try {
+    const timeout = AbortSignal.timeout(clientLimits.conformanceAnswerMs);
+    const response = await fetch(url, { ...init, redirect: "manual", signal: AbortSignal.any([wire.signal, timeout]) });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, body: parsed(text) };
+  } catch (error) {
+    if (wire.signal.aborted) throw error;
+    throw new NoAnswer(`${url} does not answer: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** One line that repeats the exchange; secrets are variables. */
+export function curlLine({ method, url, request, party, hasToken }: Exchange): string {
+  const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+  const headers = Object.entries(request.headers ?? {}).map(([name, value]) => ` -H ${quoted(`${name}: ${value}`)}`);
+  const json = request.json === undefined ? "" : ` --json ${quoted(JSON.stringify(request.json))}`;
+  const body = request.body === undefined ? "" : ` --data-binary ${quoted(request.body)}`;
+  const token = hasToken ? ` -H "Authorization: Bearer $${party.toUpperCase()}_TOKEN"` : "";
+  return `curl -i -X ${method}${token}${headers.join("")}${json}${body} ${quoted(url)}`;
+}

@@ -1,0 +1,84 @@
+/** The result of a run for people and for programs: lines, JSON, JUnit, and one page of HTML. */
+import type { CheckResult } from "./check.ts";
+import type { RunResult } from "./suite.ts";
+
+const MARKS = { passed: "✓", failed: "✗", not_run: "–" } as const;
+
+/** A line for each check as it ends; a failed one says what was expected, what came, and how to repeat it. */
+export function lineOf({ outcome, id, failure, because, durationMs }: CheckResult): string {
+  const line = `${MARKS[outcome]} ${id}  ${durationMs} ms`;
+  if (failure !== undefined) {
+    const { what, expected, actual, curl } = failure;
+    return `${line}\n    ${what}\n    expected: ${expected}\n    actual:   ${actual}\n    ${curl}`;
+  }
+  return because === undefined ? line : `${line}\n    not run: ${because}`;
+}
+
+export function summaryOf({ results, leftBehind, durationMs }: RunResult): string {
+  const count = (outcome: CheckResult["outcome"]): number => results.filter((each) => each.outcome === outcome).length;
+  const seconds = (durationMs / 1_000).toFixed(1);
+  const lines = [`${count("passed")} passed, ${count("failed")} failed, ${count("not_run")} not run, in ${seconds} s.`];
+  for (const left of leftBehind) lines.push(`Left behind: ${left}`);
+  if (leftBehind.length === 0) lines.push("Nothing is left behind.");
+  return lines.join("\n");
+}
+
+export const jsonOf = ({ results, leftBehind, durationMs }: RunResult): string =>
+  JSON.stringify(
+    {
+      duration_ms: Math.round(durationMs),
+      left_behind: leftBehind,
+      checks: results.map(({ durationMs: ms, quotes, ...rest }) => ({ ...rest, sentences: quotes, duration_ms: ms })),
+    },
+    null,
+    2,
+  );
+
+const escaped = (text: string): string =>
+  text
+    // Characters that XML 1.0 does not have at all.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
+    .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "")
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
+
+export function junitOf({ results, durationMs }: RunResult): string {
+  const failed = results.filter(({ outcome }) => outcome === "failed").length;
+  const skipped = results.filter(({ outcome }) => outcome === "not_run").length;
+  const cases = results.map(({ id, capability, durationMs: ms, failure, because }) => {
+    const open = `  <testcase classname="${escaped(capability)}" name="${escaped(id)}" time="${ms / 1_000}"`;
+    if (failure !== undefined) {
+      const text = `expected: ${failure.expected}\nactual: ${failure.actual}\n${failure.curl}`;
+      return `${open}>\n    <failure message="${escaped(failure.what)}">${escaped(text)}</failure>\n  </testcase>`;
+    }
+    return because === undefined
+      ? `${open}/>`
+      : `${open}>\n    <skipped message="${escaped(because)}"/>\n  </testcase>`;
+  });
+  const head = `<testsuite name="conformance" tests="${results.length}" failures="${failed}" skipped="${skipped}" time="${durationMs / 1_000}">`;
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${head}\n${cases.join("\n")}\n</testsuite>\n`;
+}
+
+/** One file without scripts and without anything from elsewhere. */
+export function htmlOf(run: RunResult): string {
+  const rows = run.results.map(({ id, capability, outcome, quotes, failure, because }) => {
+    const sentences = quotes.map((quote) => `<q>${escaped(quote)}</q>`).join("<br>");
+    const more =
+      failure === undefined
+        ? escaped(because ?? "")
+        : `${escaped(failure.what)}<br>expected: <code>${escaped(failure.expected)}</code><br>actual: <code>${escaped(failure.actual)}</code><br><code>${escaped(failure.curl)}</code>`;
+    return `<tr class="${outcome}"><td>${MARKS[outcome]}</td><td>${escaped(id)}</td><td>${escaped(capability)}</td><td>${sentences}</td><td>${more}</td></tr>`;
+  });
+  return `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Conformance</title>
+<style>body{font:15px/1.5 system-ui,sans-serif;margin:2rem}table{border-collapse:collapse}td{border-top:1px solid #ccc;padding:.4rem .6rem;vertical-align:top}.failed{background:#fde8e8}.not_run{background:#fff6dd}code{word-break:break-all}</style>
+<h1>Conformance</h1>
+<p>${escaped(summaryOf(run)).replaceAll("\n", "<br>")}</p>
+<table><tbody>
+${rows.join("\n")}
+</tbody></table>
+</html>
+`;
+}

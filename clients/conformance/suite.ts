@@ -1,0 +1,145 @@
+/** Runs the checks in their order, and leaves nothing behind. */
+import { clientLimits } from "../limits.ts";
+import type { Check, CheckResult } from "./check.ts";
+import { CHECKS } from "./checks.ts";
+import { hasStatus, isSame, Mismatch, objectOf } from "./expect.ts";
+import { curlLine, NoAnswer, type Party, type Wire } from "./http.ts";
+import { CannotRun, type LogIn, logIn, resetSandbox, World } from "./world.ts";
+
+export interface RunOptions {
+  readonly baseUrl: string;
+  readonly sandboxId: number;
+  readonly owner: LogIn;
+  readonly signal: AbortSignal;
+  /** Only these checks, with all that they build on; all when left out. */
+  readonly only?: readonly string[];
+  /** Called when the owner has a session, so that a run that is killed can be cleaned up by the next one. */
+  readonly onSession?: (token: string) => void;
+  readonly onResult?: (result: CheckResult) => void;
+}
+
+export interface RunResult {
+  readonly results: readonly CheckResult[];
+  /** What is left of the run; empty as it should be. */
+  readonly leftBehind: readonly string[];
+  readonly durationMs: number;
+}
+
+/** Throws `CannotRun` or `NoAnswer` where the suite could not begin. */
+export async function runSuite(options: RunOptions): Promise<RunResult> {
+  const { baseUrl, owner: details, sandboxId, signal, onResult } = options;
+  const startedAtMs = performance.now();
+  const wire: Wire = { baseUrl: baseUrl.replace(/\/+$/, ""), signal, last: undefined };
+  const owner = await logIn(wire, "backoffice", details);
+  options.onSession?.(owner.token);
+  const { sandbox, currency } = await resetSandbox(owner, sandboxId);
+  const world = new World(wire, owner, sandbox, currency);
+  const results: CheckResult[] = [];
+  let leftBehind: readonly string[] = [];
+  try {
+    await world.logInCashier();
+    for (const check of chosen(options.only)) {
+      if (signal.aborted) break;
+      const result = await runCheck(world, check, results);
+      results.push(result);
+      onResult?.(result);
+    }
+  } finally {
+    leftBehind = await cleanUp(world);
+  }
+  return { results, leftBehind, durationMs: performance.now() - startedAtMs };
+}
+
+/** The named checks and, before them, all that they build on. */
+export function chosen(only: readonly string[] | undefined): readonly Check[] {
+  if (only === undefined) return CHECKS;
+  const wanted = new Set<string>();
+  const add = (id: string): void => {
+    const check = CHECKS.find((each) => each.id === id);
+    if (check === undefined) throw new CannotRun(`There is no check "${id}".`);
+    for (const before of check.after ?? []) add(before);
+    wanted.add(id);
+  };
+  for (const id of only) add(id);
+  return CHECKS.filter(({ id }) => wanted.has(id));
+}
+
+async function runCheck(world: World, check: Check, earlier: readonly CheckResult[]): Promise<CheckResult> {
+  const { id, capability, quotes } = check;
+  const startedAtMs = performance.now();
+  const result = (more: Pick<CheckResult, "outcome" | "failure" | "because">): CheckResult => ({
+    ...{ id, capability, quotes },
+    durationMs: Math.round(performance.now() - startedAtMs),
+    ...more,
+  });
+  const missing = check.after?.find((before) =>
+    earlier.every((each) => each.id !== before || each.outcome !== "passed"),
+  );
+  if (missing !== undefined) return result({ outcome: "not_run", because: `${missing} did not pass.` });
+  try {
+    await check.run(world);
+    return result({ outcome: "passed" });
+  } catch (error) {
+    if (error instanceof CannotRun) return result({ outcome: "not_run", because: error.message });
+    const { last } = world.wire;
+    const curl = last === undefined ? "" : curlLine(last);
+    if (error instanceof Mismatch) {
+      const { message: what, expected, actual } = error;
+      return result({ outcome: "failed", failure: { what, expected, actual, curl } });
+    }
+    if (error instanceof NoAnswer)
+      return result({
+        outcome: "failed",
+        failure: { what: "answer", expected: "an answer", actual: error.message, curl },
+      });
+    throw error;
+  }
+}
+
+/** Ends all that the run has made, and reads afterwards that it has ended. Runs also after SIGINT. */
+async function cleanUp(world: World): Promise<string[]> {
+  const wire: Wire = { ...world.wire, signal: AbortSignal.timeout(clientLimits.conformanceCleanUpMs) };
+  const left: string[] = [];
+  const must = async (what: string, work: () => Promise<void>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      left.push(`${what}: ${error instanceof Mismatch ? `${error.message} is ${error.actual}` : String(error)}`);
+    }
+  };
+  const owner = world.owner.over(wire);
+  const { sandboxId, stationId } = world.sandbox;
+  await must("the sandbox is not reset", async () => void (await resetSandbox(owner, sandboxId)));
+  await must("the station is leased", async () => {
+    const lease = objectOf(hasStatus(await owner.send("GET", `stations/${stationId}/lease/`), 200));
+    isSame("lease of the station", lease["lease"], null);
+  });
+  await must("a collection is open", async () => {
+    const { active_intents: intents } = objectOf(hasStatus(await owner.send("GET", "active-intents/"), 200)) as {
+      active_intents: readonly { readonly station_id: number }[];
+    };
+    isSame(
+      "open collections of the sandbox",
+      intents.filter((each) => each.station_id === stationId),
+      [],
+    );
+  });
+  await must("an order is open", async () => {
+    const answer = await owner.send("GET", `orders/?station_id=${stationId}&status=open`);
+    isSame("open orders of the sandbox", objectOf(hasStatus(answer, 200))["orders"], []);
+  });
+  for (const device of world.credentials)
+    await must("a credential is valid", async () => void (await refused(device.over(wire).unpaced(), "me/")));
+  await must("the cashier's session is open", async () => {
+    if (world.hasCashier) await refused(world.cashier.over(wire), "stations/");
+  });
+  await must("the owner's session is open", async () => {
+    await owner.send("DELETE", "session/");
+    await refused(owner, "session/");
+  });
+  return left;
+}
+
+async function refused(party: Party, path: string): Promise<void> {
+  hasStatus(await party.send("GET", path), 401);
+}

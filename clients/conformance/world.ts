@@ -1,0 +1,260 @@
+/**
+ * The parties of one run at one sandbox: the owner, the sandbox's cashier and its two devices. A reset at the beginning
+ * takes away what an earlier run may have left; the reset at the end leaves nothing of this one.
+ */
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { clientLimits } from "../limits.ts";
+import { asObject, hasStatus, Mismatch, objectOf } from "./expect.ts";
+import { Party, type SuiteAnswer, type Wire } from "./http.ts";
+
+export interface LogIn {
+  readonly email: string;
+  readonly password: string;
+}
+
+export interface FreshSandbox {
+  readonly sandboxId: number;
+  readonly stationId: number;
+  readonly displayId: number;
+  readonly displayCode: string;
+  readonly companionId: number;
+  readonly companionCode: string;
+  readonly cashier: LogIn;
+}
+
+/** What is enrolled: the device's party, and what enroll answered. */
+export interface Enrolled {
+  readonly party: Party;
+  readonly answer: SuiteAnswer;
+  readonly code: string;
+}
+
+export interface Collection {
+  readonly orderId: number;
+  readonly orderDisplayNumber: number;
+  readonly intentId: number;
+  readonly intentDisplayNumber: number;
+}
+
+/** No amount that makes the sandbox provider misbehave. */
+export const AMOUNT = "25.50";
+const LINES = [
+  { name: "Soup of the day", quantity: 2, unit_amount: "12.50" },
+  { name: "Bread", quantity: 1, unit_amount: "0.50" },
+];
+
+/** Something that the suite itself needs did not work; the checks that need it cannot run. */
+export class CannotRun extends Error {
+  override readonly name = "CannotRun";
+}
+
+export class World {
+  readonly wire: Wire;
+  readonly owner: Party;
+  readonly nobody: Party;
+  readonly currency: string;
+  sandbox: FreshSandbox;
+  #cashier: Party | undefined;
+  #devices: { companion?: Enrolled; display?: Enrolled } = {};
+  /** Every credential that this run was given, for the check that none is left. */
+  readonly credentials: Party[] = [];
+
+  constructor(wire: Wire, owner: Party, sandbox: FreshSandbox, currency: string) {
+    this.wire = wire;
+    this.owner = owner;
+    this.sandbox = sandbox;
+    this.currency = currency;
+    this.nobody = new Party(wire, "nobody", "/api/payments/v1/devices/");
+  }
+
+  get cashier(): Party {
+    if (this.#cashier === undefined) throw new CannotRun("The cashier has no session.");
+    return this.#cashier;
+  }
+
+  get hasCashier(): boolean {
+    return this.#cashier !== undefined;
+  }
+
+  get companion(): Party {
+    return this.#enrolled("companion").party;
+  }
+
+  get display(): Party {
+    return this.#enrolled("display").party;
+  }
+
+  #enrolled(which: "companion" | "display"): Enrolled {
+    const enrolled = this.#devices[which];
+    if (enrolled === undefined) throw new CannotRun(`The ${which} is not enrolled.`);
+    return enrolled;
+  }
+
+  enrollment(which: "companion" | "display"): Enrolled {
+    return this.#enrolled(which);
+  }
+
+  async logInCashier(): Promise<void> {
+    this.#cashier = await logIn(this.wire, "cashier", this.sandbox.cashier);
+    hasStatus(await this.cashier.send("POST", `stations/${this.sandbox.stationId}/lease/`, { json: {} }), 200, 201);
+  }
+
+  /** The same token at another API, where it must not be good for anything. */
+  as(party: Party, api: "cashier" | "backoffice"): Party {
+    return new Party(this.wire, "nobody", `/api/${api}/v1/`, party.token);
+  }
+
+  async enroll(which: "companion" | "display"): Promise<void> {
+    const code = which === "companion" ? this.sandbox.companionCode : this.sandbox.displayCode;
+    const answer = await this.claim(code);
+    const credential = answer.status < 300 ? objectOf(answer)["credential"] : undefined;
+    if (typeof credential !== "string") throw new Mismatch("answer to enroll", "a credential", answer.text);
+    const party = new Party(this.wire, which, "/api/payments/v1/devices/", credential, true);
+    this.#devices = { ...this.#devices, [which]: { party, answer, code } };
+    this.credentials.push(party);
+  }
+
+  /** One address may try ten times a minute: another run from here may have taken some of them. */
+  async claim(code: string): Promise<SuiteAnswer> {
+    const answer = await this.nobody.send("POST", "enroll/", { json: { code } });
+    if (answer.status !== 429) return answer;
+    const waitMs = Number(answer.headers.get("retry-after") ?? "1") * 1_000;
+    await delay(Math.min(waitMs, clientLimits.conformanceEnrollMs), undefined, { signal: this.wire.signal });
+    return this.nobody.send("POST", "enroll/", { json: { code } });
+  }
+
+  /** Enrolls a device again with a code of its own, after the owner has reset it. */
+  async enrollAgain(which: "companion" | "display"): Promise<void> {
+    const deviceId = which === "companion" ? this.sandbox.companionId : this.sandbox.displayId;
+    hasStatus(await this.owner.send("POST", `devices/${deviceId}/reset/`), 200);
+    const issued = await this.owner.send("POST", `devices/${deviceId}/enrollment-codes/`, { json: {} });
+    const code = String(objectOf(hasStatus(issued, 201))["code"]);
+    this.sandbox = {
+      ...this.sandbox,
+      ...(which === "companion" ? { companionCode: code } : { displayCode: code }),
+    };
+    await this.enroll(which);
+    await this.beat(which);
+  }
+
+  async openOrder(): Promise<Pick<Collection, "orderId" | "orderDisplayNumber">> {
+    const path = `stations/${this.sandbox.stationId}/orders/`;
+    const order = objectOf(hasStatus(await this.cashier.send("POST", path, { json: { lines: LINES } }), 201));
+    return { orderId: Number(order["order_id"]), orderDisplayNumber: Number(order["order_display_number"]) };
+  }
+
+  /** An order and its collection by the route. */
+  async collect(route: string, options: { readonly lifetimeSeconds?: number } = {}): Promise<Collection> {
+    const order = await this.openOrder();
+    const answer = await this.createIntent(route, order.orderId, options);
+    const intent = objectOf(hasStatus(answer, 201));
+    return {
+      ...order,
+      intentId: Number(intent["intent_id"]),
+      intentDisplayNumber: Number(intent["intent_display_number"]),
+    };
+  }
+
+  createIntent(
+    route: string,
+    orderId: number,
+    { lifetimeSeconds }: { readonly lifetimeSeconds?: number } = {},
+  ): Promise<SuiteAnswer> {
+    const json = {
+      order_id: orderId,
+      route,
+      ...(lifetimeSeconds === undefined ? {} : { lifetime_seconds: lifetimeSeconds }),
+    };
+    return this.cashier.send("POST", `stations/${this.sandbox.stationId}/intents/`, { json });
+  }
+
+  async intent(intentId: number): Promise<Record<string, unknown>> {
+    const answer = await this.cashier.send("GET", `stations/${this.sandbox.stationId}/intents/${intentId}/`);
+    return objectOf(hasStatus(answer, 200));
+  }
+
+  async order(orderId: number): Promise<Record<string, unknown>> {
+    return objectOf(hasStatus(await this.cashier.send("GET", `orders/${orderId}/`), 200));
+  }
+
+  decide(intentId: number, decision: "attest" | "cancel", json: object = {}): Promise<SuiteAnswer> {
+    return this.cashier.send("POST", `stations/${this.sandbox.stationId}/intents/${intentId}/${decision}/`, { json });
+  }
+
+  /** Cancels a collection and voids its order: the station is as before. */
+  async discard({ intentId, orderId }: Pick<Collection, "intentId" | "orderId">): Promise<void> {
+    hasStatus(await this.decide(intentId, "cancel"), 200);
+    await this.voidOrder(orderId);
+  }
+
+  async voidOrder(orderId: number): Promise<void> {
+    hasStatus(await this.cashier.send("POST", `orders/${orderId}/void/`), 200);
+  }
+
+  async routeOffered(route: string): Promise<boolean> {
+    const answer = await this.cashier.send("GET", `stations/${this.sandbox.stationId}/routes/`);
+    const routes = objectOf(hasStatus(answer, 200))["routes"];
+    const found = (Array.isArray(routes) ? routes : []).find((each) => asObject("route", each)["route"] === route);
+    return asObject("route", found)["offered"] === true;
+  }
+
+  async beat(which: "companion" | "display" = "companion"): Promise<SuiteAnswer> {
+    return hasStatus(await this.#enrolled(which).party.send("POST", "heartbeat/", { json: {} }), 200);
+  }
+
+  /** Fetches the assignment of a collection. */
+  async fetchAssignment(etag?: string): Promise<SuiteAnswer> {
+    return this.companion.send("GET", "assignment/", etag === undefined ? {} : { headers: { "if-none-match": etag } });
+  }
+
+  report(intentId: number, outcome: string, more: object = {}): Promise<SuiteAnswer> {
+    const json = { intent_id: intentId, outcome, client_idempotency_key: randomUUID(), ...more };
+    return this.companion.send("POST", "assignment/report/", { json });
+  }
+
+  /** Waits until something holds; throws `Mismatch` when it does not in time. */
+  async until<T>(what: string, waitMs: number, read: () => Promise<T>, isDone: (value: T) => boolean): Promise<T> {
+    const deadlineMs = performance.now() + waitMs;
+    for (;;) {
+      const value = await read();
+      if (isDone(value)) return value;
+      if (performance.now() > deadlineMs) throw new Mismatch(what, `within ${waitMs / 1_000} s`, value);
+      await delay(clientLimits.conformancePollMs, undefined, { signal: this.wire.signal });
+    }
+  }
+}
+
+export async function logIn(wire: Wire, api: "backoffice" | "cashier", details: LogIn): Promise<Party> {
+  const root = `/api/${api}/v1/`;
+  const answer = await new Party(wire, "nobody", root).send("POST", "session/", { json: details });
+  const token = answer.status < 300 ? objectOf(answer)["token"] : undefined;
+  if (typeof token !== "string") throw new CannotRun(`The log-in of ${details.email} was refused: ${answer.text}`);
+  return new Party(wire, api === "cashier" ? "cashier" : "owner", root, token);
+}
+
+/** Resets the sandbox: what an earlier run has left is gone, and there are new codes and a new password. */
+export async function resetSandbox(
+  owner: Party,
+  sandboxId: number,
+): Promise<{ sandbox: FreshSandbox; currency: string }> {
+  const answer = await owner.send("POST", `sandboxes/${sandboxId}/reset/`);
+  if (answer.status !== 200)
+    throw new CannotRun(`Sandbox ${sandboxId} cannot be reset: ${answer.status} ${answer.text}`);
+  const body = objectOf(answer);
+  const display = asObject("`display`", body["display"]);
+  const companion = asObject("`companion`", body["companion"]);
+  const cashier = asObject("`cashier`", body["cashier"]);
+  return {
+    currency: String(body["currency"]),
+    sandbox: {
+      sandboxId,
+      stationId: Number(body["station_id"]),
+      displayId: Number(display["device_id"]),
+      displayCode: String(display["enrollment_code"]),
+      companionId: Number(companion["device_id"]),
+      companionCode: String(companion["enrollment_code"]),
+      cashier: { email: String(cashier["email"]), password: String(cashier["password"]) },
+    },
+  };
+}
