@@ -26,6 +26,16 @@ export interface Check {
   readonly run: (world: World) => Promise<void>;
 }
 
+/** What the checks of one file share in one run; several runs may go on in one process. */
+export function perRun<T extends object>(begin: () => T): (world: World) => T {
+  const byWorld = new WeakMap<World, T>();
+  return (world) => {
+    const known = byWorld.get(world) ?? begin();
+    byWorld.set(world, known);
+    return known;
+  };
+}
+
 export type Outcome = "passed" | "failed" | "not_run";
 
 export interface CheckResult {

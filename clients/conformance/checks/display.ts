@@ -1,6 +1,6 @@
 /** The customer display: its states, its fields, and the QR code. */
 import { clientLimits } from "../../limits.ts";
-import type { Check } from "../check.ts";
+import { type Check, perRun } from "../check.ts";
 import { hasField, hasStatus, holds, isNot, isSame, objectOf } from "../expect.ts";
 import { AMOUNT, type Collection, type World } from "../world.ts";
 
@@ -25,8 +25,7 @@ const ROWS: Readonly<Record<keyof typeof FIELDS, string>> = {
 };
 
 /** What the display showed in each state, for the checks of its fields. */
-let seen: Record<string, unknown>[] = [];
-let qr = {} as Collection;
+const shownIn = perRun(() => ({ bodies: [] as Record<string, unknown>[], qr: {} as Collection }));
 
 async function read(world: World): Promise<Record<string, unknown>> {
   return objectOf(hasStatus(await world.display.send("GET", "display/"), 200));
@@ -36,7 +35,7 @@ async function read(world: World): Promise<Record<string, unknown>> {
 async function shows(world: World, state: string, waitMs = 3_000): Promise<Record<string, unknown>> {
   const unpaced = () => read(world);
   const body = await world.until(`the display shows \`${state}\``, waitMs, unpaced, (now) => now["state"] === state);
-  seen.push(body);
+  shownIn(world).bodies.push(body);
   return body;
 }
 
@@ -45,8 +44,8 @@ const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIEL
   capability: "display_total",
   after: ["display.total"],
   quotes: [ROWS[field]],
-  run: async () => {
-    for (const body of seen) {
+  run: async (world) => {
+    for (const body of shownIn(world).bodies) {
       hasField(body, field, field === "amount" && body["state"] === "idle" ? "string" : FIELDS[field]);
       if (field === "state")
         holds(
@@ -71,7 +70,6 @@ export const displayChecks: readonly Check[] = [
       "States: `idle`, `total`, `qr`, `paid`.",
     ],
     async run(world) {
-      seen = [];
       await shows(world, "idle");
     },
   },
@@ -101,7 +99,7 @@ export const displayChecks: readonly Check[] = [
     async run(world) {
       const offered = () => world.routeOffered("dynamic_qr");
       await world.until("`dynamic_qr` is offered", clientLimits.conformanceProviderMs, offered, (is) => is);
-      qr = await world.collect("dynamic_qr");
+      shownIn(world).qr = await world.collect("dynamic_qr");
       const body = await shows(world, "qr", clientLimits.conformanceProviderMs);
       isNot("`qr_payload` in the state `qr`", body["qr_payload"], "");
       isSame("`amount` on the display", body["amount"], AMOUNT);
@@ -113,10 +111,10 @@ export const displayChecks: readonly Check[] = [
     after: ["display.qr"],
     quotes: ["A dynamic-QR payment is confirmed by a provider callback; a duplicate callback replays identically."],
     async run(world) {
-      const intent = () => world.intent(qr.intentId);
+      const intent = () => world.intent(shownIn(world).qr.intentId);
       const isDone = (now: Record<string, unknown>) => now["status"] === "succeeded";
       await world.until("the provider's callback settles", clientLimits.conformanceProviderMs, intent, isDone);
-      isSame("`status` of the order", (await world.order(qr.orderId))["status"], "paid");
+      isSame("`status` of the order", (await world.order(shownIn(world).qr.orderId))["status"], "paid");
     },
   },
   {

@@ -1,5 +1,5 @@
 /** Enrollment: a one-time code becomes a credential, once. */
-import type { Check } from "../check.ts";
+import { type Check, perRun } from "../check.ts";
 import { hasField, hasStatus, holds, isNot, isRefused, isSame, objectOf } from "../expect.ts";
 import type { SuiteAnswer } from "../http.ts";
 import { CannotRun } from "../world.ts";
@@ -14,7 +14,7 @@ const ENDPOINTS = [
 ] as const;
 
 /** The answer to the second claim of a code. */
-let spent: SuiteAnswer | undefined;
+const spentIn = perRun(() => ({}) as { answer?: SuiteAnswer });
 
 export const enrollmentChecks: readonly Check[] = [
   {
@@ -59,7 +59,8 @@ export const enrollmentChecks: readonly Check[] = [
       "The credential is obtained by claiming an enrollment code at enroll and is returned only once.",
     ],
     async run(world) {
-      spent = await world.claim(world.enrollment("companion").code);
+      const spent = await world.claim(world.enrollment("companion").code);
+      spentIn(world).answer = spent;
       holds("second claim of a code", spent.status >= 400, "a refusal", `${spent.status} ${spent.text}`);
       const me = await world.companion.send("GET", "me/");
       holds("answer to me", !me.text.includes(world.companion.token), "no credential", "the credential");
@@ -75,6 +76,7 @@ export const enrollmentChecks: readonly Check[] = [
       "The enrollment code itself is the secret for that anonymous call and is one-time.",
     ],
     async run(world) {
+      const { answer: spent } = spentIn(world);
       if (spent === undefined) throw new CannotRun("No spent code was tried.");
       const unknown = await world.claim("00000-00000");
       const withoutRequest = ({ request_id: _, ...body }: Record<string, unknown>) => body;

@@ -1,10 +1,10 @@
 /** A collection that lapses while its companion is silent: half a minute, in which nothing else can be collected. */
 import { clientLimits } from "../../limits.ts";
-import type { Check } from "../check.ts";
+import { type Check, perRun } from "../check.ts";
 import { hasStatus, isRefused, isSame } from "../expect.ts";
 import type { Collection } from "../world.ts";
 
-let lapsing = {} as Collection;
+const lapsingIn = perRun(() => ({ collection: {} as Collection }));
 
 export const expiryChecks: readonly Check[] = [
   {
@@ -14,7 +14,7 @@ export const expiryChecks: readonly Check[] = [
     quotes: ["An intent is valid until its `expires_at`."],
     async run(world) {
       await world.beat();
-      lapsing = await world.collect("smart_pos", { lifetimeSeconds: 30 });
+      lapsingIn(world).collection = await world.collect("smart_pos", { lifetimeSeconds: 30 });
       hasStatus(await world.fetchAssignment(), 200);
     },
   },
@@ -30,7 +30,7 @@ export const lapsedChecks: readonly Check[] = [
       "expires_at | string, date-time | real deadline; a lapsed intent becomes expired",
     ],
     async run(world) {
-      const read = () => world.intent(lapsing.intentId);
+      const read = () => world.intent(lapsingIn(world).collection.intentId);
       const isExpired = (intent: Record<string, unknown>) => intent["status"] === "expired";
       const { expires_at: expiresAt, ended_at: endedAt } = await world.until(
         "the intent is expired",
@@ -50,10 +50,10 @@ export const lapsedChecks: readonly Check[] = [
       "409 | intent_not_actionable | intent already settled, cancelled or expired; the body carries a `status` field",
     ],
     async run(world) {
-      const answer = await world.report(lapsing.intentId, "reported_success");
+      const answer = await world.report(lapsingIn(world).collection.intentId, "reported_success");
       isSame("`status` of the refusal", isRefused(answer, 409, "intent_not_actionable")["status"], "expired");
-      isSame("`status` of the intent", (await world.intent(lapsing.intentId))["status"], "expired");
-      isSame("`status` of the order", (await world.order(lapsing.orderId))["status"], "open");
+      isSame("`status` of the intent", (await world.intent(lapsingIn(world).collection.intentId))["status"], "expired");
+      isSame("`status` of the order", (await world.order(lapsingIn(world).collection.orderId))["status"], "open");
     },
   },
 ];

@@ -1,6 +1,6 @@
 /** The smart POS route: assignment, report, and the cashier's decision. */
 import { randomUUID } from "node:crypto";
-import type { Check } from "../check.ts";
+import { type Check, perRun } from "../check.ts";
 import { hasField, hasStatus, holds, isNot, isRefused, isSame, objectOf } from "../expect.ts";
 import { AMOUNT, type Collection, type World } from "../world.ts";
 
@@ -46,7 +46,7 @@ interface Shared {
   assignment: Record<string, unknown>;
   reported: Record<string, unknown>;
 }
-let shared = {} as Shared;
+const sharedIn = perRun(() => ({}) as Shared);
 
 const assignmentOf = (body: Record<string, unknown>): Record<string, unknown> =>
   objectOf({ body } as never, "assignment");
@@ -60,7 +60,7 @@ const assignmentFields: readonly Check[] = (Object.keys(ASSIGNMENT_FIELDS) as (k
       ASSIGNMENT_ROWS[field],
       "Backend-authored; every money field is order truth snapshotted at intent creation. All fields required.",
     ],
-    run: async () => hasField(shared.assignment, field, ASSIGNMENT_FIELDS[field]),
+    run: async (world) => hasField(sharedIn(world).assignment, field, ASSIGNMENT_FIELDS[field]),
   }),
 );
 
@@ -72,10 +72,10 @@ const reportFields: readonly Check[] = (Object.keys(REPORT_ROWS) as (keyof typeo
     REPORT_ROWS[field],
     "Evidence, never truth; shown to the cashier beside the settle affordance. All fields required.",
   ],
-  run: async () => {
-    const report = objectOf({ body: shared.reported } as never, "report");
+  run: async (world) => {
+    const report = objectOf({ body: sharedIn(world).reported } as never, "report");
     hasField(report, field, field === "reported_at" ? "date-time" : "string");
-    const expected = { outcome: "reported_success", provider_reference: shared.slip, provider_code: CODE };
+    const expected = { outcome: "reported_success", provider_reference: sharedIn(world).slip, provider_code: CODE };
     if (field !== "reported_at") isSame(`\`${field}\``, report[field], expected[field]);
   },
 }));
@@ -105,12 +105,12 @@ export const handoffChecks: readonly Check[] = [
     ],
     async run(world) {
       await world.beat();
-      shared = {
+      Object.assign(sharedIn(world), {
         collection: await world.collect("smart_pos"),
         slip: `SLIP-${randomUUID()}`,
         key: randomUUID(),
-      } as Shared;
-      const intent = await world.intent(shared.collection.intentId);
+      });
+      const intent = await world.intent(sharedIn(world).collection.intentId);
       isSame("`status` of the intent", intent["status"], "created");
       isSame("`amount` of the intent", intent["amount"], AMOUNT);
     },
@@ -125,9 +125,9 @@ export const handoffChecks: readonly Check[] = [
     ],
     async run(world) {
       const answer = hasStatus(await world.fetchAssignment(), 200);
-      shared.etag = answer.headers.get("etag") ?? "";
-      shared.assignment = assignmentOf(objectOf(answer));
-      const intent = await world.intent(shared.collection.intentId);
+      sharedIn(world).etag = answer.headers.get("etag") ?? "";
+      sharedIn(world).assignment = assignmentOf(objectOf(answer));
+      const intent = await world.intent(sharedIn(world).collection.intentId);
       isSame("`status` of the intent", intent["status"], "presented");
       isNot("`presented_at` of the intent", intent["presented_at"], null);
     },
@@ -142,7 +142,7 @@ export const handoffChecks: readonly Check[] = [
       "`amount` has at most 10 integer digits and at most 2 fraction digits.",
     ],
     async run(world) {
-      const { collection, assignment } = shared;
+      const { collection, assignment } = sharedIn(world);
       isSame("`intent_id`", assignment["intent_id"], collection.intentId);
       isSame("`intent_display_number`", assignment["intent_display_number"], collection.intentDisplayNumber);
       isSame("`order_display_number`", assignment["order_display_number"], collection.orderDisplayNumber);
@@ -162,8 +162,8 @@ export const handoffChecks: readonly Check[] = [
       "An intent is valid until its `expires_at`.",
     ],
     async run(world) {
-      const intent = await world.intent(shared.collection.intentId);
-      const expiresAt = shared.assignment["expires_at"];
+      const intent = await world.intent(sharedIn(world).collection.intentId);
+      const expiresAt = sharedIn(world).assignment["expires_at"];
       isSame("`expires_at`", Date.parse(String(expiresAt)), Date.parse(String(intent["expires_at"])));
       holds("`expires_at`", Date.parse(String(expiresAt)) > Date.now(), "a time in the future", expiresAt);
     },
@@ -178,7 +178,7 @@ export const handoffChecks: readonly Check[] = [
       "A polling read with an unchanged state answers 304 with no body; this is not an error.",
     ],
     async run(world) {
-      holds("header `ETag`", shared.etag !== "", "it is there", shared.etag);
+      holds("header `ETag`", sharedIn(world).etag !== "", "it is there", sharedIn(world).etag);
       const again = hasStatus(await world.fetchAssignment(), 200);
       const etag = again.headers.get("etag") ?? "";
       const unchanged = hasStatus(await world.fetchAssignment(etag), 304);
@@ -206,9 +206,13 @@ export const handoffChecks: readonly Check[] = [
       "outcome | string | yes | one of `reported_success`, `reported_declined`, `reported_cancelled`, `reported_unknown`",
     ],
     async run(world) {
-      const answer = await world.report(shared.collection.intentId, "success");
+      const answer = await world.report(sharedIn(world).collection.intentId, "success");
       hasStatus(answer, 400);
-      isSame("`status` of the intent", (await world.intent(shared.collection.intentId))["status"], "presented");
+      isSame(
+        "`status` of the intent",
+        (await world.intent(sharedIn(world).collection.intentId))["status"],
+        "presented",
+      );
     },
   },
   {
@@ -223,10 +227,10 @@ export const handoffChecks: readonly Check[] = [
       "payments_device_handoff_report | POST | /api/payments/v1/devices/assignment/report/ | device credential",
     ],
     async run(world) {
-      const { collection, slip: provider_reference, key: client_idempotency_key } = shared;
+      const { collection, slip: provider_reference, key: client_idempotency_key } = sharedIn(world);
       const more = { provider_reference, provider_code: CODE, client_idempotency_key };
       const answer = hasStatus(await world.report(collection.intentId, "reported_success", more), 200);
-      shared.reported = objectOf(answer);
+      sharedIn(world).reported = objectOf(answer);
       const assignment = objectOf(answer, "assignment");
       isSame("`server_time` of the report's assignment", assignment["server_time"], undefined);
       isSame("`status` of the report's assignment", assignment["status"], "processing");
@@ -244,10 +248,10 @@ export const handoffChecks: readonly Check[] = [
       "A reported success leaves the order unpaid until a cashier attests it.",
     ],
     async run(world) {
-      const intent = await world.intent(shared.collection.intentId);
+      const intent = await world.intent(sharedIn(world).collection.intentId);
       isSame("`status` of the intent", intent["status"], "processing");
       isSame("`ended_at` of the intent", intent["ended_at"], null);
-      const order = await world.order(shared.collection.orderId);
+      const order = await world.order(sharedIn(world).collection.orderId);
       isSame("`status` of the order", order["status"], "open");
       isSame("`transaction` of the order", order["transaction"], null);
     },
@@ -261,11 +265,11 @@ export const handoffChecks: readonly Check[] = [
       "provider_code | string | device's coded result, kept verbatim as machine vocabulary, never rendered to staff as a message",
     ],
     async run(world) {
-      const intent = await world.intent(shared.collection.intentId);
+      const intent = await world.intent(sharedIn(world).collection.intentId);
       isSame("`settle_offered` of the intent", intent["settle_offered"], true);
       const [report] = intent["reports"] as Record<string, unknown>[];
       isSame("`outcome` that the cashier sees", report?.["outcome"], "reported_success");
-      isSame("`provider_reference` that the cashier sees", report?.["provider_reference"], shared.slip);
+      isSame("`provider_reference` that the cashier sees", report?.["provider_reference"], sharedIn(world).slip);
       isSame("`provider_code` that the cashier sees", report?.["provider_code"], CODE);
     },
   },
@@ -280,10 +284,10 @@ export const handoffChecks: readonly Check[] = [
       "client_idempotency_key | string | no, but senders should always send it | idempotency key for this report",
     ],
     async run(world) {
-      const { collection, slip: provider_reference, key: client_idempotency_key } = shared;
+      const { collection, slip: provider_reference, key: client_idempotency_key } = sharedIn(world);
       const more = { provider_reference, provider_code: CODE, client_idempotency_key };
       const again = objectOf(hasStatus(await world.report(collection.intentId, "reported_success", more), 200));
-      isSame("`report` of the repetition", again["report"], shared.reported["report"]);
+      isSame("`report` of the repetition", again["report"], sharedIn(world).reported["report"]);
       isSame("`report_count` of the intent", (await world.intent(collection.intentId))["report_count"], 1);
     },
   },
@@ -295,10 +299,10 @@ export const handoffChecks: readonly Check[] = [
       "A device supplies no money field and cannot amend one; every money value is authored by the backend from order truth.",
     ],
     async run(world) {
-      await world.report(shared.collection.intentId, "reported_success", { amount: "0.01", currency: "XXX" });
-      const intent = await world.intent(shared.collection.intentId);
+      await world.report(sharedIn(world).collection.intentId, "reported_success", { amount: "0.01", currency: "XXX" });
+      const intent = await world.intent(sharedIn(world).collection.intentId);
       isSame("`amount` of the intent", intent["amount"], AMOUNT);
-      isSame("`total` of the order", (await world.order(shared.collection.orderId))["total"], AMOUNT);
+      isSame("`total` of the order", (await world.order(sharedIn(world).collection.orderId))["total"], AMOUNT);
     },
   },
   {
@@ -310,7 +314,7 @@ export const handoffChecks: readonly Check[] = [
       "provider_reference | string | payment application's own reference for the attempt (e.g. a retrieval or slip number); becomes the reference the cashier's attestation inherits",
     ],
     async run(world) {
-      const { collection, slip } = shared;
+      const { collection, slip } = sharedIn(world);
       hasStatus(await world.decide(collection.intentId, "attest", { confirms_money_may_have_moved: true }), 200);
       const intent = await world.intent(collection.intentId);
       isSame("`status` of the intent", intent["status"], "succeeded");
@@ -331,14 +335,14 @@ export const handoffChecks: readonly Check[] = [
     ],
     async run(world) {
       const body = isRefused(
-        await world.report(shared.collection.intentId, "reported_success"),
+        await world.report(sharedIn(world).collection.intentId, "reported_success"),
         409,
         "intent_not_actionable",
       );
       isSame("`status` of the refusal", body["status"], "succeeded");
       isSame(
         "`report_count` of the intent",
-        ((await world.intent(shared.collection.intentId))["report_count"] as number) >= 1,
+        ((await world.intent(sharedIn(world).collection.intentId))["report_count"] as number) >= 1,
         true,
       );
     },
@@ -366,11 +370,11 @@ export const decisionChecks: readonly Check[] = [
       "`reported_declined` = it returned a decline",
     ],
     async run(world) {
-      shared.collection = await reportNew(world, "reported_declined");
-      const intent = await world.intent(shared.collection.intentId);
+      sharedIn(world).collection = await reportNew(world, "reported_declined");
+      const intent = await world.intent(sharedIn(world).collection.intentId);
       isSame("`status` of the intent", intent["status"], "processing");
       isSame("`settle_offered` of the intent", intent["settle_offered"], true);
-      isRefused(await world.createIntent("cash", shared.collection.orderId), 409, "collection_active");
+      isRefused(await world.createIntent("cash", sharedIn(world).collection.orderId), 409, "collection_active");
     },
   },
   {
@@ -379,9 +383,13 @@ export const decisionChecks: readonly Check[] = [
     after: ["report.declined"],
     quotes: ["processing | cashier cancels | cashier decides from the evidence"],
     async run(world) {
-      hasStatus(await world.decide(shared.collection.intentId, "cancel"), 200);
-      isSame("`status` of the intent", (await world.intent(shared.collection.intentId))["status"], "cancelled");
-      isSame("`status` of the order", (await world.order(shared.collection.orderId))["status"], "open");
+      hasStatus(await world.decide(sharedIn(world).collection.intentId, "cancel"), 200);
+      isSame(
+        "`status` of the intent",
+        (await world.intent(sharedIn(world).collection.intentId))["status"],
+        "cancelled",
+      );
+      isSame("`status` of the order", (await world.order(sharedIn(world).collection.orderId))["status"], "open");
     },
   },
   {
@@ -392,10 +400,14 @@ export const decisionChecks: readonly Check[] = [
       "409 | intent_not_actionable | intent already settled, cancelled or expired; the body carries a `status` field",
     ],
     async run(world) {
-      const answer = await world.report(shared.collection.intentId, "reported_success");
+      const answer = await world.report(sharedIn(world).collection.intentId, "reported_success");
       isSame("`status` of the refusal", isRefused(answer, 409, "intent_not_actionable")["status"], "cancelled");
-      isSame("`status` of the intent", (await world.intent(shared.collection.intentId))["status"], "cancelled");
-      await world.voidOrder(shared.collection.orderId);
+      isSame(
+        "`status` of the intent",
+        (await world.intent(sharedIn(world).collection.intentId))["status"],
+        "cancelled",
+      );
+      await world.voidOrder(sharedIn(world).collection.orderId);
     },
   },
   {

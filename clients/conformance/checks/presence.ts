@@ -1,7 +1,7 @@
 /** The device's own snapshot, its heartbeat, and what becomes of a device that is silent. */
 
 import { clientLimits } from "../../limits.ts";
-import type { Check } from "../check.ts";
+import { type Check, perRun } from "../check.ts";
 import { hasField, hasStatus, holds, isSame, objectOf } from "../expect.ts";
 import type { World } from "../world.ts";
 
@@ -46,12 +46,12 @@ const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIEL
   capability,
   after: ["snapshot.returned"],
   quotes: [ROWS[field], "Returned by enroll (nested as `device`), heartbeat, and `me`. All fields required."],
-  run: async () => {
-    for (const [, snapshot] of taken) hasField(snapshot, field, FIELDS[field]);
+  run: async (world) => {
+    for (const [, snapshot] of takenIn(world).snapshots) hasField(snapshot, field, FIELDS[field]);
   },
 }));
 /** The three snapshots of `snapshot.returned`, so that each field needs no request of its own. */
-let taken: readonly (readonly [string, Record<string, unknown>])[] = [];
+const takenIn = perRun(() => ({ snapshots: [] as readonly (readonly [string, Record<string, unknown>])[] }));
 
 export const presenceChecks: readonly Check[] = [
   {
@@ -66,8 +66,9 @@ export const presenceChecks: readonly Check[] = [
       "payments_device_self | GET | /api/payments/v1/devices/me/ | device credential",
     ],
     async run(world) {
-      taken = await snapshotsOf(world);
-      for (const [, snapshot] of taken) isSame("`device_id`", snapshot["device_id"], world.sandbox.companionId);
+      takenIn(world).snapshots = await snapshotsOf(world);
+      for (const [, snapshot] of takenIn(world).snapshots)
+        isSame("`device_id`", snapshot["device_id"], world.sandbox.companionId);
     },
   },
   ...fieldChecks,
@@ -76,8 +77,8 @@ export const presenceChecks: readonly Check[] = [
     capability,
     after: ["snapshot.returned"],
     quotes: ["server_time | string, date-time"],
-    async run() {
-      for (const [, snapshot] of taken) {
+    async run(world) {
+      for (const [, snapshot] of takenIn(world).snapshots) {
         const skewMs = Math.abs(Date.parse(String(snapshot["server_time"])) - Date.now());
         holds("`server_time`", skewMs < CLOCK_MS, "the time of now", snapshot["server_time"]);
       }

@@ -50,6 +50,7 @@ export const settlementChecks: readonly Check[] = [
   {
     id: "settle.cashier_only",
     capability,
+    after: ["enroll.claims_code"],
     quotes: [
       "Cashier and owner act through their own sessions; the cashier must hold the payment permission.",
       "A device cannot settle, decline or terminate a payment intent.",

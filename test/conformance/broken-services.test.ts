@@ -1,0 +1,59 @@
+/**
+ * The suite against services that are broken in one way each: the check of the broken sentence fails, and those that it
+ * builds on pass. Some of them, by a seed, in each test run; all with CONFORMANCE_BROKEN=all, as `npm run soak` does.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { chosen, runSuite } from "../../clients/conformance/suite.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { startBreakingProxy } from "./breaking-proxy.ts";
+import { BROKEN_SERVICES, type BrokenService } from "./broken-services.ts";
+
+/** In one test run: those that need no wait of seconds, a different share each day. */
+const SHARE = 12;
+const SEED = Number(process.env.CONFORMANCE_SEED ?? Math.floor(Date.now() / 86_400_000));
+const picked: readonly BrokenService[] =
+  process.env.CONFORMANCE_BROKEN === "all"
+    ? BROKEN_SERVICES
+    : BROKEN_SERVICES.filter(
+        (_, index) =>
+          index % Math.ceil(BROKEN_SERVICES.length / SHARE) === SEED % Math.ceil(BROKEN_SERVICES.length / SHARE),
+      );
+
+let system: TestSystem;
+let owner: Person;
+beforeAll(async () => {
+  system = await startSystem({ sandboxProvider: true, environment: { TRUSTED_PROXIES: "127.0.0.1" } });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+});
+afterAll(() => system.stop());
+
+async function run(service: Pick<BrokenService, "breaks">, nth: number, only: readonly string[]) {
+  const body = { filial_id: system.sandbox.filialId, name: `Broken ${nth}`, currency: "EUR" };
+  const { sandbox_id: sandboxId } = await owner.good<{ sandbox_id: number }>("POST", "sandboxes/", { body });
+  const proxy = await startBreakingProxy(system.baseUrl, service, `198.51.${nth >> 8}.${nth & 255}`);
+  try {
+    const signal = AbortSignal.timeout(100_000);
+    return await runSuite({ baseUrl: proxy.baseUrl, sandboxId, owner: system.owner, signal, only });
+  } finally {
+    await proxy.stop();
+    await owner.good("DELETE", `sandboxes/${sandboxId}/`);
+  }
+}
+
+describe("a broken service", () => {
+  it("is one of at least sixty, each with a name of its own and a check that exists", () => {
+    expect(BROKEN_SERVICES.length).toBeGreaterThanOrEqual(60);
+    expect(new Set(BROKEN_SERVICES.map(({ name }) => name)).size).toBe(BROKEN_SERVICES.length);
+    for (const { caughtBy } of BROKEN_SERVICES) expect(chosen([caughtBy]).at(-1)?.id ?? caughtBy).toBeTruthy();
+  });
+
+  it.concurrent.each(picked.map((service, index) => [service.name, service, index] as const))(
+    "%s",
+    async (_, service, nth) => {
+      const { results } = await run(service, nth + 1, [service.caughtBy]);
+      const failed = results.filter(({ outcome }) => outcome !== "passed");
+      expect(failed.map(({ id, outcome }) => `${id} ${outcome}`)).toEqual([`${service.caughtBy} failed`]);
+    },
+  );
+});
