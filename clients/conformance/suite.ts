@@ -80,6 +80,7 @@ async function runCheck(world: World, check: Check, earlier: readonly CheckResul
     await check.run(world);
     return result({ outcome: "passed" });
   } catch (error) {
+    if (world.wire.signal.aborted) return result({ outcome: "not_run", because: "the run was ended." });
     if (error instanceof CannotRun) return result({ outcome: "not_run", because: error.message });
     const { last } = world.wire;
     const curl = last === undefined ? "" : curlLine(last);

@@ -2,10 +2,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+import { startBreakingProxy } from "./breaking-proxy.ts";
+import { BROKEN_SERVICES, type BrokenService } from "./broken-services.ts";
 
 const SUITE = join(import.meta.dirname, "..", "..", "clients", "conformance.ts");
 
@@ -32,12 +35,95 @@ function conformance(...args: readonly string[]) {
   return runProgram(process.execPath, [SUITE, ...args], { env: programEnvironment(access) });
 }
 
-test("all checks pass within a minute, and nothing is left behind", async () => {
-  const json = join(folder.path, "result.json");
-  const program = conformance("--sandbox", await seed(), "--json", json);
-  expect(await program.ended, program.output()).toBe(0);
-  const result = JSON.parse(readFileSync(json, "utf8")) as { duration_ms: number; checks: { outcome: string }[] };
-  console.log(program.output());
-  expect(result.checks.every(({ outcome }) => outcome === "passed")).toBe(true);
-  expect(result.duration_ms).toBeLessThan(60_000);
+interface Result {
+  readonly duration_ms: number;
+  readonly left_behind: readonly string[];
+  readonly checks: readonly { readonly id: string; readonly outcome: string; readonly sentences: readonly string[] }[];
+}
+
+test("two runs at two sandboxes at once: all checks pass within a minute, and nothing is left behind", async () => {
+  const runs = await Promise.all(
+    [1, 2].map(async (nth) => {
+      const sandboxId = await seed();
+      const [json, junit, html] = ["json", "xml", "html"].map((end) => join(folder.path, `result-${nth}.${end}`));
+      const files = { json: json ?? "", junit: junit ?? "", html: html ?? "" };
+      const program = conformance(
+        "--sandbox",
+        sandboxId,
+        ...Object.entries(files).flatMap(([name, file]) => [`--${name}`, file]),
+      );
+      return { sandboxId, files, code: await program.ended, text: program.output() };
+    }),
+  );
+  for (const { code, text, files } of runs) {
+    expect(code, text).toBe(0);
+    const result = JSON.parse(readFileSync(files.json, "utf8")) as Result;
+    expect(result.checks.every(({ outcome }) => outcome === "passed")).toBe(true);
+    expect(result.left_behind).toEqual([]);
+    expect(result.duration_ms).toBeLessThan(60_000);
+    expect(text).toContain(`${result.checks.length} passed, 0 failed, 0 not run`);
+    const junit = readFileSync(files.junit, "utf8");
+    expect(junit).toContain(`<testsuite name="conformance" tests="${result.checks.length}" failures="0" skipped="0"`);
+    expect(readFileSync(files.html, "utf8").match(/<tr class="passed">/g)).toHaveLength(result.checks.length);
+  }
+  const { sandboxes } = await owner.good<{ sandboxes: { sandbox_id: number; companion: { status: string } }[] }>(
+    "GET",
+    "sandboxes/",
+  );
+  for (const { sandboxId } of runs)
+    expect(sandboxes.find((each) => String(each.sandbox_id) === sandboxId)).toMatchObject({
+      companion: { status: "pending" },
+    });
+});
+
+test("Ctrl-C in the middle: it leaves nothing behind, and is no pass", async () => {
+  const program = conformance("--sandbox", await seed());
+  await program.waitFor(/✓ report\.accepted/);
+  program.process.kill("SIGINT");
+  expect(await program.ended, program.output()).toBe(1);
+  expect(program.output()).toContain("Nothing is left behind.");
+});
+
+test("kill -9 in the middle: the next run ends the session and the collection that were left", async () => {
+  const sandboxId = await seed();
+  const program = conformance("--sandbox", sandboxId);
+  await program.waitFor(/✓ assignment\.fetched/);
+  program.process.kill("SIGKILL");
+  await program.ended;
+  const left = JSON.parse(readFileSync(join(folder.path, `conformance-${sandboxId}.json`), "utf8")) as {
+    token: string;
+  };
+  const next = conformance("--sandbox", sandboxId, "--only", "settle.cash");
+  expect(await next.ended, next.output()).toBe(0);
+  expect((await send(system.baseUrl, "GET", "/api/backoffice/v1/session/", { token: left.token })).status).toBe(401);
+});
+
+test.each([
+  [["--sandbox", "999999"], "Sandbox 999999 cannot be reset: 404"],
+  [["--sandbox", "1", "--base-url", "http://127.0.0.1:9"], "does not answer"],
+  [["--sandbox", "1", "--only", "no.such_check"], 'There is no check "no.such_check".'],
+  [[], "Give --sandbox"],
+])("%j: it cannot run, exit code 2", async (args, sentence) => {
+  const program = conformance(...args);
+  expect({ code: await program.ended, text: program.output() }).toEqual({
+    code: 2,
+    text: expect.stringContaining(sentence) as string,
+  });
+});
+
+test("a failed check prints what was expected, what came, and a line of curl; exit code 1", async () => {
+  const service = BROKEN_SERVICES.find(({ name }) => name === "cash settles another amount");
+  const proxy = await startBreakingProxy(system.baseUrl, service as BrokenService, "198.51.100.1");
+  try {
+    const program = conformance("--sandbox", await seed(), "--base-url", proxy.baseUrl, "--only", "settle.cash");
+    expect(await program.ended, program.output()).toBe(1);
+    const text = program.output();
+    expect(text).toMatch(
+      /✗ settle\.cash {2}\d+ ms\n {4}`amount` of the transaction\n {4}expected: 25\.50\n {4}actual: {3}"25\.00"\n/,
+    );
+    expect(text).toMatch(/curl -i -X GET -H "Authorization: Bearer \$CASHIER_TOKEN" 'http:\S+\/orders\/\d+\/'/);
+    expect(text).toContain("0 passed, 1 failed, 0 not run");
+  } finally {
+    await proxy.stop();
+  }
 });

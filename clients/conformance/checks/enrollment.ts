@@ -22,6 +22,9 @@ export const enrollmentChecks: readonly Check[] = [
     capability,
     quotes: [
       "The device claims the code once, anonymously, and receives its credential; the credential is returned only once.",
+      "All device paths are under `{base_url}/api/payments/v1/`.",
+      "All paths below are relative to `{base_url}`.",
+      "The device interface carries the version in the path segment `v1` under `/api/payments/`.",
       "Request JSON: `code` (string, required): the one-time enrollment code.",
       "payments_device_enroll | POST | /api/payments/v1/devices/enroll/ | none",
     ],
@@ -116,7 +119,10 @@ export const revocationChecks: readonly Check[] = [
     id: "auth.revoked",
     capability,
     after: ["attest.settles"],
-    quotes: ["The credential can be revoked (the conformance run revokes the one it mints)."],
+    quotes: [
+      "The credential can be revoked (the conformance run revokes the one it mints).",
+      "The owner issues a one-time enrollment code and gives it to the device.",
+    ],
     async run(world) {
       const before = world.companion;
       await world.enrollAgain("companion");

@@ -224,6 +224,7 @@ export const handoffChecks: readonly Check[] = [
       "presented | device POST report | any outcome value (success, declined, cancelled, unknown) | processing | report stored and shown to the cashier; no transaction created; order not marked paid; intent not terminated",
       "provider_reference | string | no",
       "provider_code | string | no",
+      "`reported_success` = payment application returned an approval;",
       "payments_device_handoff_report | POST | /api/payments/v1/devices/assignment/report/ | device credential",
     ],
     async run(world) {
@@ -243,6 +244,7 @@ export const handoffChecks: readonly Check[] = [
     capability: "outcome_report",
     after: ["report.accepted"],
     quotes: [
+      "The service lets a third-party device attached to one restaurant station take part in payment collection without ever holding order money truth.",
       "Effects: moves the intent to `processing`; creates no transaction; does not mark the order paid; does not terminate the intent.",
       "A device cannot settle, decline or terminate a payment intent. A reported outcome is evidence only; the cashier attests or cancels.",
       "A reported success leaves the order unpaid until a cashier attests it.",

@@ -8,6 +8,7 @@ export const limitChecks: readonly Check[] = [
     capability: "presence",
     after: ["display.idle"],
     quotes: [
+      "It behaves exactly like production: same endpoints, throttles, refusal codes and kill switches.",
       "Throttles apply per credential and are the same in sandbox as in production.",
       "A device needing more than one request per second is misbehaving.",
     ],

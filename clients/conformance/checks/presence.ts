@@ -55,6 +55,43 @@ const takenIn = perRun(() => ({ snapshots: [] as readonly (readonly [string, Rec
 
 export const presenceChecks: readonly Check[] = [
   {
+    id: "sandbox.parts",
+    capability: "enrollment",
+    after: ["enroll.claims_code"],
+    quotes: [
+      "A sandbox station can be seeded (station, customer display, smart POS companion, a cashier holding the payment permission, a provider config in its test environment).",
+      "The restaurant owner registers the device against exactly one station in the owner back-office application.",
+      "Device kinds that appear: a smart POS companion (reads assignments, reports outcomes) and a customer display (reads display state).",
+    ],
+    async run(world) {
+      const { displayId, companionId, stationId } = world.sandbox;
+      for (const [deviceId, kind] of [
+        [displayId, "customer_display"],
+        [companionId, "smart_pos_companion"],
+      ] as const) {
+        const device = objectOf(hasStatus(await world.owner.send("GET", `devices/${deviceId}/`), 200));
+        isSame("`kind` of the device", device["kind"], kind);
+        isSame("`station_id` of the device", device["station_id"], stationId);
+      }
+      const { user } = objectOf(hasStatus(await world.cashier.send("GET", "session/"), 200)) as { user?: unknown };
+      const { permissions } = (user ?? {}) as { permissions?: unknown };
+      holds(
+        "`permissions` of the cashier",
+        Array.isArray(permissions) && permissions.includes("payments.collect"),
+        "`payments.collect`",
+        permissions,
+      );
+      const { sandbox_id: _, config_id: configId } = objectOf(
+        hasStatus(await world.owner.send("GET", `sandboxes/${world.sandbox.sandboxId}/`), 200),
+      );
+      const { provider_configs: configs } = objectOf(
+        hasStatus(await world.owner.send("GET", "provider-configs/?limit=500"), 200),
+      ) as { provider_configs?: { config_id: unknown; mode: unknown }[] };
+      const config = configs?.find((each) => each.config_id === configId);
+      isSame("`mode` of the provider config", config?.mode, "test");
+    },
+  },
+  {
     id: "snapshot.returned",
     capability,
     after: ["enroll.claims_code"],

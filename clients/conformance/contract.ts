@@ -1,0 +1,61 @@
+/** The contract as sentences: what the checks quote, and the table that shows which check holds which sentence. */
+import type { Check } from "./check.ts";
+import { EXEMPT_SECTIONS, EXEMPTIONS } from "./exempt.ts";
+
+export interface Sentence {
+  /** The heading that it stands under. */
+  readonly section: string;
+  /** A sentence of text, or the cells of a table's row between bars. */
+  readonly text: string;
+}
+
+const isRow = (line: string): boolean => line.startsWith("|");
+const isRule = (line: string | undefined): boolean => /^\|[\s|:-]+\|$/.test(line ?? "");
+const cellsOf = (line: string): string => {
+  // A bar within backticks belongs to its cell.
+  const cells = line.slice(1, -1).split(/(?<!\\)\|(?=(?:[^`]*`[^`]*`)*[^`]*$)/);
+  return cells.map((cell) => cell.trim()).join(" | ");
+};
+
+/** Headings, heads of tables and empty lines say nothing that a check could hold. */
+export function sentencesOf(markdown: string): readonly Sentence[] {
+  const sentences: Sentence[] = [];
+  let section = "";
+  const lines = markdown.split("\n").map((line) => line.trim());
+  for (const [index, line] of lines.entries()) {
+    if (line.startsWith("#")) section = line.replace(/^#+\s*/, "");
+    else if (isRow(line)) {
+      if (!isRule(line) && !isRule(lines[index + 1])) sentences.push({ section, text: cellsOf(line) });
+    } else if (line !== "") {
+      const text = line.replace(/^(?:[-*]|\d+\.)\s+/, "");
+      for (const each of text.split(/(?<=[.:;])\s+(?=[A-Z`])/)) sentences.push({ section, text: each });
+    }
+  }
+  return sentences;
+}
+
+export const holdsSentence = ({ quotes }: Check, { text }: Sentence): boolean =>
+  quotes.some((quote) => text.includes(quote) || quote.includes(text));
+
+/** Why no check holds the sentence; undefined where there is no reason. */
+export function exemptionOf({ section, text }: Sentence): string | undefined {
+  return EXEMPT_SECTIONS[section] ?? EXEMPTIONS.find((exemption) => text.includes(exemption.text))?.reason;
+}
+
+/** The table of `docs/conformance.md`: each sentence with the checks that hold it, or with the reason why none does. */
+export function coverageTable(markdown: string, checks: readonly Check[]): string {
+  const cell = (text: string): string => text.replaceAll("|", "\\|");
+  const rows: string[] = [];
+  let heading = "";
+  for (const sentence of sentencesOf(markdown)) {
+    if (sentence.section !== heading) {
+      heading = sentence.section;
+      rows.push("", `### ${heading}`, "", "| sentence | checks |", "|---|---|");
+    }
+    const ids = checks.filter((check) => holdsSentence(check, sentence)).map(({ id }) => `\`${id}\``);
+    rows.push(
+      `| ${cell(sentence.text)} | ${ids.length > 0 ? ids.join(", ") : `none: it ${exemptionOf(sentence) ?? "?"}`} |`,
+    );
+  }
+  return `${rows.join("\n").trim()}\n`;
+}

@@ -1,0 +1,49 @@
+/** Sentences of the contract that no check holds, each with its reason. */
+export interface Exemption {
+  /** Sentences that contain this; all of a section where it is a section's name. */
+  readonly text: string;
+  readonly reason: string;
+}
+
+const HEAD = "introduces what follows";
+const ADVICE = "is for who builds a device or a consumer, and the service cannot break it";
+const WEBHOOKS =
+  "is about the webhooks of robots, which no device of a sandbox takes part in; the project's own tests hold it";
+const OUTSIDE = "cannot be seen over HTTP without a provider's secret or a statement; the project's own tests hold it";
+const ITSELF = "is about this suite; its exit codes 1 and 3 hold it";
+
+export const EXEMPT_SECTIONS: Readonly<Record<string, string>> = {
+  "Webhook envelope": WEBHOOKS,
+  "Webhook-related read and replay endpoints": WEBHOOKS,
+  Events: WEBHOOKS,
+  "Registration and target rules": WEBHOOKS,
+  "Event types": WEBHOOKS,
+  Payload: WEBHOOKS,
+  Signature: WEBHOOKS,
+  "Delivery semantics": WEBHOOKS,
+};
+
+export const EXEMPTIONS: readonly Exemption[] = [
+  { text: "not shown", reason: "says what the contract leaves open" },
+  { text: "This single document covers", reason: HEAD },
+  { text: "Rules that hold for the whole service:", reason: HEAD },
+  { text: "Rules:", reason: HEAD },
+  { text: "Refusals of POST assignment/report:", reason: HEAD },
+  { text: "Outcome meanings:", reason: HEAD },
+  {
+    text: "Wire format is JSON over HTTPS.",
+    reason: "depends on the address that the suite is given: a service on loopback may be without TLS",
+  },
+  { text: "A separate optional channel delivers signed webhooks", reason: WEBHOOKS },
+  { text: "Webhook authenticity is by signature", reason: WEBHOOKS },
+  { text: "Webhook timestamp tolerance", reason: WEBHOOKS },
+  { text: "The device passes a conformance suite;", reason: ITSELF },
+  { text: "each passing run can be recorded", reason: ITSELF },
+  { text: "Certification is per provider x capability", reason: ITSELF },
+  { text: "The conformance suite drives the API", reason: ITSELF },
+  { text: "Money a provider asserts for a transaction that was never registered", reason: OUTSIDE },
+  { text: "Reconciliation against an imported provider statement", reason: OUTSIDE },
+  { text: "a companion only needs to poll between collections", reason: ADVICE },
+  { text: "Poll around every two seconds.", reason: ADVICE },
+  { text: "Polling cadence:", reason: ADVICE },
+];

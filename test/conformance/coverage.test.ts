@@ -1,0 +1,57 @@
+/** The contract, sentence by sentence: each is held by a check, or there is a reason why none can hold it. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { CHECKS } from "../../clients/conformance/checks.ts";
+import { exemptionOf, holdsSentence, sentencesOf } from "../../clients/conformance/contract.ts";
+import { EXEMPTIONS } from "../../clients/conformance/exempt.ts";
+import { conformanceDocument } from "../../deploy/conformance-document.ts";
+
+const CONTRACT = readFileSync(join(import.meta.dirname, "..", "..", "docs", "contract.md"), "utf8");
+const sentences = sentencesOf(CONTRACT);
+
+describe("the contract", () => {
+  it("has some two hundred sentences and rows of tables", () => {
+    expect(sentences.length).toBeGreaterThan(190);
+  });
+
+  it("is held by the checks, but for sentences with a reason", () => {
+    const held = (sentence: (typeof sentences)[number]) => CHECKS.some((check) => holdsSentence(check, sentence));
+    const without = sentences.filter((sentence) => !held(sentence) && exemptionOf(sentence) === undefined);
+    expect(without.map(({ text }) => text)).toEqual([]);
+  });
+
+  it("would not be: a sentence that no check quotes is found", () => {
+    const [added] = sentencesOf("## Errors\n\n1. A device is paid by the hour.");
+    expect(added).toMatchObject({ section: "Errors", text: "A device is paid by the hour." });
+    expect(exemptionOf(added as (typeof sentences)[number])).toBeUndefined();
+    expect(CHECKS.some((check) => holdsSentence(check, added as (typeof sentences)[number]))).toBe(false);
+  });
+
+  it("has every sentence that a check quotes or that is exempt", () => {
+    for (const { id, quotes } of CHECKS)
+      for (const quote of quotes) {
+        const isThere = sentences.some(({ text }) => text.includes(quote) || quote.includes(text));
+        expect(isThere, `${id} quotes "${quote}"`).toBe(true);
+      }
+    for (const { text } of EXEMPTIONS)
+      expect(
+        sentences.some((each) => each.text.includes(text)),
+        text,
+      ).toBe(true);
+  });
+
+  it("is described by a table that is up to date: npm run coverage", () => {
+    const { path, text } = conformanceDocument();
+    expect(readFileSync(path, "utf8")).toBe(text);
+  });
+});
+
+describe("the checks", () => {
+  it("have names of their own, and build on earlier ones", () => {
+    const ids = CHECKS.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const [index, { id, after = [] }] of CHECKS.entries())
+      for (const before of after) expect(ids.slice(0, index), `${id} after ${before}`).toContain(before);
+  });
+});
