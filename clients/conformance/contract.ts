@@ -42,9 +42,10 @@ export function exemptionOf({ section, text }: Sentence): string | undefined {
   return EXEMPT_SECTIONS[section] ?? EXEMPTIONS.find((exemption) => text.includes(exemption.text))?.reason;
 }
 
+const cell = (text: string): string => text.replaceAll("|", "\\|");
+
 /** The table of `docs/conformance.md`: each sentence with the checks that hold it, or with the reason why none does. */
 export function coverageTable(markdown: string, checks: readonly Check[]): string {
-  const cell = (text: string): string => text.replaceAll("|", "\\|");
   const rows: string[] = [];
   let heading = "";
   for (const sentence of sentencesOf(markdown)) {

@@ -14,7 +14,7 @@ export class Mismatch extends Error {
   }
 }
 
-const show = (value: unknown): string => (value === undefined ? "nothing" : (JSON.stringify(value) ?? String(value)));
+const show = (value: unknown): string => (value === undefined ? "nothing" : JSON.stringify(value));
 
 export function isSame(what: string, actual: unknown, expected: unknown): void {
   if (!isDeepStrictEqual(actual, expected)) throw new Mismatch(what, expected, actual);
@@ -30,7 +30,7 @@ export function holds(what: string, isTrue: boolean, expected: string, actual: u
 
 export function hasStatus(answer: SuiteAnswer, ...statuses: readonly number[]): SuiteAnswer {
   if (!statuses.includes(answer.status))
-    throw new Mismatch("status of the answer", `${statuses.join(" or ")}`, `${answer.status} ${answer.text}`);
+    throw new Mismatch("status of the answer", statuses.join(" or "), `${answer.status} ${answer.text}`);
   return answer;
 }
 

@@ -127,9 +127,10 @@ function parsed(text: string): unknown {
   }
 }
 
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
 /** One line that repeats the exchange; secrets are variables. */
 export function curlLine({ method, url, request, party, hasToken }: Exchange): string {
-  const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
   const headers = Object.entries(request.headers ?? {}).map(([name, value]) => ` -H ${quoted(`${name}: ${value}`)}`);
   const json = request.json === undefined ? "" : ` --json ${quoted(JSON.stringify(request.json))}`;
   const body = request.body === undefined ? "" : ` --data-binary ${quoted(request.body)}`;

@@ -37,8 +37,7 @@ export const jsonOf = ({ results, leftBehind, durationMs }: RunResult): string =
 const escaped = (text: string): string =>
   text
     // Characters that XML 1.0 does not have at all.
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
-    .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "")
+    .replaceAll(/(?![\t\n\r])\p{Cc}|[\ufffe\uffff]/gu, "")
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")
     .replaceAll(">", "&gt;")

@@ -68,7 +68,9 @@ async function runCheck(world: World, check: Check, earlier: readonly CheckResul
   const { id, capability, quotes } = check;
   const startedAtMs = performance.now();
   const result = (more: Pick<CheckResult, "outcome" | "failure" | "because">): CheckResult => ({
-    ...{ id, capability, quotes },
+    id,
+    capability,
+    quotes,
     durationMs: Math.round(performance.now() - startedAtMs),
     ...more,
   });
@@ -130,7 +132,7 @@ async function cleanUp(world: World): Promise<string[]> {
     isSame("open orders of the sandbox", objectOf(hasStatus(answer, 200))["orders"], []);
   });
   for (const device of world.credentials)
-    await must("a credential is valid", async () => void (await refused(device.over(wire).unpaced(), "me/")));
+    await must("a credential is valid", () => refused(device.over(wire).unpaced(), "me/"));
   await must("the cashier's session is open", async () => {
     if (world.hasCashier) await refused(world.cashier.over(wire), "stations/");
   });

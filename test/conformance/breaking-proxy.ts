@@ -1,5 +1,5 @@
 /** A proxy before the service that breaks its answers in one way. Each proxy is another client address to the throttles. */
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import type { Answer, BrokenService } from "./broken-services.ts";
@@ -15,7 +15,7 @@ export async function startBreakingProxy(
   address: string,
 ): Promise<BreakingProxy> {
   const memory = new Map<string, unknown>();
-  const server = createServer(async (request, response) => {
+  const answerFor = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await buffer(request);
     const upstream = await fetch(target + (request.url ?? "/"), {
       method: request.method ?? "GET",
@@ -38,7 +38,8 @@ export async function startBreakingProxy(
     breaks({ method, path, headers: headersOf(request), requestText: body.toString() }, answer, memory);
     response.writeHead(answer.status, answer.headers);
     response.end(answer.body === undefined ? undefined : JSON.stringify(answer.body));
-  });
+  };
+  const server = createServer((request, response) => void answerFor(request, response));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

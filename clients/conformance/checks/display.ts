@@ -112,8 +112,8 @@ export const displayChecks: readonly Check[] = [
     quotes: ["A dynamic-QR payment is confirmed by a provider callback; a duplicate callback replays identically."],
     async run(world) {
       const intent = () => world.intent(shownIn(world).qr.intentId);
-      const isDone = (now: Record<string, unknown>) => now["status"] === "succeeded";
-      await world.until("the provider's callback settles", clientLimits.conformanceProviderMs, intent, isDone);
+      const waitMs = clientLimits.conformanceProviderMs;
+      await world.until("the provider's callback settles", waitMs, intent, (now) => now["status"] === "succeeded");
       isSame("`status` of the order", (await world.order(shownIn(world).qr.orderId))["status"], "paid");
     },
   },

@@ -14,7 +14,11 @@ const ENDPOINTS = [
 ] as const;
 
 /** The answer to the second claim of a code. */
-const spentIn = perRun(() => ({}) as { answer?: SuiteAnswer });
+const spentIn = perRun<{ answer?: SuiteAnswer }>(() => ({}));
+
+/** A refusal without the id of its request. */
+const withoutRequest = (body: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(body).filter(([name]) => name !== "request_id"));
 
 export const enrollmentChecks: readonly Check[] = [
   {
@@ -82,7 +86,6 @@ export const enrollmentChecks: readonly Check[] = [
       const { answer: spent } = spentIn(world);
       if (spent === undefined) throw new CannotRun("No spent code was tried.");
       const unknown = await world.claim("00000-00000");
-      const withoutRequest = ({ request_id: _, ...body }: Record<string, unknown>) => body;
       isSame("status for a spent and for an unknown code", spent.status, unknown.status);
       isSame(
         "answer for a spent and for an unknown code",

@@ -31,12 +31,11 @@ export const lapsedChecks: readonly Check[] = [
     ],
     async run(world) {
       const read = () => world.intent(lapsingIn(world).collection.intentId);
-      const isExpired = (intent: Record<string, unknown>) => intent["status"] === "expired";
       const { expires_at: expiresAt, ended_at: endedAt } = await world.until(
         "the intent is expired",
         clientLimits.conformanceSilenceMs,
         read,
-        isExpired,
+        (intent) => intent["status"] === "expired",
       );
       isSame("`ended_at` before `expires_at`", Date.parse(String(endedAt)) < Date.parse(String(expiresAt)), false);
     },
