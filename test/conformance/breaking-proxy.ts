@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
-import type { Answer, BrokenService } from "./broken-services.ts";
+import type { Answer, BrokenService } from "./broken-service.ts";
 
 export interface BreakingProxy {
   readonly baseUrl: string;

@@ -7,7 +7,8 @@ import { chosen, runSuite } from "../../clients/conformance/suite.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { startBreakingProxy } from "./breaking-proxy.ts";
-import { BROKEN_SERVICES, type BrokenService } from "./broken-services.ts";
+import type { BrokenService } from "./broken-service.ts";
+import { BROKEN_SERVICES } from "./broken-services.ts";
 
 /** In one test run: those that need no wait of seconds, a different share each day. */
 const SHARE = 12;

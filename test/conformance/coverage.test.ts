@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CHECKS } from "../../clients/conformance/checks.ts";
 import { exemptionOf, holdsSentence, sentencesOf } from "../../clients/conformance/contract.ts";
+import { conformanceDocument } from "../../clients/conformance/document.ts";
 import { EXEMPTIONS } from "../../clients/conformance/exempt.ts";
-import { conformanceDocument } from "../../deploy/conformance-document.ts";
 
 const CONTRACT = readFileSync(join(import.meta.dirname, "..", "..", "docs", "contract.md"), "utf8");
 const sentences = sentencesOf(CONTRACT);

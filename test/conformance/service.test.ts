@@ -8,7 +8,8 @@ import { programEnvironment, runProgram } from "../support/running-program.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 import { startBreakingProxy } from "./breaking-proxy.ts";
-import { BROKEN_SERVICES, type BrokenService } from "./broken-services.ts";
+import type { BrokenService } from "./broken-service.ts";
+import { BROKEN_SERVICES } from "./broken-services.ts";
 
 const SUITE = join(import.meta.dirname, "..", "..", "clients", "conformance.ts");
 

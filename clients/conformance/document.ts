@@ -1,10 +1,10 @@
 /** `docs/conformance.md`: what is written by hand, and the table that is made from the contract and the checks. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { CHECKS } from "../clients/conformance/checks.ts";
-import { coverageTable } from "../clients/conformance/contract.ts";
+import { CHECKS } from "./checks.ts";
+import { coverageTable } from "./contract.ts";
 
-const DOCS = join(import.meta.dirname, "..", "docs");
+const DOCS = join(import.meta.dirname, "..", "..", "docs");
 /** What follows this heading is generated. */
 const HEADING = "## Which check holds which sentence\n";
 

@@ -1,0 +1,153 @@
+/** The assignment: what a companion is handed, and when. */
+import { randomUUID } from "node:crypto";
+import type { Check } from "../check.ts";
+import { hasField, hasStatus, holds, isNot, isSame, objectOf } from "../expect.ts";
+import { AMOUNT } from "../world.ts";
+import { sharedIn } from "./shared-collection.ts";
+
+const ASSIGNMENT_FIELDS = {
+  intent_id: "integer",
+  intent_display_number: "integer",
+  order_display_number: "integer",
+  station_name: "string",
+  amount: "amount",
+  currency: "string",
+  status: "string",
+  handoff_target: "string",
+  expires_at: "date-time",
+} as const;
+const ASSIGNMENT_ROWS: Readonly<Record<keyof typeof ASSIGNMENT_FIELDS, string>> = {
+  intent_id: "intent_id | integer",
+  intent_display_number: "intent_display_number | integer",
+  order_display_number: "order_display_number | integer",
+  station_name: "station_name | string",
+  amount:
+    "amount | string, decimal | pattern `^-?\\d{0,10}(?:\\.\\d{0,2})?$` (up to 10 integer digits, up to 2 fraction digits)",
+  currency: "currency | string",
+  status: "status | string | intent status",
+  handoff_target: "handoff_target | string | as in the device snapshot",
+  expires_at: "expires_at | string, date-time | real deadline; a lapsed intent becomes expired",
+};
+const assignmentOf = (body: Record<string, unknown>): Record<string, unknown> =>
+  objectOf({ body } as never, "assignment");
+
+const assignmentFields: readonly Check[] = (Object.keys(ASSIGNMENT_FIELDS) as (keyof typeof ASSIGNMENT_FIELDS)[]).map(
+  (field) => ({
+    id: `assignment.${field}`,
+    capability: "handoff_present",
+    after: ["assignment.fetched"],
+    quotes: [
+      ASSIGNMENT_ROWS[field],
+      "Backend-authored; every money field is order truth snapshotted at intent creation. All fields required.",
+    ],
+    run: async (world) => hasField(sharedIn(world).assignment, field, ASSIGNMENT_FIELDS[field]),
+  }),
+);
+
+export const assignmentChecks: readonly Check[] = [
+  {
+    id: "assignment.nothing",
+    capability: "handoff_present",
+    after: ["presence.live_offered"],
+    quotes: [
+      "Response JSON: `assignment` (Assignment object, or null when there is nothing to collect; required key) and `server_time` (date-time).",
+      "payments_device_assignment | GET | /api/payments/v1/devices/assignment/ | device credential",
+    ],
+    async run(world) {
+      const body = objectOf(hasStatus(await world.fetchAssignment(), 200));
+      isSame("`assignment`", body["assignment"], null);
+      hasField(body, "server_time", "date-time");
+    },
+  },
+  {
+    id: "intent.created",
+    capability: "handoff_present",
+    after: ["assignment.nothing"],
+    quotes: [
+      "(none) | cashier picks the smart POS route | a live handoff device is attached to the station (live = actively heartbeating) | created | intent becomes available to the device as an assignment",
+      "A device supplies no money field and cannot amend one; every money value is authored by the backend from order truth.",
+    ],
+    async run(world) {
+      await world.beat();
+      Object.assign(sharedIn(world), {
+        collection: await world.collect("smart_pos"),
+        slip: `SLIP-${randomUUID()}`,
+        key: randomUUID(),
+      });
+      const intent = await world.intent(sharedIn(world).collection.intentId);
+      isSame("`status` of the intent", intent["status"], "created");
+      isSame("`amount` of the intent", intent["amount"], AMOUNT);
+    },
+  },
+  {
+    id: "assignment.fetched",
+    capability: "handoff_present",
+    after: ["intent.created"],
+    quotes: [
+      "created | device GET assignment | assignment fetched fresh | presented | recorded as presented; this is the only state change a device can cause on its own",
+      "Fetching a fresh assignment records the intent as presented.",
+    ],
+    async run(world) {
+      const answer = hasStatus(await world.fetchAssignment(), 200);
+      sharedIn(world).etag = answer.headers.get("etag") ?? "";
+      sharedIn(world).assignment = assignmentOf(objectOf(answer));
+      const intent = await world.intent(sharedIn(world).collection.intentId);
+      isSame("`status` of the intent", intent["status"], "presented");
+      isNot("`presented_at` of the intent", intent["presented_at"], null);
+    },
+  },
+  ...assignmentFields,
+  {
+    id: "assignment.order_truth",
+    capability: "handoff_present",
+    after: ["assignment.fetched"],
+    quotes: [
+      "Backend-authored; every money field is order truth snapshotted at intent creation.",
+      "`amount` has at most 10 integer digits and at most 2 fraction digits.",
+    ],
+    async run(world) {
+      const { collection, assignment } = sharedIn(world);
+      isSame("`intent_id`", assignment["intent_id"], collection.intentId);
+      isSame("`intent_display_number`", assignment["intent_display_number"], collection.intentDisplayNumber);
+      isSame("`order_display_number`", assignment["order_display_number"], collection.orderDisplayNumber);
+      isSame("`amount`", assignment["amount"], AMOUNT);
+      isSame("`currency`", assignment["currency"], world.currency);
+      const me = objectOf(await world.companion.send("GET", "me/"));
+      isSame("`handoff_target`", assignment["handoff_target"], me["handoff_target"]);
+      isSame("`station_name`", assignment["station_name"], me["station_name"]);
+    },
+  },
+  {
+    id: "assignment.deadline",
+    capability: "handoff_present",
+    after: ["assignment.fetched"],
+    quotes: [
+      "expires_at | string, date-time | real deadline; a lapsed intent becomes expired",
+      "An intent is valid until its `expires_at`.",
+    ],
+    async run(world) {
+      const intent = await world.intent(sharedIn(world).collection.intentId);
+      const expiresAt = sharedIn(world).assignment["expires_at"];
+      isSame("`expires_at`", Date.parse(String(expiresAt)), Date.parse(String(intent["expires_at"])));
+      holds("`expires_at`", Date.parse(String(expiresAt)) > Date.now(), "a time in the future", expiresAt);
+    },
+  },
+  {
+    id: "assignment.not_modified",
+    capability: "handoff_present",
+    after: ["assignment.fetched"],
+    quotes: [
+      "Request header: `If-None-Match` with the last ETag (optional).",
+      "Response 304 with no body when the assignment is unchanged.",
+      "A polling read with an unchanged state answers 304 with no body; this is not an error.",
+    ],
+    async run(world) {
+      holds("header `ETag`", sharedIn(world).etag !== "", "it is there", sharedIn(world).etag);
+      const again = hasStatus(await world.fetchAssignment(), 200);
+      const etag = again.headers.get("etag") ?? "";
+      const unchanged = hasStatus(await world.fetchAssignment(etag), 304);
+      isSame("body of 304", unchanged.text, "");
+      hasStatus(await world.fetchAssignment('"another"'), 200);
+    },
+  },
+];
