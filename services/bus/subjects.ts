@@ -32,7 +32,7 @@ export const POLLS_ALL = "station.polled.*.*.*";
 export const roboticsEventSubject = (filialId: number): string => `robotics.event.${filialId}`;
 export const ROBOTICS_EVENTS_ALL = "robotics.event.*";
 
-/** Issues of an organization that were opened or decided; one message for several issues. */
+/** Issues of an organization that were opened, changed or decided; one message for several issues. */
 export const issueEventSubject = (organizationId: number): string => `issues.event.${organizationId}`;
 export const ISSUE_EVENTS_ALL = "issues.event.*";
 

@@ -10,7 +10,7 @@ import { RefusedError } from "../bus/refusals.ts";
 import type { Database } from "../db/pool.ts";
 import { personActor } from "../db/provider-audit-log.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
-import { priorOf, recordSteps } from "./recording.ts";
+import { announceIssues, priorOf, recordSteps } from "./recording.ts";
 import * as comments from "./sql/comments.ts";
 import * as sql from "./sql/issues.ts";
 
@@ -78,6 +78,7 @@ export async function assignIssue(
     const action = assigneeId === null ? "unassigned" : "assigned";
     const data = { kind: before.kind, assignee_id: assigneeId, prior: priorOf(before) };
     await recordSteps(tx, [{ issue: before, actor: personActor(caller), action, data }]);
+    await announceIssues(tx, { type: "issues_changed", organizationId, issueIds: [issueId] });
     return after;
   });
   return { issue: toIssue(issue) };

@@ -292,6 +292,8 @@ async function endRefused(
   await decideProposal(tx, proposalId, { status: "ended", by: null, reason });
   const data = { kind: issue.kind, proposal_id: proposalId, order_id: orderId, reason };
   await recordSteps(tx, [{ issue, actor: personActor(by), action: "attribution_ended", data }]);
+  const { organization_id: organizationId, issue_id: issueId } = issue;
+  await announceIssues(tx, { type: "issues_changed", organizationId, issueIds: [issueId] });
 }
 
 /** Notifies the station of the paid order, as of every change of an order. Comes last: it takes the outbox's lock. */

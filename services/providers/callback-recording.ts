@@ -4,11 +4,10 @@
  */
 import { createHash } from "node:crypto";
 import type { Transaction } from "../db/pool.ts";
-import { announceIssues } from "../issues/recording.ts";
 import type { CallbackEvent, Decline } from "./adapters/adapter.ts";
 import { decidePayment, lockAssertedPayment } from "./asserted-payments.ts";
 import type { ProvidersDeps } from "./deps.ts";
-import { type Written, writeNothing } from "./issue-recording.ts";
+import { announceWritten, type Written, writeNothing } from "./issue-recording.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { countIssue } from "./metrics.ts";
 import {
@@ -55,7 +54,7 @@ export async function recordCallback(deps: ProvidersDeps, received: Received): P
       insertCallback(tx, { ...key, eventType: event.type, body, outcome, intentId }),
     ]);
     if (inserted === undefined) throw new RecordedMeanwhile();
-    await announceRaised(tx, config, written);
+    await announceWritten(tx, config.organization_id, written);
     return { ...inserted, ...written, outcome, intentId };
   });
   const recorded = await recording.catch((error: unknown) => {
@@ -87,21 +86,12 @@ export async function repeatCallback(deps: ProvidersDeps, known: KnownCallback, 
         return undefined;
       const { outcome, intentId, write } = await decideVariant(tx, { ...received, eventKey });
       const [written] = await Promise.all([write(), setVariantOutcome(tx, { callbackId, bodyHash, outcome })]);
-      await announceRaised(tx, received.config, written);
+      await announceWritten(tx, received.config.organization_id, written);
       return { callbackId, ...written, outcome, intentId };
     });
     if (kept !== undefined) follow(deps, received, kept);
   }
   return { answer: known.answer, as: "duplicate" };
-}
-
-/** Comes last in the transaction. */
-async function announceRaised(
-  tx: Transaction,
-  { organization_id: organizationId }: Pick<ConfigRow, "organization_id">,
-  { issueId }: Written,
-): Promise<void> {
-  if (issueId !== undefined) await announceIssues(tx, { type: "issues_opened", organizationId, issueIds: [issueId] });
 }
 
 /** Logs, counts and starts what follows, after the commit. */

@@ -6,8 +6,9 @@
  */
 import { createHash } from "node:crypto";
 import { moneyName } from "../bus/messages/intents.ts";
-import type { IssueEvidence, IssueKind } from "../bus/messages/issues.ts";
+import type { ISSUE_EVENT_TYPES, IssueEvidence, IssueKind } from "../bus/messages/issues.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
+import { announceIssues } from "../issues/recording.ts";
 import type { AssertedPayment } from "./adapters/adapter.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import {
@@ -51,6 +52,8 @@ export interface Written {
   readonly task: KnownTask | undefined;
   /** A new issue. */
   readonly issueId: number | undefined;
+  /** What those who follow the issue learn. */
+  readonly event?: { readonly type: (typeof ISSUE_EVENT_TYPES)[number]; readonly issueId: number } | undefined;
 }
 
 const NOTHING: Written = { task: undefined, issueId: undefined };
@@ -83,10 +86,11 @@ export async function raiseIssue(tx: Transaction, kind: IssueKind, about: Misfit
     return meanwhile === undefined ? NOTHING : await addEvidence(tx, meanwhile, about);
   }
   const { issueId } = raised;
-  if (payment === undefined) return { task: undefined, issueId };
+  const event = { type: "issues_opened", issueId } as const;
+  if (payment === undefined) return { task: undefined, issueId, event };
   await clearEnd(tx, payment.intent_id);
   const task = await notifyOfIssue(tx, { intentId: payment.intent_id, kind, issueId });
-  return { task: { ...task, payment }, issueId };
+  return { task: { ...task, payment }, issueId, event };
 }
 
 /**
@@ -100,16 +104,24 @@ export async function addEvidence(
 ): Promise<Written> {
   const { issueId, kind, status } = issue;
   const evidence = evidenceOf(source, money);
-  const isNew = await addFurtherEvidence(tx, issueId, evidence);
-  if (payment === undefined) return NOTHING;
+  const { isNew, isBack } = await addFurtherEvidence(tx, issueId, evidence);
+  const type = isBack ? ("issues_opened" as const) : ("issues_changed" as const);
+  const event = isNew || isBack ? { type, issueId } : undefined;
+  if (payment === undefined) return { ...NOTHING, event };
   const { intent_id: intentId } = payment;
   const isOfIntent = issue.intentId === intentId;
   // The money of this intent has paid an order, and the same is asserted again.
-  if (isOfIntent && (status === "attributed" || !isNew)) return NOTHING;
+  if (isOfIntent && (status === "attributed" || !isNew)) return { ...NOTHING, event };
   await clearEnd(tx, intentId);
   const about = isOfIntent ? { since: createHash("sha256").update(evidence.said).digest("hex").slice(0, 16) } : {};
   const task = await notifyOfIssue(tx, { intentId, kind, issueId, ...about });
-  return { task: { ...task, payment }, issueId: undefined };
+  return { task: { ...task, payment }, issueId: undefined, event };
+}
+
+/** Comes last in the transaction. */
+export async function announceWritten(tx: Transaction, organizationId: number, { event }: Written): Promise<void> {
+  if (event === undefined) return;
+  await announceIssues(tx, { type: event.type, organizationId, issueIds: [event.issueId] });
 }
 
 /** The task that notifies the intent's station. */

@@ -17,7 +17,7 @@ import {
   requireUnresolved,
   toIssue,
 } from "../issues/life-cycle.ts";
-import { type IssueAction, recordSteps } from "../issues/recording.ts";
+import { announceIssues, type IssueAction, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, type IssueRow, lockIssue } from "../issues/sql/issues.ts";
 import {
   byOf,
@@ -60,7 +60,7 @@ export async function proposeAttribution(
     if (isEnding) await sql.decideProposal(tx, waiting.proposal_id, { status: "ended", by: null, reason: waiting.end });
     const proposalId = await sql.insertProposal(tx, { ...key, orderId, reason, by: caller });
     const after = requireIssue(await lockIssue(tx, key));
-    if (isEnding) await recordEnd(tx, waiting, waiting.end);
+    if (isEnding) await recordEnds(tx, [waiting]);
     const data = { kind: issue.kind, proposal_id: proposalId, order_id: orderId, reason };
     await recordStep(tx, issue, caller, "attribution_proposed", data);
     return { issue: toIssue(after) };
@@ -144,14 +144,24 @@ async function decide(
 export async function endProposals(database: Database): Promise<void> {
   await database.begin(async (tx) => {
     const ended = await sql.endProposals(tx, PROVIDER_LIMITS.proposalsPerTurn);
-    for (const proposal of ended) await recordEnd(tx, proposal, proposal.decision_reason);
+    await recordEnds(tx, ended);
+    const organizations = new Set(ended.map(({ organization_id: organizationId }) => organizationId));
+    for (const organizationId of [...organizations].toSorted((one, other) => one - other)) {
+      const own = ended.filter((proposal) => proposal.organization_id === organizationId);
+      const issueIds = own.map((proposal) => proposal.issue_id);
+      await announceIssues(tx, { type: "issues_changed", organizationId, issueIds });
+    }
   });
 }
 
-async function recordEnd(tx: Transaction, proposal: sql.ProposalRow, reason: string | null): Promise<void> {
-  const { issue_id, organization_id, proposal_id, order_id } = proposal;
-  const data = { proposal_id, order_id, reason };
-  await recordSteps(tx, [{ issue: { issue_id, organization_id }, actor: SYSTEM, action: "attribution_ended", data }]);
+async function recordEnds(tx: Transaction, ended: readonly sql.ProposalRow[]): Promise<void> {
+  const steps = ended.map(({ issue_id, organization_id, proposal_id, order_id, end, decision_reason }) => ({
+    issue: { issue_id, organization_id },
+    actor: SYSTEM,
+    action: "attribution_ended" as const,
+    data: { proposal_id, order_id, reason: decision_reason ?? end },
+  }));
+  await recordSteps(tx, steps);
 }
 
 async function recordStep(
@@ -162,6 +172,8 @@ async function recordStep(
   data: Parameters<typeof recordSteps>[1][number]["data"],
 ): Promise<void> {
   await recordSteps(tx, [{ issue, actor: personActor(caller), action, data }]);
+  const { organization_id: organizationId, issue_id: issueId } = issue;
+  await announceIssues(tx, { type: "issues_changed", organizationId, issueIds: [issueId] });
 }
 
 function requireProposal(proposal: sql.ProposalRow | undefined): sql.ProposalRow {

@@ -19,7 +19,7 @@ import { announceIssues } from "../issues/recording.ts";
 import { type AskedPayment, type AssertedPayment, type ProviderAccess, ProviderError } from "./adapters/adapter.ts";
 import { decidePayment, lockAssertedPayment } from "./asserted-payments.ts";
 import type { ProvidersDeps } from "./deps.ts";
-import { notifyOfIssue, placeOf, registeredOf } from "./issue-recording.ts";
+import { announceWritten, notifyOfIssue, placeOf, registeredOf } from "./issue-recording.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { countIssue } from "./metrics.ts";
 import { askedPaymentOf } from "./payments.ts";
@@ -174,9 +174,7 @@ async function takeFoundPayment(
     const held = await lockAssertedPayment(tx, source, found.money);
     const decision = await decidePayment(tx, { source, money: found.money, mayPay: true }, held);
     const written = await decision.write();
-    const { issueId: raisedId } = written;
-    if (raisedId !== undefined)
-      await announceIssues(tx, { type: "issues_opened", organizationId, issueIds: [raisedId] });
+    await announceWritten(tx, organizationId, written);
     return { outcome: decision.outcome, ...written };
   });
   deps.log.info({ intentId: payment.intent_id, configId, outcome, issueId, by: found.by }, "money found by asking");

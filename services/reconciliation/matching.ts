@@ -8,6 +8,7 @@
  */
 import type { Database, Transaction } from "../db/pool.ts";
 import { announceIssues, recordEnded } from "../issues/recording.ts";
+import type { RaisedIssue } from "../issues/sql/raise.ts";
 import * as candidates from "./sql/run-candidates.ts";
 import * as differences from "./sql/run-differences.ts";
 import * as inputs from "./sql/run-inputs.ts";
@@ -115,10 +116,12 @@ async function carryOut(database: Database, tx: Transaction, scope: sql.RunScope
   await results.summarize(tx, scope);
   await sql.endRun(tx, scope.runId, null);
   await recordEnded(tx, ended, issues.EXPLAINED);
-  const issueIds = raised
-    .filter(({ outcome }) => outcome === "opened" || outcome === "superseded" || outcome === "returned")
-    .map(({ issueId }) => issueId);
-  await announceIssues(tx, { type: "issues_opened", organizationId: scope.organizationId, issueIds });
+  const { organizationId } = scope;
+  const withOutcome = (...outcomes: readonly RaisedIssue["outcome"][]) =>
+    raised.filter(({ outcome }) => outcomes.includes(outcome)).map(({ issueId }) => issueId);
+  const opened = withOutcome("opened", "superseded", "returned");
+  await announceIssues(tx, { type: "issues_opened", organizationId, issueIds: opened });
+  await announceIssues(tx, { type: "issues_changed", organizationId, issueIds: withOutcome("changed") });
 }
 
 const sentenceOf = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 500);

@@ -81,7 +81,7 @@ export async function publishRoboticsEvent(
 }
 
 /** The same for those who follow issues. */
-async function publishIssueEvent(
+export async function publishIssueEvent(
   { js }: Pick<Bus, "js">,
   { outboxId, event }: Extract<PendingRow, { readonly kind: "issue_event" }>,
 ): Promise<number> {

@@ -79,6 +79,7 @@ describe("a file", () => {
   it.each([
     "/openapi.json",
     "/asyncapi.json",
+    "/asyncapi-bus.json",
     "/docs/",
     "/docs/page.js",
     "/docs/swagger-ui.css",

@@ -322,6 +322,36 @@ describe("at the same moment", () => {
   });
 });
 
+describe("on the bus", () => {
+  const types = async ({ place }: Scene) =>
+    (
+      await world.database<{ type: string }[]>`
+        select payload #>> '{event,type}' as type from outbox
+        where kind = 'issue_event' and key = ${`organization.${place.organizationId}`} order by outbox_id`
+    ).map(({ type }) => type);
+
+  test("each step is an event: opened by the callback, changed, and closed; a repetition is none", async () => {
+    const scene = await openScene();
+    await assert(scene, LARGE);
+    expect(await types(scene)).toEqual(["issues_opened"]);
+    const id = await proposed(scene);
+    await propose(scene);
+    await reject(scene, id);
+    await reject(scene, id);
+    const again = await proposed(scene);
+    await confirm(scene, again);
+    await confirm(scene, again);
+    const changes = ["issues_changed", "issues_changed", "issues_changed"];
+    expect(await types(scene)).toEqual(["issues_opened", ...changes, "issues_closed"]);
+  });
+
+  test("further evidence of a callback is a change", async () => {
+    const scene = await openScene();
+    for (const _ of [1, 2]) await assert(scene, LARGE + 100);
+    expect(await types(scene)).toEqual(["issues_opened", "issues_changed"]);
+  });
+});
+
 /** As the payment seam settles it. */
 async function payInCash(place: Place, order: Intent): Promise<void> {
   await world.database`

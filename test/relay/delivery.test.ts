@@ -1,14 +1,15 @@
 /** How outbox rows reach stations, buckets and the stream of robotics events. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { publishedIssueEventSchema } from "../../services/bus/messages/issues.ts";
 import {
   type PublishedRoboticsEvent,
   publishedRoboticsEventSchema,
 } from "../../services/bus/messages/robotics-events.ts";
-import { CREDENTIALS, ROBOTICS_EVENTS } from "../../services/bus/streams.ts";
-import { roboticsEventSubject } from "../../services/bus/subjects.ts";
-import { credentialKey, type OutboxRow, sessionKey, stationKey } from "../../services/db/outbox.ts";
+import { CREDENTIALS, ISSUE_EVENTS, ROBOTICS_EVENTS } from "../../services/bus/streams.ts";
+import { issueEventSubject, roboticsEventSubject } from "../../services/bus/subjects.ts";
+import { credentialKey, type OutboxRow, organizationKey, sessionKey, stationKey } from "../../services/db/outbox.ts";
 import { deleteEntry, putOnce } from "../../services/relay/buckets.ts";
-import { publishRoboticsEvent } from "../../services/relay/delivery.ts";
+import { publishIssueEvent, publishRoboticsEvent } from "../../services/relay/delivery.ts";
 import { RELAY_LIMITS } from "../../services/relay/limits.ts";
 import {
   type RelayFixture,
@@ -195,5 +196,66 @@ describe("robotics events", () => {
     await fixture.startRelay();
     await fixture.delivered();
     expect((await stored()).map(({ event }) => event.eventType)).toEqual(["robotics.paused", "robotics.resumed"]);
+  });
+});
+
+describe("events of issues", () => {
+  let fixture: RelayFixture;
+  beforeEach(async () => {
+    fixture = await startRelayFixture();
+  });
+  afterEach(() => fixture.stop());
+
+  const row = (organizationId: number, issueId: number) => ({
+    key: organizationKey(organizationId),
+    kind: "issue_event" as const,
+    event: {
+      type: "issues_opened" as const,
+      organizationId,
+      issues: [
+        {
+          issueId,
+          kind: "unmatched_money" as const,
+          status: "open" as const,
+          accountKey: "statement:1",
+          stationId: null,
+          supersedesId: null,
+        },
+      ],
+    },
+  });
+  async function stored() {
+    const { state } = await fixture.bus.jsm.streams.info(ISSUE_EVENTS.name);
+    const found = [];
+    for (let seq = Math.max(1, state.first_seq); seq <= state.last_seq; seq += 1) {
+      const message = await fixture.bus.jsm.streams.getMessage(ISSUE_EVENTS.name, { seq });
+      if (message === null) throw new Error(`The stream has no message ${seq}.`);
+      found.push({ ...publishedIssueEventSchema.parse(message.json()), subject: message.subject });
+    }
+    return found;
+  }
+
+  test("each is published to its organization's subject under its row's id, in their order, also after a crash", async () => {
+    await fixture.write(row(7, 1), row(8, 2), row(7, 3));
+    const relay = await fixture.startRelayProcess();
+    await fixture.delivered();
+    await relay.kill9();
+    await fixture.write(row(7, 4));
+    await fixture.startRelay();
+    await fixture.delivered();
+    const events = await stored();
+    const own = events.filter(({ subject }) => subject === issueEventSubject(7));
+    expect(own.map(({ event }) => event.issues[0]?.issueId)).toEqual([1, 3, 4]);
+    const ids = await fixture.sql<{ outbox_id: number }[]>`
+      select outbox_id from outbox where kind = 'issue_event' order by outbox_id`;
+    expect(events.map(({ eventId }) => eventId).toSorted((a, b) => a - b)).toEqual(ids.map((each) => each.outbox_id));
+  });
+
+  test("one that is published again after a lost answer is stored once", async () => {
+    const pending = { ...row(7, 1), outboxId: 41 };
+    const first = await publishIssueEvent(fixture.bus, pending);
+    expect(await publishIssueEvent(fixture.bus, pending)).toBe(first);
+    expect(await publishIssueEvent(fixture.bus, { ...pending, outboxId: 42 })).toBe(first + 1);
+    expect((await stored()).map(({ eventId }) => eventId)).toEqual([41, 42]);
   });
 });

@@ -7,6 +7,9 @@ import { staticFile } from "./static-file.ts";
 /** Where the documents are checked in. */
 export const OPENAPI_FILE = new URL("../../http/documents/openapi.json", import.meta.url);
 export const ASYNCAPI_FILE = new URL("../../http/documents/asyncapi.json", import.meta.url);
+export const BUS_ASYNCAPI_FILE = new URL("../../http/documents/asyncapi-bus.json", import.meta.url);
+
+const asyncApiSchema = z.looseObject({ asyncapi: z.string() }).meta({ id: "AsyncApi" });
 
 const UNCHANGED = {
   description:
@@ -77,11 +80,27 @@ export const pageRoutes: readonly Route[] = [
       "Describes the requests that robotics consumers receive, for tools that read AsyncAPI. It has an ETag, as `/openapi.json` does.",
     who: anyone,
     replies: {
-      200: { description: "AsyncAPI 3.", schema: z.looseObject({ asyncapi: z.string() }).meta({ id: "AsyncApi" }) },
+      200: { description: "AsyncAPI 3.", schema: asyncApiSchema },
       304: UNCHANGED,
     },
     errors: [],
     handler: staticFile(() => ASYNCAPI_FILE, "application/json"),
+  }),
+  route({
+    method: "GET",
+    path: "/asyncapi-bus.json",
+    operation: "getBusAsyncapi",
+    tag: "service",
+    summary: "The events on the bus as an AsyncAPI document",
+    description:
+      "Describes the events of issues, for programs inside the installation that subscribe to its NATS servers. It has an ETag, as `/openapi.json` does.",
+    who: anyone,
+    replies: {
+      200: { description: "AsyncAPI 3.", schema: asyncApiSchema },
+      304: UNCHANGED,
+    },
+    errors: [],
+    handler: staticFile(() => BUS_ASYNCAPI_FILE, "application/json"),
   }),
   redirectToPage("/", "redirectRoot"),
   redirectToPage("/docs", "redirectDocs"),

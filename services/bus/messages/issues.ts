@@ -317,8 +317,15 @@ export const undoIssueClosing = defineOperation(
   oneIssue,
 );
 
-export const ISSUE_EVENT_TYPES = ["issues_opened", "issues_closed"] as const;
-/** What subscribers of the bus learn: several issues of one organization that were opened or decided in one transaction. */
+export const ISSUE_EVENT_TYPES = [
+  /** New, or back: a decision was undone, or its cause has come again. */
+  "issues_opened",
+  /** Its evidence, its assignee or the proposal of its attribution is another one. */
+  "issues_changed",
+  /** Attributed, closed, or ended because its cause is gone. */
+  "issues_closed",
+] as const;
+/** What subscribers of the bus learn: several issues of one organization that have changed in one transaction. */
 export const issueEventSchema = z.object({
   type: z.enum(ISSUE_EVENT_TYPES),
   organizationId: id,

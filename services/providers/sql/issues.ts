@@ -190,15 +190,21 @@ export interface FurtherEvidence {
   readonly account: string;
 }
 
+/** `isNew`: something was stored or recorded. `isBack`: the issue had ended, and is open again. */
+export interface EvidenceOutcome {
+  readonly isNew: boolean;
+  readonly isBack: boolean;
+}
+
 /**
  * Stores a later assertion within the bound; a repeated one is not stored again. That another amount or account was asserted
- * is recorded beyond the bound too. True when the statement stored or recorded something.
+ * is recorded beyond the bound too.
  */
 export async function addFurtherEvidence(
   sql: Transaction,
   issueId: number,
   evidence: FurtherEvidence,
-): Promise<boolean> {
+): Promise<EvidenceOutcome> {
   const { said, learnedFrom, amountMinor, currency, account } = evidence;
   await sql`
     update issues i set
@@ -214,11 +220,13 @@ export async function addFurtherEvidence(
     update issues set said_differently = true
     where issue_id = ${issueId} and not said_differently
       and (amount_minor, currency) is distinct from (${amountMinor}::bigint, ${currency}::text)`;
-  await sql`
-    update issues set last_seen_at = now(), source = 'provider',
-      status = case when status <> 'ended' then status when assignee_id is null then 'open' else 'assigned' end,
-      resolved_at = case when status <> 'ended' then resolved_at end, reason = case when status <> 'ended' then reason end
-    where issue_id = ${issueId}`;
+  const [seen] = await sql<{ is_back: boolean }[]>`
+    update issues i set last_seen_at = now(), source = 'provider',
+      status = case when i.status <> 'ended' then i.status when i.assignee_id is null then 'open' else 'assigned' end,
+      resolved_at = case when i.status <> 'ended' then i.resolved_at end,
+      reason = case when i.status <> 'ended' then i.reason end
+    from (select issue_id, status from issues where issue_id = ${issueId} for update) before
+    where i.issue_id = before.issue_id returning before.status = 'ended' as is_back`;
   const kept = await sql`
     update issues set evidence = jsonb_set(evidence, '{further}',
       coalesce(evidence -> 'further', '[]') || jsonb_build_array(jsonb_build_object(
@@ -228,7 +236,7 @@ export async function addFurtherEvidence(
     where issue_id = ${issueId} and coalesce(evidence ->> 'said', '') <> ${said}
       and not coalesce(evidence -> 'further', '[]') @> jsonb_build_array(jsonb_build_object('said', ${said}::text))
       and jsonb_array_length(coalesce(evidence -> 'further', '[]')) < ${PROVIDER_LIMITS.furtherEvidence}`;
-  return differs.count + kept.count > 0;
+  return { isNew: differs.count + kept.count > 0, isBack: seen?.is_back === true };
 }
 
 /** The money's newest issue of one of these kinds that no person has decided yet, or that a person has closed. */

@@ -375,12 +375,15 @@ describe("a run that fails", () => {
     });
   });
 
-  test("what a run opens and explains is announced on the bus, in its transaction", async () => {
+  test("what a run opens, changes and explains is announced on the bus, in its transaction", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [qr("b", 700)]);
     await world.run(world.qrAccountId);
     await world.importLines(world.qrAccountId, [qr("a", 1000)]);
+    await world.run(world.qrAccountId);
+    await world.database`
+      update statement_lines set amount_minor = 701 where account_id = ${world.qrAccountId} and amount_minor = 700`;
     await world.run(world.qrAccountId);
     await world.run(world.qrAccountId);
     const rows = await world.database<{ event: { type: string; issues: { kind: string }[] } }[]>`
@@ -389,6 +392,7 @@ describe("a run that fails", () => {
     expect(rows.map(({ event }) => [event.type, ...event.issues.map(({ kind }) => kind).toSorted()])).toEqual([
       ["issues_opened", "missing_in_statement", "unmatched_money"],
       ["issues_closed", "missing_in_statement"],
+      ["issues_changed", "unmatched_money"],
     ]);
   });
 });

@@ -1,0 +1,54 @@
+/** The AsyncAPI document of the bus: it is what the code publishes, and two linters accept it. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Ajv } from "ajv";
+import { describe, expect, test } from "vitest";
+import { BUS_ASYNCAPI_FILE } from "../../gateway/api/meta/pages.ts";
+import { busAsyncApiText, EXAMPLE_ISSUE_EVENT } from "../../gateway/http/documents/asyncapi-bus.ts";
+import { ISSUE_EVENT_TYPES, publishedIssueEventSchema } from "../../services/bus/messages/issues.ts";
+import { runProgram } from "../support/running-program.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const text = readFileSync(BUS_ASYNCAPI_FILE, "utf8");
+const document = JSON.parse(text) as {
+  readonly channels: Readonly<Record<string, { readonly address: string; readonly description: string }>>;
+  readonly components: { readonly schemas: Readonly<Record<string, object>> };
+};
+
+describe("the AsyncAPI document of the bus", () => {
+  test("is what the schemas make now; after a change run `npm run openapi`", () => {
+    expect(text === busAsyncApiText()).toBe(true);
+  });
+
+  test("names the subject and each type of event", () => {
+    const { issueEvents } = document.channels;
+    expect(issueEvents?.address).toBe("issues.event.{organizationId}");
+    for (const type of ISSUE_EVENT_TYPES) expect(issueEvents?.description).toContain(`\`${type}\``);
+  });
+
+  test("shows an example that fits its own schema and that of the code", () => {
+    const check = new Ajv({ strict: false }).compile(document.components.schemas["PublishedIssueEvent"] ?? {});
+    expect(check(EXAMPLE_ISSUE_EVENT), JSON.stringify(check.errors)).toBe(true);
+    expect(check({ ...EXAMPLE_ISSUE_EVENT, eventId: "1" })).toBe(false);
+    expect(publishedIssueEventSchema.parse(EXAMPLE_ISSUE_EVENT)).toEqual(EXAMPLE_ISSUE_EVENT);
+  });
+
+  test.each([
+    ["redocly", ["--config", "test/gateway/redocly-asyncapi.yaml"], /Your API description is valid|validated in/],
+    [
+      "spectral",
+      ["-r", "test/gateway/spectral-asyncapi.yaml", "-F", "warn"],
+      /0 errors, 0 warnings|No results with a severity/,
+    ],
+  ] as const)("passes the linter %s without a warning", async (command, args, said) => {
+    const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true", CI: "true" };
+    const file = "gateway/http/documents/asyncapi-bus.json";
+    const program = runProgram(join(CHECKOUT, "node_modules", ".bin", command), ["lint", file, ...args], {
+      cwd: CHECKOUT,
+      env,
+    });
+    const exit = await program.ended;
+    expect({ exit, output: program.output() }).toEqual({ exit: 0, output: expect.stringMatching(said) as string });
+    expect(program.output()).not.toMatch(/[1-9]\d* warnings?/);
+  });
+});
