@@ -1163,8 +1163,10 @@ create table statement_lines (
 );
 CREATE INDEX statement_lines_bank_credits ON statement_lines USING btree (account_id) WHERE kind = 'bank_credit'::text;
 CREATE INDEX statement_lines_by_day ON statement_lines USING btree (account_id, booked_on, line_id);
-CREATE INDEX statement_lines_by_payout ON statement_lines USING btree (account_id, payout_reference) WHERE payout_reference <> ''::text;
-CREATE INDEX statement_lines_by_provider_reference ON statement_lines USING btree (account_id, provider_reference) WHERE provider_reference <> ''::text;
+CREATE INDEX statement_lines_by_merchant_reference ON statement_lines USING btree (merchant_reference, account_id) WHERE merchant_reference <> ''::text;
+CREATE INDEX statement_lines_by_payment_reference ON statement_lines USING btree (payment_reference, account_id) WHERE payment_reference <> ''::text;
+CREATE INDEX statement_lines_by_payout ON statement_lines USING btree (payout_reference, account_id) WHERE payout_reference <> ''::text;
+CREATE INDEX statement_lines_by_provider_reference ON statement_lines USING btree (provider_reference, account_id) WHERE provider_reference <> ''::text;
 CREATE TRIGGER statement_lines_closed BEFORE DELETE OR UPDATE ON statement_lines FOR EACH ROW EXECUTE FUNCTION refuse_change_of_closed_line();
 
 create table statement_malformed (

@@ -3,7 +3,7 @@
  * by it; any other by its content. Lines of one file with the same identity get an ordinal each, so that two genuine sales
  * of the same amount are two lines. The account is no part of it: a line is unique within its account.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { ReferenceScope, StatementLine } from "./formats/format.ts";
 
 /** Grows with every change of these rules. A line keeps the version it was stored with, so that history is not imported again. */
@@ -22,9 +22,7 @@ export function lineIdentity(line: StatementLine, scope: ReferenceScope): Buffer
     providerReference === ""
       ? ["content", ...type, ...contentOf(line)]
       : ["reference", ...type, providerReference, ...scopeOf(line, scope)];
-  return createHash("sha256")
-    .update(JSON.stringify([IDENTITY_VERSION, ...fields]))
-    .digest();
+  return hash("sha256", JSON.stringify([IDENTITY_VERSION, ...fields]), "buffer");
 }
 
 /**

@@ -3,7 +3,7 @@
  * into the tables. What depends on the rest of the file is decided at its end: lines whose identity comes again, and those
  * that the account has. Memory is bounded by one batch.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Transaction } from "../db/pool.ts";
 import type { StatementLine } from "./formats/format.ts";
 import * as sql from "./sql/store-lines.ts";
@@ -25,7 +25,7 @@ export function writableLine(line: StatementLine, identity: Buffer): WritableLin
   return {
     position: line.position,
     identity: identity.toString("hex"),
-    fingerprint: createHash("sha256").update(identity).update(FIRST_ORDINAL).digest("hex"),
+    fingerprint: hash("sha256", Buffer.concat([identity, FIRST_ORDINAL]), "hex"),
     amountMinor: line.amountMinor,
     currency: line.currency,
     fields: sql.fieldsOf(line),

@@ -13,7 +13,7 @@ const rowsOf = (rows: number): string => `${wholeNumber(rows)} rows`;
 
 const CONTROL_NAMES: Readonly<Record<Control, string>> = {
   plain: "COPY, no index",
-  indexed: "COPY, the table's 6 indexes and checks",
+  indexed: "COPY, the table's 8 indexes and checks",
 };
 
 export function reconciliationResults(measurement: ReconciliationMeasurement): BenchResult[] {

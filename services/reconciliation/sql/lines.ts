@@ -31,15 +31,15 @@ export interface LineRow {
   readonly match_id: number | null;
 }
 
-/** Amounts as text, because an int8 may be larger than a number holds exactly. */
+/** Amounts as text, because an int8 may be larger than a number holds exactly. The sources of a line are found before they are ordered. */
 const columns = (sql: Queryable) => sql`
   l.line_id, l.account_id, l.kind, l.provider_type, l.amount_minor::text as amount_minor, l.currency,
   l.fee_minor::text as fee_minor, l.net_minor::text as net_minor, l.tip_minor::text as tip_minor,
   l.booked_on::text as booked_on, l.value_on::text as value_on, l.occurred_at, l.provider_reference, l.payment_reference,
   l.merchant_reference, l.payout_reference, l.terminal, l.account, l.text, l.details,
   (select coalesce(jsonb_agg(jsonb_build_object('importId', import_id, 'position', position) order by import_id desc, position), '[]')
-    from (select s.import_id, s.position from statement_line_sources s where s.line_id = l.line_id
-      order by s.import_id desc, s.position limit ${LINE_LIMITS.sources}) newest) as sources,
+    from (select * from (select s.import_id, s.position from statement_line_sources s where s.line_id = l.line_id offset 0) each
+      order by import_id desc, position limit ${LINE_LIMITS.sources}) newest) as sources,
   case when m.match_id is not null then 'matched' else o.outcome end as outcome,
   case when m.match_id is null then o.reason end as outcome_reason,
   case when m.match_id is null then o.issue_id end as issue_id, m.match_id`;
@@ -47,10 +47,20 @@ const columns = (sql: Queryable) => sql`
 const judged = (sql: Queryable) => sql`
   left join match_lines m on m.line_id = l.line_id left join line_outcomes o on o.line_id = l.line_id`;
 
-const filtered = (sql: Queryable, { kind, reference, currency, leastMinor, mostMinor }: LineFilter): Fragment => sql`
+/** The lines that a filter without its reference goes over. With one they are found by it alone, whatever the planner expects. */
+const lines = (sql: Queryable, { reference }: LineFilter): Fragment =>
+  reference === undefined
+    ? sql`statement_lines l`
+    : sql`(
+      ${lineIdsOf(sql, sql`provider_reference`, reference)} union ${lineIdsOf(sql, sql`payment_reference`, reference)}
+      union ${lineIdsOf(sql, sql`merchant_reference`, reference)} union ${lineIdsOf(sql, sql`payout_reference`, reference)}
+    ) named cross join lateral (select * from statement_lines n where n.line_id = named.line_id offset 0) l`;
+
+const lineIdsOf = (sql: Queryable, column: Fragment, reference: string): Fragment =>
+  sql`select line_id from statement_lines where ${column} = ${reference} and ${column} <> ''`;
+
+const filtered = (sql: Queryable, { kind, currency, leastMinor, mostMinor }: LineFilter): Fragment => sql`
   (${kind ?? null}::text is null or l.kind = ${kind ?? null})
-  and (${reference ?? null}::text is null
-    or ${reference ?? null} in (l.provider_reference, l.payment_reference, l.merchant_reference, l.payout_reference))
   and (${currency ?? null}::text is null or l.currency = ${currency ?? null})
   and (${leastMinor ?? null}::bigint is null or l.amount_minor >= ${leastMinor ?? null}::bigint)
   and (${mostMinor ?? null}::bigint is null or l.amount_minor <= ${mostMinor ?? null}::bigint)`;
@@ -69,7 +79,7 @@ export async function listLines(
 ): Promise<readonly LineRow[]> {
   const { fromDate = null, toDate = null, after } = page;
   return await sql<LineRow[]>`
-    select ${columns(sql)} from statement_lines l ${judged(sql)}
+    select ${columns(sql)} from ${lines(sql, page.filter)} ${judged(sql)}
     where l.account_id = ${page.accountId} and l.booked_on between coalesce(${fromDate}::date, '-infinity')
         and coalesce(${toDate}::date, 'infinity')
       and (l.booked_on, l.line_id) > (coalesce(${after?.bookedOn ?? null}::date, '-infinity'), ${after?.lineId ?? 0}::bigint)
@@ -89,7 +99,7 @@ export async function listImportLines(
 ): Promise<readonly (LineRow & { readonly position: number })[]> {
   return await sql<(LineRow & { position: number })[]>`
     select f.position, ${columns(sql)}
-    from statement_line_sources f join statement_lines l using (line_id) ${judged(sql)}
+    from ${lines(sql, page.filter)} join statement_line_sources f on f.line_id = l.line_id ${judged(sql)}
     where f.import_id = ${page.importId} and f.position > ${page.sincePosition} and ${filtered(sql, page.filter)}
     order by f.position limit ${page.limit}`;
 }
