@@ -85,6 +85,8 @@ class Mt940Reader {
       this.hasStatement = true;
     } else if (field.tag === "end") yield* this.#endStatement();
     else if (this.#statement !== undefined) yield* this.#readField(this.#statement, field);
+    else if (field.tag === "61")
+      yield malformed(field, "The entry stands after the end of its statement, or before its :20:.");
   }
 
   *end(): Generator<StatementRecord> {
@@ -105,6 +107,8 @@ class Mt940Reader {
     if (field.tag.startsWith("25")) statement.account = value;
     else if (field.tag.startsWith("28")) statement.number = value;
     else if (field.tag.startsWith("60")) yield* this.#readOpening(statement, field, value);
+    else if (field.tag === "61" && statement.hasClosing)
+      yield malformed(field, "The entry stands after the closing balance of its statement.");
     else if (field.tag === "61") {
       yield* this.#header(statement);
       this.#entry = { field, information: [], further: [] };

@@ -63,6 +63,8 @@ beforeAll(async () => {
       body: { filial_id: filialId, ...provider },
     },
   );
+  const sandboxBody = { filial_id: filialId, name: "Theirs", currency: "EUR" };
+  const sandbox = await owner.good<{ sandbox_id: number }>("POST", "sandboxes/", { body: sandboxBody });
   const path = `devices/${device_id}/enrollment-codes/`;
   const { enrollment_code } = await owner.good<{ enrollment_code: { code_id: number } }>("POST", path);
   const fleet = await addFleet(system.baseUrl, owner, filialId);
@@ -88,6 +90,7 @@ beforeAll(async () => {
     code_id: enrollment_code.code_id,
     user_id: cashier.userId,
     config_id: provider_config.config_id,
+    sandbox_id: sandbox.sandbox_id,
     // Money that does not fit is nobody's to begin with; its routes are here for who may call them.
     issue_id: 1,
     // As of issues: only who may call is of interest here.
@@ -102,6 +105,7 @@ beforeAll(async () => {
     cashier_open_order: lines,
     cashier_change_order: lines,
     cashier_create_intent: body,
+    backoffice_seed_sandbox: sandboxBody,
     backoffice_create_station: { filial_id: filialId, name: "Theirs", currency: "EUR" },
     backoffice_rename_station: { name: "Theirs" },
     backoffice_register_device: { station_id, name: "Theirs", kind: "customer_display" },

@@ -95,6 +95,14 @@ async function newConfig(): Promise<number> {
   return (await owner.good<{ provider_config: { config_id: number } }>("POST", "provider-configs/", { body }))
     .provider_config.config_id;
 }
+/** At a filial that has a test config, so that no provider is asked for one. */
+async function newSandboxBody() {
+  const body = await newConfigBody();
+  await owner.good("POST", "provider-configs/", { body });
+  return { filial_id: body.filial_id, name: name(), currency: "EUR" };
+}
+const newSandbox = async (): Promise<number> =>
+  (await owner.good<{ sandbox_id: number }>("POST", "sandboxes/", { body: await newSandboxBody() })).sandbox_id;
 async function newOrder(): Promise<number> {
   const path = `stations/${stationId}/orders/`;
   return (await cashier.good<{ order_id: number }>("POST", path, { body: LINES })).order_id;
@@ -139,6 +147,9 @@ const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
   },
   backoffice_reset_device: async () => device(await newDevice()),
   backoffice_revoke_device: async () => device(await newDevice()),
+  backoffice_seed_sandbox: async () => ({ body: await newSandboxBody() }),
+  backoffice_reset_sandbox: async () => ({ ids: { sandbox_id: await newSandbox() } }),
+  backoffice_delete_sandbox: async () => ({ ids: { sandbox_id: await newSandbox() } }),
   backoffice_create_station: async () => ({ body: { filial_id: filialId, name: name(), currency: "EUR" } }),
   backoffice_rename_station: async () => ({ ...station(await newStation()), body: { name: name() } }),
   backoffice_suspend_station: async () => station(await newStation()),
@@ -206,6 +217,7 @@ const USED_UP: Readonly<Record<string, number>> = {
   cashier_change_password: 400,
   reconciliation_change_password: 400,
   backoffice_create_provider_config: 409,
+  backoffice_delete_sandbox: 404,
 };
 
 function ask(route: Route, asked: Asked): Promise<Answer> {

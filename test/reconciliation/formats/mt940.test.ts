@@ -121,6 +121,18 @@ describe("MT940 plain", () => {
     });
   });
 
+  it("reads an entry with a blank before its type, as German banks write it", async () => {
+    const entry = "2603020302D12,35 NRTIKREF+//2016021783252833";
+    const { lines, malformed } = await read(
+      MT940,
+      statementWith(`:61:${entry}\n/OCMT/EUR11,85//CHGS/EUR0,50/\n:86:text\n`),
+    );
+    expect(malformed).toEqual([]);
+    expect(lines).toMatchObject([
+      { amountMinor: -1235n, providerType: "NRTI", providerReference: "2016021783252833", merchantReference: "" },
+    ]);
+  });
+
   it("takes a zero amount for no money", async () => {
     const { lines } = await read(MT940, PLAIN);
     expect(lines[3]).toMatchObject({
@@ -205,6 +217,21 @@ describe("MT940 traps", () => {
     expect(reading.totals.map(({ statedMinor, computedMinor }) => [statedMinor, computedMinor])).toEqual(
       total === undefined ? [] : [total],
     );
+  });
+
+  it.each([
+    ["after the closing balance", ":62F:C260302EUR10,00\n"],
+    ["after the end of its statement", ":62F:C260302EUR10,00\n-\n"],
+  ])("loses no entry that stands %s", async (_where, end) => {
+    const text = statementWith("").replace(
+      /:62F:C260302EUR10,00\n(?:-\n)?/,
+      `${end}:61:2603020302C5,NTRFLOST\n:86:text\n`,
+    );
+    const { malformed, lines } = await read(MT940, text);
+    expect(lines).toEqual([]);
+    expect(malformed).toMatchObject([
+      { column: ":61:", reason: expect.stringMatching(/^The entry stands after/) as string },
+    ]);
   });
 
   it("reports entries without a currency, and a statement without an end that another follows", async () => {

@@ -19,9 +19,9 @@ export interface EntryLine {
   readonly supplement: string;
 }
 
-/** Some banks write blanks for a missing entry date, no comma in a whole amount, and a type with blanks. */
+/** Some banks write blanks for a missing entry date or before the type, no comma in a whole amount, and a type with blanks. */
 const PATTERN =
-  /^(?<value>\d{6})(?<entry>\d{4}| {4})?(?<mark>RC|RD|C|D)(?<funds>[A-Z])?(?<amount>\d+(?:,\d*)?)(?<type>[A-Z][A-Z0-9 ]{3})(?<references>.*)$/s;
+  /^(?<value>\d{6})(?<entry>\d{4}| {4})?(?<mark>RC|RD|C|D)(?<funds>[A-Z])?(?<amount>\d+(?:,\d*)?) *(?<type>[A-Z][A-Z0-9 ]{3})(?<references>.*)$/s;
 /** None, or where to find it: in the sub-field of that name of :86:. */
 const NO_REFERENCE = new Set(["NONREF", "NOREF", "NOTPROVIDED", "EREF", "EREF+", "KREF", "KREF+"]);
 

@@ -20,10 +20,10 @@ type Part = "outside" | "header" | "entries" | "closing";
 
 /** Which tags can follow in each part. `NS` is what banks add beside the standard. */
 const FOLLOWING: Readonly<Record<Part, ReadonlySet<string>>> = {
-  outside: new Set(["20"]),
+  outside: new Set(["20", "61"]),
   header: new Set(["21", "25", "25P", "28", "28C", "60F", "60M", "61", "62F", "62M", "86", "NS", "20"]),
   entries: new Set(["61", "86", "62F", "62M", "NS", "20"]),
-  closing: new Set(["62F", "62M", "64", "65", "86", "NS", "20"]),
+  closing: new Set(["61", "62F", "62M", "64", "65", "86", "NS", "20"]),
 };
 const TAG = /^:(\d\d[A-Z]?|NS):/;
 /** "-", "-}" with what follows the block, and the one character of an end that some banks send. */
@@ -82,6 +82,9 @@ export class FieldReader {
   #tagOf(text: string): string | undefined {
     const tag = TAG.exec(text)?.[1];
     if (tag === undefined || !FOLLOWING[this.#part].has(tag)) return undefined;
+    // An entry in the wrong place must not be lost; a wrapped text in that place is none.
+    if (tag === "61" && this.#part !== "header" && this.#part !== "entries" && !/^:61:\d{6}/.test(text))
+      return undefined;
     // The rest of a wrapped time, not a reference.
     return tag === "20" && this.#part === "entries" && /^:20:\d\d(?:\D|$)/.test(text) ? undefined : tag;
   }
@@ -108,7 +111,8 @@ export class FieldReader {
 
 function partOf(tag: string, part: Part): Part {
   if (tag === "20") return "header";
-  if (tag.startsWith("60") || tag === "61") return "entries";
+  if (tag.startsWith("60")) return "entries";
+  if (tag === "61") return part === "header" ? "entries" : part;
   return tag.startsWith("62") ? "closing" : part;
 }
 
