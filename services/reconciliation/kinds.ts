@@ -130,7 +130,8 @@ export const KIND_RULES: Readonly<Record<RunKind, KindRule>> = {
   },
   reference_mismatch: {
     subject: "line",
-    condition: "No payment has its reference; exactly one payment is the best candidate by amount and day.",
+    condition:
+      "No payment has its reference; exactly one payment, or one group of payouts or credits by its exact sum, is the best candidate.",
     nextStep: "Confirm or reject the candidate.",
   },
   ambiguous_match: {

@@ -89,6 +89,12 @@ export const RUN_LIMITS = {
   candidateDays: 5,
   /** Payments of the same amount within these days; with more, the line is ambiguous without listing them. */
   candidates: 20,
+  /**
+   * Payouts of an account that may have arrived together, or credits of a day that may be parts of one payout. All their sums
+   * are compared, 256 at most: a provider pays out once a day, and the days of candidates are seven. Of more, sums are equal by
+   * chance too often.
+   */
+  groupedParts: 8,
   /** Of a line, the best ones; a person chooses among these. */
   listedCandidates: 10,
   /** Rows of one file that become issues of their own; with more, the file is wrong as a whole. */

@@ -11,6 +11,7 @@ import { announceIssues, recordEnded } from "../issues/recording.ts";
 import type { RaisedIssue } from "../issues/sql/raise.ts";
 import * as candidates from "./sql/run-candidates.ts";
 import * as differences from "./sql/run-differences.ts";
+import * as grouped from "./sql/run-grouped.ts";
 import * as inputs from "./sql/run-inputs.ts";
 import * as issues from "./sql/run-issues.ts";
 import * as matches from "./sql/run-matches.ts";
@@ -65,6 +66,7 @@ const STEPS: readonly (readonly [string, (tx: Transaction, scope: sql.RunScope) 
   ["differences", differences.judgePossibleDuplicates],
   ["candidates", issues.keepDecided],
   ["candidates", candidates.judgeCandidates],
+  ["candidates", grouped.judgeGrouped],
   ["candidates", differences.judgeUnmatched],
   ["candidates", differences.judgeMissing],
   ["matches", results.writeMatches],

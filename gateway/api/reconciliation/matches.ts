@@ -61,7 +61,7 @@ const paymentSchema = z
   .meta({ id: "MatchedPayment" });
 const explanationSchema = z.record(z.string(), z.union([z.string(), z.number()])).meta({
   description:
-    "Why: `reference` names the reference that both have, or has the points for one in the text; `amount`, `date`, `time` and `terminal` are points; `daysApart` and `minutesApart` are distances.",
+    "Why: `reference` names the reference that both have, or has the points for one in the text; `amount`, `date`, `time` and `terminal` are points; `daysApart` and `minutesApart` are distances. Of a group, `payments` or `lines` is the number of its parts, `sumMinor` their sum and `differenceMinor` what it lacks.",
   examples: [{ amount: 40, date: 20, time: 16, terminal: 0, reference: 0, daysApart: 0, minutesApart: 3 }],
 });
 const scoreSchema = z.int().meta({ description: "0 to 100: the sum of the points." });
