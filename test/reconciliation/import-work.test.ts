@@ -9,7 +9,7 @@ import { sandbox } from "../../services/reconciliation/formats/sandbox.ts";
 import { withdrawImport } from "../../services/reconciliation/import-decisions.ts";
 import { type ImportDeps, importNext } from "../../services/reconciliation/import-work.ts";
 import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";
-import { removeLines } from "../../services/reconciliation/sql/imports.ts";
+import { removeLines, takeImport } from "../../services/reconciliation/sql/imports.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 import { zipOf } from "./formats/zip-writer.ts";
 
@@ -339,6 +339,28 @@ test("200 files of five accounts at once, by four workers: each line is stored o
   };
   await Promise.all([work(), work(), work(), work()]);
   for (const accountId of accountIds) expect(await linesOf(accountId)).toHaveLength(410);
+});
+
+test("a file of another organization: it is next when an import of the first one is under way, however many wait", async () => {
+  const busy = await addAccount();
+  for (const id of ["a", "b", "c"]) await upload(busy, statementOf([{ id }]));
+  const earlier = organizationId;
+  try {
+    const [made] = await database<[{ id: number }]>`
+      insert into organizations (name) values ('Trattoria') returning organization_id as id`;
+    organizationId = made.id;
+    const other = await upload(await addAccount(), statementOf([{ id: "d" }]));
+    const take = () => database.begin((tx) => takeImport(tx, { attempt: randomUUID(), leaseMs: 60_000 }));
+    const taken = [await take(), await take(), await take(), await take()];
+    expect(taken.map((row) => row?.account_id === busy)).toEqual([true, false, true, true]);
+    expect(taken[1]?.import_id).toBe(other);
+    await database`update statement_imports set leased_until = now() where status = 'importing'`;
+    while (await importNext(depsOf())) {
+      // Until none is left to the other tests.
+    }
+  } finally {
+    organizationId = earlier;
+  }
 });
 
 test("two imports of one account at once: each line is stored once", async () => {

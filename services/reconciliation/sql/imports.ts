@@ -27,7 +27,10 @@ export interface TakenImport {
   readonly time_zone: string | null;
 }
 
-/** Takes the oldest import that waits, or whose attempt reports no progress; undefined when there is none. */
+/**
+ * Takes the next import that waits, or whose attempt reports no progress: the oldest of the organization that has the fewest
+ * under way, so that one with hundreds of files does not delay the others. Undefined when there is none.
+ */
 export async function takeImport(
   sql: Transaction,
   { attempt, leaseMs }: { readonly attempt: string; readonly leaseMs: number },
@@ -36,7 +39,9 @@ export async function takeImport(
     with next as (
       select i.import_id from statement_imports i
         where i.status = 'waiting' or (i.status = 'importing' and i.leased_until < now())
-        order by i.import_id limit 1 for update skip locked
+        order by (select count(*) from statement_imports o
+          where o.organization_id = i.organization_id and o.status = 'importing' and o.leased_until >= now()),
+          i.import_id limit 1 for update skip locked
     )
     update statement_imports i set status = 'importing', leased_by = ${attempt},
         leased_until = now() + ${leaseMs}::float8 * interval '1 ms', read_bytes = 0, records = 0, malformed = 0,
