@@ -55,7 +55,8 @@ describe("a cluster of three servers", () => {
   test("a follower that is isolated: stores nothing, the others go on, and it catches up when it is back", async () => {
     const follower = NODES.find((node) => node !== "n0") === (await leader()) ? "n2" : "n1";
     const other = NODES.find((node) => node !== follower) as NodeName;
-    await append(other);
+    // After an election the server may not know the new leader yet.
+    await vi.waitFor(() => append(other), WAIT);
     cluster.isolate(follower);
     await expect(append(follower)).rejects.toThrow();
     const sequence = await vi.waitFor(() => append(other), WAIT);
@@ -66,7 +67,7 @@ describe("a cluster of three servers", () => {
   test("a leader that is killed: another one is elected, and nothing acknowledged is lost", async () => {
     const killed = await leader();
     const other = NODES.find((node) => node !== killed) as NodeName;
-    const before = await append(other);
+    const before = await vi.waitFor(() => append(other), WAIT);
     await cluster.killNode(killed);
     const startedAtMs = performance.now();
     const after = await vi.waitFor(() => append(other), WAIT);
