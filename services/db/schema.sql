@@ -1100,6 +1100,7 @@ create table statement_imports (
   withdrawal_reason text,
   attempts integer default 0 not null,
   has_payouts boolean default true not null,
+  taken_at timestamp with time zone,
   constraint statement_imports_pkey PRIMARY KEY (import_id),
   constraint statement_imports_code_check CHECK ((status <> ALL (ARRAY['held'::text, 'refused'::text])) OR status_code IS NOT NULL),
   constraint statement_imports_format_check CHECK ((status = ANY (ARRAY['needs_format'::text, 'refused'::text, 'withdrawing'::text, 'withdrawn'::text])) OR format IS NOT NULL AND format_version IS NOT NULL AND encoding IS NOT NULL),
@@ -1113,9 +1114,10 @@ create table statement_imports (
   constraint statement_imports_organization_id_import_id_key UNIQUE (organization_id, import_id)
 );
 CREATE INDEX statement_imports_by_account ON statement_imports USING btree (organization_id, account_id, import_id);
+CREATE INDEX statement_imports_by_turn ON statement_imports USING btree (organization_id, taken_at) WHERE taken_at IS NOT NULL;
 CREATE INDEX statement_imports_files ON statement_imports USING btree (object_name) WHERE object_name IS NOT NULL;
 CREATE UNIQUE INDEX statement_imports_one_of_file ON statement_imports USING btree (account_id, sha256) WHERE status <> ALL (ARRAY['refused'::text, 'withdrawn'::text]);
-CREATE INDEX statement_imports_waiting ON statement_imports USING btree (import_id) WHERE status = ANY (ARRAY['waiting'::text, 'importing'::text]);
+CREATE INDEX statement_imports_waiting ON statement_imports USING btree (organization_id, import_id) WHERE status = ANY (ARRAY['waiting'::text, 'importing'::text]);
 CREATE INDEX statement_imports_withdrawing ON statement_imports USING btree (import_id) WHERE status = 'withdrawing'::text;
 CREATE TRIGGER statement_imports_want_run AFTER UPDATE OF status ON statement_imports FOR EACH ROW WHEN (new.status IS DISTINCT FROM old.status AND (new.status = ANY (ARRAY['imported'::text, 'withdrawn'::text]))) EXECUTE FUNCTION want_run_of_import();
 

@@ -341,26 +341,60 @@ test("200 files of five accounts at once, by four workers: each line is stored o
   for (const accountId of accountIds) expect(await linesOf(accountId)).toHaveLength(410);
 });
 
-test("a file of another organization: it is next when an import of the first one is under way, however many wait", async () => {
-  const busy = await addAccount();
-  for (const id of ["a", "b", "c"]) await upload(busy, statementOf([{ id }]));
-  const earlier = organizationId;
-  try {
-    const [made] = await database<[{ id: number }]>`
-      insert into organizations (name) values ('Trattoria') returning organization_id as id`;
-    organizationId = made.id;
-    const other = await upload(await addAccount(), statementOf([{ id: "d" }]));
-    const take = () => database.begin((tx) => takeImport(tx, { attempt: randomUUID(), leaseMs: 60_000 }));
-    const taken = [await take(), await take(), await take(), await take()];
-    expect(taken.map((row) => row?.account_id === busy)).toEqual([true, false, true, true]);
-    expect(taken[1]?.import_id).toBe(other);
+describe("the next import", () => {
+  const take = () => database.begin((tx) => takeImport(tx, { attempt: randomUUID(), leaseMs: 60_000 }));
+
+  /** With so many files that wait; returns its account. */
+  async function addOrganization(name: string, waiting: number): Promise<number> {
+    const earlier = organizationId;
+    try {
+      const [made] = await database<[{ id: number }]>`
+        insert into organizations (name) values (${name}) returning organization_id as id`;
+      organizationId = made.id;
+      const accountId = await addAccount();
+      for (let nth = 0; nth < waiting; nth += 1) await upload(accountId, statementOf([{ id: `${nth}` }]));
+      return accountId;
+    } finally {
+      organizationId = earlier;
+    }
+  }
+  async function importAll(): Promise<void> {
     await database`update statement_imports set leased_until = now() where status = 'importing'`;
     while (await importNext(depsOf())) {
       // Until none is left to the other tests.
     }
-  } finally {
-    organizationId = earlier;
   }
+
+  test("is of the organization with the fewest under way, however many of another one wait", async () => {
+    const busy = await addOrganization("Trattoria", 3);
+    const other = await addOrganization("Pizzeria", 1);
+    const taken = [await take(), await take(), await take(), await take(), await take()];
+    expect(taken.map((row) => row?.account_id)).toEqual([busy, other, busy, busy, undefined]);
+    await importAll();
+  });
+
+  test("is of a third organization although two with many files have a worker each", async () => {
+    const busy = [await addOrganization("Ristorante", 6), await addOrganization("Enoteca", 6)];
+    const first = [await take(), await take()];
+    expect(first.map((row) => row?.account_id)).toEqual(busy);
+    const third = await addOrganization("Gelateria", 1);
+    const later: (number | undefined)[] = [];
+    for (const ended of first) {
+      await database`
+        update statement_imports set status = 'imported', leased_by = null, leased_until = null, ended_at = now()
+        where import_id = ${ended?.import_id ?? 0}`;
+      later.push((await take())?.account_id);
+    }
+    expect(later).toContain(third);
+    await importAll();
+  });
+
+  test("is of another organization for each of two processes that take one at the same moment", async () => {
+    const both = [await addOrganization("Caffè", 3), await addOrganization("Taverna", 3)];
+    const taken = await Promise.all([take(), take()]);
+    expect(new Set(taken.map((row) => row?.account_id))).toEqual(new Set(both));
+    await importAll();
+  });
 });
 
 test("two imports of one account at once: each line is stored once", async () => {

@@ -29,23 +29,40 @@ export interface TakenImport {
 
 /**
  * Takes the next import that waits, or whose attempt reports no progress: the oldest of the organization that has the fewest
- * under way, so that one with hundreds of files does not delay the others. Undefined when there is none.
+ * under way, and of several such organizations, of the one that was served the longest ago. So one with hundreds of files
+ * does not delay the others, and two such organizations do not starve a third one. Undefined when there is none.
  */
 export async function takeImport(
   sql: Transaction,
   { attempt, leaseMs }: { readonly attempt: string; readonly leaseMs: number },
 ): Promise<TakenImport | undefined> {
+  // One at a time, by a statement of its own: the next one counts what this one has taken.
+  await sql`select pg_advisory_xact_lock(hashtextextended('next statement import', 0))`;
   const [row] = await sql<TakenImport[]>`
-    with next as (
-      select i.import_id from statement_imports i
-        where i.status = 'waiting' or (i.status = 'importing' and i.leased_until < now())
-        order by (select count(*) from statement_imports o
-          where o.organization_id = i.organization_id and o.status = 'importing' and o.leased_until >= now()),
-          i.import_id limit 1 for update skip locked
+    with recursive organizations as (
+      select min(organization_id) as organization_id from statement_imports where status in ('waiting', 'importing')
+      union all
+      select (select min(i.organization_id) from statement_imports i
+          where i.status in ('waiting', 'importing') and i.organization_id > o.organization_id)
+        from organizations o where o.organization_id is not null
+    ), turns as (
+      select o.organization_id,
+          (select count(*) from statement_imports i where i.organization_id = o.organization_id
+            and i.status = 'importing' and i.leased_until >= now()) as under_way,
+          (select max(i.taken_at) from statement_imports i where i.organization_id = o.organization_id) as served_at
+        from organizations o where o.organization_id is not null
+        order by under_way, served_at nulls first, organization_id
+    ), next as (
+      select oldest.import_id from turns t cross join lateral (
+        select i.import_id from statement_imports i
+          where i.organization_id = t.organization_id
+            and (i.status = 'waiting' or (i.status = 'importing' and i.leased_until < now()))
+          order by i.import_id limit 1 for update skip locked) oldest
+        limit 1
     )
     update statement_imports i set status = 'importing', leased_by = ${attempt},
         leased_until = now() + ${leaseMs}::float8 * interval '1 ms', read_bytes = 0, records = 0, malformed = 0,
-        attempts = attempts + 1
+        attempts = attempts + 1, taken_at = clock_timestamp()
       from next, statement_accounts a
       where i.import_id = next.import_id and a.account_id = i.account_id
       returning i.import_id, i.organization_id, i.account_id, i.object_name, i.format, i.encoding, i.attempts,
