@@ -296,8 +296,14 @@ async function revokeDevice(change: Change, deviceId: number): Promise<void> {
 
 async function resetCashier(change: Change, userId: number, passwordHash: string): Promise<OutboxKey[]> {
   const { caller, tx } = change;
-  const [cashier] = await users.lockUsers(tx, caller.organizationId, [userId]);
-  if (existing(cashier).status === "suspended") {
+  const [locked] = await users.lockUsers(tx, caller.organizationId, [userId]);
+  const cashier = existing(locked);
+  if (cashier.role !== "cashier") {
+    const detail =
+      "The sandbox's cashier has another role now; give them back the role of a cashier, or delete the sandbox.";
+    throw new RefusedError({ code: "conflict", detail });
+  }
+  if (cashier.status === "suspended") {
     await users.moveUser(tx, userId, "active");
     change.record("user_resumed", { kind: "user", id: userId }, { from: "suspended", to: "active" });
   }
@@ -306,10 +312,13 @@ async function resetCashier(change: Change, userId: number, passwordHash: string
   return endCashierSessions(change, userId);
 }
 
+/** A person who has another role by now is no longer the sandbox's: it could be the last owner. */
 async function suspendCashier(change: Change, userId: number): Promise<OutboxKey[]> {
   const { caller, tx } = change;
-  const [cashier] = await users.lockUsers(tx, caller.organizationId, [userId]);
-  if (existing(cashier).status === "active") {
+  const [locked] = await users.lockUsers(tx, caller.organizationId, [userId]);
+  const cashier = existing(locked);
+  if (cashier.role !== "cashier") return [];
+  if (cashier.status === "active") {
     await users.moveUser(tx, userId, "suspended");
     change.record("user_suspended", { kind: "user", id: userId }, { from: "active", to: "suspended" });
   }

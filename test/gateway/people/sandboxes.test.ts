@@ -189,6 +189,18 @@ describe("a reset", () => {
   });
 });
 
+describe("a sandbox whose cashier has become an owner", () => {
+  it("cannot be reset, and its deletion leaves that person alone", async () => {
+    const sandbox = await seed();
+    const { user_id } = sandbox.cashier;
+    await owner.good("PATCH", `users/${user_id}/`, { body: { role: "owner" } });
+    await owner.refused("conflict", "POST", `sandboxes/${sandbox.sandbox_id}/reset/`);
+    expect((await owner.call("DELETE", `sandboxes/${sandbox.sandbox_id}/`)).status).toBe(204);
+    const { users } = await owner.good<{ users: { user_id: number; status: string }[] }>("GET", "users/");
+    expect(users.find((user) => user.user_id === user_id)).toMatchObject({ status: "active" });
+  });
+});
+
 describe("a deletion", () => {
   it("closes, revokes and suspends, and disables the provider config with the last sandbox", async () => {
     const filial = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Third street" } });
