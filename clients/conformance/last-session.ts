@@ -1,5 +1,6 @@
 /** The owner's session of the run, kept until it has ended: a run that was killed is cleaned up by the next one. */
-import { rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { z } from "zod";
 import { readJson } from "../command.ts";
 import { clientLimits } from "../limits.ts";
@@ -7,6 +8,8 @@ import { clientLimits } from "../limits.ts";
 const sessionSchema = z.object({ baseUrl: z.string(), token: z.string() });
 
 export function rememberSession(file: string, baseUrl: string, token: string): void {
+  const folder = dirname(file);
+  if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
   writeFileSync(file, JSON.stringify({ baseUrl, token }), { mode: 0o600 });
 }
 

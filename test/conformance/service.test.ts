@@ -30,9 +30,11 @@ const seed = async (): Promise<string> => {
   const body = { filial_id: system.sandbox.filialId, name: "Conformance", currency: "EUR" };
   return String((await owner.good<{ sandbox_id: number }>("POST", "sandboxes/", { body })).sandbox_id);
 };
+/** As on a machine that has never started the service: the folder is not there yet. */
+const dataDir = (): string => join(folder.path, "data");
 function conformance(...args: readonly string[]) {
   const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
-  const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD };
+  const access = { BASE_URL: system.baseUrl, DATA_DIR: dataDir(), OWNER_EMAIL, OWNER_PASSWORD };
   return runProgram(process.execPath, [SUITE, ...args], { env: programEnvironment(access) });
 }
 
@@ -91,7 +93,7 @@ test("kill -9 in the middle: the next run ends the session and the collection th
   await program.waitFor(/✓ assignment\.fetched/);
   program.process.kill("SIGKILL");
   await program.ended;
-  const left = JSON.parse(readFileSync(join(folder.path, `conformance-${sandboxId}.json`), "utf8")) as {
+  const left = JSON.parse(readFileSync(join(dataDir(), `conformance-${sandboxId}.json`), "utf8")) as {
     token: string;
   };
   const next = conformance("--sandbox", sandboxId, "--only", "settle.cash");
