@@ -94,6 +94,12 @@ export const LIMITS = {
   enrollmentMaxWaitMs: 2_000,
   /** Uploads under way, and of one organization: each has about half a megabyte in memory and keeps its connection for long. */
   uploads: { total: 32, perKey: 4, waiting: 0, waitingPerKey: 0 },
+  /**
+   * A client that sends an upload more slowly holds a place that others need. Only the time counts in which the service waits
+   * for it, and the first seconds do not: a phone's connection may stall.
+   */
+  uploadBytesPerSecond: 4 * KIB,
+  uploadGraceMs: 20_000,
   /** An idempotency key is a UUID or a few words; the services check the same bound. */
   idempotencyKeyCharacters: BOUNDS.idempotencyKeyCharacters,
   /** A reference that a cashier types off a slip; a slip has some twenty characters. */

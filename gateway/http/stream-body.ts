@@ -33,6 +33,9 @@ class BodyStream {
   #isPaused = false;
   #error: Error | undefined;
   #wake: () => void = () => undefined;
+  /** How long the client has been waited for in all, and since when it is waited for now. */
+  #waitedMs = 0;
+  #waitsSinceMs: number | undefined = performance.now();
 
   constructor(exchange: Exchange, mostBytes: number) {
     this.#exchange = exchange;
@@ -72,6 +75,7 @@ class BodyStream {
   #next(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
+    this.#waitsSinceMs ??= performance.now();
     // From here on it is the client that is waited for.
     this.#extend();
     this.#resume();
@@ -87,6 +91,7 @@ class BodyStream {
     if (this.#error !== undefined || this.#isWhole) return;
     this.#size += chunk.byteLength;
     if (this.#size > this.#mostBytes) return this.#fail(new Refusal("body_too_large"));
+    if (this.#isTooSlow() && !isLast) return this.#fail(new Refusal("request_timeout"));
     // The chunk's memory is the server's and is taken back after this call.
     if (chunk.byteLength > 0) this.#pieces.push(new Uint8Array(chunk.slice(0)));
     if (isLast) {
@@ -101,6 +106,14 @@ class BodyStream {
     }
     this.#extend();
     this.#wake();
+  }
+
+  /** With each piece, because a piece comes before the request's deadline or not at all. */
+  #isTooSlow(): boolean {
+    const { uploadBytesPerSecond, uploadGraceMs } = LIMITS;
+    if (this.#waitsSinceMs !== undefined) this.#waitedMs += performance.now() - this.#waitsSinceMs;
+    this.#waitsSinceMs = undefined;
+    return this.#waitedMs > uploadGraceMs && this.#size < (this.#waitedMs / 1_000) * uploadBytesPerSecond;
   }
 
   /** What has come before is not worth storing any more. */

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
@@ -210,6 +211,22 @@ describe("a large upload", () => {
       .toBe(201);
   });
 
+  test("from a client that sends a byte a second: it ends with one sentence, and frees its place", async () => {
+    const accountId = await addAccount();
+    const { sending } = await beginUpload(accountId, 1);
+    const drip = setInterval(() => sending.write("a"), 1_000);
+    try {
+      const [response] = (await once(sending, "response")) as [IncomingMessage];
+      const body = JSON.parse(await text(response)) as { code: string; detail: string };
+      expect({ status: response.statusCode, body }).toMatchObject({ status: 408, body: { code: "request_timeout" } });
+    } finally {
+      clearInterval(drip);
+      sending.destroy();
+    }
+    const { imports } = await operator.good<{ imports: unknown[] }>("GET", `imports/?account_id=${accountId}`);
+    expect(imports).toEqual([]);
+  });
+
   test("a client that goes away in between leaves no import", async () => {
     const accountId = await addAccount();
     const { sending } = await beginUpload(accountId);
@@ -237,8 +254,8 @@ interface SlowUpload {
   readonly isAnswered: () => boolean;
 }
 
-/** A body of which the first half megabyte has been sent. */
-async function beginUpload(accountId: number): Promise<SlowUpload> {
+/** A body of which the first half megabyte has been sent, or as much as is asked for. */
+async function beginUpload(accountId: number, firstBytes = 512 * 1_024): Promise<SlowUpload> {
   const { hostname, port } = new URL(system.baseUrl);
   const sending = httpRequest({
     hostname,
@@ -254,6 +271,6 @@ async function beginUpload(accountId: number): Promise<SlowUpload> {
   sending.on("error", () => {
     answered = true;
   });
-  await new Promise<void>((resolve) => sending.write(Buffer.alloc(512 * 1_024, 0x61), () => resolve()));
+  await new Promise<void>((resolve) => sending.write(Buffer.alloc(firstBytes, 0x61), () => resolve()));
   return { sending, isAnswered: () => answered };
 }
