@@ -63,6 +63,23 @@ describe("a statement file", () => {
     expect(await messages()).toBe(before);
   });
 
+  test("that finds the bucket full is refused with a stable code and leaves nothing; a later one is stored", async () => {
+    const name = "OBJ_STATEMENTS";
+    const { config, state } = await bus.jsm.streams.info(name);
+    await bus.jsm.streams.update(name, { ...config, max_bytes: state.bytes + 600_000 });
+    try {
+      await expect(storeFile(bus, pieces(randomBytes(2_000_000)))).rejects.toMatchObject({
+        refusal: { code: "storage_low" },
+      });
+      expect(await messages()).toBe(state.messages);
+    } finally {
+      await bus.jsm.streams.update(name, config);
+    }
+    const content = randomBytes(2_000_000);
+    const file = await storeFile(bus, pieces(content));
+    expect((await contentOf(file.name)).equals(content)).toBe(true);
+  });
+
   test("that was deleted is lost, and a second deletion does nothing", async () => {
     const before = await messages();
     const { name } = await storeFile(bus, pieces(randomBytes(400_000)));
