@@ -36,10 +36,10 @@ const HELP = `Imports statements of providers and banks, by the API of reconcili
   npm run statement -- accounts
       Lists the accounts whose statements are imported.
   npm run statement -- import FILE --account ID
-      Uploads a file, and waits until it is imported. Declare what it is, or leave it
-      out, read what it can be, and confirm one of that:
+      Uploads a file, and waits until it is imported. Name its format with the options
+      below. Without them the command lists the possible formats for "confirm":
       --format NAME --encoding NAME   such as camt.053 and utf-8
-      --mapping ID                    a stored mapping of CSV, which names its encoding
+      --mapping ID                    a stored mapping of CSV, which names the encoding
   npm run statement -- confirm IMPORT   with --format and --encoding, or --mapping
   npm run statement -- list             the newest imports; --account ID for one account
   npm run statement -- preview IMPORT --mapping ID | --definition FILE
@@ -95,7 +95,7 @@ const testSchema = z.looseObject({ test_id: z.int(), status: z.string(), lines: 
 
 const importsSchema = z.looseObject({ imports: z.array(importSchema) });
 
-/** What the arguments ask for, checked before anybody logs in. Throws `UsageError`. */
+/** The work that the arguments name, checked before the log-in. Throws `UsageError`. */
 function workOf(words: readonly string[], options: Options): Work {
   const [command, ...rest] = words;
   if (command === "mapping") return mappingWork(rest, options);
@@ -139,7 +139,7 @@ function declaredIn({ format, encoding, mapping }: Options): Declared {
   return { format, encoding, mappingId: mapping === undefined ? undefined : idOf(mapping, "--mapping") };
 }
 
-/** Waits for the end of the import and says what became of it. Throws `CommandError` unless it is imported. */
+/** Waits for the end of the import and prints its result. Throws `CommandError` unless it is imported. */
 async function follow(operator: Person, importId: number, { json }: Options): Promise<void> {
   const ended = await untilEnded(operator, importId, createProgress("import"));
   if (json === true) printJson(ended);

@@ -18,9 +18,9 @@ export const WEBHOOK_VERDICTS = [
   "header_malformed",
   /** This body was not signed with one of the secrets at this time. */
   "signature_wrong",
-  /** Signed rightly, but longer ago than is tolerated: another party may be sending again what it has once received. */
+  /** Signed rightly, but longer ago than is tolerated: another party may repeat a webhook that it has received. */
   "too_old",
-  /** Signed rightly, but for a time that is not yet: one of the two clocks is wrong. */
+  /** Signed rightly, but for a time in the future: one of the two clocks is wrong. */
   "too_new",
 ] as const;
 export type WebhookVerdict = (typeof WEBHOOK_VERDICTS)[number];
@@ -30,7 +30,7 @@ export interface WebhookToVerify {
   readonly header: string | readonly string[] | null | undefined;
   /** The raw body. */
   readonly body: string | Uint8Array;
-  /** The live secrets as they were shown, `whsec_` and all: one, or two while one takes the other's place. */
+  /** The live secrets as they were shown, with `whsec_`: one, or two during a rotation. */
   readonly secrets: readonly string[];
   /** How far the signature's time may lie from now, to either side; five minutes by default. */
   readonly toleranceSeconds?: number;
@@ -42,7 +42,7 @@ const TOLERANCE_SECONDS = 300;
 /** Two secrets make two signatures; a header with more than a few is refused, because each costs an HMAC for each secret. */
 const MAX_HEADER_CHARACTERS = 1_024;
 const MAX_SIGNATURES = 8;
-/** Exactly this, so that no two headers mean the same. Versions other than `v1` are for the future and are passed over. */
+/** Exactly this, so that no two headers mean the same. Signatures of versions other than `v1` are ignored. */
 const HEADER = /^t=(\d{1,12})((?:,(?:v1=[0-9a-f]{64}|v(?!1=)\d{1,3}=[0-9a-f]{1,256}))+)$/;
 const SIGNATURE = /,v1=([0-9a-f]{64})/g;
 
@@ -63,12 +63,12 @@ export function verifyWebhook(webhook: WebhookToVerify): WebhookVerdict {
   }
   if (!isSigned) return "signature_wrong";
   const ageSeconds = Math.floor(nowMs / 1_000) - Number(t);
-  // Asked this way round, a tolerance or a clock that is no number tolerates nothing.
+  // Compared this way, a tolerance or a clock that is NaN accepts nothing.
   if (ageSeconds >= 0) return ageSeconds <= toleranceSeconds ? "valid" : "too_old";
   return -ageSeconds <= toleranceSeconds ? "valid" : "too_new";
 }
 
-/** The time as it is written, for it is signed as it is written, and the signatures. */
+/** The signatures, and the time as the header has it, because the signature covers that text. */
 function readHeader(header: string | readonly string[]): { t: string; signatures: readonly Buffer[] } | undefined {
   // Several headers of this name are refused, too.
   if (typeof header !== "string" || header.length > MAX_HEADER_CHARACTERS) return undefined;

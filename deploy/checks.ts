@@ -27,7 +27,7 @@ async function runStaticChecks(): Promise<number> {
 
 const [first, ...rest] = process.argv.slice(2);
 const isPure = first === "--pure";
-// A tree that does not compile makes every test's failure noise, so the first check that fails ends the run.
+// The tests run only after all checks have passed: code that does not compile would fail most of them.
 let code = await runStaticChecks();
 if (code === 0) {
   process.stdout.write(`── Tests${isPure ? " without servers" : ""} (vitest)\n`);

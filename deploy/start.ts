@@ -15,7 +15,7 @@ function applicationSteps(context: ApplicationContext): Step[] {
     portStep(context),
     together("servers", [natsStep(context), postgresStep(context)]),
     migrationStep(context),
-    // Each waits by itself for what it needs from the others; they stop in the reverse order of this list.
+    // Each process waits for the others that it needs. They stop in the reverse order of this list.
     together("processes", [
       servicesStep(context, "services", [
         "registry",
@@ -26,7 +26,7 @@ function applicationSteps(context: ApplicationContext): Step[] {
         "audit",
         "relay",
       ]),
-      // In a separate process: it calls addresses that owners name, and as many of these may run as there is to send.
+      // In a separate process: it calls addresses that owners name, and an operator may run any number of such processes.
       servicesStep(context, "webhook-signer", ["webhook-signer"]),
       // An outside party in a separate process: the services reach it over HTTP only.
       servicesStep(context, "sandbox-provider", ["sandbox-provider"]),
@@ -52,7 +52,7 @@ async function runApplication(environment: NodeJS.ProcessEnv): Promise<number> {
   return await supervise({ steps: applicationSteps(context), print, log: logFor(context, "start") });
 }
 
-// A reader of this output that is gone, or a full disk below it, stops nothing.
+// A closed pipe or a full disk behind the output does not stop the system.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 
 // Exits explicitly: a socket left open somewhere must not keep a stopped system running.

@@ -1,4 +1,4 @@
-/** A progress bar on standard error: one line that changes on a terminal, a line for each tenth elsewhere. */
+/** A progress bar on standard error: on a terminal one line that changes, elsewhere a line for each tenth. */
 const WIDTH = 30;
 const STEPS_ELSEWHERE = 10;
 

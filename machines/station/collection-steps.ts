@@ -49,7 +49,7 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     reportCount: 0,
     formerReports: [],
     attestation: null,
-    provider: route === "dynamic_qr" ? askedProvider(state) : null,
+    provider: route === "dynamic_qr" ? newProviderPayment(state) : null,
     moneyMayHaveMoved: "",
     reasonSinceEnd: "",
     endedAtMs: null,
@@ -77,7 +77,7 @@ function refuseUnconfirmed(earlier: UnclearCollection | undefined): Outcome {
 
 /**
  * Refuses an order that cannot be collected. The snapshot was read before this step and may have waited while another
- * host committed, so what the station itself knows counts as well: a guest must not be charged for a paid order.
+ * host committed. So the station also checks the order as it knows it: a guest must not be charged for a paid order.
  */
 function refuseStaleOrder(state: StationState, order: OrderSnapshot): Outcome | undefined {
   const known = state.knownOrders.find((other) => other.orderId === order.orderId);
@@ -90,7 +90,7 @@ function refuseStaleOrder(state: StationState, order: OrderSnapshot): Outcome | 
 export function attestIntent(state: StationState, command: Command<"intent_attest">, input: StepInput): Outcome {
   const { intentId } = command;
   const underWay: StationReply = { ok: true, type: "intent", intentId, status: "settling" };
-  // The same attestation once more, while the seam is at work: it waits for the same answer as the first (I6).
+  // The same attestation again while the seam works: it waits for the same answer as the first (I6).
   if (isSettlingFor(state, intentId, input.commandId)) return { reply: underWay };
   const refused = refuseWithoutLease(state, input) ?? refuseUnlessActive(state, intentId, input);
   if (refused !== undefined) return refused;
@@ -138,8 +138,8 @@ export function cancelIntent(state: StationState, command: Command<"intent_cance
   };
 }
 
-/** The provider's side of a new intent: the station's config as it is now, and nothing known yet. The route is offered. */
-function askedProvider(state: StationState): ProviderPayment {
+/** What a new intent knows of its provider payment: only the station's config. The caller has checked that the route is offered. */
+function newProviderPayment(state: StationState): ProviderPayment {
   const { configId } = state.provider;
   if (configId === null) throw new Error("The route dynamic_qr is offered without a provider config.");
   return { configId, qrPayload: "", providerReference: "", confirmedAtMs: null };
@@ -159,8 +159,9 @@ function refuseUnlessActive(state: StationState, intentId: number, input: StepIn
 }
 
 /**
- * The provider's reference of a QR payment, or the newest report's own (contract, "Reported outcome"); an empty one (an
- * outcome without a slip) does not erase an older one. What the cashier typed counts only where no device gave a reference.
+ * The provider's reference of a QR payment, or the newest reference that a device reported (contract, "Reported outcome"). A
+ * report without a reference (an outcome without a slip) does not erase an older one. The reference that the cashier typed
+ * counts only when this is empty.
  */
 function inheritedReference(intent: PaymentIntent): string {
   if (intent.provider !== null) return intent.provider.providerReference;

@@ -31,8 +31,9 @@ export function assignmentView(intent: PaymentIntent): AssignmentView {
 }
 
 /**
- * The intent that a device is to collect, or null. A lapsed one is not offered even before its expiry is committed. One that was
- * not fetched yet is held back while the cashier has to confirm that an earlier collection may have taken the money.
+ * The intent that a device is to collect, or null. An expired intent is not offered, even before its expiry is committed. An
+ * intent that the device has not fetched is held back while the cashier has to confirm that an earlier collection may have
+ * taken the money.
  */
 export function assignedIntent(state: StationState, deviceId: number, nowMs: number): PaymentIntent | null {
   const { intent } = state;

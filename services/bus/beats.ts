@@ -13,7 +13,7 @@
  * Each reader sends beats of its own. A beat of one common writer would say when that writer's clock sent it, which no
  * reader can compare with its own clock, and all readers would be stale when that writer stalls.
  *
- * To a reader that knows no beats, one is the deletion of an entry that never was: no data, and the marker of a deletion.
+ * A reader that does not know beats takes one for the deletion of an entry that never existed: no data, and a deletion marker.
  */
 import { randomInt, randomUUID } from "node:crypto";
 import { headers, type MsgHdrs, type NatsConnection } from "nats";
@@ -29,8 +29,8 @@ export const isBeat = (subject: string, beats: string | undefined): boolean =>
   beats !== undefined && subject.length > beats.length && subject.startsWith(beats) && subject[beats.length] === ".";
 
 /**
- * One of a fixed number of subjects, so that readers that have ended leave no more behind than that. A stream may keep one
- * message of each: two readers in the same place may take each other's beats away, so that some do not come back.
+ * One of a fixed number of subjects, so that the beats of ended readers leave a bounded number of messages. A stream may keep
+ * only the newest message of a subject: of two readers that share one, some beats may not come back.
  */
 export const beatSubject = (beats: string): string => `${beats}.${randomInt(BUS_LIMITS.beatSubjects)}`;
 
@@ -42,7 +42,7 @@ export function beatHeaders(content: string): MsgHdrs {
   return facts;
 }
 
-/** By both clocks: the steady one does not count while a machine sleeps, and the other one may be set back. */
+/** A time by both clocks: the steady clock stops while the machine sleeps, and the wall clock may be set back. */
 export interface Moment {
   readonly steadyMs: number;
   readonly wallMs: number;
@@ -65,7 +65,7 @@ export class Beats {
   readonly #subject: string;
   readonly #reader = randomUUID();
   #timer: NodeJS.Timeout | undefined;
-  /** When the newest beat was sent that has come back. */
+  /** When the reader sent the newest beat that has come back. */
   #provedAt = NEVER;
 
   constructor(bus: BeatBus, beats: string) {
@@ -73,11 +73,11 @@ export class Beats {
     this.#subject = beatSubject(beats);
   }
 
-  /** Sends a beat now, and from now on. */
+  /** Sends a beat now, and then one about every `beatMs`. */
   start(): void {
     clearTimeout(this.#timer);
     this.#send();
-    // With chance, so that two readers that share a subject do not stay in step.
+    // With a random part, so that two readers that share a subject do not stay in step.
     this.#timer = setTimeout(() => this.start(), BUS_LIMITS.beatMs * (0.8 + 0.2 * Math.random()));
   }
 
@@ -85,7 +85,7 @@ export class Beats {
     clearTimeout(this.#timer);
   }
 
-  /** Takes a beat in, this reader's or another's. */
+  /** Receives a beat, of this reader or of another, and ignores those of others. */
   take({ subject, headers: facts }: { readonly subject: string; readonly headers: MsgHdrs | undefined }): void {
     if (subject !== this.#subject) return;
     const [reader, steadyMs, wallMs] = (facts?.get(BEAT_HEADER) ?? "").split(" ");
@@ -100,7 +100,7 @@ export class Beats {
 
   #send(): void {
     if (!this.#bus.isUp()) return;
-    // Its acknowledgement is that it comes back.
+    // No acknowledgement is awaited: the beat that comes back is the acknowledgement.
     const { steadyMs, wallMs } = now();
     const content = `${this.#reader} ${steadyMs} ${wallMs}`;
     this.#bus.nc.publish(this.#subject, "", { headers: beatHeaders(content) });

@@ -64,7 +64,7 @@ export class QuorumWait {
     const nowMs = performance.now();
     const isFirst = this.#sinceMs === undefined;
     this.#sinceMs ??= nowMs;
-    if (!isFirst && nowMs - this.#saidAtMs < BUS_LIMITS.quorumSaidMs) return;
+    if (!isFirst && nowMs - this.#saidAtMs < BUS_LIMITS.quorumLogMs) return;
     this.#saidAtMs = nowMs;
     const { message } = busWithoutQuorum(server, undefined);
     this.#log.warn(

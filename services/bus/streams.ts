@@ -35,7 +35,7 @@ export const LIVENESS: StateStreamDefinition = {
 };
 
 /**
- * What consumers are to receive, until the webhook signer has written it down as deliveries. A full stream refuses, and
+ * What consumers are to receive, until the webhook signer has stored it as deliveries. A full stream refuses, and
  * events wait in the outbox, so none is lost; a million of a kilobyte each is an hour of the fastest restaurant chain.
  */
 export const ROBOTICS_EVENTS: WorkStreamDefinition = {

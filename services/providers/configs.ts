@@ -259,7 +259,6 @@ async function renew(
 const MODE = "test";
 const SANDBOX_CONFIG = { kind: "sandbox", mode: MODE, name: "Sandbox provider", settings: {} } as const;
 
-/** The sandbox's config; idempotent. Keeps an active test config of any provider. Refuses as `createProviderConfig` does. */
 /** Refuses with `permission_denied`, and as `createProviderConfig` does. */
 export async function ensureTestConfig(
   deps: ProvidersDeps,
@@ -289,6 +288,7 @@ export async function ensureTestConfig(
   }
 }
 
+/** Idempotent. Keeps an active test config of any provider. Refuses as `createProviderConfig` does. */
 export async function seedSandboxProvider(
   deps: ProvidersDeps,
   { organizationId, filialId }: RequestOf<typeof bus.seedSandboxProvider>,

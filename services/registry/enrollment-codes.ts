@@ -31,10 +31,10 @@ import { stationMessage } from "./stations.ts";
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const LENGTH = 10;
 const WELL_FORMED = /^[0-9A-HJKMNP-TV-Z]{10}$/;
-/** Hashed in place of what cannot be a code; no code has these characters, so it is never found. */
+/** Hashed when the input cannot be a code. No code has these characters, so no row has this hash. */
 const IMPOSSIBLE = "!".repeat(LENGTH);
 
-/** A new code in its canonical form, without the hyphen. The alphabet's size divides 256, so each character is fair. */
+/** A new code in its canonical form, without the hyphen. The alphabet's size divides 256, so all characters are equally likely. */
 export function mintEnrollmentCode(): string {
   return Array.from(randomBytes(LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join("");
 }
@@ -53,7 +53,7 @@ export function readEnrollmentCode(typed: string): string | undefined {
 
 /**
  * The hash under which a code is stored and found: HMAC-SHA-256 when the operator has set a key, else SHA-256. What cannot
- * be a code is hashed as well, so that it costs what an unknown code costs (I10).
+ * be a code is hashed as well, so that it takes as long as an unknown code (I10).
  */
 export function hashEnrollmentCode(typed: string, key: string | undefined): Buffer {
   const code = readEnrollmentCode(typed) ?? IMPOSSIBLE;
@@ -117,12 +117,12 @@ export const issueEnrollmentCode: RegistryHandler<typeof codes.issueEnrollmentCo
   return deps.sql.begin(async (tx) => {
     const device = existing(await devices.lockDevice(tx, organizationId, deviceId));
     if (device.status !== "pending") {
-      const detail = `A code is for a pending device; this one is ${device.status}. Reset it to enroll it again.`;
+      const detail = `Only a pending device gets a code; this device is ${device.status}. Reset the device to enroll it again.`;
       throw new RefusedError({ code: "conflict", detail });
     }
     const station = await getStation(tx, organizationId, device.station_id);
     if (station?.status === "closed") {
-      throw new RefusedError({ code: "conflict", detail: "Nothing enrolls at a closed station." });
+      throw new RefusedError({ code: "conflict", detail: "A device cannot enroll at a closed station." });
     }
     const key = deps.settings.ENROLLMENT_CODE_KEY;
     const { code, row, event } = await issueCode(tx, { key, device, lifetimeMs, actor: userActor(caller) });
@@ -140,7 +140,7 @@ export const listEnrollmentCodes: RegistryHandler<typeof codes.listEnrollmentCod
   return { enrollmentCodes: page, hasMore };
 };
 
-/** Revokes an open code. A revoked code stays so; a spent or expired one is `conflict`. */
+/** Revokes an open code. Repeated, it changes nothing. A spent or expired code is refused as `conflict`. */
 export const revokeEnrollmentCode: RegistryHandler<typeof codes.revokeEnrollmentCode> = async (
   deps,
   { caller, codeId },
@@ -165,9 +165,8 @@ export const revokeEnrollmentCode: RegistryHandler<typeof codes.revokeEnrollment
 };
 
 /**
- * Claims a code: one transaction spends the code, makes the device active and makes its one credential. A code that cannot
- * be claimed, for whatever reason, costs one hash and one index probe that finds nothing, and is refused as
- * `enrollment_code_invalid` (I10).
+ * Claims a code: one transaction spends the code, activates the device and creates its only credential. Any code that cannot
+ * be claimed costs one hash and one index probe without a result, and is refused as `enrollment_code_invalid` (I10).
  */
 export const enrollDevice: ClaimingHandler<typeof codes.enrollDevice> = async (deps, request, claimNow) => {
   const hash = hashEnrollmentCode(request.code, deps.settings.ENROLLMENT_CODE_KEY);
@@ -226,7 +225,7 @@ async function claimCode(tx: Transaction, hash: Buffer) {
   };
 }
 
-/** A page of all credentials, for a bus that has lost data. A revoked one has no entry. The relay calls it. */
+/** A page of all credentials. The relay calls it for a bus that has lost data. A revoked credential has the entry null. */
 export const announceCredentials: RegistryHandler<typeof AnnounceCredentials> = async (deps, { sinceId, limit }) => {
   const rows = await devices.announceCredentials(deps.sql, { sinceId, limit: limit + 1 });
   const found = rows.map((row) => {

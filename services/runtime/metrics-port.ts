@@ -1,5 +1,5 @@
 /**
- * Metrics, liveness and readiness of one process on a separate port, which the API's port never shows (design §5). Off unless
+ * Metrics, liveness and readiness of one process on a separate port: the API's port never shows the metrics (design §5). Off unless
  * METRICS_PORT is set: an operator decides who may read them. What each process counts is added with `metrics.ts`.
  */
 import { createServer, type ServerResponse } from "node:http";
@@ -21,14 +21,14 @@ export interface MetricsSettings {
 export interface MetricsServer {
   readonly registry: Registry;
   readonly port: number;
-  /** From now on `/readyz` asks this: why the process is not ready, and nothing while it is. */
+  /** `/readyz` calls `missing` from now on. It returns the reasons why the process is not ready, and none while it is. */
   reportReadiness(missing: () => readonly string[]): void;
   stop(): Promise<void>;
 }
 
 /**
  * Answers `GET /metrics` in the Prometheus text format, `/healthz` while the process runs, and `/readyz` with 200 when it
- * is ready and with 503 and the reasons else. Throws UserError `metrics_port_taken`.
+ * is ready, otherwise with 503 and the reasons. Throws UserError `metrics_port_taken`.
  */
 export async function startMetrics(name: string, settings: MetricsSettings): Promise<MetricsServer> {
   const registry = new Registry();
@@ -65,8 +65,8 @@ export async function startMetrics(name: string, settings: MetricsSettings): Pro
   const address = server.address();
   return {
     registry,
-    reportReadiness: (asked) => {
-      missing = asked;
+    reportReadiness: (readReasons) => {
+      missing = readReasons;
     },
     port: typeof address === "object" && address !== null ? address.port : settings.port,
     stop: () =>

@@ -11,7 +11,7 @@ import { SANDBOX_LIMITS } from "./limits.ts";
 import type { Scenario } from "./magic-amounts.ts";
 import {
   type Asserted,
-  drawStatementLine,
+  allocateStatementLine,
   findPayment,
   insertCallback,
   insertPayment,
@@ -68,7 +68,7 @@ async function settle(
   status: Decision,
   asserted: Asserted | null,
 ): Promise<PaymentRow> {
-  const statementLine = status === "paid" ? await drawStatementLine(tx, payment.account_id) : null;
+  const statementLine = status === "paid" ? await allocateStatementLine(tx, payment.account_id) : null;
   await setDecision(tx, payment.payment_id, { status, asserted, statementLine });
   return { ...payment, status, asserted, decides_at: null, statement_line: statementLine };
 }

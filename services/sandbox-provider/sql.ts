@@ -11,7 +11,7 @@ export interface AccountRow {
 /** Any number that no other advisory lock of this product has. */
 const ACCOUNTS_LOCK = 0xacc0;
 
-/** Opens an account unless there are too many; false then. One at a time, so that the count holds. */
+/** Opens an account, or returns false when there are `most` already. One at a time, so that the count holds. */
 export async function insertAccount(
   sql: Transaction,
   account: { readonly accountId: string; readonly name: string; readonly apiKeyHash: Buffer; readonly most: number },
@@ -39,7 +39,7 @@ export async function findAccount(sql: Queryable, accountId: string): Promise<Ac
   return row;
 }
 
-/** The next generation; the one before signs as well for `overlapMs`. */
+/** Starts the next generation of the secret. The previous one signs too for `overlapMs`. */
 export async function nextSecretGeneration(sql: Queryable, accountId: string, overlapMs: number): Promise<number> {
   const [row] = await sql<[{ secret_generation: number }]>`
     update sandbox_provider_accounts set secret_generation = secret_generation + 1,
@@ -48,8 +48,8 @@ export async function nextSecretGeneration(sql: Queryable, accountId: string, ov
   return row.secret_generation;
 }
 
-/** Draws the statement's next line. The account is locked until the transaction ends, so lines have no gaps. */
-export async function drawStatementLine(sql: Transaction, accountId: string): Promise<number> {
+/** Allocates the number of the statement's next line. The account is locked until the transaction ends, so lines have no gaps. */
+export async function allocateStatementLine(sql: Transaction, accountId: string): Promise<number> {
   const [row] = await sql<[{ statement_lines: number }]>`
     update sandbox_provider_accounts set statement_lines = statement_lines + 1
     where account_id = ${accountId} returning statement_lines`;
@@ -104,7 +104,7 @@ export interface NewPayment {
 
 const at = (sql: Queryable, ms: number) => sql`to_timestamp(${ms}::float8 / 1000)`;
 
-/** Writes it; false when the account has one with that reference. */
+/** Stores the payment. Returns false when the account has one with that reference. */
 export async function insertPayment(sql: Queryable, payment: NewPayment): Promise<boolean> {
   const inserted = await sql`
     insert into sandbox_provider_payments (payment_id, account_id, reference, amount_minor, currency, description,
@@ -134,14 +134,14 @@ export async function findPayment(sql: Queryable, paymentId: string): Promise<Pa
   return row;
 }
 
-/** The payment, held until the transaction ends. */
+/** The payment, locked until the transaction ends. */
 export async function lockPayment(sql: Transaction, paymentId: string): Promise<PaymentRow | undefined> {
   const [row] = await sql<PaymentRow[]>`
     select ${paymentColumns(sql)} from sandbox_provider_payments where payment_id = ${paymentId} for update`;
   return row;
 }
 
-/** Up to `limit` payments that decide now, held until the transaction ends; others skip them. */
+/** Up to `limit` payments whose decision is due, locked until the transaction ends. Other transactions skip them. */
 export async function takeDeciding(sql: Transaction, limit: number): Promise<PaymentRow[]> {
   return sql<PaymentRow[]>`
     select ${paymentColumns(sql)} from sandbox_provider_payments where decides_at <= now()
@@ -170,7 +170,7 @@ export async function setDecidesInMs(sql: Queryable, paymentId: string, inMs: nu
     where payment_id = ${paymentId}`;
 }
 
-/** The account's paid lines after one of them, in their order. */
+/** The account's paid payments after the line `after`, in the order of the lines. */
 export async function selectStatement(
   sql: Queryable,
   page: { readonly accountId: string; readonly after: number; readonly limit: number },
@@ -181,7 +181,7 @@ export async function selectStatement(
     order by statement_line limit ${page.limit}`;
 }
 
-/** Removes up to `rows` payments that are so old, with their callbacks; returns how many. */
+/** Deletes up to `rows` payments that are older than `olderThanDays`, with their callbacks. Returns how many. */
 export async function deleteOldPayments(sql: Transaction, olderThanDays: number, rows: number): Promise<number> {
   const old = await sql<{ payment_id: string }[]>`
     select payment_id from sandbox_provider_payments
@@ -232,7 +232,7 @@ export async function takeDueCallbacks(database: Database, limit: number, claimM
     returning c.callback_id, p.account_id, p.callback_url, c.body, c.attempts`;
 }
 
-/** Delivered, or given up. */
+/** Ends a callback that was delivered or abandoned. */
 export async function finishCallback(sql: Queryable, callback: CallbackRow, answer: string): Promise<void> {
   await sql`
     update sandbox_provider_callbacks set done_at = now(), last_answer = ${answer}

@@ -1,4 +1,4 @@
-/** What a station host counts and shows as metrics. */
+/** The metrics of an actor host. */
 
 import type { Registry } from "prom-client";
 import { type StationCommandType } from "../../machines/station/command.ts";
@@ -15,7 +15,7 @@ import {
 } from "../runtime/metrics.ts";
 import { isFailure, type StationAnswer, type Work } from "./work.ts";
 
-/** Each type of work; the compiler asks for a new one. */
+/** Each type of work. The compiler reports a type that is missing. */
 const TYPES = Object.keys({
   station_put: true,
   device_put: true,
@@ -64,7 +64,7 @@ export function addHostMetrics(metrics: Registry | undefined): HostMetrics {
   return {
     commands: addCount(metrics, {
       name: "stations_commands_total",
-      help: "Commands by type and result: accepted, the code of the refusal, or why nothing could be done.",
+      help: "Commands by type and result: accepted, the code of the refusal, or the failure.",
       labels: { type: TYPES, result: ["accepted", ...FAILURES, ...REFUSAL_CODES] },
     }),
     commandSeconds: addDuration(metrics, {
@@ -74,7 +74,7 @@ export function addHostMetrics(metrics: Registry | undefined): HostMetrics {
     }),
     lateEvidenceLeftOut: addCount(metrics, {
       name: "stations_late_evidence_left_out_total",
-      help: "Refused reports of which nothing was kept: said before about the same intent, or one too many about it.",
+      help: "Refused reports that were not kept: a repetition for the same intent, or beyond the limit of the intent.",
     }),
     conflicts: addCount(metrics, {
       name: "stations_append_conflicts_total",
@@ -148,7 +148,7 @@ export function addHostGauges(metrics: Registry | undefined, host: HostReadings)
   );
 }
 
-/** The type of a piece of work. What follows from heartbeats is decided when its turn has come. */
+/** The type of a piece of work. A function decides its command only when its turn comes: these are the heartbeats. */
 export function typeOf({ command }: Work): StationCommandType | "liveness" {
   return typeof command === "function" ? "liveness" : command.type;
 }

@@ -8,7 +8,7 @@ import type { Log } from "../runtime/log.ts";
 import type { Clock } from "./clock.ts";
 import type { Sender } from "./http/send-result.ts";
 import type { SignerMetrics } from "./metrics.ts";
-import type { TestPlaces } from "./sending/slots.ts";
+import type { TestSlots } from "./sending/slots.ts";
 
 export interface SignerDeps {
   readonly bus: Bus;
@@ -22,8 +22,8 @@ export interface SignerDeps {
   readonly metrics: SignerMetrics;
   /** Notifies all processes that these owners may have something to send. */
   readonly wake: (organizationIds: readonly number[]) => void;
-  /** Places for owners' tests under way. */
-  readonly tests: TestPlaces;
+  /** Slots for owners' tests under way. */
+  readonly tests: TestSlots;
 }
 
 /** Answers one operation. Throws `RefusedError`. */

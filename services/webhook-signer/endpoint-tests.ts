@@ -26,12 +26,12 @@ export const testWebhookEndpoint: SignerHandler<typeof messages.testWebhookEndpo
   if (endpoint.consumer_status === "suspended") {
     throw new RefusedError({ code: "conflict", detail: "This consumer is suspended; nothing is sent to it." });
   }
-  const place = { organizationId: request.caller.organizationId, endpointId: request.endpointId };
-  if (!deps.tests.take(place)) throw new RefusedError({ code: "busy", retryAfterMs: TARGET_LIMITS.attemptMs });
+  const test = { organizationId: request.caller.organizationId, endpointId: request.endpointId };
+  if (!deps.tests.take(test)) throw new RefusedError({ code: "busy", retryAfterMs: TARGET_LIMITS.attemptMs });
   try {
     return await testOnce(deps, endpoint);
   } finally {
-    deps.tests.give(place);
+    deps.tests.release(test);
   }
 };
 

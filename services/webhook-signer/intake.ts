@@ -1,8 +1,8 @@
 /**
- * Events become deliveries, event and deliveries in one transaction; each event once, however often it comes. One durable
- * consumer, which all processes share, follows the stream: while one batch is written the next one gathers, and an event is
- * acknowledged when it is written, so a process that dies leaves it to the others. A sweep takes from the outbox the events
- * that the bus has lost, and ends the offers that expired while they waited.
+ * Turns events into deliveries. One transaction stores an event and its deliveries, and an event that comes again is ignored.
+ * All processes share one durable consumer of the stream. While one batch is written, the next batch gathers. A process
+ * acknowledges an event after it is stored, so the events of a process that dies go to the others. A sweep reads from the
+ * outbox the events that the bus has lost, and ends the offers that expired while they waited.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { AckPolicy, type ConsumerMessages, type JsMsg, jetstream } from "@nats-io/jetstream";
@@ -40,7 +40,7 @@ export interface EventFollower {
 export interface FollowOptions {
   readonly bus: Bus;
   readonly log: Log;
-  /** Writes events down; when it rejects they come again. */
+  /** Stores events. When it rejects, the bus delivers them again. */
   readonly take: (events: readonly PublishedRoboticsEvent[]) => Promise<void>;
 }
 
@@ -49,7 +49,7 @@ interface Arrived {
   readonly published: PublishedRoboticsEvent;
 }
 
-/** Rejects when the stream cannot be followed at first; later it is followed anew, whatever happens to it. */
+/** Rejects when it cannot follow the stream at first. After that it follows the stream again after each failure. */
 export async function followEvents({ bus, log, take }: FollowOptions): Promise<EventFollower> {
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -88,7 +88,7 @@ async function consume({ jsm, nc }: Bus): Promise<ConsumerMessages> {
     ack_wait: nanos(SIGNER_LIMITS.ackWaitMs),
     max_ack_pending: SIGNER_LIMITS.eventsPerBatch * 4,
   });
-  // The client asks for the consumer again when its server falls silent, and waits for the answer as long as this.
+  // The client asks for the consumer again when its server falls silent, and waits this long for the answer.
   const js = jetstream(nc, { timeout: SIGNER_LIMITS.consumerAnswerMs });
   const consumer = await js.consumers.get(ROBOTICS_EVENTS.name, DURABLE);
   return await consumer.consume({
@@ -99,12 +99,12 @@ async function consume({ jsm, nc }: Bus): Promise<ConsumerMessages> {
   });
 }
 
-/** Until the messages end; rejects when what they come from is gone. */
+/** Writes the messages until they end. Rejects when the stream or its consumer is gone. */
 async function follow(messages: ConsumerMessages, { log, take }: Pick<FollowOptions, "log" | "take">): Promise<void> {
   const waiting: Arrived[] = [];
   let writing: Promise<void> | undefined;
   const write = async (): Promise<void> => {
-    // What has arrived in the same turn of the event loop goes together.
+    // Events that arrive in the same turn of the event loop are written together.
     await Promise.resolve();
     while (waiting.length > 0) {
       await writeBatch(waiting.splice(0, SIGNER_LIMITS.eventsPerBatch), { log, take });
@@ -127,8 +127,8 @@ function read(message: JsMsg, log: Log): PublishedRoboticsEvent | undefined {
   try {
     return publishedRoboticsEventSchema.parse(message.json());
   } catch (error) {
-    // It would never become readable, and must not keep the others from being sent.
-    log.error({ err: error, sequence: message.seq }, "an event of robotics is not of its shape and is left out");
+    // It will never be readable, and must not block the other events.
+    log.error({ err: error, sequence: message.seq }, "an event of robotics does not match its schema and is left out");
     message.term();
     return undefined;
   }
@@ -142,7 +142,7 @@ async function writeBatch(
     await take(batch.map(({ published }) => published));
     for (const { message } of batch) message.ack();
   } catch (error) {
-    log.warn({ err: error, events: batch.length }, "events could not be written down now and come again");
+    log.warn({ err: error, events: batch.length }, "events cannot be stored now; the bus delivers them again");
     for (const { message } of batch) message.nak(SIGNER_LIMITS.eventPauseMs);
   }
 }
@@ -163,7 +163,7 @@ export async function takeEvents(
     const inserted = await insertEvents(sql, published);
     const fresh = published.filter(isFirst(inserted));
     const targets = await targetsOf(sql, fresh);
-    const wanted = fresh.flatMap((one) => targets.filter(concernedBy(one)).map((target) => ({ one, target })));
+    const wanted = fresh.flatMap((one) => targets.filter(isTargetOf(one)).map((target) => ({ one, target })));
     const consumerIds = wanted.map(({ target }) => target.consumerId);
     const ids = wanted.length === 0 ? [] : await takeDeliveryIds(sql, { consumerIds, count: wanted.length });
     const deliveries = wanted.map(({ one, target }, index) => deliveryOf(one, target, ids[index] ?? 0));
@@ -198,22 +198,22 @@ async function targetsOf(sql: Transaction, fresh: readonly PublishedRoboticsEven
     consumers.map((consumer) => consumer.consumer_id),
   );
   return consumers.flatMap<EventTarget>(({ consumer_id: consumerId, filial_id: filialId }) => {
-    const own = endpoints.filter((endpoint) => endpoint.consumer_id === consumerId);
-    if (own.length === 0) return [{ consumerId, filialId, endpointId: null, isDisabled: false }];
-    return own.map(({ endpoint_id: endpointId, status }) => {
+    const ofConsumer = endpoints.filter((endpoint) => endpoint.consumer_id === consumerId);
+    if (ofConsumer.length === 0) return [{ consumerId, filialId, endpointId: null, isDisabled: false }];
+    return ofConsumer.map(({ endpoint_id: endpointId, status }) => {
       return { consumerId, filialId, endpointId, isDisabled: status === "disabled" };
     });
   });
 }
 
-function concernedBy({ event }: PublishedRoboticsEvent): (target: EventTarget) => boolean {
+function isTargetOf({ event }: PublishedRoboticsEvent): (target: EventTarget) => boolean {
   const { consumerId, filialId } = event;
   return (target) => (consumerId === null ? target.filialId === filialId : target.consumerId === consumerId);
 }
 
 function deliveryOf({ eventId, event }: PublishedRoboticsEvent, target: EventTarget, deliveryId: number): NewDelivery {
   const { organizationId, eventType, createdAt, payload } = event;
-  // What comes while an endpoint is paused waits for it; nothing is sent to one that was disabled.
+  // A delivery to a paused endpoint waits for it. A disabled endpoint gets none.
   const isSent = target.endpointId !== null && !target.isDisabled;
   return {
     deliveryId,
@@ -230,7 +230,7 @@ function deliveryOf({ eventId, event }: PublishedRoboticsEvent, target: EventTar
 
 type SweepDeps = Pick<SignerDeps, "database" | "log" | "metrics" | "wake">;
 
-/** The periodic work. At its start and at times later it checks everything that the outbox has. */
+/** The periodic work. The first sweep, and then one each `wholeSweepIntervalMs`, checks the whole outbox. */
 export function createSweep(deps: SweepDeps): () => Promise<void> {
   let wholeAtMs = Number.NEGATIVE_INFINITY;
   return async () => {
@@ -242,7 +242,7 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
   };
 }
 
-/** Whether there are no more. */
+/** Returns true when no lost event is left. */
 async function sweepLostEvents(deps: SweepDeps, withinMs: number | undefined): Promise<boolean> {
   const { lostAfterMs: olderThanMs, lostPerSweep: limit } = SIGNER_LIMITS;
   const rows = await listLostEvents(deps.database, { olderThanMs, withinMs, limit });
@@ -251,7 +251,7 @@ async function sweepLostEvents(deps: SweepDeps, withinMs: number | undefined): P
     const parsed = roboticsEventSchema.safeParse(event);
     if (parsed.success) lost.push({ eventId, event: parsed.data });
     else {
-      deps.log.error({ err: parsed.error, eventId }, "an event of robotics is not of its shape and is left out");
+      deps.log.error({ err: parsed.error, eventId }, "an event of robotics does not match its schema and is left out");
       await insertUnreadableEvent(deps.database, eventId);
     }
   }

@@ -7,33 +7,33 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
 export const SIGNER_LIMITS = {
-  /** When a delivery is sent again, and when an endpoint is left alone: the machines' rules. */
+  /** When a delivery is sent again, and when the breaker of an endpoint opens: the machines' rules. */
   ...DELIVERY_RULES,
   ...BREAKER_RULES,
   inFlightPerOwner: 16,
   /** In this process: sockets, and memory for answers. */
   inFlight: 256,
   /**
-   * Of those, and of an owner's, what is kept for endpoints that answered well and within `promptMs` the last time, and for
-   * those without any answer yet, probes of open breakers included: however many targets keep us waiting, be it with an
-   * answer in the end, those that do not are sent to at once.
+   * Slots of the process, and of one owner, that are kept for two kinds of endpoints: those whose last answer was a success
+   * within `promptMs`, and those without an answer yet (probes of open breakers included). So slow targets, however many,
+   * do not delay the others.
    */
   keptForPrompt: 64,
   keptForPromptOfOwner: 4,
   keptForUntried: 32,
   keptForUntriedOfOwner: 2,
-  /** An answer within this lets more be sent to its endpoint at once; it begins with one, so that many tar-pits hold few places. */
+  /** After an answer within this the endpoint gets more attempts at once. It begins with one, so that many slow targets hold few slots. */
   promptMs: 2 * SECOND_MS,
   /** Deliveries of one endpoint read ahead: at first as many as may be in flight, and more while it is fast. */
   firstWindow: 4,
   longestWindow: 256,
   /** Deliveries in hand in all, about a kilobyte each; with more of them each endpoint reads only the first window ahead. */
   inHand: 20_000,
-  /** How exactly the time of an endpoint's last success is kept: each delivery need not write it. */
+  /** The precision of the stored time of an endpoint's last success, so that not every delivery writes it. */
   successNoteMs: SECOND_MS,
   /**
-   * How old what is known of an endpoint and its secrets may be when an attempt begins: whoever changes it notifies all
-   * processes, and this holds when the word is lost.
+   * How old the cached endpoint and its secrets may be when an attempt begins. A change notifies all processes; this is the
+   * limit when the notification is lost.
    */
   knowledgeMs: SECOND_MS,
   /** How long an endpoint without work is remembered with its breaker; its row knows the same by then. */
@@ -42,27 +42,27 @@ export const SIGNER_LIMITS = {
   fastMs: 250,
   /** How long before its end a lease counts as over: what is sent quickly has ended when another process takes the owner. */
   leaseMarginMs: SECOND_MS,
-  /** A process that gave an owner away leaves free ones to others for so long: each of them checks once a second. */
+  /** How long a process that released an owner takes no other: the other processes search once a second. */
   ownerRestMs: 3 * SECOND_MS,
-  /** Outcomes that wait for PostgreSQL; with more of them nothing is sent: whatever ends then may have to be sent again. */
+  /** Outcomes that wait for PostgreSQL. At this many the process sends nothing: an outcome that is lost means a second delivery. */
   unwrittenOutcomes: 2_000,
   /**
-   * Outcomes in one statement, and how long after the last one began the next may begin: a statement by itself costs as much
-   * as twenty of them. What has gathered when a process is killed is sent again.
+   * Outcomes in one statement, and how long after the last one began the next may begin: a statement costs as much
+   * as twenty outcomes. When a process is killed, the deliveries of outcomes not yet written are sent again.
    */
   outcomesPerWrite: 500,
   shortestWriteTurnMs: 50,
-  /** How often, and after which growing pause, writing outcomes is tried; what cannot be written is sent again. */
+  /** How often the process tries to write outcomes, and the first pause, which grows. A delivery without a written outcome is sent again. */
   writeAttempts: 20,
   writePauseMs: 100,
-  /** Before PostgreSQL is asked again what is due, when that failed. */
-  lookPauseMs: 100,
+  /** The pause after a poll for due deliveries that failed. */
+  pollRetryMs: 100,
   /** How often an owner checks whether sending still waits for disk space. */
   pausedMs: SECOND_MS,
   /** The longest pause of an owner that nothing wakes; events wake it, and a due delivery does once a second. */
   longestPauseMs: 10 * SECOND_MS,
 
-  /** How long an owner's lease lasts: after this a dead process is succeeded, well within the 30 s promised. */
+  /** How long an owner's lease lasts: after this another process takes over from a dead one, well within the 30 s promised. */
   ownerLeaseMs: 10 * SECOND_MS,
   /** How often leases are renewed and free owners searched for, and how soon again when something new wakes it. */
   ownerTurnMs: SECOND_MS,
@@ -78,25 +78,25 @@ export const SIGNER_LIMITS = {
   clockReadMs: 50,
   clockReads: 3,
   wrongClockMs: 2 * SECOND_MS,
-  /** Processes that did not say good-bye are forgotten after this. */
+  /** After this the record of a process that ended without removing it is deleted. */
   deadSignerMs: HOUR_MS,
 
   /** Events written in one transaction. */
   eventsPerBatch: 256,
   /**
-   * How long one request for events stays open, and how often the server proves meanwhile that it has it. Two proofs that are
-   * missing show that the consumer's server is gone: the request is made anew then, and as often as it expires. The client's own
-   * defaults are 30 and 15 s.
+   * How long one request for events stays open, and how often the server sends a heartbeat meanwhile. Two missing
+   * heartbeats show that the consumer's server is gone: the client then makes a new request, as it does when one expires. The
+   * client's defaults are 30 and 15 s.
    */
   pullExpiresMs: 2 * SECOND_MS,
   pullHeartbeatMs: 500,
-  /** A question about the consumer; while its servers elect there is no answer. */
+  /** How long the signer waits for information about the consumer; while its servers elect, none comes. */
   consumerAnswerMs: SECOND_MS,
   /** How soon events that could not be written come again. */
   eventPauseMs: SECOND_MS,
   /** How long the bus waits for an acknowledgement before it brings an event again. */
   ackWaitMs: 5 * SECOND_MS,
-  /** Pause before the stream is followed anew, after it, or the consumer, was lost with the bus's data. */
+  /** Pause before the signer follows the stream again, after the bus has lost the stream or its consumer. */
   followPauseMs: SECOND_MS,
   /** How often the signer searches for events that the bus has lost, the age from which one counts as lost, and how many at once. */
   sweepIntervalMs: 10 * SECOND_MS,
@@ -105,7 +105,7 @@ export const SIGNER_LIMITS = {
   /** How far back it searches, and how often it searches the whole outbox, the first time at the start. */
   sweepWindowMs: 10 * MINUTE_MS,
   wholeSweepIntervalMs: HOUR_MS,
-  /** Expired offers ended by one statement; they are never sent in any case. */
+  /** Expired offers that one statement ends. The signer never sends an expired offer. */
   lapsedPerSweep: 1_000,
 
   /** Endpoints of one consumer: an old one and a new one while moving, and one for tests; each multiplies deliveries. */
@@ -122,12 +122,12 @@ export const SIGNER_LIMITS = {
   testsAtOncePerOwner: 4,
   /** Attempts of one delivery that an owner is shown: the schedule's ten, and as many by hand. */
   attemptsShown: 100,
-  /** The time that a count of what is due may take, for a monitor, and its most rows: beyond that their number no longer matters. */
+  /** How long counting due deliveries for the metrics may take, and how many it counts at most: beyond that the number no longer matters. */
   summaryMs: 400,
   summaryRows: 10_000,
-  /** What says that an event was taken is kept longer than the outbox keeps the event. */
+  /** The record that an event was taken is kept longer than the outbox keeps the event. */
   eventRetentionDays: 3,
-  /** Secrets sealed anew in one transaction. */
+  /** Secrets that one transaction seals with the current key. */
   secretsPerReseal: 100,
   /** How often the retention job of each process runs, and how many rows one statement deletes. */
   retention: { everyMs: 10 * MINUTE_MS, rowsPerBatch: 1_000 },
@@ -140,9 +140,9 @@ export const SIGNER_LIMITS = {
   drainTimeoutMs: 6 * SECOND_MS,
 } as const;
 
-/** What one attempt may take and what is read of its answer; the target guard's bounds stand here too. */
+/** What one attempt may take and what is read of its answer, with the bounds of the checks in `target/`. */
 export const TARGET_LIMITS = {
-  /** From the address look-up to the answer's last byte: a target that drips ends here too. */
+  /** From the address look-up to the answer's last byte: this also ends an answer that comes byte by byte. */
   attemptMs: 10 * SECOND_MS,
   /** Of that, both address look-ups. */
   dnsMs: 2 * SECOND_MS,
@@ -151,21 +151,21 @@ export const TARGET_LIMITS = {
   /** How long an address is tried before the next of the same host, and how many are: the last has time left to answer. */
   addressMs: 500,
   addressesTried: 4,
-  /** Addresses of one host that are checked against the rule; no honest host has more. */
+  /** Addresses of one host that are checked against the rule; a host with more is refused. */
   addresses: 32,
   /** Questions to one name server before the next is asked; all together end with `dnsMs`. */
   dnsQuestionMs: 700,
   /** Bytes of an answer's body that are read; then its connection is destroyed. */
   answerBytes: 16 * 1_024,
-  /** Bytes of the answer's head; more is no answer to a webhook. */
+  /** Bytes of the answer's head; a head that is longer is refused. */
   headBytes: 16 * 1_024,
   /** Bytes of one answer as they come in, with heads and framing: an answer can be endless without a body. */
   wireBytes: 256 * 1_024,
   /** Bytes of the answer's beginning that the attempt's record keeps. */
   excerptBytes: 1_024,
   /**
-   * A connection that is kept open stays with the address that was checked. It is given up after this, so that a change
-   * of the host's addresses is seen.
+   * An open connection stays with the address that was checked. It is closed after this, so that a change of the host's
+   * addresses takes effect.
    */
   connectionMs: 30 * SECOND_MS,
   /** How long an open connection waits for the next delivery; many servers close after five seconds. */

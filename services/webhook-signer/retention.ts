@@ -1,4 +1,4 @@
-/** What the webhook signer deletes, each after its retention. Deliveries that waited for a paused endpoint for as long end. */
+/** What the webhook signer deletes after its retention. A delivery that has waited for a paused endpoint for the same time fails. */
 import type { Database } from "../db/pool.ts";
 import type { Retention } from "../runtime/retention.ts";
 import { SIGNER_LIMITS } from "./limits.ts";

@@ -27,7 +27,7 @@ import { SIGNER_LIMITS } from "./limits.ts";
 import { addSignerMetrics } from "./metrics.ts";
 import { signerRetention } from "./retention.ts";
 import { type Owners, startOwners } from "./sending/owners.ts";
-import { TestPlaces } from "./sending/slots.ts";
+import { TestSlots } from "./sending/slots.ts";
 import { readSignerSettings } from "./settings.ts";
 import { openSecrets, resealSecrets } from "./signing.ts";
 import { summarizeDue } from "./sql/owners.ts";
@@ -65,7 +65,7 @@ export async function startWebhookSignerService({
     // To all processes, this one included: one of them holds the owner. A lost message is made up for by the next poll.
     if (organizationIds.length > 0 && bus.isUp()) bus.nc.publish(WEBHOOKS_DUE, JSON.stringify(organizationIds));
   };
-  const tests = new TestPlaces();
+  const tests = new TestSlots();
   const deps: SignerDeps = { bus, database, log, clock, keyring, sender, allowLoopback, metrics, wake, tests };
   const owners = startSending(deps);
   const woken = bus.nc.subscribe(WEBHOOKS_DUE, {

@@ -1,4 +1,4 @@
-/** A NATS server, a database and the audit service on them, with stations whose commits the test scripts. */
+/** A NATS server, a database and the audit service on them, with stations whose commits the test writes. */
 
 import { expect, vi } from "vitest";
 import type { z } from "zod";
@@ -42,14 +42,14 @@ export async function startAuditWorld(logs: StationLogs = ONE_LOG) {
     bus,
     database,
     ownerOf,
-    /** Starts one more audit service on a connection of its own. Its `stop` may be called twice. */
+    /** Starts one more audit service on a separate connection. Its `stop` may be called twice. */
     async startAudit({ log = silent, databaseUrl = testDatabase.url }: { log?: Log; databaseUrl?: string } = {}) {
-      const own = await connectBus({ url: nats.url, name: "audit", log: silent });
+      const serviceBus = await connectBus({ url: nats.url, name: "audit", log: silent });
       const settings = { natsUrl: nats.url, databaseUrl, logLevel: "silent" as const };
-      const started = await startAuditService({ bus: own, logs, log, settings, environment: {} });
+      const started = await startAuditService({ bus: serviceBus, logs, log, settings, environment: {} });
       let stopped: Promise<void> | undefined;
       const service: Service = {
-        stop: () => (stopped ??= started.stop().then(() => own.close())),
+        stop: () => (stopped ??= started.stop().then(() => serviceBus.close())),
       };
       services.push(service);
       return service;
@@ -57,7 +57,7 @@ export async function startAuditWorld(logs: StationLogs = ONE_LOG) {
     /** A station in a fresh organization, with a companion; nothing is committed yet. */
     newStation: () => newStation(bus, database, logs),
     openStation: async () => await (await newStation(bus, database, logs)).open(),
-    /** As the owner of the station reads it. */
+    /** The timeline that the owner of the station reads. */
     timelineOf: (station: ScriptedStation, intentId: number) =>
       call(bus.nc, getIntentTimeline, { caller: ownerOf(station), intentId }),
     ask: <TOperation extends Operation<z.ZodType, z.ZodType>>(operation: TOperation, request: RequestOf<TOperation>) =>

@@ -206,7 +206,7 @@ describe("M25 money that comes too late", () => {
     expect(counter.intent?.provider?.providerReference).toBe("PAY-1");
   });
 
-  it("money for an intent that only the audit log remembers is kept as well", () => {
+  it("money for an intent that the host had to recall is kept as well", () => {
     const counter = shown().cancels();
     const { intent: recalled, intentId } = counter;
     for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();

@@ -1,4 +1,4 @@
-/** Messages that meet, overtake or repeat one another. Each test tells one race in one line. */
+/** Messages that meet, overtake or repeat one another. Each test is one race, and its title is the result. */
 
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -39,26 +39,26 @@ describe("settling against cancelling and expiring", () => {
     }
   });
 
-  it("an attestation at the very deadline comes too late", () => {
+  it("an attestation exactly at the deadline is refused as expired", () => {
     const counter = reported();
     counter.atMs = counter.intent?.expiresAtMs ?? 0;
     expect(counter.attests().reply).toEqual({ ok: false, code: "intent_not_actionable", status: "expired" });
     expect(counter.happened).toEqual(["intent_expired"]);
   });
 
-  it("a refusal after the deadline expires the intent in the same commit, and says so", () => {
+  it("a refusal after the deadline expires the intent in the same commit, and the reply shows it", () => {
     const counter = reported().attests({ key: "attest" }).waits(300_000).refusesToSettle("order_voided");
     expect(counter.happened).toEqual(["settlement_refused", "intent_expired"]);
     expect(counter.attests({ key: "attest" }).reply).toEqual({ ok: false, code: "order_voided", status: "expired" });
   });
 
-  it("a refusal leaves the order unpaid and the cashier free to decide anew", () => {
+  it("after a refusal the order is unpaid and the cashier can cancel the intent", () => {
     const counter = reported().attests().refusesToSettle("order_changed");
     expect(counter.intent).toMatchObject({ status: "processing", attestation: null });
     expect(counter.cancels().intent?.status).toBe("cancelled");
   });
 
-  it("a success that another host learnt after this one's refusal is money truth all the same", () => {
+  it("a success that another host received after this host's refusal still settles the intent", () => {
     const counter = reported().attests().refusesToSettle("order_changed").settles(77);
     expect(counter.happened).toEqual(["intent_succeeded"]);
     expect(counter.intent?.status).toBe("succeeded");
@@ -73,7 +73,7 @@ describe("settling against cancelling and expiring", () => {
     expect(counter.intent?.status).toBe("processing");
   });
 
-  it("the seam's answer told twice, or about an intent that is gone, changes nothing", () => {
+  it("the seam's answer that arrives twice, or names an intent that is gone, changes nothing", () => {
     const counter = reported().attests().settles();
     expect(counter.settles().happened).toEqual([]);
     expect(counter.settles(1, 4_711).happened).toEqual([]);
@@ -115,7 +115,7 @@ describe("the same command twice", () => {
     expect(counter.repeated).toBe(true);
   });
 
-  it("an answer whose intent has left the state is not guessed", () => {
+  it("an answer whose intent has left the state is not rendered", () => {
     const counter = aServedCounter().picks("cash", { key: "k" });
     const { reply } = counter;
     for (let made = 0; made <= STATE_LIMITS.endedIntents; made += 1) counter.cancels().picks("cash");
@@ -142,7 +142,7 @@ describe("late evidence", () => {
     }
   });
 
-  it("a report on an intent that only the audit log remembers is kept as well", () => {
+  it("a report on an intent that the host had to recall is kept as well", () => {
     const counter = reported().cancels();
     const recalled = counter.intent;
     const intentId = counter.intentId;
@@ -160,7 +160,7 @@ describe("late evidence", () => {
     expect(counter.attests({ intentId }).reply).toMatchObject({ code: "intent_not_actionable", status: "cancelled" });
   });
 
-  it("a recalled intent that has not ended is not believed", () => {
+  it("a recalled intent that has not ended is ignored", () => {
     const counter = reported();
     const active = counter.intent;
     const intentId = counter.intentId;
@@ -257,9 +257,9 @@ describe("descriptions that overtake one another", () => {
   });
 
   it("only the fields that a station knows enter its state", () => {
-    const swollen = { ...ORDER, lines: ["x".repeat(10_000)], knownOrders: [] };
+    const orderWithMore = { ...ORDER, lines: ["x".repeat(10_000)], knownOrders: [] };
     const counter = aCounter();
-    counter.send({ type: "order_put", order: swollen }, { kind: "settlement", id: 0 });
+    counter.send({ type: "order_put", order: orderWithMore }, { kind: "settlement", id: 0 });
     const station = {
       organizationId: 11,
       filialId: 21,
@@ -268,10 +268,10 @@ describe("descriptions that overtake one another", () => {
       status: "active",
       revision: 9,
     } as const;
-    const swollenStation = { ...station, devices: [], lease: 1 };
-    counter.send({ type: "station_put", stationId: 1, station: swollenStation }, { kind: "registry", id: 0 });
-    const swollenDevice = { ...COMPANION_DEVICE, revision: 9, liveness: "online", secret: "s" };
-    counter.describesDevice(swollenDevice);
+    const stationWithMore = { ...station, devices: [], lease: 1 };
+    counter.send({ type: "station_put", stationId: 1, station: stationWithMore }, { kind: "registry", id: 0 });
+    const deviceWithMore = { ...COMPANION_DEVICE, revision: 9, liveness: "online", secret: "s" };
+    counter.describesDevice(deviceWithMore);
     expect(JSON.stringify(counter.station)).not.toMatch(/xxxx|secret/);
     expect(counter.station).toMatchObject({ stationId: 12_345, lease: null });
     expect(counter.station.devices).toHaveLength(2);
@@ -279,8 +279,8 @@ describe("descriptions that overtake one another", () => {
   });
 });
 
-describe("liveness that overtakes itself", () => {
-  it("a silence that a sleeping host noticed does not take back what another host heard", () => {
+describe("heartbeats and silences out of order", () => {
+  it("a silence that a sleeping host noticed does not undo a heartbeat that another host received", () => {
     const counter = aCounter().noticesSilence().waits(60_000).receivesHeartbeat();
     const lastHeartbeatAtMs = counter.atMs;
     expect(counter.waits(1_000).noticesSilence(COMPANION, lastHeartbeatAtMs - 60_000).happened).toEqual([]);
@@ -296,14 +296,14 @@ describe("liveness that overtakes itself", () => {
     expect(counter.receivesHeartbeat(COMPANION, START + 31_000).happened).toEqual(["device_online"]);
   });
 
-  it("a heartbeat stamped by a clock that runs ahead counts as heard now", () => {
+  it("a heartbeat with a time in the future counts as received now", () => {
     const counter = aCounter()
       .noticesSilence(COMPANION, START + 500)
       .receivesHeartbeat(COMPANION, START + 3_600_000);
     expect(counter.device()?.liveness.lastSeenAtMs).toBe(counter.atMs);
   });
 
-  it("a device that must enroll again is offline and is not heard until it has", () => {
+  it("a device that must enroll again is offline, and its heartbeats do not count until it is active", () => {
     const counter = aCounter().describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 2 });
     expect(counter.device()?.liveness.state).toBe("offline");
     expect(counter.receivesHeartbeat().happened).toEqual([]);
@@ -332,7 +332,7 @@ describe("a device that lost its standing", () => {
     expect(counter.intent?.status).toBe("created");
   });
 
-  it("I8 is refused by a kill switch at once, and heard again when it is off", () => {
+  it("I8 is refused while a kill switch is on, and accepted again when it is off", () => {
     const counter = aServedCounter()
       .picks("smart_pos")
       .freezes({ devices: new Set([COMPANION.id]) });

@@ -133,7 +133,7 @@ describe("a report that comes after the silent end", () => {
     expect([counter.reports("reported_declined").happened, counter.reply]).toEqual([[], reply]);
   });
 
-  it("is about an intent that only the audit log remembers: a decline clears it too", () => {
+  it("is about an intent that the host had to recall: a decline clears it too", () => {
     const counter = fetched().cancels();
     const { intent: recalled } = counter;
     for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();

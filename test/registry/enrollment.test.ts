@@ -145,7 +145,7 @@ describe("an open code", () => {
     const { deviceId } = await newActiveDevice(fixture, stationId);
     expect(await refusalOf(newCode(fixture, deviceId))).toEqual({
       code: "conflict",
-      detail: "A code is for a pending device; this one is active. Reset it to enroll it again.",
+      detail: "Only a pending device gets a code; this device is active. Reset the device to enroll it again.",
     });
   });
 });

@@ -70,7 +70,7 @@ describe("the words for a code", () => {
     expect(reasonOf(thrownBy(() => writeFileSync("/dev/full", "x")))).toBe("the disk is full (ENOSPC)");
   });
 
-  it("a program that may not be run: the words of the permission", async () => {
+  it("a program that may not be run: EACCES with the program's path", async () => {
     const error: unknown = await promisify(execFile)("/etc/passwd").catch((cause: unknown) => cause);
     expect(faultOf(error)).toMatchObject({ code: "EACCES", place: "/etc/passwd" });
   });
@@ -103,7 +103,7 @@ describe("the words for a code", () => {
     expect(await tlsError(authority.issue({ names: ["one.example"] }), authority.cert)).toBeUndefined();
   });
 
-  it("an error below another one, or among several: found", () => {
+  it("a code in the cause of an error, or among several errors: found", () => {
     expect(faultOf(new Error("outer", { cause: coded("ENOSPC") }))).toMatchObject({ code: "ENOSPC" });
     expect(faultOf(new AggregateError([new Error("first"), coded("ENOTFOUND")]))).toMatchObject({ code: "ENOTFOUND" });
   });
@@ -114,7 +114,7 @@ describe("the words for a code", () => {
     expect(faultOf(error)).toBeUndefined();
   });
 
-  it("a code without words: PostgreSQL's own answer, or the code", () => {
+  it("a code without words: PostgreSQL's answer, or the code", () => {
     const refusal = coded("22023", { message: 'invalid value for parameter "x"', severity: "FATAL" });
     expect(cannotBeUsed("The PostgreSQL", refusal)).toBe(
       'The PostgreSQL cannot be used: PostgreSQL answers "invalid value for parameter "x"" (22023).',

@@ -1,4 +1,4 @@
-/** The station log of a bus that has one, as in most tests. */
+/** The station log of a bus with a single log, as in most tests. */
 import { type StationLogDefinition, StationLogs } from "../../services/bus/streams.ts";
 
 export const ONE_LOG = new StationLogs(1);

@@ -1,4 +1,4 @@
-/** What is decided without a network or a database: what is read ahead, who finds a place, what is signed. */
+/** What is decided without a network or a database: what is read ahead, who finds a slot, what is signed. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
@@ -79,10 +79,10 @@ describe("what is read ahead", () => {
   });
 });
 
-describe("places", () => {
-  const never = (): void => expect.unreachable("nobody was to be called");
+describe("slots", () => {
+  const never = (): void => expect.unreachable("no caller was to be called");
 
-  test("are never more than there are, and some are kept for each kind that is not slow", () => {
+  test("are taken up to their number, and some are kept for prompt and some for untried targets", () => {
     const slots = new Slots({ count: 6, keptForPrompt: 2, keptForUntried: 1 });
     const take = (pace: Pace, count: number) => Array.from({ length: count }, () => slots.take(pace));
     expect(take("slow", 4)).toEqual([true, true, true, false]);
@@ -90,7 +90,7 @@ describe("places", () => {
     expect(take("prompt", 3)).toEqual([true, true, false]);
   });
 
-  test("are for anybody where nobody else's are kept, and what is kept is kept however others come and go", () => {
+  test("are kept for prompt and untried targets in any order of taking and releasing", () => {
     const pace = fc.constantFrom<Pace>("prompt", "untried", "slow");
     fc.assert(
       fc.property(fc.array(fc.tuple(pace, fc.boolean()), { maxLength: 80 }), (steps) => {
@@ -100,7 +100,7 @@ describe("places", () => {
           if (isTaking && slots.take(one)) taken[one] += 1;
           else if (!isTaking && taken[one] > 0) {
             taken[one] -= 1;
-            slots.give(one);
+            slots.release(one);
           }
           expect(taken.prompt + taken.untried + taken.slow).toBeLessThanOrEqual(10);
           expect(taken.slow).toBeLessThanOrEqual(5);
@@ -111,7 +111,7 @@ describe("places", () => {
     );
   });
 
-  test("go to those who wait for one, the prompt ones first, and on to the next when one does not want it", () => {
+  test("go to waiting callers, prompt ones first, and to the next caller when one does not take it", () => {
     const slots = new Slots({ count: 2, keptForPrompt: 1, keptForUntried: 0 });
     const called: string[] = [];
     slots.take("prompt", never);
@@ -122,18 +122,18 @@ describe("places", () => {
       called.push("second");
       slots.take("prompt", never);
     });
-    slots.give("prompt");
+    slots.release("prompt");
     expect(called).toEqual(["first", "second"]);
-    slots.give("prompt");
+    slots.release("prompt");
     expect(called).toEqual(["first", "second", "slow"]);
   });
 
-  test("call nobody who has gone", () => {
+  test("do not call a caller that was forgotten", () => {
     const slots = new Slots({ count: 1, keptForPrompt: 0, keptForUntried: 0 });
     slots.take("prompt", never);
     slots.take("slow", never);
     slots.forget(never);
-    slots.give("prompt");
+    slots.release("prompt");
   });
 });
 

@@ -25,7 +25,7 @@ afterAll(async () => {
   removeFolder();
 });
 
-test("it is idle when it has looked and nothing of it is under way, nor waits for a place", async () => {
+test("an owner is idle after a poll when nothing of it is under way or waits for a slot", async () => {
   let answer = (): void => undefined;
   const target = await startTarget((socket, soFar) => {
     answer = () => answering(OK)(socket, soFar);
@@ -58,9 +58,9 @@ test("it is idle when it has looked and nothing of it is under way, nor waits fo
     await addOwner(database, `http://127.0.0.1:${target.port}/`),
   );
   expect(owner.idleSinceMs).toBeUndefined();
-  await waitFor("the delivery that waits for a place", () => inHand.count === 1);
+  await waitFor("the delivery that waits for a slot", () => inHand.count === 1);
   expect(owner.idleSinceMs).toBeUndefined();
-  slots.give("untried");
+  slots.release("untried");
   await waitFor("the request", () => target.received.join("").endsWith("{}"));
   expect(owner.idleSinceMs).toBeUndefined();
   answer();

@@ -25,7 +25,7 @@ async function fleets(path: string, count: number): Promise<Fleet[]> {
   return opened;
 }
 
-/** Nothing more is sent to them, so that they take no places from the next test. */
+/** Nothing more is sent to them, so that they take no slots from the next test. */
 async function pause(left: readonly Fleet[]): Promise<void> {
   await world.database`
     update webhook_endpoints set status = 'paused', generation = generation + 1
@@ -107,7 +107,7 @@ async function lateness(to: Readonly<Record<string, Fleet>>, paths: Readonly<Rec
   return await Promise.all(arrived);
 }
 
-test("targets that answer well but slowly, more than there are places, keep nobody waiting who is prompt or new", async () => {
+test("more slow targets than slots do not delay prompt or new targets", async () => {
   const OWNERS = 16;
   const SLOW_MS = 4_000;
   const slow: Fleet[] = [];
@@ -175,7 +175,7 @@ test("of all owners together at most 256 are under way", async () => {
     () => world.receiver.received.filter((one) => one.path.startsWith("/together/")).length > 1_200,
     40_000,
   );
-  // Those that nobody knows have a few places of their own.
+  // A few slots are kept for untried targets.
   expect(world.receiver.mostAtOnce("/together/")).toBeGreaterThan(200);
   expect(world.receiver.mostAtOnce("/together/")).toBeLessThanOrEqual(256);
 });

@@ -10,7 +10,7 @@ import { type Fleet, type SignerProcess, type SignerWorld, startSignerWorld, wai
 
 const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 1_000);
 const FLEETS = 20;
-/** All of an owner's places. */
+/** All slots of an owner. */
 const MOST_AGAIN = FLEETS * 16;
 
 let world: SignerWorld;

@@ -117,7 +117,7 @@ test("a process that was stalled sends nothing of what others have taken over me
   for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => ({ status: 200, afterMs: 20 }));
   await world.emitMany(fleets, 2_000);
   await waitFor("the first ones", () => world.receiver.received.length > 300);
-  // It stops with every place taken, so that it was about to write nothing, and finds the answers when it goes on.
+  // It stops with every slot taken, so that it was about to write nothing, and finds the answers when it goes on.
   const letGo = await holdAnswers(world.receiver, ["/frozen/0", "/frozen/1"]);
   await frozen.freeze();
   for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => 200);

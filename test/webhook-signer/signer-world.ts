@@ -293,7 +293,7 @@ export async function refusalOf(asked: Promise<unknown>): Promise<RefusedError["
 }
 
 /**
- * From now on these paths' answers wait; returns how to let them go when every place of each of them is taken, so that the
+ * From now on these paths' answers wait; returns how to let them go when every slot of each of them is taken, so that the
  * sender has nothing to write until then.
  */
 export async function holdAnswers(receiver: Receiver, paths: readonly string[]): Promise<() => void> {
@@ -305,7 +305,7 @@ export async function holdAnswers(receiver: Receiver, paths: readonly string[]):
   };
   for (const path of paths) receiver.behave(path, hold);
   const areTaken = (): boolean => [...held.values()].every((count) => count === SIGNER_LIMITS.inFlightPerEndpoint);
-  await waitFor("every place to be taken", areTaken);
+  await waitFor("every slot to be taken", areTaken);
   return resolve;
 }
 

@@ -109,9 +109,9 @@ test("an offer that ends while it sleeps is not sent after it, though its lease 
   const organizationId = await addOwner(database, `http://127.0.0.1:${target.port}/`, { lapsesInMs: 5_000 });
   const owner = new OwnerSender(deps, organizationId);
   onTestFinished(() => owner.stop());
-  await waitFor("the offer that waits for a place", () => deps.inHand.count === 1);
+  await waitFor("the offer that waits for a slot", () => deps.inHand.count === 1);
   sleep(6_000);
-  slots.give("untried");
+  slots.release("untried");
   const ended = await waitFor("its end", async () => {
     const [row] = await database<{ status: string; attempts: number }[]>`
       select status, attempts from webhook_deliveries where organization_id = ${organizationId} and status <> 'pending'`;

@@ -108,7 +108,7 @@ test("there, while another takes the owner, sends some and gives it back: it tak
 test("while its machine sleeps: it sends nothing of what others have taken over meanwhile", async () => {
   const sleeper = await world.addSignerProcess(asleep);
   await begin();
-  // It stops with every place taken, so that it was about to write nothing, and finds the answers when it goes on.
+  // It stops with every slot taken, so that it was about to write nothing, and finds the answers when it goes on.
   const letGo = await holdAnswers(world.receiver, ["/one"]);
   await sleeper.freeze();
   world.receiver.behave("/one", () => 200);

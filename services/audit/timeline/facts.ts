@@ -22,16 +22,16 @@ import {
 export interface KnownIntent {
   readonly intent: PaymentIntent;
   readonly stationId: number;
-  /** False when the newest commits could not be waited for. */
+  /** False when the audit copy did not get the newest commits in time. */
   readonly isComplete: boolean;
 }
 
 export interface TimelineFacts extends KnownIntent {
   /** Oldest first. */
   readonly events: readonly AuditEvent[];
-  /** What the payment seam recorded, when it settled. */
+  /** The transaction that the payment seam recorded; undefined when it recorded none. */
   readonly settlement: Settlement | undefined;
-  /** As the devices were called when the payment began. */
+  /** The names that the devices had when the payment began. */
   readonly deviceNames: ReadonlyMap<number, string>;
   /** Kill switches that held or changed while the payment was under way, oldest first. */
   readonly switches: readonly SwitchChange[];

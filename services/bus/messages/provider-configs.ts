@@ -5,7 +5,7 @@ import { pageAfter, pageBefore } from "../page.ts";
 import { actorSchema, barrierSchema, callerSchema as caller } from "./caller.ts";
 
 const id = z.int().positive();
-/** Why, for the audit log. */
+/** The reason, for the audit log. */
 const reason = z.string().optional();
 
 /** The adapters: each speaks one kind of provider. */
@@ -31,14 +31,14 @@ export const providerConfigSchema = z.object({
 export type ProviderConfig = z.infer<typeof providerConfigSchema>;
 const configReply = z.object({ config: providerConfigSchema, barrier: barrierSchema });
 
-/** Of the caller's organization, by id. */
+/** The configs of the caller's organization, by id. */
 export const listProviderConfigs = defineOperation(
   "providers.listProviderConfigs",
   "repeatable",
   z.object({ caller, filialId: id.optional(), ...pageAfter }),
   z.object({ configs: z.array(providerConfigSchema), hasMore: z.boolean() }),
 );
-/** Secrets may be given or are made; those that were made are returned this once. */
+/** The caller may name the secrets. The service makes the others, and only this reply has them. */
 export const createProviderConfig = defineOperation(
   "providers.createProviderConfig",
   "once",
@@ -68,8 +68,8 @@ export const changeProviderConfig = defineOperation(
   configReply,
 );
 /**
- * The filial's active test config, which its stations know by the answer. Where there is none, one of the sandbox provider
- * is made. Refuses with `not_found` for a foreign filial, and with `unavailable` or `conflict` when the sandbox provider
+ * Returns the filial's active test config and announces it to its stations (`barrier`). Without one it creates a config of
+ * the sandbox provider. Refuses with `not_found` for a foreign filial, and with `unavailable` or `conflict` when the sandbox provider
  * opens no account.
  */
 export const ensureTestConfig = defineOperation(
@@ -78,14 +78,14 @@ export const ensureTestConfig = defineOperation(
   z.object({ caller, filialId: id }),
   z.object({ configId: id, isNew: z.boolean(), barrier: barrierSchema }),
 );
-/** A test config of the sandbox provider for a filial without an active test config. Idempotent; on the bus only, for the operator. */
+/** Creates a test config of the sandbox provider for a filial without an active test config. Idempotent. It has no HTTP endpoint: the operator calls it. */
 export const seedSandboxProvider = defineOperation(
   "providers.seedSandboxProvider",
   "repeatable",
   z.object({ organizationId: id, filialId: id }),
   z.object({ configId: id }),
 );
-/** A new callback secret; the old one is taken as well for `overlapMs`. The new one is returned this once. */
+/** Makes a new callback secret. The old secret is accepted too for `overlapMs`. Only this reply has the new one. */
 export const rotateProviderSecret = defineOperation(
   "providers.rotateProviderSecret",
   "once",
@@ -100,7 +100,7 @@ export const rotateProviderSecret = defineOperation(
   z.object({ config: providerConfigSchema, newSecrets: z.record(z.string(), z.string()) }),
 );
 
-/** `provider_issue` is what `issue` was before runs raised issues too. */
+/** `provider_issue` is the older name of `issue`, from before runs raised issues. */
 export const PROVIDER_EVENT_SUBJECTS = [
   "provider_config",
   "provider_issue",
@@ -121,8 +121,8 @@ export const providerEventSchema = z.object({
 export type ProviderEventEntry = z.infer<typeof providerEventSchema>;
 
 /**
- * Oldest first after `sinceId`; without it newest first, before `beforeId` if that is given. An event never appears
- * behind one that was read before.
+ * Oldest first after `sinceId`; without it newest first, before `beforeId` if that is given. A new event never
+ * has a lower id than an event that was already read.
  */
 export const listProviderEvents = defineOperation(
   "providers.listProviderEvents",

@@ -36,7 +36,7 @@ export async function createSession(
   return row;
 }
 
-/** Ends one session of the user; undefined when it is over or another person's. */
+/** Ends one session of the user. Returns undefined when it has ended or expired, or belongs to another person. */
 export async function endSession(sql: Transaction, session: OneSession): Promise<EndedSession | undefined> {
   const [row] = await sql<EndedSession[]>`
     update sessions set ended_at = now()
@@ -46,7 +46,7 @@ export async function endSession(sql: Transaction, session: OneSession): Promise
   return row;
 }
 
-/** Ends the user's sessions but for the newest `keep`; returns those that had not expired. */
+/** Ends all but the newest `keep` sessions of the user. Returns those that had not expired. */
 export async function endOlderSessions(sql: Transaction, userId: number, keep: number): Promise<EndedSession[]> {
   const rows = await sql<(EndedSession & { expired: boolean })[]>`
     update sessions set ended_at = now()
@@ -82,7 +82,7 @@ export interface AnnouncedSessionRow
   readonly is_open: boolean;
 }
 
-/** Sessions of all organizations that have not expired, after one of them, by id. */
+/** The sessions with an id above `sinceId` that have not expired, of all organizations, by id. */
 export async function announceSessions(
   sql: Queryable,
   { sinceId, limit }: { readonly sinceId: number; readonly limit: number },
@@ -94,7 +94,7 @@ export async function announceSessions(
     where s.session_id > ${sinceId} and s.expires_at > now() order by s.session_id limit ${limit}`;
 }
 
-/** Holds the session open until the transaction ends; false when it is over, or another person's. */
+/** Locks the session open until the transaction ends. Returns false when it has ended or expired, or belongs to another person. */
 export async function holdSessionOpen(sql: Transaction, session: OneSession): Promise<boolean> {
   const rows = await sql`
     select from sessions
@@ -104,7 +104,7 @@ export async function holdSessionOpen(sql: Transaction, session: OneSession): Pr
   return rows.length > 0;
 }
 
-/** Binds a station to the session; repeated, it changes nothing. */
+/** Binds a station to the session. A second call changes nothing. */
 export async function bindStation(
   sql: Transaction,
   binding: { readonly sessionId: number; readonly stationId: number },

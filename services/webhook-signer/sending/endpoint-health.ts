@@ -26,7 +26,7 @@ export class EndpointHealth {
   #disabledReason: DisabledReason | null = null;
   /** Whether the last answer was a good one and came soon; undefined while there was none here. */
   #wasPrompt: boolean | undefined;
-  /** How many may be under way: one at first, more while the target answers well, so that many tar-pits hold few places. */
+  /** How many may be under way: one at first, more while the target answers well, so that many slow targets hold few slots. */
   #width = 1;
   /** How many are read ahead: more while the target is fast, so that few reads bring many. */
   #window: number = SIGNER_LIMITS.firstWindow;
@@ -67,7 +67,7 @@ export class EndpointHealth {
     return this.#window;
   }
 
-  /** Which places are for it. A probe is for finding out, as a first attempt is. */
+  /** Which slots are for it. A probe counts as untried, as a first attempt does. */
   get pace(): Pace {
     if (this.#breaker.openUntilMs !== null) return "untried";
     if (this.#breaker.consecutiveFailures > 0 || this.#wasPrompt === false) return "slow";

@@ -29,7 +29,7 @@ export interface Ended {
   readonly decided: Decided;
   /** What the attempt has changed about its endpoint. */
   readonly health: Pick<EndpointHealth, "takeOutcome">;
-  /** Called once the outcome is written, or given up. */
+  /** Called once the outcome is written or abandoned. */
   readonly onWritten: () => void;
 }
 
@@ -61,7 +61,7 @@ export class OutcomeWriter {
     this.#waitingForRoom.delete(onRoom);
   }
 
-  /** Resolves when everything added so far is written, or given up. */
+  /** Resolves when everything added so far is written or abandoned. */
   async settled(): Promise<void> {
     const batches = Math.max(1, Math.ceil(this.#gathering.length / SIGNER_LIMITS.outcomesPerWrite));
     for (let batch = 0; batch < batches && this.#isWriting; batch += 1) await this.#gathered.promise;

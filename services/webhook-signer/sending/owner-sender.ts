@@ -5,8 +5,8 @@
  *        ▲                                                                │
  *        └──────────────── a queue runs low, something new, time ◄────────┘
  *
- * No other process sends for the owner, so what is in hand is in memory alone: from when a delivery is read until its outcome
- * is written it is left out of what is read. What is not sent is released by forgetting it.
+ * No other process sends for the owner, so the deliveries in hand are in memory alone. A delivery is in hand from the time
+ * it is read until its outcome is written, and is not read again meanwhile. An unsent delivery is released by forgetting it.
  */
 import type { Database } from "../../db/pool.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -22,7 +22,7 @@ import { type Pace, Slots } from "./slots.ts";
 export interface OwnerSenderDeps extends AttemptDeps {
   readonly database: Database;
   readonly log: Log;
-  /** Places of this process, shared by all owners. */
+  /** Slots of this process, shared by all owners. */
   readonly slots: Slots;
   /** What all owners have in hand together. */
   readonly inHand: InHandCount;
@@ -30,9 +30,9 @@ export interface OwnerSenderDeps extends AttemptDeps {
   readonly writer: OutcomeWriter;
   /** Whether this process may still send: it renews its leases, and stops sending a while before they end. */
   readonly isLeaseValid: () => boolean;
-  /** Whether sending waits: nothing is read or begun then, and what is under way ends as usual. */
+  /** Whether sending is paused. Then nothing is read or begun, and attempts under way end as usual. */
   readonly isPaused: () => boolean;
-  /** Opens the live secrets of endpoints, newest first; none for one whose secrets do not open. */
+  /** Decrypts the live secrets of endpoints, newest first; none for an endpoint whose secrets cannot be decrypted. */
   readonly secretsOf: (endpointIds: readonly number[]) => Promise<ReadonlyMap<number, readonly string[]>>;
   readonly onAttempt: (result: { readonly outcome: string; readonly tookMs: number; readonly lagMs: number }) => void;
 }
@@ -44,20 +44,20 @@ export class OwnerSender {
   readonly #deps: OwnerSenderDeps;
   readonly #endpoints = new Map<number, EndpointWork>();
   readonly #running: Promise<void>;
-  readonly #places = new Slots({
+  readonly #ownerSlots = new Slots({
     count: SIGNER_LIMITS.inFlightPerOwner,
     keptForPrompt: SIGNER_LIMITS.keptForPromptOfOwner,
     keptForUntried: SIGNER_LIMITS.keptForUntriedOfOwner,
   });
-  /** When PostgreSQL was asked for what is known of the endpoints, and of their secrets; and who is just asking again. */
+  /** When this process asked PostgreSQL for the endpoints and for their secrets that it has; and the read that is under way. */
   #endpointsAtMs = Number.NEGATIVE_INFINITY;
   #secretsAtMs = Number.NEGATIVE_INFINITY;
-  #learning: Promise<void> | undefined;
+  #rereading: Promise<void> | undefined;
   /** Attempts under way; each end wakes those that wait for it. */
   #sending = 0;
   #attemptEnded = Promise.withResolvers<void>();
   readonly #pumpAgain = (): void => this.#pump();
-  /** Ends what is under way when there is no time left for it. */
+  /** Aborts the attempts under way when the process must end. */
   readonly #aborting = new AbortController();
   #stopped = false;
   /** Another process may send for the owner already. */
@@ -72,24 +72,24 @@ export class OwnerSender {
     this.#running = this.#run();
   }
 
-  /** Something may be due: an event has come, the time of a delivery, or its owner has changed something. */
+  /** Something may be due: a new event, a delivery whose time has come, or a change by the owner. */
   wake(): void {
     this.#woken.resolve();
   }
 
-  /** Since when there was nothing to send; undefined while there is, be it that it waits for a place. */
+  /** Since when there is nothing to send. Undefined while something is sent or waits for a slot. */
   get idleSinceMs(): number | undefined {
     if (this.#sending > 0) return undefined;
     for (const work of this.#endpoints.values()) if (work.hasWaiting) return undefined;
     return this.#idleSinceMs;
   }
 
-  /** The lease is another's: what has not left yet, as while its connection is opened, does not leave here any more. */
+  /** Another process has the lease: this process sends no more, not even an attempt that is still opening its connection. */
   lose(): void {
     this.#isLost = true;
   }
 
-  /** Starts nothing more, and waits for what is under way, which has its own deadline, and for its outcomes. */
+  /** Starts no more attempts. Waits for those under way, which have deadlines, and for their outcomes. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#deps.slots.forget(this.#pumpAgain);
@@ -101,7 +101,7 @@ export class OwnerSender {
     for (const work of this.#endpoints.values()) work.releaseAll();
   }
 
-  /** The process ends: what is under way is not waited for any more, and is sent again by the next holder of the owner. */
+  /** The process ends: it aborts the attempts under way, and the next holder of the owner's lease sends them again. */
   cutOff(): void {
     this.#aborting.abort();
   }
@@ -116,7 +116,7 @@ export class OwnerSender {
         else await this.#poll();
         hasWarned = false;
       } catch (error) {
-        pauseMs = SIGNER_LIMITS.lookPauseMs;
+        pauseMs = SIGNER_LIMITS.pollRetryMs;
         if (!hasWarned && !this.#stopped) this.#deps.log.warn({ err: error }, "due deliveries cannot be read now");
         hasWarned = true;
       }
@@ -124,7 +124,7 @@ export class OwnerSender {
     }
   }
 
-  /** Looks what is due and reads it. */
+  /** Polls which deliveries are due, and reads them. */
   async #poll(): Promise<void> {
     const askedAtMs = performance.now();
     await this.#readEndpoints(askedAtMs);
@@ -134,7 +134,7 @@ export class OwnerSender {
       return count > 0 ? [{ endpointId: work.endpointId, count }] : [];
     });
     if (this.#stopped) return;
-    // One after the other, so that a failure of one leaves nothing of the other to come later.
+    // One after the other, so that a failure of the first leaves no read of the second under way.
     await this.#readSecrets(askedAtMs);
     if (wanted.length > 0) await this.#read(wanted);
     this.#pump();
@@ -142,16 +142,16 @@ export class OwnerSender {
     this.#forgetIdle();
   }
 
-  /** What is known must not be older than `knowledgeMs` when an attempt begins; many ask once together. */
-  #learn(): Promise<void> {
-    const learn = async (askedAtMs: number): Promise<void> => {
+  /** Reads endpoints and secrets again, so that none is older than `knowledgeMs` when an attempt begins. Callers share one read. */
+  #reread(): Promise<void> {
+    const reread = async (askedAtMs: number): Promise<void> => {
       await this.#readEndpoints(askedAtMs);
       await this.#readSecrets(askedAtMs);
     };
-    this.#learning ??= learn(performance.now()).finally(() => {
-      this.#learning = undefined;
+    this.#rereading ??= reread(performance.now()).finally(() => {
+      this.#rereading = undefined;
     });
-    return this.#learning;
+    return this.#rereading;
   }
 
   async #readEndpoints(askedAtMs: number): Promise<void> {
@@ -163,7 +163,7 @@ export class OwnerSender {
     this.#refresh(rows);
   }
 
-  /** Of everything that may be sent before the next poll, so that a rotation counts at once. */
+  /** Reads the secrets of all endpoints that may be sent to before the next poll, so that a rotation takes effect at once. */
   async #readSecrets(askedAtMs: number): Promise<void> {
     const secrets = await this.#deps.secretsOf([...this.#endpoints.keys()]);
     if (askedAtMs < this.#secretsAtMs) return;
@@ -183,7 +183,7 @@ export class OwnerSender {
         lapsed.push(row.delivery_id);
         continue;
       }
-      // By the clock of PostgreSQL, and counted from before it was asked: a wrong clock here sends no offer too late.
+      // PostgreSQL computes the time left, and it counts from before the query. So no offer is late because of a wrong clock here.
       const { lapses_in_ms: inMs } = row;
       const waiting = {
         ...row,
@@ -195,8 +195,7 @@ export class OwnerSender {
       else others.push(waiting);
     }
     for (const { endpointId, count } of wanted) {
-      const own = byEndpoint.get(endpointId) ?? [];
-      this.#endpoints.get(endpointId)?.filled(own, count);
+      this.#endpoints.get(endpointId)?.filled(byEndpoint.get(endpointId) ?? [], count);
     }
     if (lapsed.length === 0) return;
     await lapseExpired(database, lapsed);
@@ -224,7 +223,7 @@ export class OwnerSender {
     }
   }
 
-  /** Starts what may be started, one of each endpoint in turn, so that a busy one does not take the owner's places. */
+  /** Starts what may be started, one of each endpoint in turn, so that a busy endpoint does not take all slots of the owner. */
   #pump(): void {
     const { isPaused, isLeaseValid, writer } = this.#deps;
     // An endpoint that starts goes to the end and is visited again there: the loop ends when none may start.
@@ -237,10 +236,10 @@ export class OwnerSender {
   #start(work: EndpointWork): void {
     if (!work.mayStart(this.#deps.clock.nowMs())) return;
     const { pace } = work.health;
-    if (!this.#places.hasRoom(pace) || !this.#deps.slots.take(pace, this.#pumpAgain)) return;
-    this.#places.take(pace);
+    if (!this.#ownerSlots.hasRoom(pace) || !this.#deps.slots.take(pace, this.#pumpAgain)) return;
+    this.#ownerSlots.take(pace);
     this.#sending += 1;
-    // It goes to the end, so that whoever waits for one of the owner's places comes first the next time.
+    // It goes to the end, so that an endpoint that waits for a slot of the owner comes first the next time.
     this.#endpoints.delete(work.endpointId);
     this.#endpoints.set(work.endpointId, work);
     void this.#send(work, work.start(), pace);
@@ -253,8 +252,8 @@ export class OwnerSender {
     } finally {
       this.#sending -= 1;
       this.#idleSinceMs = Date.now();
-      this.#places.give(pace);
-      this.#deps.slots.give(pace);
+      this.#ownerSlots.release(pace);
+      this.#deps.slots.release(pace);
       this.#pump();
       if (work.isLow) this.wake();
       if (this.#stopped) {
@@ -274,7 +273,7 @@ export class OwnerSender {
     const attemptId = attemptIdAt(clock.nowMs());
     const startedAtMs = performance.now();
     if (hasLapsed(waiting)) {
-      // The next poll sees that it has expired, and ends it.
+      // The next poll finds it expired, and ends it.
       work.abandoned(waiting.delivery_id);
       this.wake();
       return;
@@ -288,8 +287,8 @@ export class OwnerSender {
     };
     const result = await sendOnce(this.#deps, work, message);
     if (result === undefined) {
-      // The outcome is unknown, so it is sent again by the next holder of the owner; or it did not leave in time:
-      // that of an offer ends at the next poll, that of a lease is another's.
+      // Either the outcome is unknown, and the next holder of the owner's lease sends it again. Or it was not sent in time:
+      // the next poll ends an expired offer, and after a lost lease another process sends it.
       work.abandoned(waiting.delivery_id);
       this.wake();
       return;
@@ -306,12 +305,12 @@ export class OwnerSender {
     onAttempt({ outcome: result.error ?? "delivered", tookMs, lagMs });
   }
 
-  /** Whether it may be sent to by what is known now; without PostgreSQL it may not. */
+  /** Whether the endpoint may be sent to, by endpoints and secrets that are new enough. False when PostgreSQL is away. */
   async #mayAttempt(work: EndpointWork): Promise<boolean> {
     const oldestMs = performance.now() - SIGNER_LIMITS.knowledgeMs;
     if (this.#secretsAtMs >= oldestMs && this.#endpointsAtMs >= oldestMs) return true;
     try {
-      await this.#learn();
+      await this.#reread();
     } catch {
       return false;
     }
@@ -325,7 +324,7 @@ export class OwnerSender {
   }
 }
 
-/** By either clock, as with a lease: the one that never jumps stands still while the machine sleeps. */
+/** By either clock, as with a lease: the steady clock stops while the machine sleeps, and the wall clock may be set back. */
 function hasLapsed({ lapsesAtMs, lapsesAtWallMs }: Waiting): boolean {
   if (lapsesAtMs === null || lapsesAtWallMs === null) return false;
   return performance.now() >= lapsesAtMs || Date.now() >= lapsesAtWallMs;

@@ -1,14 +1,17 @@
 /**
- * A bounded number of places. Some are kept for those whose target answered promptly the last time, and some for those whose
- * target has not answered yet, so that however many slow ones there are, neither waits for them. A caller that finds no
- * place is called when one is free, in the order of the requests.
+ * A bounded number of slots. Some are kept for endpoints whose target answered promptly the last time, and some for those
+ * whose target has not answered yet, so that neither waits for slow targets. A caller that finds no slot is called when one
+ * is free: prompt ones first, then untried, then slow, and within each in the order of the requests.
  */
 import { SIGNER_LIMITS } from "../limits.ts";
 
-/** How the target answered the last time: within `promptMs` and well; not yet, or not since it was left alone; otherwise. */
+/**
+ * How the target answered the last time. `prompt`: a success within `promptMs`. `untried`: no answer yet, or its
+ * breaker is open. `slow`: anything else.
+ */
 export type Pace = "prompt" | "untried" | "slow";
 
-/** Who is called first. */
+/** The order in which waiting callers are called. */
 const PACES: readonly Pace[] = ["prompt", "untried", "slow"];
 
 export class Slots {
@@ -26,7 +29,7 @@ export class Slots {
     this.#kept = { prompt: keptForPrompt, untried: keptForUntried, slow: 0 };
   }
 
-  /** Whether one is free that is not kept for others. */
+  /** Whether a slot is free that is not kept for another pace. */
   hasRoom(pace: Pace): boolean {
     let keptForOthers = 0;
     for (const other of PACES) {
@@ -35,7 +38,7 @@ export class Slots {
     return this.#free > keptForOthers;
   }
 
-  /** Whether a place was taken; without one, `onFree` is called once, when there may be one. */
+  /** Takes a slot and returns true. Without a free slot it returns false, and calls `onFree` once when there may be one. */
   take(pace: Pace, onFree?: () => void): boolean {
     if (!this.hasRoom(pace)) {
       if (onFree !== undefined) this.#waiting[pace].add(onFree);
@@ -47,8 +50,8 @@ export class Slots {
     return true;
   }
 
-  /** Gives back a place that was taken at this pace. */
-  give(pace: Pace): void {
+  /** Releases a slot that was taken at this pace. */
+  release(pace: Pace): void {
     this.#free += 1;
     this.#taken[pace] -= 1;
     for (const waiting of PACES) this.#call(waiting);
@@ -58,7 +61,7 @@ export class Slots {
     for (const pace of PACES) this.#waiting[pace].delete(onFree);
   }
 
-  /** One after another, because the first may have no use for the place any more. */
+  /** Calls one after another, because the first may no longer need the slot. */
   #call(pace: Pace): void {
     const waiting = this.#waiting[pace];
     for (const onFree of waiting) {
@@ -75,23 +78,23 @@ export interface SlotsShape {
   readonly keptForUntried: number;
 }
 
-/** Places for owners' tests under way in this process: one endpoint, and one owner, take only so many of them. */
-export class TestPlaces {
+/** Slots for owners' tests under way in this process: one for each endpoint, and a few for each owner. */
+export class TestSlots {
   readonly #endpoints = new Set<number>();
   readonly #ofOwner = new Map<number, number>();
 
-  /** Whether there was one; the caller that took it gives it back. */
+  /** Takes a slot and returns true, or returns false. The caller releases the slot. */
   take(owner: TestOwner): boolean {
     const { organizationId, endpointId } = owner;
-    const own = this.#ofOwner.get(organizationId) ?? 0;
-    const isFull = this.#endpoints.size >= SIGNER_LIMITS.testsAtOnce || own >= SIGNER_LIMITS.testsAtOncePerOwner;
+    const taken = this.#ofOwner.get(organizationId) ?? 0;
+    const isFull = this.#endpoints.size >= SIGNER_LIMITS.testsAtOnce || taken >= SIGNER_LIMITS.testsAtOncePerOwner;
     if (isFull || this.#endpoints.has(endpointId)) return false;
     this.#endpoints.add(endpointId);
-    this.#ofOwner.set(organizationId, own + 1);
+    this.#ofOwner.set(organizationId, taken + 1);
     return true;
   }
 
-  give({ organizationId, endpointId }: TestOwner): void {
+  release({ organizationId, endpointId }: TestOwner): void {
     this.#endpoints.delete(endpointId);
     const left = (this.#ofOwner.get(organizationId) ?? 1) - 1;
     if (left === 0) this.#ofOwner.delete(organizationId);

@@ -253,7 +253,7 @@ export async function deleteOldDeliveries(
   return result.count;
 }
 
-/** What has waited for a paused endpoint, or one of a suspended consumer, for as long as what is done with is kept. Returns how many. */
+/** Fails deliveries that have waited longer than `olderThanDays` for a paused endpoint or a suspended consumer. Returns how many. */
 export async function endForgottenDeliveries(
   sql: Database,
   { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },

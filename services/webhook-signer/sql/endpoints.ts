@@ -1,4 +1,4 @@
-/** Endpoints and their sealed secrets. Each endpoint is read within an organization, so that a foreign one does not exist. */
+/** Endpoints and their sealed secrets. Owners' requests name the organization, so an endpoint of another organization is not found. */
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
 import type { SealedSecret } from "../../runtime/keyring.ts";
 
@@ -39,8 +39,8 @@ export async function getWebhookEndpoint(
 }
 
 /**
- * Held to the end of the transaction: rotations and changes of one endpoint come one after another, and no delivery to it
- * is being written meanwhile.
+ * The endpoint, locked until the transaction ends: rotations and changes of one endpoint run one after another, and no other
+ * transaction stores a delivery to it meanwhile.
  */
 export async function lockEndpoint(
   sql: Transaction,
@@ -76,7 +76,7 @@ export interface OwnedConsumerRow {
   readonly endpoints: number;
 }
 
-/** The consumer that an endpoint is to belong to, held, and how many it has: two registrations at once count one another. */
+/** The consumer of a new endpoint, locked, and how many endpoints it has: of two registrations at once the second counts the first. */
 export async function lockConsumer(
   sql: Transaction,
   { organizationId, consumerId }: { readonly organizationId: number; readonly consumerId: number },
@@ -90,7 +90,7 @@ export async function lockConsumer(
   return { ...row, endpoints: counted.endpoints };
 }
 
-/** Whether the consumer is there, and for what; without a lock. */
+/** The consumer's mode, without a lock; undefined when there is no such consumer. */
 export async function findConsumerMode(
   sql: Queryable,
   { organizationId, consumerId }: { readonly organizationId: number; readonly consumerId: number },
@@ -122,7 +122,7 @@ export async function pauseEndpoint(sql: Transaction, endpointId: number): Promi
     where endpoint_id = ${endpointId}`;
 }
 
-/** Starts it anew: what was known of its failures is forgotten. */
+/** Activates the endpoint and resets its breaker. */
 export async function activateEndpoint(sql: Transaction, endpointId: number): Promise<void> {
   await sql`
     update webhook_endpoints set status = 'active', disabled_reason = null, generation = generation + 1,
@@ -130,7 +130,7 @@ export async function activateEndpoint(sql: Transaction, endpointId: number): Pr
     where endpoint_id = ${endpointId}`;
 }
 
-/** After a success beside the schedule: failures before it count no more, also for whoever sends to it. */
+/** Resets the breaker after a success outside the schedule. The new generation makes the process that sends to it do the same. */
 export async function resetBreaker(sql: Queryable, endpointId: number): Promise<void> {
   await sql`
     update webhook_endpoints set generation = generation + 1, consecutive_failures = 0, times_opened = 0,
@@ -138,14 +138,14 @@ export async function resetBreaker(sql: Queryable, endpointId: number): Promise<
     where endpoint_id = ${endpointId} and deleted_at is null`;
 }
 
-/** Which start of the endpoint this is; undefined when it is deleted. */
+/** The generation; undefined when the endpoint is deleted. Pausing, activating, resetting and deleting increase it. */
 export async function findGeneration(sql: Queryable, endpointId: number): Promise<number | undefined> {
   const [row] = await sql<{ generation: number }[]>`
     select generation from webhook_endpoints where endpoint_id = ${endpointId} and deleted_at is null`;
   return row?.generation;
 }
 
-/** What was sent stays readable. */
+/** Deletes the endpoint and its secrets. Its deliveries stay readable. */
 export async function deleteWebhookEndpoint(sql: Transaction, endpointId: number): Promise<void> {
   await sql`
     update webhook_endpoints set deleted_at = now(), generation = generation + 1 where endpoint_id = ${endpointId}`;
@@ -162,7 +162,7 @@ export interface SecretRow {
   readonly expires_at: Date | null;
 }
 
-/** Those that sign now, the newest of each endpoint first. */
+/** The secrets that sign now, the newest of each endpoint first. */
 export async function listLiveSecrets(sql: Queryable, endpointIds: readonly number[]): Promise<readonly SecretRow[]> {
   return await sql<SecretRow[]>`
     select secret_id, endpoint_id, key_id, nonce, sealed, created_at, expires_at from webhook_secrets
@@ -179,21 +179,21 @@ export async function insertSecret(
     values (${endpointId}, ${keyId}, ${nonce}, ${sealed})`;
 }
 
-/** The current secret signs for this long beside the one that takes its place. */
+/** Lets the current secret sign for `overlapMs` more, beside its successor. */
 export async function expireCurrentSecret(sql: Transaction, endpointId: number, overlapMs: number): Promise<void> {
   await sql`
     update webhook_secrets set expires_at = now() + ${overlapMs}::float8 * interval '1 millisecond'
     where endpoint_id = ${endpointId} and expires_at is null`;
 }
 
-/** Those whose overlap is not over end now. */
+/** Expires the secrets that still overlap with their successor now. */
 export async function endOldSecrets(sql: Transaction, endpointId: number): Promise<void> {
   await sql`
     update webhook_secrets set expires_at = now()
     where endpoint_id = ${endpointId} and expires_at is not null and expires_at > now()`;
 }
 
-/** Up to `limit` that another key has sealed. */
+/** Up to `limit` secrets that another key has sealed, locked. */
 export async function lockSecretsOfOtherKeys(
   sql: Transaction,
   keyId: string,
@@ -210,7 +210,7 @@ export async function resealSecret(sql: Transaction, secretId: number, sealed: S
     where secret_id = ${secretId}`;
 }
 
-/** Nothing signs with them any more. */
+/** Deletes up to `limit` expired secrets; returns how many. */
 export async function deleteExpiredSecrets(sql: Database, limit: number): Promise<number> {
   const result = await sql`
     delete from webhook_secrets where secret_id in (

@@ -4,7 +4,7 @@ import type { DeliveryStatus } from "../../bus/messages/webhook-deliveries.ts";
 import type { Database, Transaction } from "../../db/pool.ts";
 import { endedAs } from "./deliveries.ts";
 
-/** Writes down which events are taken; returns the ids of those that were not yet. */
+/** Stores which events are taken. Returns the ids of those that are new. */
 export async function insertEvents(
   sql: Transaction,
   events: readonly PublishedRoboticsEvent[],
@@ -32,7 +32,7 @@ export interface ConsumerRow {
   readonly filial_id: number;
 }
 
-/** The consumers named, and all of the filials named; what is for a suspended one waits until it is readmitted. */
+/** The consumers named, and all consumers of the filials named. Deliveries to a suspended consumer wait until it is active again. */
 export async function listConsumers(
   sql: Transaction,
   of: { readonly consumerIds: readonly number[]; readonly filialIds: readonly number[] },
@@ -50,7 +50,7 @@ export interface TargetRow {
   readonly status: "active" | "paused" | "disabled";
 }
 
-/** Their endpoints. None of them is disabled or deleted before the transaction ends, so that no delivery waits for such a one. */
+/** The consumers' endpoints, locked: no other transaction disables or deletes one until this one ends, so no delivery waits for a dead endpoint. */
 export async function holdEndpoints(sql: Transaction, consumerIds: readonly number[]): Promise<readonly TargetRow[]> {
   return await sql<TargetRow[]>`
     select consumer_id, endpoint_id, status from webhook_endpoints

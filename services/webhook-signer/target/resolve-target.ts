@@ -1,6 +1,6 @@
 /**
- * All addresses of a target's host, each checked. The signer asks name servers itself: the system's look-up would also
- * read the machine's hosts file and try the names of its local network.
+ * Resolves all addresses of a target's host and checks each. The signer queries name servers directly: the system's resolver
+ * would also read the machine's hosts file and try names of its local network.
  */
 import { Resolver } from "node:dns/promises";
 import { isIP } from "node:net";
@@ -26,7 +26,7 @@ const NO_ADDRESS: ReadonlySet<unknown> = new Set(["ENODATA", "ENOTFOUND"]);
 
 /**
  * All addresses of the host, in the order of the attempts. One address that is not allowed refuses the host, even when the
- * other look-up failed. If only one look-up fails, the whole fails, because the missing answer may hold a refused address.
+ * other look-up failed. If one look-up fails, the result is `dns_failed`, because the missing answer may hold a refused address.
  * Rejects with the signal's reason when it aborts.
  */
 export async function resolveTarget(
