@@ -9,6 +9,7 @@ import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { DISK_LIMITS } from "../../services/runtime/limits.ts";
 import { cashierAt, collectAt, sandboxFacts } from "../support/demo-station.ts";
+import { startPorts } from "../support/free-port.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn } from "../support/people.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
@@ -34,7 +35,12 @@ const over = new AbortController();
 const dataDir = join(disk.path, "data");
 
 beforeAll(async () => {
-  const settings = { PORT: "0", DATA_DIR: dataDir, DISK_RESERVE_MB: String(RESERVE_MB), LOG_MAX_MB: "20" };
+  const settings = {
+    ...(await startPorts()),
+    DATA_DIR: dataDir,
+    DISK_RESERVE_MB: String(RESERVE_MB),
+    LOG_MAX_MB: "20",
+  };
   const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", ...settings };
   program = runProgram(process.execPath, [START], { env });
   await program.waitFor(/Ctrl-C stops within/);
@@ -210,7 +216,7 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     program.process.kill("SIGTERM");
     expect(await program.ended).toBe(0);
     disk.fill(0);
-    const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: "0", DATA_DIR: dataDir };
+    const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", ...(await startPorts()), DATA_DIR: dataDir };
     program = runProgram(process.execPath, [SERVERS], { env });
     await program.waitFor(/The disk of \S+ has 0 MB left, and 64 MB are needed to start; waiting for space\./);
     disk.empty();

@@ -4,6 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { collectAt, sandboxFacts } from "../support/demo-station.ts";
+import { startPorts } from "../support/free-port.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -26,7 +27,7 @@ const folder = temporaryFolder("restart");
 let program: RunningProgram;
 
 beforeAll(async () => {
-  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: "0", DATA_DIR: folder.path };
+  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", ...(await startPorts()), DATA_DIR: folder.path };
   program = runProgram(process.execPath, [START], { env });
   await program.waitFor(/Ctrl-C stops within/);
 }, TEST_MS);

@@ -9,6 +9,7 @@ import { deployLimits } from "../../deploy/limits.ts";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { MAGIC_AMOUNTS } from "../../services/sandbox-provider/magic-amounts.ts";
 import { collectAt, sandboxFacts } from "../support/demo-station.ts";
+import { freePort } from "../support/free-port.ts";
 import { send } from "../support/http.ts";
 import { logIn } from "../support/people.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
@@ -35,7 +36,7 @@ afterEach(async () => {
 afterAll(() => folder.remove());
 
 async function start(): Promise<RunningProgram> {
-  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: "0", DATA_DIR: folder.path };
+  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: String(await freePort()), DATA_DIR: folder.path };
   const program = runProgram(process.execPath, [START], { env });
   started.push(program);
   await program.waitFor(/Ctrl-C stops within/);

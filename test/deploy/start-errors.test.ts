@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createContext } from "../../deploy/application-context.ts";
-import { freePort, keptPort } from "../../deploy/ports.ts";
+import { freePort, keptPort, listenError } from "../../deploy/ports.ts";
 import { portStep } from "../../deploy/server-steps.ts";
 import { readSettings } from "../../deploy/settings.ts";
 import { connectBus } from "../../services/bus/connection.ts";
@@ -187,8 +187,8 @@ describe("a port that the next start takes again", () => {
   });
 });
 
-describe("the port of the sandbox provider", () => {
-  async function sandboxAddress(dataDir: string, settings: NodeJS.ProcessEnv): Promise<string> {
+describe("the ports that a start chooses", () => {
+  async function chosenAddresses(dataDir: string, settings: NodeJS.ProcessEnv) {
     const environment = { PORT: "0", DATA_DIR: dataDir, ...settings };
     const context = createContext({
       settings: readSettings(environment),
@@ -197,8 +197,17 @@ describe("the port of the sandbox provider", () => {
       print: () => undefined,
     });
     await portStep(context).start({ stopping: new AbortController().signal, fail: () => undefined });
-    return context.addresses.get("sandboxProvider");
+    return context.addresses;
   }
+
+  async function sandboxAddress(dataDir: string, settings: NodeJS.ProcessEnv): Promise<string> {
+    return (await chosenAddresses(dataDir, settings)).get("sandboxProvider");
+  }
+
+  test("PORT=0: the gateway's address has a port that nobody listens on", async () => {
+    const { hostname, port } = new URL((await chosenAddresses(folder(), {})).get("gateway"));
+    expect(await listenError(hostname, Number(port))).toBeUndefined();
+  });
 
   test("SANDBOX_PROVIDER_PORT: the sandbox provider listens on it", async () => {
     const port = String(await freePort());

@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { selfSigned } from "../support/certificates.ts";
 import { sandboxFacts } from "../support/demo-station.ts";
+import { startPorts } from "../support/free-port.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -36,7 +37,7 @@ beforeAll(async () => {
   const { cert, key } = selfSigned({ names: ["pay.example"] });
   writeFileSync(certFile, cert);
   writeFileSync(keyFile, key);
-  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: "0", DATA_DIR: folder.path };
+  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", ...(await startPorts()), DATA_DIR: folder.path };
   program = runProgram(process.execPath, [join(CHECKOUT, "deploy", "start.ts")], {
     env: { ...env, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile },
   });

@@ -25,3 +25,11 @@ export async function freePort(): Promise<number> {
   }
   throw new Error(`Worker ${worker} has no free port.`);
 }
+
+/**
+ * Settings of `npm start` with ports that no other test draws while it starts: with PORT=0 it draws one first and listens on it
+ * half a minute later.
+ */
+export async function startPorts(): Promise<{ PORT: string; SANDBOX_PROVIDER_PORT: string }> {
+  return { PORT: String(await freePort()), SANDBOX_PROVIDER_PORT: String(await freePort()) };
+}
