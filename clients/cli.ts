@@ -1,23 +1,37 @@
 /**
- * What an owner and a developer of devices do by command.
+ * What an owner and a developer of devices or of webhook consumers do by command.
  *
  *   npm run cli -- --help
  */
-import { endWithError, parseCommandLine, UsageError } from "./command.ts";
-import { ACCESS_OPTIONS, accessHelp, asPerson } from "./person.ts";
-import { SANDBOX_HELP, SANDBOX_OPTIONS, sandboxWork } from "./sandbox/sandboxes.ts";
+import { endWithError, UsageError } from "./command.ts";
+import { runConformance } from "./conformance/command.ts";
+import { accessHelp } from "./person.ts";
+import { runSandbox, SANDBOX_HELP } from "./sandbox/sandboxes.ts";
+import { WEBHOOKS_HELP } from "./webhooks/arguments.ts";
+import { runWebhooks } from "./webhooks/command.ts";
 
-const HELP = `What an owner and a developer of devices do by command.
+/** Each command reads its own arguments: those behind its name. */
+const COMMANDS: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = {
+  sandbox: runSandbox,
+  webhooks: runWebhooks,
+  conformance: runConformance,
+};
 
-${SANDBOX_HELP}
+const HELP = `What an owner and a developer of devices or of webhook consumers do by command.
+
+${SANDBOX_HELP}${WEBHOOKS_HELP}  npm run cli -- conformance --sandbox ID
+      Checks a service or a device; conformance --help has its options and exit codes
+
 ${accessHelp("owner")}`;
 
+const isHelp = (argument: string): boolean => argument === "--help" || argument === "-h";
+
 try {
-  const { values, positionals } = parseCommandLine(process.argv.slice(2), { ...ACCESS_OPTIONS, ...SANDBOX_OPTIONS });
-  const [command, ...words] = positionals;
-  if (values.help === true) process.stdout.write(HELP);
-  else if (command === "sandbox") await asPerson("owner", values, sandboxWork(words, values));
-  else throw new UsageError("Use sandbox; see --help.");
+  const [name = "", ...args] = process.argv.slice(2);
+  const command = COMMANDS[name];
+  if (isHelp(name) || (command !== runConformance && args.some(isHelp))) process.stdout.write(HELP);
+  else if (command === undefined) throw new UsageError(`Use ${Object.keys(COMMANDS).join(", ")}; see --help.`);
+  else await command(args);
 } catch (error) {
   endWithError(error);
 }

@@ -1,4 +1,4 @@
-/** Every wait, size and count of the virtual devices and of the robotics command, with its reason. Times are in milliseconds. */
+/** Every wait, size and count of the virtual devices and of the webhooks command, with its reason. Times are in milliseconds. */
 export const clientLimits = {
   /** Log lines that wait for their reader; a device writes a few lines a minute. */
   logWaitingBytes: 64 * 1_024,
@@ -45,6 +45,11 @@ export const clientLimits = {
   /** The sandbox provider decides within seconds. */
   conformanceProviderMs: 15_000,
 
+  /** A program beside a device: two polls, a pause of the device, and a start of the program. */
+  conformanceDeviceMs: 20_000,
+  /** A display has shown a new state by its second poll; a poll may take a slow answer's time. */
+  conformanceShownMs: 15_000,
+
   /** How often the commands of reconciliation read how far an import or a run is: a person watches. */
   progressPollMs: 500,
   /** How long a command waits for another run of the account: a month takes seconds, a year a minute. */
@@ -53,7 +58,7 @@ export const clientLimits = {
   pageMaxBytes: 4 * 1_024 * 1_024,
   /** Rows of a list that a person reads. */
   listedRows: 50,
-  /** The robotics command, between two requests: the service lets a consumer make five a second. */
+  /** The webhooks command, between two requests: the service lets a consumer make five a second. */
   roboticsGapMs: 250,
   /** How often `listen` polls for new deliveries: a developer waits for them. */
   listenPollMs: 1_000,

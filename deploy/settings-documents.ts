@@ -85,11 +85,11 @@ const START_AND_COMMANDS = `## Settings that \`npm start\` and the commands read
 | \`LOG_MAX_MB\` | the most that all logs of \`npm start\` take together, in megabytes; each part has an equal share, in its current file and four older ones; 200 |
 | \`METRICS_PORT\` | the first of the five ports where the processes of \`npm start\` answer Prometheus; nowhere |
 | \`NATS_SERVER_BIN\`, \`DEVICE_PAYMENTS_CACHE_DIR\` | the nats-server that \`npm start\` uses; where it keeps one that it has fetched, \`.cache\` |
-| \`BASE_URL\` | for the virtual devices, \`npm run robotics\`, \`organization\`, \`statement\`, \`recon\` and \`cli\`: where the service is; what \`npm start\` wrote, else \`http://127.0.0.1:8480\` |
+| \`BASE_URL\` | for the virtual devices, \`npm run organization\`, \`statement\`, \`recon\` and \`cli\`: where the service is; what \`npm start\` wrote, else \`http://127.0.0.1:8480\` |
 | \`GATEWAY_CERTIFICATE_FILE\` | for the same: a certificate in PEM that they accept at the gateway beside those that Node trusts; what \`TLS_CERT_FILE\` of \`npm start\` names |
 | \`PLATFORM_KEY\` | for \`npm run organization\`: the platform key; what \`npm start\` keeps |
 | \`ENROLLMENT_CODE\`, \`CREDENTIAL_FILE\` | of a virtual device: its code at the first start, and the file of its credential; \`.data/<name>.json\` |
-| \`ROBOTICS_CREDENTIAL\`, \`OWNER_EMAIL\`, \`OWNER_PASSWORD\` | the credentials of \`npm run robotics\`, and the owner's of \`npm run cli\`; what \`npm start\` wrote |
+| \`ROBOTICS_CREDENTIAL\`, \`OWNER_EMAIL\`, \`OWNER_PASSWORD\` | the credentials of \`npm run cli\`; what \`npm start\` wrote |
 | \`OPERATOR_EMAIL\`, \`OPERATOR_PASSWORD\` | the log-in of \`npm run statement\` and \`npm run recon\`; that of the sandbox's operator, which \`npm start\` wrote |
 `;
 

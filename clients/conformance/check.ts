@@ -14,7 +14,7 @@ export const CAPABILITIES = [
 ] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
-export interface Check {
+export interface Check<TWorld = World> {
   /** Stable, for programs: `<topic>.<what holds>`. */
   readonly id: string;
   readonly capability: Capability;
@@ -23,12 +23,12 @@ export interface Check {
   /** Checks whose steps this one builds on: it does not run when one of them did not pass. */
   readonly after?: readonly string[];
   /** Throws `Mismatch` where the service does not keep the contract. */
-  readonly run: (world: World) => Promise<void>;
+  readonly run: (world: TWorld) => Promise<void>;
 }
 
 /** What the checks of one file share in one run; several runs may go on in one process. */
-export function perRun<T extends object>(begin: () => T): (world: World) => T {
-  const byWorld = new WeakMap<World, T>();
+export function perRun<T extends object>(begin: () => T): (world: object) => T {
+  const byWorld = new WeakMap<object, T>();
   return (world) => {
     const known = byWorld.get(world) ?? begin();
     byWorld.set(world, known);

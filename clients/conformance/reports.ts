@@ -1,6 +1,8 @@
 /** The result of a run for people and for programs: lines, JSON, JUnit, and one page of HTML. */
 import type { CheckResult } from "./check.ts";
+import type { DeviceRunResult } from "./devices/device-suite.ts";
 import type { RunResult } from "./suite.ts";
+import { SUITE } from "./suite-version.ts";
 
 const MARKS = { passed: "✓", failed: "✗", not_run: "–" } as const;
 
@@ -23,9 +25,26 @@ export function summaryOf({ results, leftBehind, durationMs }: RunResult): strin
   return lines.join("\n");
 }
 
-export const jsonOf = ({ results, leftBehind, durationMs }: RunResult): string =>
-  JSON.stringify(
+/** What a certificate is made of, where a device was checked. */
+const deviceOf = (run: RunResult | DeviceRunResult): object =>
+  "kind" in run
+    ? {
+        started_at: run.startedAt.toISOString(),
+        ended_at: run.endedAt.toISOString(),
+        station_id: run.stationId,
+        device: { device_id: run.deviceId, kind: run.kind, ...run.software },
+        is_whole: run.isWhole,
+        capabilities: run.capabilities,
+      }
+    : {};
+
+export const jsonOf = (run: RunResult | DeviceRunResult): string => {
+  const { results, leftBehind, durationMs } = run;
+  return JSON.stringify(
     {
+      suite_version: SUITE.version,
+      contract_sha256: SUITE.contractSha256(),
+      ...deviceOf(run),
       duration_ms: Math.round(durationMs),
       left_behind: leftBehind,
       checks: results.map(({ durationMs: ms, quotes, ...rest }) => ({ ...rest, sentences: quotes, duration_ms: ms })),
@@ -33,6 +52,7 @@ export const jsonOf = ({ results, leftBehind, durationMs }: RunResult): string =
     null,
     2,
   );
+};
 
 const escaped = (text: string): string =>
   text

@@ -38,33 +38,49 @@ export async function runSuite(options: RunOptions): Promise<RunResult> {
   let leftBehind: readonly string[] = [];
   try {
     await world.logInCashier();
-    for (const check of chosen(options.only)) {
-      if (signal.aborted) break;
-      const result = await runCheck(world, check, results);
-      results.push(result);
-      onResult?.(result);
-    }
+    await runChecks(world, chosen(CHECKS, options.only), { results, onResult });
   } finally {
     leftBehind = await cleanUp(world);
   }
   return { results, leftBehind, durationMs: performance.now() - startedAtMs };
 }
 
+/** Runs the checks one after the other, and adds what came of each to the results. */
+export async function runChecks<TWorld extends { readonly wire: Wire }>(
+  world: TWorld,
+  checks: readonly Check<TWorld>[],
+  { results, onResult }: { readonly results: CheckResult[]; readonly onResult: RunOptions["onResult"] },
+): Promise<void> {
+  for (const check of checks) {
+    if (world.wire.signal.aborted) return;
+    const result = await runCheck(world, check, results);
+    results.push(result);
+    onResult?.(result);
+  }
+}
+
 /** The named checks and, before them, all that they build on. */
-export function chosen(only: readonly string[] | undefined): readonly Check[] {
-  if (only === undefined) return CHECKS;
+export function chosen<TCheck extends Pick<Check, "id" | "after">>(
+  checks: readonly TCheck[],
+  only: readonly string[] | undefined,
+): readonly TCheck[] {
+  if (only === undefined) return checks;
   const wanted = new Set<string>();
   const add = (id: string): void => {
-    const check = CHECKS.find((each) => each.id === id);
+    const check = checks.find((each) => each.id === id);
     if (check === undefined) throw new CannotRun(`There is no check "${id}".`);
     for (const before of check.after ?? []) add(before);
     wanted.add(id);
   };
   for (const id of only) add(id);
-  return CHECKS.filter(({ id }) => wanted.has(id));
+  return checks.filter(({ id }) => wanted.has(id));
 }
 
-async function runCheck(world: World, check: Check, earlier: readonly CheckResult[]): Promise<CheckResult> {
+async function runCheck<TWorld extends { readonly wire: Wire }>(
+  world: TWorld,
+  check: Check<TWorld>,
+  earlier: readonly CheckResult[],
+): Promise<CheckResult> {
   const { id, capability, quotes } = check;
   const startedAtMs = performance.now();
   const result = (more: Pick<CheckResult, "outcome" | "failure" | "because">): CheckResult => ({
@@ -100,7 +116,7 @@ async function runCheck(world: World, check: Check, earlier: readonly CheckResul
 }
 
 /** Ends all that the run has made, and reads afterwards that it has ended. Runs also after SIGINT. */
-async function cleanUp(world: World): Promise<string[]> {
+export async function cleanUp(world: World): Promise<string[]> {
   const wire: Wire = { ...world.wire, signal: AbortSignal.timeout(clientLimits.conformanceCleanUpMs) };
   const left: string[] = [];
   const must = async (what: string, work: () => Promise<void>): Promise<void> => {

@@ -39,7 +39,13 @@ export interface Collection {
 
 /** No amount that makes the sandbox provider misbehave. */
 export const AMOUNT = "25.50";
-const LINES = [
+interface Line {
+  readonly name: string;
+  readonly quantity: number;
+  readonly unit_amount: string;
+}
+
+const LINES: readonly Line[] = [
   { name: "Soup of the day", quantity: 2, unit_amount: "12.50" },
   { name: "Bread", quantity: 1, unit_amount: "0.50" },
 ];
@@ -138,15 +144,18 @@ export class World {
     await this.beat(which);
   }
 
-  async openOrder(): Promise<Pick<Collection, "orderId" | "orderDisplayNumber">> {
+  async openOrder(lines = LINES): Promise<Pick<Collection, "orderId" | "orderDisplayNumber">> {
     const path = `stations/${this.sandbox.stationId}/orders/`;
-    const order = objectOf(hasStatus(await this.cashier.send("POST", path, { json: { lines: LINES } }), 201));
+    const order = objectOf(hasStatus(await this.cashier.send("POST", path, { json: { lines } }), 201));
     return { orderId: Number(order["order_id"]), orderDisplayNumber: Number(order["order_display_number"]) };
   }
 
   /** An order and its collection by the route. */
-  async collect(route: string, options: { readonly lifetimeSeconds?: number } = {}): Promise<Collection> {
-    const order = await this.openOrder();
+  async collect(
+    route: string,
+    options: { readonly lifetimeSeconds?: number; readonly lines?: readonly Line[] } = {},
+  ): Promise<Collection> {
+    const order = await this.openOrder(options.lines);
     const answer = await this.createIntent(route, order.orderId, options);
     const intent = objectOf(hasStatus(answer, 201));
     return {

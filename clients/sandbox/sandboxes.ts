@@ -1,7 +1,17 @@
 /** `sandbox seed|list|reset|delete`: stations for tests, by the owner's API. */
 import { z } from "zod";
-import { UsageError } from "../command.ts";
-import { idOf, type Person, print, printJson, queryOf, required, type Work } from "../person.ts";
+import { parseCommandLine, UsageError } from "../command.ts";
+import {
+  ACCESS_OPTIONS,
+  asPerson,
+  idOf,
+  type Person,
+  print,
+  printJson,
+  queryOf,
+  required,
+  type Work,
+} from "../person.ts";
 
 export const SANDBOX_HELP = `  npm run cli -- sandbox seed --filial ID --name NAME
       Makes a station for tests with a display, a companion and a cashier, and prints
@@ -13,7 +23,7 @@ export const SANDBOX_HELP = `  npm run cli -- sandbox seed --filial ID --name NA
   npm run cli -- sandbox delete SANDBOX
       Closes the station for good
 `;
-export const SANDBOX_OPTIONS = {
+const SANDBOX_OPTIONS = {
   filial: { type: "string" },
   name: { type: "string" },
   currency: { type: "string" },
@@ -42,8 +52,13 @@ const freshSchema = sandboxSchema.extend({
   cashier: z.looseObject({ email: z.string(), password: z.string() }),
 });
 
+export async function runSandbox(args: readonly string[]): Promise<void> {
+  const { values, positionals } = parseCommandLine(args, { ...ACCESS_OPTIONS, ...SANDBOX_OPTIONS });
+  await asPerson("owner", values, sandboxWork(positionals, values));
+}
+
 /** What the words ask for, checked before anybody logs in. Throws `UsageError`. */
-export function sandboxWork(words: readonly string[], options: Options): Work {
+function sandboxWork(words: readonly string[], options: Options): Work {
   const [command, subject, surplus] = words;
   if (surplus !== undefined) throw new UsageError(`There is one argument too many, "${surplus}"; see --help.`);
   switch (command) {

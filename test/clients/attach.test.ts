@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { attach, loadCredential, saveCredential } from "../../clients/device/attach.ts";
 import { createTransport, DeviceStopped } from "../../clients/device/transport.ts";
-import { logIn } from "../../clients/robotics/trigger.ts";
+import { logIn } from "../../clients/webhooks/trigger.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const stored = { device_id: 7, credential: "dp_2a_secret" };
@@ -126,7 +126,7 @@ describe("a change that is stored and not yet effective", () => {
     expect(warnings).toEqual([{ reason: "not_effective" }]);
   });
 
-  it("a new session: the robotics command waits for it, and signs out of it without an error", async () => {
+  it("a new session: the webhooks command waits for it, and signs out of it without an error", async () => {
     const transport = createTransport({ baseUrl, api: "backoffice", pace: async () => undefined });
     const details = { email: "owner@sandbox.example", password: "a long pass phrase" };
     const owner = await logIn({ transport, details, signal: new AbortController().signal });

@@ -2,8 +2,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { Check } from "../../clients/conformance/check.ts";
 import { CHECKS } from "../../clients/conformance/checks.ts";
 import { exemptionOf, holdsSentence, sentencesOf } from "../../clients/conformance/contract.ts";
+import { DEVICE_CHECKS } from "../../clients/conformance/devices/checks.ts";
 import { conformanceDocument } from "../../clients/conformance/document.ts";
 import { EXEMPTIONS } from "../../clients/conformance/exempt.ts";
 
@@ -48,10 +50,27 @@ describe("the contract", () => {
 });
 
 describe("the checks", () => {
-  it("have names of their own, and build on earlier ones", () => {
-    const ids = CHECKS.map(({ id }) => id);
-    expect(new Set(ids).size).toBe(ids.length);
-    for (const [index, { id, after = [] }] of CHECKS.entries())
-      for (const before of after) expect(ids.slice(0, index), `${id} after ${before}`).toContain(before);
+  it.each([
+    ["a service", CHECKS],
+    ["a companion", DEVICE_CHECKS.companion],
+    ["a display", DEVICE_CHECKS.display],
+  ])(
+    "of %s have names of their own, and build on earlier ones",
+    (_, checks: readonly Pick<Check, "id" | "after">[]) => {
+      const ids = checks.map(({ id }) => id);
+      expect(new Set(ids).size).toBe(ids.length);
+      for (const [index, { id, after = [] }] of checks.entries())
+        for (const before of after) expect(ids.slice(0, index), `${id} after ${before}`).toContain(before);
+    },
+  );
+
+  it.each(Object.entries(DEVICE_CHECKS))("of a %s quote the contract or the guide for device makers", (_, checks) => {
+    const guide = readFileSync(join(import.meta.dirname, "..", "..", "docs", "devices.md"), "utf8");
+    const all = [...sentences, ...sentencesOf(guide)];
+    for (const { id, quotes } of checks)
+      for (const quote of quotes) {
+        const isThere = all.some(({ text }) => text.includes(quote) || quote.includes(text));
+        expect(isThere, `${id} quotes "${quote}"`).toBe(true);
+      }
   });
 });

@@ -20,7 +20,7 @@ const LONGEST = [
   "test/gateway/random-requests.test.ts",
   "test/webhook-signer/suspended.test.ts",
   "test/money/interleavings.test.ts",
-  "test/clients/robotics-command.test.ts",
+  "test/clients/webhooks-command.test.ts",
   "test/gateway/server-life.test.ts",
   "test/providers/magic-amounts.test.ts",
   "test/gateway/people/switches-lost.test.ts",

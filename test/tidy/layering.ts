@@ -15,7 +15,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   /** Any other folder under services/: a service. */
   service: ["machines", ...SHARED_SERVICES, "services/issues"],
   gateway: ["machines", "services/bus", "services/runtime"],
-  clients: [],
+  clients: ["package.json"],
   deploy: SHARED_SERVICES,
 };
 

@@ -3,7 +3,7 @@ import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPace } from "../../../clients/device/pace.ts";
 import { createTransport } from "../../../clients/device/transport.ts";
-import { logIn as logInToTrigger } from "../../../clients/robotics/trigger.ts";
+import { logIn as logInToTrigger } from "../../../clients/webhooks/trigger.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { addFleet, offerBody, offerTask, type TaskOnTheWire, type TestFleet } from "../../support/fleets.ts";
 import { logIn, type Person } from "../../support/people.ts";
@@ -76,7 +76,7 @@ it("a list of fleets has those of one filial where its owner asks for them", asy
   expect(new Set((await of(filialId)).map(({ filial_id }) => filial_id))).toEqual(new Set([filialId]));
 });
 
-it("the robotics command finds every fleet of an owner who has more of them than a page", async () => {
+it("the webhooks command finds every fleet of an owner who has more of them than a page", async () => {
   const sql = postgres(system.database.url, { max: 1 });
   // A filial has fifty at most, which only the service counts.
   await sql`

@@ -10,6 +10,7 @@ import { CommandError } from "../command.ts";
 import { createBackoff, pause, repeatUntilAnswered } from "../device/pace.ts";
 import { type DeviceTransport, ServiceError } from "../device/transport.ts";
 import { clientLimits } from "../limits.ts";
+import type { Progress } from "./progress.ts";
 
 const pageSchema = z.looseObject({
   webhook_deliveries: z.array(
@@ -32,16 +33,19 @@ interface ListenDeps {
   readonly secret: string;
   readonly sinceId: number | undefined;
   readonly signal: AbortSignal;
-  /** Prints one line for a person. */
-  readonly print: (line: string) => void;
+  readonly progress: Progress;
 }
 
 /** Runs until the signal is aborted. Throws `CommandError` when the credential is refused or the target takes nothing. */
 export async function listen(deps: ListenDeps): Promise<void> {
-  const { signal, print, target } = deps;
+  const { signal, progress, target } = deps;
   let cursor = deps.sinceId ?? (await newest(deps));
   if (signal.aborted) return;
-  print(`Forwarding what comes behind delivery ${cursor} to ${target.href}; Ctrl-C ends it.`);
+  progress(`Forwarding what comes behind delivery ${cursor} to ${target.href}; Ctrl-C ends it.`, {
+    step: "listening",
+    since_id: cursor,
+    forward_to: target.href,
+  });
   while (!signal.aborted) {
     const page = await readPage(deps, cursor);
     for (const delivery of page?.webhook_deliveries ?? []) {
@@ -50,7 +54,7 @@ export async function listen(deps: ListenDeps): Promise<void> {
     }
     if (page?.has_more !== true) await pause(clientLimits.listenPollMs, signal);
   }
-  print(`Go on where this ended with --since-id ${cursor}.`);
+  progress(`Go on where this ended with --since-id ${cursor}.`, { step: "ended", since_id: cursor });
 }
 
 /** The last delivery that exists: it and all before are not forwarded. */
@@ -66,14 +70,14 @@ async function newest(deps: ListenDeps): Promise<number> {
 
 /** Undefined only when the signal was aborted. */
 async function readPage(
-  { transport, credential, signal, print }: ListenDeps,
+  { transport, credential, signal, progress }: ListenDeps,
   sinceId: number,
 ): Promise<Page | undefined> {
   const path = `webhook-deliveries/?since_id=${sinceId}&limit=${clientLimits.deliveriesPerPage}`;
   let printed = "";
   const onRetry = (error: unknown): void => {
     const reason = error instanceof Error ? error.message : "The service does not answer.";
-    if (reason !== printed) print(`${reason} Waiting for it.`);
+    if (reason !== printed) progress(`${reason} Waiting for it.`, { step: "waiting", reason });
     printed = reason;
   };
   const attempt = () => transport.send({ method: "GET", path, credential, signal }, pageSchema);
@@ -88,7 +92,7 @@ async function readPage(
 }
 
 /** Whether the target has taken it; false only when the signal was aborted. Throws `CommandError` after the last try. */
-async function forward({ target, secret, signal, print }: ListenDeps, delivery: Delivery): Promise<boolean> {
+async function forward({ target, secret, signal, progress }: ListenDeps, delivery: Delivery): Promise<boolean> {
   const { delivery_id, event_type, created_at, payload } = delivery;
   // The very bytes that the service sends: the same fields in the same order.
   const body = JSON.stringify({ delivery_id, event_type, created_at, payload });
@@ -100,7 +104,13 @@ async function forward({ target, secret, signal, print }: ListenDeps, delivery: 
     const tookMs = Math.round(performance.now() - startedAtMs);
     const outcome = status === undefined ? "no answer" : `${status}`;
     if (status !== undefined && status >= 200 && status <= 299) {
-      print(`${delivery_id}  ${event_type}  ${outcome} in ${tookMs} ms`);
+      progress(`${delivery_id}  ${event_type}  ${outcome} in ${tookMs} ms`, {
+        step: "forwarded",
+        delivery_id,
+        event_type,
+        http_status: status,
+        took_ms: tookMs,
+      });
       return true;
     }
     if (tries >= clientLimits.forwardTries) {
@@ -110,7 +120,13 @@ async function forward({ target, secret, signal, print }: ListenDeps, delivery: 
       );
     }
     const waitMs = backoff.nextMs();
-    print(`${delivery_id}  ${event_type}  ${outcome}; again in ${(waitMs / 1_000).toFixed(1)} s`);
+    progress(`${delivery_id}  ${event_type}  ${outcome}; again in ${(waitMs / 1_000).toFixed(1)} s`, {
+      step: "repeating",
+      delivery_id,
+      event_type,
+      http_status: status ?? null,
+      again_in_ms: waitMs,
+    });
     await pause(waitMs, signal);
   }
   return false;

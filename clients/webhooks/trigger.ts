@@ -6,14 +6,14 @@ import type { DeviceTransport } from "../device/transport.ts";
 import { clientLimits } from "../limits.ts";
 import { openSession } from "../session.ts";
 import type { Trigger } from "./arguments.ts";
+import type { Progress } from "./progress.ts";
 
 interface TriggerDeps {
   readonly owner: Owner;
   /** Whose event; undefined when there is only one consumer. */
   readonly consumerId: number | undefined;
   readonly signal: AbortSignal;
-  /** Prints one line for a person. */
-  readonly print: (line: string) => void;
+  readonly progress: Progress;
 }
 
 /** What the owner does to make each event happen. */
@@ -22,28 +22,37 @@ const ACTIONS: Readonly<Record<Trigger, (deps: TriggerDeps, consumer: Consumer) 
   "serving_task.cancelled": async (deps, consumer) => {
     const { task_id: taskId } = await offer(deps, consumer);
     await deps.owner.cancel(taskId);
-    deps.print(`Cancelled task ${taskId}.`);
+    deps.progress(`Cancelled task ${taskId}.`, { step: "cancelled", task_id: taskId });
   },
   "serving_task.expired": async (deps, consumer) => {
     const { task_id: taskId } = await offer(deps, consumer, clientLimits.shortestOfferSeconds);
     await untilExpired(deps, taskId);
   },
-  "robotics.paused": async ({ owner, print }, { filial_id: filialId }) => {
+  "robotics.paused": async ({ owner, progress }, { filial_id: filialId }) => {
     // Pausing what is paused would change nothing and send no event.
     if (await owner.isPaused(filialId)) {
       await owner.resume(filialId);
-      print(`Resumed robotics at filial ${filialId}, where it was paused already.`);
+      progress(`Resumed robotics at filial ${filialId}, where it was paused already.`, {
+        step: "resumed",
+        filial_id: filialId,
+      });
     }
     await owner.pause(filialId);
-    print(`Paused robotics at filial ${filialId}; no task can be offered until you trigger robotics.resumed.`);
+    progress(`Paused robotics at filial ${filialId}; no task can be offered until you trigger robotics.resumed.`, {
+      step: "paused",
+      filial_id: filialId,
+    });
   },
-  "robotics.resumed": async ({ owner, print }, { filial_id: filialId }) => {
+  "robotics.resumed": async ({ owner, progress }, { filial_id: filialId }) => {
     if (!(await owner.isPaused(filialId))) {
       await owner.pause(filialId);
-      print(`Paused robotics at filial ${filialId}, so that it can be resumed.`);
+      progress(`Paused robotics at filial ${filialId}, so that it can be resumed.`, {
+        step: "paused",
+        filial_id: filialId,
+      });
     }
     await owner.resume(filialId);
-    print(`Resumed robotics at filial ${filialId}.`);
+    progress(`Resumed robotics at filial ${filialId}.`, { step: "resumed", filial_id: filialId });
   },
 };
 
@@ -64,18 +73,22 @@ async function consumerOf({ owner, consumerId }: TriggerDeps): Promise<Consumer>
   throw new CommandError(`Say whose event with --consumer-id: ${ids}.`);
 }
 
-async function offer({ owner, print }: TriggerDeps, consumer: Consumer, validForSeconds?: number): Promise<Task> {
+async function offer({ owner, progress }: TriggerDeps, consumer: Consumer, validForSeconds?: number): Promise<Task> {
   const task = await owner.offer(consumer.consumer_id, validForSeconds);
-  print(`Offered task ${task.task_id} (number ${task.display_number}) to ${consumer.name}.`);
+  progress(`Offered task ${task.task_id} (number ${task.display_number}) to ${consumer.name}.`, {
+    step: "offered",
+    task_id: task.task_id,
+    consumer_id: consumer.consumer_id,
+  });
   return task;
 }
 
-async function untilExpired({ owner, signal, print }: TriggerDeps, taskId: number): Promise<void> {
+async function untilExpired({ owner, signal, progress }: TriggerDeps, taskId: number): Promise<void> {
   const deadlineMs = performance.now() + clientLimits.expiryWaitMs;
-  print(`Waiting for task ${taskId} to expire.`);
+  progress(`Waiting for task ${taskId} to expire.`, { step: "waiting", task_id: taskId });
   while (performance.now() < deadlineMs && !signal.aborted) {
     const { status } = await owner.task(taskId);
-    if (status === "expired") return print(`Task ${taskId} has expired.`);
+    if (status === "expired") return progress(`Task ${taskId} has expired.`, { step: "expired", task_id: taskId });
     if (status !== "offered") throw new CommandError(`Task ${taskId} did not expire: it is ${status}.`);
     await pause(clientLimits.expiryPollMs, signal);
   }

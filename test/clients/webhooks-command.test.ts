@@ -1,4 +1,4 @@
-/** The robotics command as a user types it, against the whole system and a real local target. */
+/** The command for webhooks as a user types it, against the whole system and a real local target. */
 
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -7,8 +7,8 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { TRIGGERS } from "../../clients/robotics/arguments.ts";
 import { verifyWebhook } from "../../clients/webhook-verifier.ts";
+import { TRIGGERS } from "../../clients/webhooks/arguments.ts";
 import { WEBHOOK_EVENTS } from "../../gateway/api/robotics/webhook-events.ts";
 import { seedSandboxConsumer } from "../../services/bus/messages/consumers.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -18,7 +18,7 @@ import { programEnvironment, type RunningProgram, runProgram } from "../support/
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
-const COMMAND = join(import.meta.dirname, "..", "..", "clients", "robotics.ts");
+const COMMAND = join(import.meta.dirname, "..", "..", "clients", "cli.ts");
 /** An event passes a relay and a stream, and a command starts a process; other tests may keep the machine busy. */
 const WAIT = { timeout: 90_000, interval: 100 };
 const TEST_MS = 300_000;
@@ -32,7 +32,7 @@ const running: RunningProgram[] = [];
 
 beforeAll(async () => {
   system = await startSystem({ webhookSigner: true });
-  folder = temporaryFolder("robotics-command");
+  folder = temporaryFolder("webhooks-command");
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   const { organizationId, filialId } = system.sandbox;
   const credentialHash = createHash("sha256").update(credential).digest("hex");
@@ -61,7 +61,7 @@ function writeSandbox(baseUrl: string): void {
 
 /** Starts the command with these arguments, `env` and the sandbox's file, and with no other settings. */
 function command(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningProgram {
-  const program = runProgram(process.execPath, [COMMAND, ...args], {
+  const program = runProgram(process.execPath, [COMMAND, "webhooks", ...args], {
     env: programEnvironment({ DATA_DIR: folder.path, ...env }),
   });
   running.push(program);
@@ -230,29 +230,32 @@ async function deliveriesAfter(sinceId: number): Promise<readonly Envelope[]> {
   return (await fleet.good<{ webhook_deliveries: Envelope[] }>("GET", path)).webhook_deliveries;
 }
 
-describe("a robotics command that fails: it prints one sentence with the reason and exits with 1", () => {
+describe("a command for webhooks that fails: it prints one sentence with the reason, and its exit code", () => {
   const HERE = "http://127.0.0.1:4000/hook";
-  it.each<[string, string[], Record<string, string>, RegExp]>([
-    ["no command", [], {}, /^Say what to do, listen or trigger; --help shows how\.$/],
+  it.each<[string, string[], Record<string, string>, RegExp, exit?: number]>([
+    ["no command", [], {}, /^Use webhooks listen or trigger; see --help\.$/, 2],
     [
       "an unknown option",
       ["listen", "--forward", HERE],
       {},
       /^Unknown option '--forward'; --help shows what there is\.$/,
+      2,
     ],
-    ["no target", ["listen"], {}, /^Say where to with --forward-to, for example \S+\.$/],
+    ["no target", ["listen"], {}, /^Say where to with --forward-to, for example \S+\.$/, 2],
     ["an invalid target", ["listen", "--forward-to", "4000"], {}, /^--forward-to is an http or https address/],
     [
       "an invalid --since-id",
       ["listen", "--forward-to", HERE, "--since-id", "x"],
       {},
       /^--since-id is a number from 0, and not "x"\.$/,
+      2,
     ],
     [
       "an unknown event",
       ["trigger", "robotics.exploded"],
       {},
       /^There is no event "robotics\.exploded" to trigger; there are serving_task\.offered, .*\.$/,
+      2,
     ],
     [
       "a wrong credential",
@@ -284,10 +287,10 @@ describe("a robotics command that fails: it prints one sentence with the reason 
       {},
       /^The base URL is an http or https address, and not "here"\.$/,
     ],
-  ])("%s", async (_what, args, env, sentence) => {
+  ])("%s", async (_what, args, env, sentence, exitCode = 1) => {
     const { exit, output } = await run(args, env);
     expect(output).toMatch(sentence);
-    expect(exit).toBe(1);
+    expect(exit).toBe(exitCode);
   });
 
   it("a filial where robotics is paused", async () => {
@@ -303,6 +306,13 @@ describe("a robotics command that fails: it prints one sentence with the reason 
     const { exit, output } = await run(["trigger", "robotics.paused", "--base-url", "http://127.0.0.1:9"]);
     expect(output).toMatch(/^Give the owner's log-in with OWNER_EMAIL and OWNER_PASSWORD/);
     expect(exit).toBe(1);
+  });
+
+  it("--json: trigger prints each step as one JSON object", async () => {
+    const { exit, output } = await run(["trigger", "robotics.resumed", "--json"]);
+    expect(exit, output).toBe(0);
+    const steps = output.split("\n").map((line) => JSON.parse(line) as object);
+    expect(steps.at(-1)).toEqual({ step: "resumed", filial_id: system.sandbox.filialId });
   });
 
   it("--help: the command prints the events and exits with 0", async () => {

@@ -1,5 +1,5 @@
-/** The command line of `npm run robotics`, and where the service is and which credentials it uses. */
-import { CommandError, dataFile, findService, parseCommandLine } from "../command.ts";
+/** The command line of `npm run cli -- webhooks`, and where the service is and which credentials it uses. */
+import { CommandError, dataFile, findService, parseCommandLine, UsageError } from "../command.ts";
 
 export const TRIGGERS = [
   "serving_task.offered",
@@ -10,32 +10,25 @@ export const TRIGGERS = [
 ] as const;
 export type Trigger = (typeof TRIGGERS)[number];
 
-export const HELP = `Helps to develop a webhook consumer on your own machine.
-
-  npm run robotics -- listen --forward-to http://127.0.0.1:4000/hook
+export const WEBHOOKS_HELP = `  npm run cli -- webhooks listen --forward-to http://127.0.0.1:4000/hook
       Reads the consumer's deliveries as they come and posts each to a local address,
       in order, signed as the service signs. Tries again until the target answers 2xx.
       --secret TEXT       sign with this; one is made and printed when left out
       --since-id N        start behind this delivery; 0 is from the beginning;
                           left out, only what comes from now on
-
-  npm run robotics -- trigger EVENT
+      --credential TEXT   the consumer's; ROBOTICS_CREDENTIAL, or the sandbox's
+  npm run cli -- webhooks trigger EVENT
       Makes the event happen, by the owner's API. EVENT is one of
       ${TRIGGERS.join(", ")}
       --consumer-id N     whose event; left out, that of the sandbox's consumer,
                           or of the only one that is active
-
-  Where, and who you are: by option, by environment, or as \`npm start\` wrote them
-  to .data/sandbox.json (DATA_DIR). A program's options can be seen by others on the
-  machine, its environment cannot.
-      --base-url URL      BASE_URL
-      --credential TEXT   ROBOTICS_CREDENTIAL, for listen
-      --owner-email TEXT  OWNER_EMAIL, for trigger
-      --owner-password TEXT  OWNER_PASSWORD, for trigger
+      --owner-email TEXT, --owner-password TEXT
+                          OWNER_EMAIL and OWNER_PASSWORD. A program's options can be seen
+                          by others on the machine, its environment cannot
 `;
 
 const OPTIONS = {
-  help: { type: "boolean", short: "h" },
+  json: { type: "boolean" },
   "forward-to": { type: "string" },
   secret: { type: "string" },
   "since-id": { type: "string" },
@@ -49,17 +42,16 @@ const OPTIONS = {
 type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
 export type Command = ReturnType<typeof parseCommand>;
 
-/** Throws `CommandError` for what it does not understand. */
+/** Throws `UsageError` for what it does not understand. */
 export function parseCommand(args: readonly string[]) {
   const { values, positionals } = parseCommandLine(args, OPTIONS);
   const [name, event, ...rest] = positionals;
-  if (values.help === true) return { name: "help" } as const;
   if (name === "listen") {
     const forwardTo = values["forward-to"];
-    if (event !== undefined) throw new CommandError(`listen takes no "${event}"; --help shows what it takes.`);
+    if (event !== undefined) throw new UsageError(`listen takes no "${event}"; --help shows what it takes.`);
     if (forwardTo === undefined)
-      throw new CommandError("Say where to with --forward-to, for example http://127.0.0.1:4000/hook.");
-    if (values.secret === "") throw new CommandError("The secret is empty; leave --secret out and one is made.");
+      throw new UsageError("Say where to with --forward-to, for example http://127.0.0.1:4000/hook.");
+    if (values.secret === "") throw new UsageError("The secret is empty; leave --secret out and one is made.");
     // Without --since-id only what comes from now on is forwarded.
     const sinceId = numberOf("since-id", values["since-id"], 0);
     return { name, forwardTo, secret: values.secret, sinceId, options: values } as const;
@@ -67,19 +59,19 @@ export function parseCommand(args: readonly string[]) {
   if (name === "trigger") {
     const known = TRIGGERS.find((trigger) => trigger === event);
     if (event !== undefined && known === undefined)
-      throw new CommandError(`There is no event "${event}" to trigger; there are ${TRIGGERS.join(", ")}.`);
+      throw new UsageError(`There is no event "${event}" to trigger; there are ${TRIGGERS.join(", ")}.`);
     if (known === undefined || rest.length > 0)
-      throw new CommandError(`Say which event to trigger: ${TRIGGERS.join(", ")}.`);
+      throw new UsageError(`Say which event to trigger: ${TRIGGERS.join(", ")}.`);
     const consumerId = numberOf("consumer-id", values["consumer-id"], 1);
     return { name, event: known, consumerId, options: values } as const;
   }
-  throw new CommandError("Say what to do, listen or trigger; --help shows how.");
+  throw new UsageError("Use webhooks listen or trigger; see --help.");
 }
 
 function numberOf(option: string, text: string | undefined, min: number): number | undefined {
   if (text === undefined) return undefined;
   const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= min)) throw new CommandError(`--${option} is a number from ${min}, and not "${text}".`);
+  if (!(value >= min)) throw new UsageError(`--${option} is a number from ${min}, and not "${text}".`);
   return value;
 }
 

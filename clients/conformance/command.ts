@@ -1,0 +1,105 @@
+/**
+ * Checks that a running service keeps the contract, over HTTP only, as a cashier, two devices and the owner; or that a device
+ * does, as its cashier and owner.
+ *
+ *   npm run conformance -- --help
+ */
+import { writeFileSync } from "node:fs";
+import { CommandError, dataFile, endWithError, findService, parseCommandLine, UsageError } from "../command.ts";
+import { trustCertificate } from "../device/transport.ts";
+import { idOf } from "../person.ts";
+import { DEVICE_OPTIONS, runAtDevice } from "./devices/command.ts";
+import { NoAnswer } from "./http.ts";
+import { forgetSession, rememberSession } from "./last-session.ts";
+import { htmlOf, jsonOf, junitOf, lineOf, summaryOf } from "./reports.ts";
+import { type RunOptions, type RunResult, runSuite } from "./suite.ts";
+import { CannotRun } from "./world.ts";
+
+export const CONFORMANCE_HELP = `Checks that a running service, or a device at it, keeps the contract, over HTTP only.
+
+  npm run conformance -- --sandbox ID
+      The sandbox is reset before and after: use one that nothing else uses
+      (npm run cli -- sandbox seed makes one)
+      --base-url URL      BASE_URL, or what \`npm start\` wrote to sandbox.json of DATA_DIR
+      --only CHECK        only this check, with those that it builds on; may be repeated
+      --json FILE, --junit FILE, --html FILE
+                          writes the result there as well
+
+  npm run conformance -- --sandbox ID --device companion|display
+      A device acts, and the suite is its cashier and its owner. The device is given the address
+      of the suite, which passes on what it sends. A person at the device reads what to do
+      --program COMMAND   this program does it instead (docs/conformance.md has its instructions)
+      --listen HOST:PORT  where the device reaches the suite; 127.0.0.1 and any free port unless said
+      --provider NAME, --software VERSION, --software-sha256 HEX
+                          whose device it is, for a certificate
+
+  OWNER_EMAIL, OWNER_PASSWORD are the owner's log-in; left out, the sandbox's owner.
+
+  Exit codes: 0 all checks passed, 1 a check failed or did not run, 2 the suite could not
+  run, 3 the run left something behind.
+`;
+const OPTIONS = {
+  help: { type: "boolean", short: "h" },
+  sandbox: { type: "string" },
+  "base-url": { type: "string" },
+  only: { type: "string", multiple: true },
+  json: { type: "string" },
+  junit: { type: "string" },
+  html: { type: "string" },
+  ...DEVICE_OPTIONS,
+} as const;
+type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
+
+async function run(values: Options): Promise<RunResult> {
+  const sandboxId = idOf(values.sandbox, "--sandbox");
+  const { baseUrl, certificateFile, sandbox } = findService(values["base-url"], process.env);
+  if (certificateFile !== undefined) trustCertificate(certificateFile);
+  const { OWNER_EMAIL: email, OWNER_PASSWORD: password } = process.env;
+  const owner = email && password ? { email, password } : sandbox?.owner;
+  if (owner === undefined) throw new CommandError("Set OWNER_EMAIL and OWNER_PASSWORD, the log-in of the owner.");
+  const stopping = new AbortController();
+  for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stopping.abort());
+  const file = dataFile(process.env, `conformance-${sandboxId}.json`);
+  await forgetSession(file, baseUrl);
+  const options: RunOptions = {
+    baseUrl,
+    sandboxId,
+    owner,
+    signal: stopping.signal,
+    ...(values.only === undefined ? {} : { only: values.only }),
+    onSession: (token) => rememberSession(file, baseUrl, token),
+    onResult: (each) => process.stdout.write(`${lineOf(each)}\n`),
+  };
+  const result = values.device === undefined ? await runSuite(options) : await runAtDevice(options, values);
+  if (result.leftBehind.length === 0) await forgetSession(file, baseUrl);
+  return result;
+}
+
+function write(result: RunResult, { json, junit, html }: Options): void {
+  process.stdout.write(`\n${summaryOf(result)}\n`);
+  if (json !== undefined) writeFileSync(json, jsonOf(result));
+  if (junit !== undefined) writeFileSync(junit, junitOf(result));
+  if (html !== undefined) writeFileSync(html, htmlOf(result));
+}
+
+function exitCodeOf({ results, leftBehind }: RunResult): number {
+  if (leftBehind.length > 0) return 3;
+  return results.length > 0 && results.every(({ outcome }) => outcome === "passed") ? 0 : 1;
+}
+
+/** Sets the exit code. */
+export async function runConformance(args: readonly string[]): Promise<void> {
+  try {
+    const { values, positionals } = parseCommandLine(args, OPTIONS);
+    if (positionals[0] !== undefined)
+      throw new UsageError(`There is one argument too many, "${positionals[0]}"; see --help.`);
+    if (values.help === true) return void process.stdout.write(CONFORMANCE_HELP);
+    const result = await run(values);
+    write(result, values);
+    process.exitCode = exitCodeOf(result);
+  } catch (error) {
+    const couldNotRun = error instanceof CannotRun || error instanceof NoAnswer;
+    endWithError(couldNotRun ? new CommandError(error.message) : error);
+    process.exitCode = 2;
+  }
+}

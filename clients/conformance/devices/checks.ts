@@ -1,0 +1,20 @@
+/** The checks of each kind of device in their order; what judges all of the run comes last. */
+import { handoffChecks, reportChecks } from "./checks/companion.ts";
+import { displayChecks } from "./checks/display.ts";
+import { enrollmentChecks, revocationChecks } from "./checks/enrollment.ts";
+import { historyChecks, presenceChecks } from "./checks/presence.ts";
+import type { DeviceCheck } from "./device-check.ts";
+import type { DeviceKind } from "./device-world.ts";
+
+const around = (checks: readonly DeviceCheck[]): readonly DeviceCheck[] => [
+  ...enrollmentChecks,
+  ...presenceChecks,
+  ...checks,
+  ...revocationChecks,
+  ...historyChecks,
+];
+
+export const DEVICE_CHECKS: Readonly<Record<DeviceKind, readonly DeviceCheck[]>> = {
+  companion: around([...handoffChecks, ...reportChecks]),
+  display: around(displayChecks),
+};

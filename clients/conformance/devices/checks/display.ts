@@ -1,0 +1,199 @@
+/** What a customer display shows. */
+import { setTimeout as delay } from "node:timers/promises";
+import { clientLimits } from "../../../limits.ts";
+import { holds, isNot, isSame, Mismatch } from "../../expect.ts";
+import { AMOUNT, type Collection } from "../../world.ts";
+import type { Shown } from "../device.ts";
+import type { DeviceCheck } from "../device-check.ts";
+import type { DeviceWorld } from "../device-world.ts";
+import { laterFields, newEtag, olderClock } from "../disguises.ts";
+import type { Fault } from "../observer.ts";
+
+const DISPLAY = "display/";
+const ALWAYS = Number.MAX_SAFE_INTEGER;
+const capability = "display_total";
+/** "Around every two seconds". */
+const POLLS_MS = 14_000;
+const POLL_MS = { least: 1_200, most: 4_000 };
+const SLOW_BODY_MS = 4_000;
+/** The sandbox provider never pays an amount that ends in 03: the code stays until the cashier ends the collection. */
+const NEVER_PAID = [{ name: "Soup of the day", quantity: 1, unit_amount: "12.03" }];
+
+/** Asks what is shown until it is right. A person is asked once: they wait themselves. */
+async function shows(world: DeviceWorld, what: string, isRight: (shown: Shown) => boolean): Promise<Shown> {
+  const deadlineMs = performance.now() + clientLimits.conformanceShownMs;
+  for (;;) {
+    const shown = await world.device.shown();
+    if (isRight(shown)) return shown;
+    if (performance.now() > deadlineMs) throw new Mismatch("what the display shows", what, shown);
+    await delay(clientLimits.conformancePollMs, undefined, { signal: world.wire.signal });
+  }
+}
+
+const showsTotal = (world: DeviceWorld): Promise<Shown> =>
+  shows(world, `total ${AMOUNT}`, ({ state, amount }) => state === "total" && amount === AMOUNT);
+
+/** A collection with cash, of which a display shows the total. */
+async function withTotal(world: DeviceWorld, work: (collection: Collection) => Promise<void>): Promise<void> {
+  const collection = await world.world.collect("cash");
+  try {
+    await work(collection);
+  } finally {
+    await world.end(collection);
+  }
+}
+
+async function showsUnder(world: DeviceWorld, fault: Fault): Promise<void> {
+  const end = world.observer.interfere(undefined, fault, ALWAYS);
+  try {
+    await withTotal(world, async () => void (await showsTotal(world)));
+  } finally {
+    end();
+  }
+}
+
+export const displayChecks: readonly DeviceCheck[] = [
+  {
+    id: "device.polls_display",
+    capability,
+    after: ["device.uses_credential"],
+    quotes: [
+      "Poll around every two seconds.",
+      "Polling cadence: about two seconds for a display; a companion polls only between collections.",
+    ],
+    async run(world) {
+      const fromMs = performance.now();
+      await world.watch(POLLS_MS);
+      const polls = world.requests(DISPLAY, fromMs).length;
+      const everyMs = Math.round(POLLS_MS / Math.max(polls, 1));
+      holds(
+        "milliseconds between two polls",
+        everyMs >= POLL_MS.least && everyMs <= POLL_MS.most,
+        "around 2000",
+        everyMs,
+      );
+    },
+  },
+  {
+    id: "device.shows_idle",
+    capability,
+    after: ["device.uses_credential"],
+    quotes: ["States: `idle`, `total`, `qr`, `paid`."],
+    run: async (world) => void (await shows(world, "idle", ({ state }) => state === "idle")),
+  },
+  {
+    id: "device.shows_total",
+    capability,
+    after: ["device.shows_idle"],
+    quotes: ["state | string | one of `idle`, `total`, `qr`, `paid`; rendered verbatim by the device"],
+    run: (world) => withTotal(world, async () => void (await showsTotal(world))),
+  },
+  {
+    id: "device.keeps_unchanged",
+    capability,
+    after: ["device.shows_total"],
+    quotes: ['The answer 304 means "unchanged" and has no body.'],
+    run: (world) =>
+      withTotal(world, async () => {
+        await showsTotal(world);
+        const fromMs = performance.now();
+        await world.until("the display polls twice", () => world.requests(DISPLAY, fromMs)[1]?.answer);
+        const { state, amount } = await world.device.shown();
+        isSame("what the display shows of an unchanged state", `${state} ${amount}`, `total ${AMOUNT}`);
+      }),
+  },
+  {
+    id: "device.shows_paid",
+    capability,
+    after: ["device.shows_total"],
+    quotes: ["Ignore fields that you do not know. Show `state` and `amount` of the display as they are."],
+    run: (world) =>
+      withTotal(world, async ({ intentId }) => {
+        await showsTotal(world);
+        await world.world.decide(intentId, "attest");
+        await shows(world, "paid", ({ state }) => state === "paid");
+      }),
+  },
+  {
+    id: "device.hides_paid_when_stale",
+    capability,
+    after: ["device.shows_paid"],
+    quotes: [
+      "A display that got no answer three times in a row says so, and shows neither a QR code nor `paid` any longer.",
+    ],
+    run: (world) =>
+      withTotal(world, async ({ intentId }) => {
+        await world.world.decide(intentId, "attest");
+        await shows(world, "paid", ({ state }) => state === "paid");
+        const end = world.observer.interfere(undefined, { kind: "no connection" }, ALWAYS);
+        try {
+          await world.absent(
+            async () =>
+              void (await shows(world, "neither paid nor qr", ({ state }) => state !== "paid" && state !== "qr")),
+          );
+        } finally {
+          end();
+        }
+      }),
+  },
+  {
+    id: "device.shows_under_later_fields",
+    capability,
+    after: ["device.shows_total"],
+    quotes: ["Ignore fields that you do not know."],
+    run: (world) => showsUnder(world, { kind: "change", change: laterFields }),
+  },
+  {
+    id: "device.shows_under_other_clock",
+    capability,
+    after: ["device.shows_total"],
+    quotes: ["`server_time` gives the offset of your clock."],
+    run: (world) => showsUnder(world, { kind: "change", change: olderClock }),
+  },
+  {
+    id: "device.shows_under_new_etags",
+    capability,
+    after: ["device.shows_total"],
+    quotes: ["Send the `ETag` of the last 200 answer in `If-None-Match`."],
+    run: (world) => showsUnder(world, { kind: "change", change: newEtag }),
+  },
+  {
+    id: "device.shows_slow_body",
+    capability,
+    after: ["device.shows_total"],
+    quotes: ["Give each request a time-out of 10 seconds."],
+    run: (world) => showsUnder(world, { kind: "slow body", takesMs: SLOW_BODY_MS }),
+  },
+  {
+    id: "device.shows_qr",
+    capability: "qr_dynamic_present",
+    after: ["device.shows_total"],
+    quotes: ["`qr_payload` renders only on devices declaring `qr_dynamic_present`."],
+    async run(world) {
+      await world.offered("dynamic_qr");
+      const collection = await world.world.collect("dynamic_qr", { lines: NEVER_PAID });
+      try {
+        const shown = await shows(world, "qr", ({ state }) => state === "qr");
+        const served = world.requests(DISPLAY).findLast(({ answer }) => answer?.json["state"] === "qr");
+        isNot("`qr_payload` that the display was given", served?.answer?.json["qr_payload"], "");
+        if (shown.qr_payload !== undefined)
+          isSame("`qr_payload` that is shown", shown.qr_payload, served?.answer?.json["qr_payload"]);
+      } finally {
+        await world.end(collection);
+      }
+    },
+  },
+  {
+    id: "device.removes_qr",
+    capability: "qr_dynamic_present",
+    after: ["device.shows_qr"],
+    quotes: [
+      "qr_payload | string | required field; carries a value only in state `qr` and only for devices whose capabilities include `qr_dynamic_present`",
+    ],
+    async run(world) {
+      await shows(world, "no QR code once the collection has ended", ({ state }) => state !== "qr");
+      const { qr_payload: payload } = await world.device.shown();
+      if (payload !== undefined) isSame("`qr_payload` that is shown", payload, "");
+    },
+  },
+];

@@ -1,0 +1,121 @@
+/** The code and the credential: claimed once, kept, and given up when they have ended. */
+import { perRun } from "../../check.ts";
+import { hasStatus, holds, isSame } from "../../expect.ts";
+import type { DeviceCheck } from "../device-check.ts";
+import type { Observed } from "../observer.ts";
+
+const capability = "enrollment";
+/** In this time a device that has understood 401 asks at most a few times again. */
+const REFUSED_MS = 8_000;
+const REFUSED_REQUESTS = 4;
+/** How long a restarted device has before it is judged what it does. */
+const AFTER_START_MS = 3_000;
+
+const enrolledIn = perRun<{ enrolled?: Observed; credential: string }>(() => ({ credential: "" }));
+
+const bearer = ({ headers }: Observed): string => headers.authorization ?? "";
+
+export const enrollmentChecks: readonly DeviceCheck[] = [
+  {
+    id: "device.claims_code_once",
+    capability,
+    quotes: [
+      "The device claims the code once, anonymously, and receives its credential; the credential is returned only once.",
+      "Request JSON: `code` (string, required): the one-time enrollment code.",
+    ],
+    async run(world) {
+      Object.assign(enrolledIn(world), await world.enroll());
+      const { credential } = enrolledIn(world);
+      await world.until("the device uses its credential", () =>
+        world.requests().find((each) => bearer(each) === `Bearer ${credential}`),
+      );
+      const claims = world.requests("enroll/");
+      isSame("requests to claim the code", claims.length, 1);
+      isSame("`code` of the request", claims[0]?.json["code"], world.code);
+      isSame("`Authorization` of the request", claims[0]?.headers.authorization, undefined);
+    },
+  },
+  {
+    id: "device.uses_credential",
+    capability,
+    after: ["device.claims_code_once"],
+    quotes: ["Device endpoints other than enroll use `Authorization: Bearer <DEVICE_CREDENTIAL>`."],
+    async run(world) {
+      const { credential } = enrolledIn(world);
+      await world.until("the device polls", () =>
+        world.requests(world.polled).find(({ served }) => served !== undefined),
+      );
+      const others = world.requests().filter(({ operation }) => operation !== "enroll/");
+      for (const each of others) isSame(`\`Authorization\` of ${each.operation}`, bearer(each), `Bearer ${credential}`);
+    },
+  },
+  {
+    id: "device.keeps_credential",
+    capability,
+    after: ["device.uses_credential"],
+    quotes: ["Claim it, and store the credential before you do anything else: the service returns it only once."],
+    async run(world) {
+      const { credential } = enrolledIn(world);
+      const startedAtMs = await world.absent(async () => {
+        await world.device.restart();
+        const atMs = performance.now();
+        await world.until("the device sends a request after its start", () => world.requests(undefined, atMs)[0]);
+        return atMs;
+      });
+      await world.watch(AFTER_START_MS);
+      isSame("requests to claim a code after the start", world.requests("enroll/", startedAtMs).length, 0);
+      const polled = await world.until("the device polls after its start", () =>
+        world.requests(world.polled, startedAtMs).find(({ served }) => served !== undefined),
+      );
+      isSame("`Authorization` after the start", bearer(polled), `Bearer ${credential}`);
+    },
+  },
+];
+
+/** They run late: the device gets another credential. */
+export const revocationChecks: readonly DeviceCheck[] = [
+  {
+    id: "device.gives_up_credential",
+    capability,
+    after: ["device.uses_credential"],
+    quotes: [
+      "The credential can be revoked (the conformance run revokes the one it mints).",
+      "stop; ask for a new enrollment code, unless the credential has never been accepted since an answer with `X-Effective: false`.",
+    ],
+    async run(world) {
+      await world.absent(async () => {
+        await world.reset();
+        const refused = await world.until("the device meets 401", () =>
+          world.requests().find(({ answer }) => answer?.status === 401),
+        );
+        await world.watch(REFUSED_MS);
+        const after = world.requests(undefined, refused.atMs).length - 1;
+        holds(
+          "requests with a credential that has ended",
+          after <= REFUSED_REQUESTS,
+          `at most ${REFUSED_REQUESTS} in 8 s`,
+          after,
+        );
+      });
+    },
+  },
+  {
+    id: "device.enrolls_again",
+    capability,
+    after: ["device.gives_up_credential"],
+    quotes: [
+      "It ends when the owner resets the device: then each request is answered 401, and the device needs a new code.",
+    ],
+    async run(world) {
+      await world.absent(async () => {
+        await world.issueCode();
+        const { enrolled, credential } = await world.enroll();
+        const again = await world.until("the device polls with its new credential", () =>
+          world.requests(world.polled, enrolled.atMs).find((each) => bearer(each) === `Bearer ${credential}`),
+        );
+        await world.until("the poll is answered", () => again.answer);
+        hasStatus({ status: again.answer?.status ?? 0, headers: new Headers(), text: "", body: {} }, 200, 304);
+      });
+    },
+  },
+];

@@ -1,0 +1,65 @@
+/** The part of `npm run conformance` that is about a device: its options, and who acts at the device. */
+import { CommandError, UsageError } from "../../command.ts";
+import type { RunOptions } from "../suite.ts";
+import type { DeviceUnderTest } from "./device.ts";
+import { type DeviceRunResult, runDeviceSuite } from "./device-suite.ts";
+import type { DeviceKind } from "./device-world.ts";
+import { PersonAtDevice } from "./person.ts";
+import { DeviceProgram } from "./program.ts";
+
+export const DEVICE_OPTIONS = {
+  device: { type: "string" },
+  program: { type: "string" },
+  listen: { type: "string", default: "127.0.0.1:0" },
+  provider: { type: "string" },
+  software: { type: "string" },
+  "software-sha256": { type: "string" },
+} as const;
+
+export interface DeviceValues {
+  readonly device?: string;
+  readonly program?: string;
+  readonly listen: string;
+  readonly provider?: string;
+  readonly software?: string;
+  readonly "software-sha256"?: string;
+}
+
+const LISTEN = /^(?<host>\[[\da-fA-F:.]+\]|[^:]+):(?<port>\d{1,5})$/;
+const SHA256 = /^[\da-f]{64}$/;
+const LARGEST_PORT = 65_535;
+
+export async function runAtDevice(options: RunOptions, values: DeviceValues): Promise<DeviceRunResult> {
+  const kind = kindOf(values.device);
+  const listen = addressOf(values.listen);
+  const software = softwareOf(values);
+  const device = whoActs(values.program, options.signal);
+  return { ...(await runDeviceSuite({ ...options, kind, device, listen })), software };
+}
+
+function kindOf(value: string | undefined): DeviceKind {
+  if (value === "companion" || value === "display") return value;
+  throw new UsageError(`--device is companion or display, and not "${value}".`);
+}
+
+function addressOf(value: string): { host: string; port: number } {
+  const { host, port } = LISTEN.exec(value)?.groups ?? {};
+  if (host === undefined || Number(port) > LARGEST_PORT)
+    throw new UsageError(`--listen is an address and a port, as 192.168.1.5:9000, and not "${value}".`);
+  return { host, port: Number(port) };
+}
+
+function softwareOf({ provider, software, "software-sha256": sha256 }: DeviceValues): DeviceRunResult["software"] {
+  if (sha256 !== undefined && !SHA256.test(sha256))
+    throw new UsageError("--software-sha256 is a SHA-256 in 64 small hexadecimal digits.");
+  return { provider: provider ?? null, version: software ?? null, sha256: sha256 ?? null };
+}
+
+function whoActs(program: string | undefined, signal: AbortSignal): DeviceUnderTest {
+  if (program !== undefined) return new DeviceProgram(program, (line) => process.stderr.write(`${line}\n`));
+  if (!process.stdin.isTTY)
+    throw new CommandError(
+      "There is no terminal to ask a person at; name the program beside the device with --program.",
+    );
+  return new PersonAtDevice({ input: process.stdin, output: process.stdout }, signal);
+}

@@ -1,0 +1,89 @@
+/** Runs the checks of a device: the suite is the cashier and the owner, and a real device acts. */
+import { CAPABILITIES, type Capability, type CheckResult } from "../check.ts";
+import type { Wire } from "../http.ts";
+import { chosen, cleanUp, type RunOptions, type RunResult, runChecks } from "../suite.ts";
+import { logIn, resetSandbox, World } from "../world.ts";
+import { DEVICE_CHECKS } from "./checks.ts";
+import type { DeviceUnderTest } from "./device.ts";
+import { type DeviceKind, DeviceWorld } from "./device-world.ts";
+import { Observer } from "./observer.ts";
+
+export interface DeviceRunOptions extends RunOptions {
+  readonly kind: DeviceKind;
+  readonly device: DeviceUnderTest;
+  /** Where the device reaches the suite. */
+  readonly listen: { readonly host: string; readonly port: number };
+}
+
+export interface DeviceRunResult extends RunResult {
+  readonly kind: DeviceKind;
+  readonly deviceId: number;
+  readonly stationId: number;
+  readonly startedAt: Date;
+  readonly endedAt: Date;
+  /** Whether all checks of this kind of device were asked for. */
+  readonly isWhole: boolean;
+  readonly capabilities: readonly CapabilityResult[];
+  /** As the person says who runs the suite; null where they said nothing. */
+  readonly software: Software;
+}
+
+export interface Software {
+  readonly provider: string | null;
+  readonly version: string | null;
+  /** Of the build, in hexadecimal digits. */
+  readonly sha256: string | null;
+}
+
+export interface CapabilityResult {
+  readonly capability: Capability;
+  readonly outcome: CheckResult["outcome"];
+}
+
+/** Throws `CannotRun` or `NoAnswer` where the suite could not begin. */
+export async function runDeviceSuite(options: DeviceRunOptions): Promise<Omit<DeviceRunResult, "software">> {
+  const { owner: details, sandboxId, signal, onResult, kind, device, listen } = options;
+  const startedAt = new Date();
+  const baseUrl = options.baseUrl.replace(/\/+$/, "");
+  const wire: Wire = { baseUrl, signal, last: undefined };
+  const owner = await logIn(wire, "backoffice", details);
+  options.onSession?.(owner.token);
+  const { sandbox, currency } = await resetSandbox(owner, sandboxId);
+  const observer = await Observer.start({ baseUrl, ...listen });
+  const world = new World(wire, owner, sandbox, currency);
+  const results: CheckResult[] = [];
+  const deviceWorld = new DeviceWorld({ world, device, observer, kind });
+  let leftBehind: readonly string[] = [];
+  try {
+    await world.logInCashier();
+    const checks = chosen(DEVICE_CHECKS[kind], options.only);
+    await runChecks(deviceWorld, checks, { results, onResult });
+  } finally {
+    await device.stop();
+    await observer.stop();
+    leftBehind = await cleanUp(world);
+  }
+  const endedAt = new Date();
+  return {
+    kind,
+    deviceId: deviceWorld.deviceId,
+    stationId: sandbox.stationId,
+    results,
+    leftBehind,
+    startedAt,
+    endedAt,
+    durationMs: endedAt.getTime() - startedAt.getTime(),
+    isWhole: options.only === undefined,
+    capabilities: capabilitiesOf(results),
+  };
+}
+
+/** A capability has passed when each of its checks has, and nothing less. */
+export function capabilitiesOf(results: readonly CheckResult[]): readonly CapabilityResult[] {
+  return CAPABILITIES.flatMap((capability) => {
+    const outcomes = results.filter((each) => each.capability === capability).map(({ outcome }) => outcome);
+    if (outcomes.length === 0) return [];
+    const outcome = outcomes.includes("failed") ? "failed" : outcomes.includes("not_run") ? "not_run" : "passed";
+    return [{ capability, outcome }];
+  });
+}

@@ -1,0 +1,166 @@
+/** The parties of a run with a device under test: the world of the suite, the device, and what is seen of its requests. */
+import { setTimeout as delay } from "node:timers/promises";
+import { clientLimits } from "../../limits.ts";
+import { hasStatus, Mismatch, objectOf } from "../expect.ts";
+import { Party, type Wire } from "../http.ts";
+import { CannotRun, type Collection, type World } from "../world.ts";
+import type { DeviceUnderTest, PaymentAct } from "./device.ts";
+import type { Observed, Observer } from "./observer.ts";
+
+export type DeviceKind = "companion" | "display";
+
+/** A part of the run in which the device sends nothing, or nothing that is right: it is off, or has no credential. */
+interface Absence {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+const REPORT = "assignment/report/";
+const OPEN = ["created", "presented", "processing"];
+
+export class DeviceWorld {
+  readonly wire: Wire;
+  readonly world: World;
+  readonly device: DeviceUnderTest;
+  readonly observer: Observer;
+  readonly kind: DeviceKind;
+  readonly absences: Absence[] = [];
+  readonly startedAtMs = performance.now();
+
+  constructor(parts: Pick<DeviceWorld, "world" | "device" | "observer" | "kind">) {
+    this.wire = parts.world.wire;
+    this.world = parts.world;
+    this.device = parts.device;
+    this.observer = parts.observer;
+    this.kind = parts.kind;
+  }
+
+  get deviceId(): number {
+    const { companionId, displayId } = this.world.sandbox;
+    return this.kind === "companion" ? companionId : displayId;
+  }
+
+  get code(): string {
+    const { companionCode, displayCode } = this.world.sandbox;
+    return this.kind === "companion" ? companionCode : displayCode;
+  }
+
+  /** What this kind of device polls. */
+  get polled(): "assignment/" | "display/" {
+    return this.kind === "companion" ? "assignment/" : "display/";
+  }
+
+  /** The requests of an operation, of all where it is undefined, that came after a time. */
+  requests(operation?: string, sinceMs = 0): readonly Observed[] {
+    return this.observer.requests.filter(
+      (each) => each.atMs >= sinceMs && (operation === undefined || each.operation === operation),
+    );
+  }
+
+  reportsOf({ intentId }: Pick<Collection, "intentId">): readonly Observed[] {
+    return this.requests(REPORT).filter(({ json }) => json["intent_id"] === intentId);
+  }
+
+  /** Waits until the device has done something; a failure says what was waited for. */
+  async until<T>(what: string, read: () => T | undefined, waitMs = this.device.stepMs): Promise<T> {
+    const deadlineMs = performance.now() + waitMs;
+    for (;;) {
+      const found = read();
+      if (found !== undefined) return found;
+      if (performance.now() > deadlineMs) throw new Mismatch(what, `within ${Math.round(waitMs / 1_000)} s`, undefined);
+      await delay(clientLimits.conformancePollMs, undefined, { signal: this.wire.signal });
+    }
+  }
+
+  /** Lets the device act for a while, in which it must not do something. */
+  async watch(forMs: number): Promise<void> {
+    await delay(forMs, undefined, { signal: this.wire.signal });
+  }
+
+  /** The device need not keep its pace while this goes on. */
+  async absent<T>(work: () => Promise<T>): Promise<T> {
+    const fromMs = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.absences.push({ fromMs, toMs: performance.now() });
+    }
+  }
+
+  /** Gives the device its code, and returns its request with the credential that it was answered. */
+  async enroll(): Promise<{ readonly enrolled: Observed; readonly credential: string }> {
+    const beganAtMs = performance.now();
+    await this.device.enroll({ baseUrl: this.observer.baseUrl, code: this.code });
+    const enrolled = await this.until("the device claims its code", () =>
+      this.requests("enroll/", beganAtMs).find(({ answer }) => answer !== undefined && answer.status < 300),
+    );
+    const credential = String(enrolled.answer?.json["credential"]);
+    // The end of the run makes sure that it is refused.
+    this.world.credentials.push(new Party(this.wire, this.kind, "/api/payments/v1/devices/", credential));
+    return { enrolled, credential };
+  }
+
+  /** Ends the device's credential and has it a new code. */
+  async reset(): Promise<void> {
+    hasStatus(await this.world.owner.send("POST", `devices/${this.deviceId}/reset/`), 200);
+  }
+
+  async issueCode(): Promise<void> {
+    const answer = await this.world.owner.send("POST", `devices/${this.deviceId}/enrollment-codes/`, { json: {} });
+    const code = String(objectOf(hasStatus(answer, 201))["code"]);
+    this.world.sandbox = {
+      ...this.world.sandbox,
+      ...(this.kind === "companion" ? { companionCode: code } : { displayCode: code }),
+    };
+  }
+
+  /** Suspends the device while the work goes on. */
+  async whileSuspended(work: () => Promise<void>): Promise<void> {
+    const path = `devices/${this.deviceId}`;
+    const reason = { json: { reason: "Conformance suite" } };
+    hasStatus(await this.world.owner.send("POST", `${path}/suspend/`, reason), 200);
+    try {
+      await work();
+    } finally {
+      hasStatus(await this.world.owner.send("POST", `${path}/resume/`, reason), 200);
+    }
+  }
+
+  /** Begins a collection that the device takes, and ends it after the work, whatever came of it. */
+  async collecting(
+    act: PaymentAct,
+    work: (collection: Collection) => Promise<void>,
+    options: { readonly lifetimeSeconds?: number; readonly before?: () => void } = {},
+  ): Promise<void> {
+    await this.device.payments(act);
+    await this.offered("smart_pos");
+    options.before?.();
+    const collection = await this.world.collect("smart_pos", options);
+    try {
+      await work(collection);
+    } finally {
+      await this.end(collection);
+    }
+  }
+
+  async offered(route: string): Promise<void> {
+    const deadlineMs = performance.now() + this.device.stepMs;
+    while (!(await this.world.routeOffered(route))) {
+      if (performance.now() > deadlineMs) throw new CannotRun(`The cashier is not offered ${route}.`);
+      await delay(clientLimits.conformancePollMs, undefined, { signal: this.wire.signal });
+    }
+  }
+
+  /** Waits for the report of a collection that the service has taken. */
+  async reported(collection: Collection): Promise<Observed> {
+    return this.until("the device reports", () =>
+      this.reportsOf(collection).find(({ answer }) => answer?.status === 200),
+    );
+  }
+
+  async end({ intentId, orderId }: Collection): Promise<void> {
+    const { status } = await this.world.intent(intentId);
+    if (OPEN.includes(String(status))) hasStatus(await this.world.decide(intentId, "cancel"), 200);
+    if ((await this.world.order(orderId))["status"] === "open") await this.world.voidOrder(orderId);
+  }
+}

@@ -1,0 +1,30 @@
+/** Answers of the service as a later version, or another clock, would give them. */
+import type { ChangedAnswer } from "./observer.ts";
+
+const SKEW_MS = 10 * 60_000;
+const DATE_TIME = /^\d{4}-\d\d-\d\dT/;
+
+/** Each object gets a field that today's contract does not have. */
+export function laterFields(answer: ChangedAnswer): void {
+  answer.json = mapped(answer.json, (value) => value, { x_later: { since: 2 } }) as Record<string, unknown>;
+}
+
+const older = (value: unknown): unknown =>
+  typeof value === "string" && DATE_TIME.test(value) ? new Date(Date.parse(value) - SKEW_MS).toISOString() : value;
+
+/** All times are ten minutes ago: to a device that asks its own clock each deadline has passed. */
+export function olderClock(answer: ChangedAnswer): void {
+  answer.json = mapped(answer.json, older) as Record<string, unknown>;
+}
+
+/** Each answer has an ETag of its own, although nothing has changed. */
+export function newEtag({ headers }: ChangedAnswer): void {
+  if (headers.has("etag")) headers.set("etag", `"${Math.random().toString(36).slice(2)}"`);
+}
+
+function mapped(value: unknown, change: (value: unknown) => unknown, more: object = {}): unknown {
+  if (Array.isArray(value)) return value.map((each) => mapped(each, change, more));
+  if (typeof value !== "object" || value === null) return change(value);
+  const entries = Object.entries(value).map(([name, each]) => [name, mapped(each, change, more)] as const);
+  return { ...Object.fromEntries(entries), ...more };
+}

@@ -1,0 +1,252 @@
+/**
+ * The address that the device under test is given: it passes each request on to the service, notes it with its answer, and
+ * answers wrongly where a check asks for it. The device cannot see the difference to a service that has this fault.
+ */
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { clientLimits } from "../../limits.ts";
+import { CannotRun } from "../world.ts";
+
+const ROOT = "/api/payments/v1/devices/";
+
+/** One request of the device. Times are of the monotonic clock, in milliseconds. */
+export interface Observed {
+  readonly operation: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  readonly json: Readonly<Record<string, unknown>>;
+  readonly atMs: number;
+  /** What the device was answered; undefined while it waits, and where it was answered nothing. */
+  answer: ObservedAnswer | undefined;
+  /** What the service answered; undefined when the request was not passed on. */
+  served: ObservedAnswer | undefined;
+}
+
+export interface ObservedAnswer {
+  readonly status: number;
+  readonly etag: string;
+  readonly json: Readonly<Record<string, unknown>>;
+  readonly atMs: number;
+}
+
+/** What goes wrong with one request. */
+export type Fault =
+  /** The service is not asked. */
+  | { readonly kind: "refuse"; readonly status: 429 | 503; readonly code: string; readonly retryAfterSeconds: number }
+  /** The service has answered, and the device gets nothing. */
+  | { readonly kind: "lose answer" }
+  /** The service is not asked, and the device gets nothing. */
+  | { readonly kind: "no connection" }
+  /** The answer's body comes byte after byte. */
+  | { readonly kind: "slow body"; readonly takesMs: number }
+  /** The answer is another one. */
+  | { readonly kind: "change"; readonly change: (answer: ChangedAnswer) => void }
+  /** The service is asked without these headers. */
+  | { readonly kind: "drop request headers"; readonly names: readonly string[] };
+
+export interface ChangedAnswer {
+  readonly headers: Map<string, string>;
+  json: Record<string, unknown>;
+}
+
+interface Rule {
+  readonly operation: string | undefined;
+  readonly fault: Fault;
+  left: number;
+}
+
+export interface ObserverOptions {
+  /** Of the service. */
+  readonly baseUrl: string;
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+}
+
+export class Observer {
+  readonly #server: Server;
+  readonly #service: string;
+  readonly #rules: Rule[] = [];
+  readonly #requests: Observed[] = [];
+  #address = "";
+
+  private constructor(service: string) {
+    this.#service = service;
+    this.#server = createServer((request, response) => {
+      this.#exchange(request, response).catch(() => response.destroy());
+    });
+  }
+
+  /** Throws `CannotRun` when it is not possible to listen there. */
+  static async start({ baseUrl, host, port }: ObserverOptions): Promise<Observer> {
+    const observer = new Observer(baseUrl);
+    const server = observer.#server;
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", ({ message }) =>
+        reject(new CannotRun(`It is not possible to listen at ${host}: ${message}.`)),
+      );
+      server.listen(port, host, resolve);
+    });
+    const address = server.address();
+    observer.#address = `http://${host}:${typeof address === "object" && address !== null ? address.port : port}`;
+    return observer;
+  }
+
+  /** Where the device sends its requests. */
+  get baseUrl(): string {
+    return this.#address;
+  }
+
+  /** All requests so far, the oldest first. */
+  get requests(): readonly Observed[] {
+    return this.#requests;
+  }
+
+  /** Applies the fault to the next requests of the operation, of any where it is undefined. Returns the function that ends it. */
+  interfere(operation: string | undefined, fault: Fault, times = 1): () => void {
+    const rule: Rule = { operation, fault, left: times };
+    this.#rules.push(rule);
+    return () => {
+      rule.left = 0;
+    };
+  }
+
+  async stop(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+
+  async #exchange(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const atMs = performance.now();
+    const text = await bodyOf(request);
+    const url = request.url ?? "/";
+    const operation = url.startsWith(ROOT) ? url.slice(ROOT.length).replace(/\?.*$/s, "") : url;
+    const observed: Observed = {
+      operation,
+      headers: request.headers,
+      text,
+      json: objectIn(text),
+      atMs,
+      answer: undefined,
+      served: undefined,
+    };
+    this.#requests.push(observed);
+    const faults = this.#take(operation);
+    const refusal = faults.find((fault) => fault.kind === "refuse");
+    if (refusal !== undefined) return refuse(response, observed, refusal);
+    if (faults.some(({ kind }) => kind === "no connection")) return void response.destroy();
+    const dropped = faults.flatMap((fault) => (fault.kind === "drop request headers" ? fault.names : []));
+    const served = await this.#ask(request, text, dropped);
+    observed.served = answered(served);
+    if (faults.some(({ kind }) => kind === "lose answer")) return void response.destroy();
+    for (const fault of faults) if (fault.kind === "change" && served.text !== "") change(served, fault.change);
+    const slow = faults.find((fault) => fault.kind === "slow body");
+    response.writeHead(served.status, Object.fromEntries(served.headers));
+    if (slow !== undefined) await trickle(response, served.text, slow.takesMs);
+    else response.end(served.text);
+    observed.answer = answered(served);
+  }
+
+  #take(operation: string): readonly Fault[] {
+    const rules = this.#rules.filter((rule) => rule.left > 0 && (rule.operation ?? operation) === operation);
+    for (const rule of rules) rule.left -= 1;
+    return rules.map(({ fault }) => fault);
+  }
+
+  async #ask(request: IncomingMessage, text: string, dropped: readonly string[]): Promise<Served> {
+    const headers = new Headers();
+    for (const [name, value] of Object.entries(request.headers)) {
+      if (typeof value === "string" && !OF_THE_CONNECTION.includes(name) && !dropped.includes(name))
+        headers.set(name, value);
+    }
+    const answer = await fetch(this.#service + (request.url ?? "/"), {
+      method: request.method ?? "GET",
+      headers,
+      body: text === "" ? null : text,
+      redirect: "manual",
+      signal: AbortSignal.timeout(clientLimits.conformanceAnswerMs),
+    });
+    const kept = [...answer.headers].filter(([name]) => !OF_THE_CONNECTION.includes(name));
+    return { status: answer.status, headers: new Map(kept), text: await answer.text() };
+  }
+}
+
+interface Served {
+  readonly status: number;
+  readonly headers: Map<string, string>;
+  text: string;
+}
+
+/** Headers that are about one connection, and those that follow from the body. */
+const OF_THE_CONNECTION: readonly string[] = [
+  "connection",
+  "content-encoding",
+  "content-length",
+  "expect",
+  "host",
+  "keep-alive",
+  "transfer-encoding",
+  "upgrade",
+];
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > clientLimits.responseMaxBytes) throw new Error("The body is too large.");
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString("utf8");
+}
+
+function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+const answered = ({ status, headers, text }: Served): ObservedAnswer => ({
+  status,
+  etag: headers.get("etag") ?? "",
+  json: objectIn(text),
+  atMs: performance.now(),
+});
+
+function refuse(response: ServerResponse, observed: Observed, fault: Fault & { kind: "refuse" }): void {
+  const { status, code, retryAfterSeconds } = fault;
+  const json = { code, detail: "Try again later.", request_id: "conformance" };
+  response.writeHead(status, { "content-type": "application/json", "retry-after": String(retryAfterSeconds) });
+  response.end(JSON.stringify(json));
+  observed.answer = { status, etag: "", json, atMs: performance.now() };
+}
+
+function change(served: Served, by: (answer: ChangedAnswer) => void): void {
+  const answer: ChangedAnswer = { headers: served.headers, json: objectIn(served.text) };
+  by(answer);
+  served.text = JSON.stringify(answer.json);
+}
+
+/** Twenty parts, so that a device that waits for the next byte only gets one again and again. */
+const PARTS = 20;
+
+async function trickle(response: ServerResponse, text: string, takesMs: number): Promise<void> {
+  const length = Math.ceil(text.length / PARTS);
+  for (let at = 0; at < text.length; at += length) {
+    if (response.destroyed) return;
+    response.write(text.slice(at, at + length));
+    await delay(takesMs / PARTS);
+  }
+  response.end();
+}

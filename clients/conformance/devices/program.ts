@@ -1,0 +1,105 @@
+/**
+ * A program that is the device, or stands beside it. It reads one instruction a line from its standard input, as JSON with an
+ * `id`, and writes a line of JSON with that `id` when it has done it. Its other lines are its log.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { z } from "zod";
+import { clientLimits } from "../../limits.ts";
+import { Mismatch } from "../expect.ts";
+import { CannotRun } from "../world.ts";
+import type { DeviceUnderTest, PaymentAct, Shown } from "./device.ts";
+
+const shownSchema = z.object({ state: z.string(), amount: z.string(), qr_payload: z.string().optional() });
+const answerSchema = z.object({ id: z.int(), shown: shownSchema.optional() });
+type Answer = z.infer<typeof answerSchema>;
+
+export class DeviceProgram implements DeviceUnderTest {
+  readonly stepMs = clientLimits.conformanceDeviceMs;
+  readonly #command: string;
+  readonly #log: (line: string) => void;
+  readonly #waiting = new Map<number, (answer: Answer) => void>();
+  #child: ChildProcess | undefined;
+  #nextId = 1;
+
+  constructor(command: string, log: (line: string) => void) {
+    this.#command = command;
+    this.#log = log;
+  }
+
+  async enroll({ baseUrl, code }: { readonly baseUrl: string; readonly code: string }): Promise<void> {
+    await this.#instruct({ instruction: "enroll", base_url: baseUrl, code });
+  }
+
+  async payments(act: PaymentAct): Promise<void> {
+    await this.#instruct({ instruction: "payments", act });
+  }
+
+  async finish(): Promise<void> {
+    await this.#instruct({ instruction: "finish" });
+  }
+
+  /** SIGKILL, and a new start with the same command: what it knows then, it has stored. */
+  async restart(): Promise<void> {
+    await this.stop();
+    this.#start();
+  }
+
+  async shown(): Promise<Shown> {
+    const { shown } = await this.#instruct({ instruction: "shown" });
+    if (shown === undefined) throw new Mismatch("answer of the program", "`shown`", undefined);
+    return shown;
+  }
+
+  async stop(): Promise<void> {
+    const child = this.#child;
+    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
+    // The group: a shell started the program.
+    process.kill(-child.pid, "SIGKILL");
+    await ended;
+  }
+
+  #start(): ChildProcess {
+    const child = spawn(this.#command, { shell: true, detached: true, stdio: ["pipe", "pipe", "inherit"] });
+    // What cannot be written, because the program has ended, gets no answer.
+    child.stdin.on("error", () => undefined);
+    child.on("error", () => undefined);
+    createInterface(child.stdout).on("line", (line) => this.#read(line));
+    this.#child = child;
+    return child;
+  }
+
+  #read(line: string): void {
+    const answer = answerSchema.safeParse(jsonOf(line)).data;
+    if (answer === undefined) this.#log(line);
+    else this.#waiting.get(answer.id)?.(answer);
+  }
+
+  async #instruct(instruction: object): Promise<Answer> {
+    const child = this.#child ?? this.#start();
+    const id = this.#nextId++;
+    const done = Promise.withResolvers<Answer>();
+    this.#waiting.set(id, done.resolve);
+    const refuse = (why: string) => done.reject(new CannotRun(`The device's program ${why}.`));
+    const timer = setTimeout(() => refuse(`does not answer ${JSON.stringify(instruction)}`), this.stepMs);
+    const ended = () => refuse("has ended");
+    child.once("close", ended);
+    try {
+      child.stdin?.write(`${JSON.stringify({ id, ...instruction })}\n`);
+      return await done.promise;
+    } finally {
+      clearTimeout(timer);
+      child.off("close", ended);
+      this.#waiting.delete(id);
+    }
+  }
+}
+
+function jsonOf(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}

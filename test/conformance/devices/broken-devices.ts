@@ -1,0 +1,60 @@
+/** Devices that are broken in one way each, with the check that notices it. */
+import type { DeviceUnderTest } from "../../../clients/conformance/devices/device.ts";
+import type { DeviceKind } from "../../../clients/conformance/devices/device-world.ts";
+import { type CompanionFlaw, TestCompanion } from "./test-companion.ts";
+import type { Flaw } from "./test-device.ts";
+import { type DisplayFlaw, TestDisplay } from "./test-display.ts";
+
+export interface BrokenDevice {
+  readonly name: string;
+  readonly kind: DeviceKind;
+  readonly caughtBy: string;
+  readonly make: () => DeviceUnderTest;
+}
+
+const companion = (name: Flaw | CompanionFlaw, caughtBy: string): BrokenDevice => ({
+  name,
+  kind: "companion",
+  caughtBy: `device.${caughtBy}`,
+  make: () => new TestCompanion(name),
+});
+const display = (name: Flaw | DisplayFlaw, caughtBy: string): BrokenDevice => ({
+  name,
+  kind: "display",
+  caughtBy: `device.${caughtBy}`,
+  make: () => new TestDisplay(name),
+});
+
+export const BROKEN_DEVICES: readonly BrokenDevice[] = [
+  companion("claims its code twice", "claims_code_once"),
+  companion("claims a code at each start", "keeps_credential"),
+  companion("goes on after 401", "gives_up_credential"),
+  display("sends no heartbeat", "sends_heartbeats"),
+  companion("sends no heartbeat while a guest pays", "heartbeats_on_a_timer"),
+  companion("stops for good at 403", "comes_back_unblocked"),
+  display("polls too fast", "keeps_pace"),
+  companion("ignores Retry-After of 429", "waits_when_throttled"),
+  display("ignores Retry-After of 503", "waits_when_unavailable"),
+  companion("refuses what has lapsed by its own clock", "trusts_server_time"),
+  companion("refuses fields that it does not know", "ignores_later_fields"),
+  companion("collects again for each ETag", "collects_once"),
+  companion("gives a slow body up", "waits_for_slow_body"),
+  companion("reports under a new key each time", "repeats_lost_report"),
+  companion("reports without a key", "reports_success"),
+  companion("sends an amount", "reports_success"),
+  companion("takes silence for a success", "never_guesses"),
+  companion("takes a decline for a cancellation", "reports_decline"),
+  companion("repeats a report after 409", "does_not_retry_expired"),
+  companion("forgets a report without an answer", "repeats_lost_report"),
+  companion("forgets a report at 503", "repeats_refused_report"),
+  companion("forgets a report at 403", "repeats_blocked_report"),
+  companion("reports each answer of the payment application", "reports_once"),
+  companion("forgets its report with its power", "reports_after_power_cut"),
+  display("rounds the amount", "shows_total"),
+  display("shows nothing for an unchanged state", "keeps_unchanged"),
+  display("goes on showing paid without answers", "hides_paid_when_stale"),
+  display("polls rarely", "polls_display"),
+  display("shows no state with fields that it does not know", "shows_under_later_fields"),
+  display("shows another QR code", "shows_qr"),
+  display("goes on showing a QR code", "removes_qr"),
+];

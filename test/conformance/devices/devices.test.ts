@@ -1,0 +1,155 @@
+/**
+ * The suite against devices: one that keeps the guide passes all, and each broken one fails its capability and no other.
+ * In one test run the good ones have their checks in part, and a few broken ones fail by a seed; all with
+ * CONFORMANCE_BROKEN=all, as `npm run soak` does.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { DeviceUnderTest } from "../../../clients/conformance/devices/device.ts";
+import { runDeviceSuite } from "../../../clients/conformance/devices/device-suite.ts";
+import type { DeviceKind } from "../../../clients/conformance/devices/device-world.ts";
+import { VERSION } from "../../../services/runtime/version.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { programEnvironment, runProgram } from "../../support/running-program.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
+import { BROKEN_DEVICES } from "./broken-devices.ts";
+import { TestCompanion } from "./test-companion.ts";
+import { TestDisplay } from "./test-display.ts";
+
+/** In one test run: a different share each day, and of a broken device only the check that notices it. */
+const SHARE = 4;
+const isWhole = process.env.CONFORMANCE_BROKEN === "all";
+const SEED = Number(process.env.CONFORMANCE_SEED ?? Math.floor(Date.now() / 86_400_000));
+const parts = Math.ceil(BROKEN_DEVICES.length / SHARE);
+const picked = isWhole ? BROKEN_DEVICES : BROKEN_DEVICES.filter((_, index) => index % parts === SEED % parts);
+const RUN_MS = 600_000;
+
+/** In one test run: what waits for no more than a few polls. */
+const QUICK: Readonly<Record<DeviceKind, readonly string[]>> = {
+  companion: ["device.keeps_credential", "device.reports_decline", "device.repeats_lost_report", "device.keeps_pace"],
+  display: ["device.sends_heartbeats", "device.shows_under_later_fields", "device.shows_paid", "device.enrolls_again"],
+};
+
+let system: TestSystem;
+let owner: Person;
+let folder: TemporaryFolder;
+beforeAll(async () => {
+  folder = temporaryFolder("devices");
+  system = await startSystem({ sandboxProvider: true, environment: { TRUSTED_PROXIES: "127.0.0.1" } });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+});
+afterAll(async () => {
+  await system.stop();
+  folder.remove();
+});
+
+let nth = 0;
+async function run(kind: DeviceKind, device: DeviceUnderTest, only?: readonly string[]) {
+  const body = { filial_id: system.sandbox.filialId, name: `Device ${nth++}`, currency: "EUR" };
+  const { sandbox_id: sandboxId } = await owner.good<{ sandbox_id: number }>("POST", "sandboxes/", { body });
+  try {
+    return await runDeviceSuite({
+      baseUrl: system.baseUrl,
+      sandboxId,
+      owner: system.owner,
+      signal: AbortSignal.timeout(RUN_MS),
+      kind,
+      device,
+      listen: { host: "127.0.0.1", port: 0 },
+      ...(only === undefined ? {} : { only }),
+    });
+  } finally {
+    await owner.good("DELETE", `sandboxes/${sandboxId}/`);
+  }
+}
+
+describe.concurrent("a device that keeps the guide", () => {
+  it.each([
+    ["companion", new TestCompanion()],
+    ["display", new TestDisplay()],
+  ] as const)(
+    "%s: passes each of its capabilities, and nothing is left behind",
+    { timeout: RUN_MS },
+    async (kind, device) => {
+      const { results, capabilities, leftBehind } = await run(kind, device, isWhole ? undefined : QUICK[kind]);
+      expect(results.filter(({ outcome }) => outcome !== "passed")).toEqual([]);
+      expect(capabilities.every(({ outcome }) => outcome === "passed")).toBe(true);
+      expect(leftBehind).toEqual([]);
+    },
+  );
+});
+
+describe("a broken device", () => {
+  it("is one of at least twenty, each with a name of its own and a check that exists", () => {
+    expect(BROKEN_DEVICES.length).toBeGreaterThanOrEqual(20);
+    expect(new Set(BROKEN_DEVICES.map(({ name }) => name)).size).toBe(BROKEN_DEVICES.length);
+  });
+
+  it.concurrent.each(picked.map((device) => [device.name, device] as const))(
+    "%s: it fails its capability and no other",
+    { timeout: RUN_MS },
+    async (_, { kind, caughtBy, make }) => {
+      const { results, capabilities } = await run(kind, make(), isWhole ? undefined : [caughtBy]);
+      const caught = results.find(({ id }) => id === caughtBy);
+      expect([caught?.id, caught?.outcome]).toEqual([caughtBy, "failed"]);
+      const failed = capabilities.filter(({ outcome }) => outcome === "failed");
+      expect(failed.map(({ capability }) => capability)).toEqual([caught?.capability]);
+    },
+  );
+});
+
+describe("npm run conformance with a device", () => {
+  const COMMAND = join(import.meta.dirname, "..", "..", "..", "clients", "conformance.ts");
+  async function conformance(...args: readonly string[]) {
+    const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
+    const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD };
+    const program = runProgram(process.execPath, [COMMAND, ...args], { env: programEnvironment(access) });
+    return { code: await program.ended, output: program.output() };
+  }
+
+  it("a program beside the display: it is instructed line by line, and the result says whose device it is", async () => {
+    const body = { filial_id: system.sandbox.filialId, name: "Program", currency: "EUR" };
+    const seeded = await owner.good<{ sandbox_id: number; station_id: number }>("POST", "sandboxes/", { body });
+    const program = `"${process.execPath}" ${join(import.meta.dirname, "program.ts")}`;
+    const json = join(folder.path, "result.json");
+    const whose = ["--provider", "Acme", "--software", "4.2.0", "--software-sha256", "ab".repeat(32)];
+    const what = ["--sandbox", `${seeded.sandbox_id}`, "--device", "display", "--program", program];
+    const { code, output } = await conformance(...what, "--only", "device.shows_idle", "--json", json, ...whose);
+    expect(code, output).toBe(0);
+    expect(output).toContain("The display is ready.");
+    expect(JSON.parse(readFileSync(json, "utf8"))).toMatchObject({
+      suite_version: VERSION,
+      contract_sha256: expect.stringMatching(/^[\da-f]{64}$/) as string,
+      station_id: seeded.station_id,
+      device: { kind: "display", provider: "Acme", version: "4.2.0", sha256: "ab".repeat(32) },
+      is_whole: false,
+      left_behind: [],
+      capabilities: [
+        { capability: "enrollment", outcome: "passed" },
+        { capability: "display_total", outcome: "passed" },
+      ],
+    });
+  });
+
+  it.each([
+    [["--device", "robot"], '--device is companion or display, and not "robot".'],
+    [
+      ["--device", "display", "--listen", "here"],
+      '--listen is an address and a port, as 192.168.1.5:9000, and not "here".',
+    ],
+    [
+      ["--device", "display", "--software-sha256", "ab"],
+      "--software-sha256 is a SHA-256 in 64 small hexadecimal digits.",
+    ],
+    [
+      ["--device", "display"],
+      "There is no terminal to ask a person at; name the program beside the device with --program.",
+    ],
+  ])("%s: it could not run", async (args, sentence) => {
+    const { code, output } = await conformance("--sandbox", "1", ...args);
+    expect(output).toBe(`${sentence}\n`);
+    expect(code).toBe(2);
+  });
+});

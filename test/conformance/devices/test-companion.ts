@@ -1,0 +1,143 @@
+/** A smart POS companion of the tests. */
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Shown } from "../../../clients/conformance/devices/device.ts";
+import { type Answer, TestDevice } from "./test-device.ts";
+
+export type CompanionFlaw =
+  | "refuses what has lapsed by its own clock"
+  | "refuses fields that it does not know"
+  | "collects again for each ETag"
+  | "gives a slow body up"
+  | "reports under a new key each time"
+  | "reports without a key"
+  | "sends an amount"
+  | "takes silence for a success"
+  | "takes a decline for a cancellation"
+  | "repeats a report after 409"
+  | "forgets a report without an answer"
+  | "forgets a report at 503"
+  | "forgets a report at 403"
+  | "reports each answer of the payment application"
+  | "forgets its report with its power";
+
+interface Assignment {
+  readonly intent_id: number;
+  readonly status: string;
+  readonly amount: string;
+  readonly expires_at: string;
+}
+
+interface Step {
+  readonly intentId: number;
+  readonly key: string;
+  outcome: string | undefined;
+  isAnswered: boolean;
+}
+
+const OUTCOMES = {
+  approve: "reported_success",
+  approve_twice: "reported_success",
+  decline: "reported_declined",
+  cancel: "reported_cancelled",
+  hold: "reported_unknown",
+} as const;
+const KNOWN = ["assignment", "server_time"];
+const TRIES_MS = 1_000;
+const PAYMENT_MS = 200;
+
+export class TestCompanion extends TestDevice<CompanionFlaw> {
+  /** Survives a power cut. */
+  #steps = new Map<number, Step>();
+  #etag = "";
+  #finished = Promise.withResolvers<void>();
+
+  async finish(): Promise<void> {
+    this.#finished.resolve();
+  }
+
+  async shown(): Promise<Shown> {
+    throw new Error("A companion shows nothing.");
+  }
+
+  protected override answerMs(operation: string): number {
+    return this.flaw === "gives a slow body up" && operation === "assignment/" ? 1_000 : super.answerMs(operation);
+  }
+
+  protected async started(signal: AbortSignal): Promise<void> {
+    this.#etag = "";
+    if (this.flaw === "forgets its report with its power") {
+      for (const step of this.#steps.values()) step.isAnswered = true;
+    }
+    for (const step of this.#steps.values()) {
+      step.outcome ??= "reported_unknown";
+      await this.#report(step, signal);
+    }
+  }
+
+  protected async poll(signal: AbortSignal): Promise<number | undefined> {
+    const before = this.#etag;
+    const answer = await this.send("GET", "assignment/", { etag: this.#etag });
+    if (answer?.status === 200) await this.#take(answer, before, signal);
+    return answer?.status;
+  }
+
+  async #take(answer: Answer, before: string, signal: AbortSignal): Promise<void> {
+    this.#etag = answer.etag;
+    const isStrict = this.flaw === "refuses fields that it does not know";
+    if (isStrict && Object.keys(answer.json).some((name) => !KNOWN.includes(name))) return;
+    const assignment = answer.json["assignment"] as Assignment | null;
+    if (assignment === null) return;
+    const isAgain = this.flaw === "collects again for each ETag" && this.#etag !== before;
+    if (this.#steps.has(assignment.intent_id) && !isAgain) return;
+    if (assignment.status === "processing" && !isAgain) return;
+    const offsetMs = Date.parse(String(answer.json["server_time"])) - Date.now();
+    const leftMs = Date.parse(assignment.expires_at) - Date.now() - offsetMs;
+    if (this.flaw === "refuses what has lapsed by its own clock" && Date.parse(assignment.expires_at) < Date.now())
+      return;
+    await this.whileCollecting(() => this.#collect(assignment, leftMs, signal));
+  }
+
+  async #collect({ intent_id: intentId, amount }: Assignment, leftMs: number, signal: AbortSignal): Promise<void> {
+    const step: Step = { intentId, key: randomUUID(), outcome: undefined, isAnswered: false };
+    this.#steps.set(intentId, step);
+    const { act } = this;
+    if (act === "hold") {
+      this.#finished = Promise.withResolvers();
+      const hasFinished = this.#finished.promise.then(() => true);
+      const isApproved = await Promise.race([hasFinished, delay(leftMs, false, { signal })]);
+      const silence = this.flaw === "takes silence for a success" ? "reported_success" : "reported_unknown";
+      step.outcome = isApproved ? "reported_success" : silence;
+    } else {
+      await delay(PAYMENT_MS, undefined, { signal });
+      step.outcome = OUTCOMES[act];
+    }
+    if (act === "decline" && this.flaw === "takes a decline for a cancellation") step.outcome = "reported_cancelled";
+    await this.#report(step, signal, amount);
+    if (act === "approve_twice" && this.flaw === "reports each answer of the payment application") {
+      await this.#report({ ...step, key: randomUUID(), isAnswered: false }, signal);
+    }
+  }
+
+  async #report(step: Step, signal: AbortSignal, amount = ""): Promise<void> {
+    while (!step.isAnswered) {
+      const key = this.flaw === "reports under a new key each time" ? randomUUID() : step.key;
+      const json = {
+        intent_id: step.intentId,
+        outcome: step.outcome,
+        provider_reference: `TEST-${step.intentId}`,
+        provider_code: "00",
+        ...(this.flaw === "reports without a key" ? {} : { client_idempotency_key: key }),
+        ...(this.flaw === "sends an amount" ? { amount } : {}),
+      };
+      const status = (await this.send("POST", "assignment/report/", { json }))?.status;
+      const isForgotten =
+        (status === undefined && this.flaw === "forgets a report without an answer") ||
+        this.flaw === `forgets a report at ${status}`;
+      const isFinal =
+        status === 200 || status === 404 || (status === 409 && this.flaw !== "repeats a report after 409");
+      if (isFinal || isForgotten) step.isAnswered = true;
+      else await delay(TRIES_MS, undefined, { signal });
+    }
+  }
+}

@@ -1,0 +1,77 @@
+/** A customer display of the tests. */
+import type { Shown } from "../../../clients/conformance/devices/device.ts";
+import { type Answer, TestDevice } from "./test-device.ts";
+
+export type DisplayFlaw =
+  | "rounds the amount"
+  | "shows nothing for an unchanged state"
+  | "goes on showing paid without answers"
+  | "polls rarely"
+  | "shows no state with fields that it does not know"
+  | "shows nothing by another clock"
+  | "shows another QR code"
+  | "goes on showing a QR code";
+
+const NOTHING: Shown = { state: "nothing", amount: "", qr_payload: "" };
+const FIELDS = 7;
+const CLOCK_MS = 60_000;
+const STALE_POLLS = 3;
+
+export class TestDisplay extends TestDevice<DisplayFlaw> {
+  #etag = "";
+  #shown = NOTHING;
+  #misses = 0;
+
+  async finish(): Promise<void> {
+    throw new Error("A display takes no payment.");
+  }
+
+  async shown(): Promise<Shown> {
+    return this.#shown;
+  }
+
+  protected async started(): Promise<void> {
+    this.#etag = "";
+    this.#shown = NOTHING;
+  }
+
+  protected override pollMs(usualMs: number): number {
+    return this.flaw === "polls rarely" ? 6_000 : usualMs;
+  }
+
+  protected async poll(): Promise<number | undefined> {
+    const answer = await this.send("GET", "display/", { etag: this.#etag });
+    if (answer === undefined) this.#missed();
+    if (answer?.status === 304) {
+      this.#misses = 0;
+      if (this.flaw === "shows nothing for an unchanged state") this.#shown = NOTHING;
+    }
+    if (answer?.status === 200) this.#show(answer);
+    return answer?.status;
+  }
+
+  #show(answer: Answer): void {
+    this.#misses = 0;
+    this.#etag = answer.etag;
+    const { state, amount, qr_payload: payload, server_time: serverTime } = answer.json as Record<string, string>;
+    if (this.flaw === "shows no state with fields that it does not know" && Object.keys(answer.json).length > FIELDS)
+      return;
+    const isOld = Math.abs(Date.parse(serverTime ?? "") - Date.now()) > CLOCK_MS;
+    if (this.flaw === "shows nothing by another clock" && isOld) return;
+    if (this.flaw === "goes on showing a QR code" && this.#shown.state === "qr") return;
+    this.#shown = {
+      state: state ?? "",
+      amount: this.flaw === "rounds the amount" ? String(Math.round(Number(amount))) : (amount ?? ""),
+      qr_payload: this.flaw === "shows another QR code" && payload !== "" ? "https://pay.example/1" : payload,
+    };
+  }
+
+  #missed(): void {
+    this.#misses += 1;
+    const isHidden = this.#shown.state === "paid" || this.#shown.state === "qr";
+    if (this.#misses < STALE_POLLS || !isHidden || this.flaw === "goes on showing paid without answers") return;
+    this.#shown = NOTHING;
+    // The next answer must say all again.
+    this.#etag = "";
+  }
+}
