@@ -36,6 +36,8 @@ export const clientLimits = {
   /** The conformance suite: longer than any answer of the service may take. */
   conformanceAnswerMs: 15_000,
   conformancePollMs: 200,
+  /** A service that checks too many passwords at once has a place again within seconds. */
+  conformanceLogInTries: 5,
   /** The longest wait for a place to enroll: the throttle counts by the minute. */
   conformanceEnrollMs: 61_000,
   /** A reset, and some reads afterwards. */

@@ -132,6 +132,7 @@ function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
     DATABASE_URL: addresses.get("database"),
     ...(enrollmentKey === undefined ? {} : { ENROLLMENT_CODE_KEY: enrollmentKey }),
     CLOSING_SIGNING_KEY: setOrMade(context, "CLOSING_SIGNING_KEY"),
+    CONFORMANCE_BASE_URL: environment.CONFORMANCE_BASE_URL || addresses.get("gateway"),
     PROVIDER_SECRETS_KEY: setOrMade(context, "PROVIDER_SECRETS_KEY"),
     PROVIDER_SECRETS_OLD_KEYS: environment.PROVIDER_SECRETS_OLD_KEYS,
     SANDBOX_PROVIDER_KEY: setOrMade(context, "SANDBOX_PROVIDER_KEY"),

@@ -10,6 +10,7 @@
  */
 
 import { attributionLimitRoutes } from "./api/backoffice/attribution-limits.ts";
+import { conformanceRunRoutes } from "./api/backoffice/conformance-runs.ts";
 import { backofficeDeviceRoutes } from "./api/backoffice/devices.ts";
 import { enrollmentCodeRoutes } from "./api/backoffice/enrollment-codes.ts";
 import { eventRoutes } from "./api/backoffice/events.ts";
@@ -79,6 +80,7 @@ export const routes: readonly Route[] = [
   ...intentRoutes,
   ...filialRoutes,
   ...sandboxRoutes,
+  ...conformanceRunRoutes,
   ...backofficeStationRoutes,
   ...eventRoutes,
   ...timelineRoutes,

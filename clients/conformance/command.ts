@@ -11,7 +11,7 @@ import { idOf } from "../person.ts";
 import { DEVICE_OPTIONS, runAtDevice } from "./devices/command.ts";
 import { NoAnswer } from "./http.ts";
 import { forgetSession, rememberSession } from "./last-session.ts";
-import { htmlOf, jsonOf, junitOf, lineOf, summaryOf } from "./reports.ts";
+import { checkJson, htmlOf, jsonOf, junitOf, lineOf, resultJson, summaryOf } from "./reports.ts";
 import { type RunOptions, type RunResult, runSuite } from "./suite.ts";
 import { CannotRun } from "./world.ts";
 
@@ -24,6 +24,7 @@ export const CONFORMANCE_HELP = `Checks that a running service, or a device at i
       --only CHECK        only this check, with those that it builds on; may be repeated
       --json FILE, --junit FILE, --html FILE
                           writes the result there as well
+      --progress json     each result as one JSON object in a line, for programs
 
   npm run conformance -- --sandbox ID --device companion|display
       A device acts, and the suite is its cashier and its owner. The device is given the address
@@ -34,6 +35,7 @@ export const CONFORMANCE_HELP = `Checks that a running service, or a device at i
                           whose device it is, for a certificate
 
   OWNER_EMAIL, OWNER_PASSWORD are the owner's log-in; left out, the sandbox's owner.
+  SESSION_TOKEN is a session of the owner instead; the run ends it.
 
   Exit codes: 0 all checks passed, 1 a check failed or did not run, 2 the suite could not
   run, 3 the run left something behind.
@@ -46,19 +48,21 @@ const OPTIONS = {
   json: { type: "string" },
   junit: { type: "string" },
   html: { type: "string" },
+  progress: { type: "string" },
   ...DEVICE_OPTIONS,
 } as const;
 type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
 
 async function run(values: Options): Promise<RunResult> {
   const sandboxId = idOf(values.sandbox, "--sandbox");
+  isForPrograms(values);
   const { baseUrl, certificateFile, sandbox } = findService(values["base-url"], process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
-  const { OWNER_EMAIL: email, OWNER_PASSWORD: password } = process.env;
-  const owner = email && password ? { email, password } : sandbox?.owner;
+  const { OWNER_EMAIL: email, OWNER_PASSWORD: password, SESSION_TOKEN: session } = process.env;
+  const owner = session ? { token: session } : email && password ? { email, password } : sandbox?.owner;
   if (owner === undefined) throw new CommandError("Set OWNER_EMAIL and OWNER_PASSWORD, the log-in of the owner.");
   const stopping = new AbortController();
-  for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stopping.abort());
+  for (const name of ["SIGTERM", "SIGINT", "disconnect"] as const) process.once(name, () => stopping.abort());
   const file = dataFile(process.env, `conformance-${sandboxId}.json`);
   await forgetSession(file, baseUrl);
   const options: RunOptions = {
@@ -68,15 +72,23 @@ async function run(values: Options): Promise<RunResult> {
     signal: stopping.signal,
     ...(values.only === undefined ? {} : { only: values.only }),
     onSession: (token) => rememberSession(file, baseUrl, token),
-    onResult: (each) => process.stdout.write(`${lineOf(each)}\n`),
+    onResult: (each) => print(isForPrograms(values) ? JSON.stringify({ check: checkJson(each) }) : lineOf(each)),
   };
   const result = values.device === undefined ? await runSuite(options) : await runAtDevice(options, values);
   if (result.leftBehind.length === 0) await forgetSession(file, baseUrl);
   return result;
 }
 
-function write(result: RunResult, { json, junit, html }: Options): void {
-  process.stdout.write(`\n${summaryOf(result)}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
+function isForPrograms({ progress }: Options): boolean {
+  if (progress === undefined || progress === "json") return progress === "json";
+  throw new UsageError(`--progress is json, and not "${progress}".`);
+}
+
+function write(result: RunResult, values: Options): void {
+  const { json, junit, html } = values;
+  print(isForPrograms(values) ? JSON.stringify({ result: resultJson(result) }) : `\n${summaryOf(result)}`);
   if (json !== undefined) writeFileSync(json, jsonOf(result));
   if (junit !== undefined) writeFileSync(junit, junitOf(result));
   if (html !== undefined) writeFileSync(html, htmlOf(result));
@@ -89,6 +101,8 @@ function exitCodeOf({ results, leftBehind }: RunResult): number {
 
 /** Sets the exit code. */
 export async function runConformance(args: readonly string[]): Promise<void> {
+  // Whoever reads the lines may be gone: the run still cleans up.
+  process.stdout.on("error", () => undefined);
   try {
     const { values, positionals } = parseCommandLine(args, OPTIONS);
     if (positionals[0] !== undefined)
@@ -102,4 +116,6 @@ export async function runConformance(args: readonly string[]): Promise<void> {
     endWithError(couldNotRun ? new CommandError(error.message) : error);
     process.exitCode = 2;
   }
+  // An open channel to the parent would keep the process alive.
+  if (process.connected) process.disconnect();
 }

@@ -38,21 +38,23 @@ const deviceOf = (run: RunResult | DeviceRunResult): object =>
       }
     : {};
 
-export const jsonOf = (run: RunResult | DeviceRunResult): string => {
-  const { results, leftBehind, durationMs } = run;
-  return JSON.stringify(
-    {
-      suite_version: SUITE.version,
-      contract_sha256: SUITE.contractSha256(),
-      ...deviceOf(run),
-      duration_ms: Math.round(durationMs),
-      left_behind: leftBehind,
-      checks: results.map(({ durationMs: ms, quotes, ...rest }) => ({ ...rest, sentences: quotes, duration_ms: ms })),
-    },
-    null,
-    2,
-  );
-};
+export const checkJson = ({ durationMs, quotes, ...rest }: CheckResult): object => ({
+  ...rest,
+  sentences: quotes,
+  duration_ms: durationMs,
+});
+
+/** All but the checks. */
+export const resultJson = (run: RunResult | DeviceRunResult): object => ({
+  suite_version: SUITE.version,
+  contract_sha256: SUITE.contractSha256(),
+  ...deviceOf(run),
+  duration_ms: Math.round(run.durationMs),
+  left_behind: run.leftBehind,
+});
+
+export const jsonOf = (run: RunResult | DeviceRunResult): string =>
+  JSON.stringify({ ...resultJson(run), checks: run.results.map(checkJson) }, null, 2);
 
 const escaped = (text: string): string =>
   text

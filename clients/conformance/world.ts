@@ -13,6 +13,11 @@ export interface LogIn {
   readonly password: string;
 }
 
+/** A session that somebody has opened for the run. */
+export interface OpenSession {
+  readonly token: string;
+}
+
 export interface FreshSandbox {
   readonly sandboxId: number;
   readonly stationId: number;
@@ -234,9 +239,30 @@ export class World {
   }
 }
 
+/** The owner, by their log-in or by a session for the run, which may be too new to be known everywhere. */
+export async function ownerOf(wire: Wire, owner: LogIn | OpenSession): Promise<Party> {
+  if (!("token" in owner)) return logIn(wire, "backoffice", owner);
+  const party = new Party(wire, "owner", "/api/backoffice/v1/", owner.token);
+  const deadlineMs = performance.now() + clientLimits.unknownMaxMs;
+  for (;;) {
+    const { status, text } = await party.send("GET", "session/");
+    if (status === 200) return party;
+    if (status !== 401 || performance.now() > deadlineMs)
+      throw new CannotRun(`The session of the owner is refused: ${status} ${text}`);
+    await delay(clientLimits.conformancePollMs, undefined, { signal: wire.signal });
+  }
+}
+
 export async function logIn(wire: Wire, api: "backoffice" | "cashier", details: LogIn): Promise<Party> {
   const root = `/api/${api}/v1/`;
-  const answer = await new Party(wire, "nobody", root).send("POST", "session/", { json: details });
+  const ask = () => new Party(wire, "nobody", root).send("POST", "session/", { json: details });
+  let answer = await ask();
+  // The log-in is no check: other runs and people log in at the same time.
+  for (let tries = 1; answer.status === 503 && tries < clientLimits.conformanceLogInTries; tries += 1) {
+    const waitMs = Number(answer.headers.get("retry-after") ?? "1") * 1_000;
+    await delay(Math.min(waitMs, clientLimits.conformanceAnswerMs), undefined, { signal: wire.signal });
+    answer = await ask();
+  }
   const token = answer.status < 300 ? objectOf(answer)["token"] : undefined;
   if (typeof token !== "string") throw new CannotRun(`The log-in of ${details.email} was refused: ${answer.text}`);
   return new Party(wire, api === "cashier" ? "cashier" : "owner", root, token);

@@ -120,6 +120,32 @@ create table closing_keys (
 CREATE TRIGGER closing_keys_append_only BEFORE DELETE OR UPDATE ON closing_keys FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER closing_keys_not_truncated BEFORE TRUNCATE ON closing_keys FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+create table conformance_runs (
+  run_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  sandbox_id bigint not null,
+  user_id bigint not null,
+  session_id bigint not null,
+  status text default 'running'::text not null,
+  started_at timestamp with time zone default now() not null,
+  ended_at timestamp with time zone,
+  leased_until timestamp with time zone not null,
+  end_asked_at timestamp with time zone,
+  checks jsonb default '[]'::jsonb not null,
+  left_behind text[] default '{}'::text[] not null,
+  suite_version text,
+  contract_sha256 text,
+  problem text,
+  constraint conformance_runs_pkey PRIMARY KEY (run_id),
+  constraint conformance_runs_check CHECK ((status = 'running'::text) = (ended_at IS NULL)),
+  constraint conformance_runs_status_check CHECK (status = ANY (ARRAY['running'::text, 'passed'::text, 'failed'::text, 'left_behind'::text, 'could_not_run'::text, 'ended'::text, 'interrupted'::text])),
+  constraint conformance_runs_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id),
+  constraint conformance_runs_sandbox_id_fkey FOREIGN KEY (sandbox_id) REFERENCES sandboxes(sandbox_id),
+  constraint conformance_runs_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(user_id)
+);
+CREATE INDEX conformance_runs_of_organization ON conformance_runs USING btree (organization_id, run_id);
+CREATE UNIQUE INDEX conformance_runs_running ON conformance_runs USING btree (sandbox_id) WHERE status = 'running'::text;
+
 create table device_credentials (
   credential_id bigint generated always as identity not null,
   organization_id bigint not null,

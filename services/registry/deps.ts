@@ -31,6 +31,22 @@ export interface RegistryDeps {
   readonly passwords: Passwords;
   readonly loginThrottle: LoginThrottle;
   readonly metrics: RegistryMetrics;
+  readonly conformance: Conformance;
+}
+
+/** The conformance suite in processes of its own. */
+export interface Conformance {
+  readonly hasPlace: boolean;
+  start(run: StartedRun): void;
+}
+
+export interface StartedRun {
+  readonly runId: number;
+  readonly sandboxId: number;
+  /** Of the session that the run acts with. */
+  readonly token: string;
+  /** Called once it has ended, whatever came of it. */
+  readonly onEnd: () => Promise<void>;
 }
 
 /** Answers one operation. Throws `RefusedError`. */

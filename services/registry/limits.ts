@@ -26,6 +26,25 @@ export const REGISTRY_LIMITS = {
   sandboxes: 100,
   /** Of a sandbox's cashier, in random bytes: shown once, and copied, not typed. */
   sandboxPasswordBytes: 15,
+  /** Runs of the conformance suite that owners start. */
+  conformanceRun: {
+    /** Each takes some 20 s of CPU and 100 MB. */
+    atOnce: 2,
+    /** When a run that got no place may be started again. */
+    retryMs: 30_000,
+    /** The runs of one organization that can be read; older ones are deleted. */
+    kept: 100,
+    /** How often what has come is stored, and how long a run is believed whose process stores nothing. */
+    tickMs: 1_000,
+    leaseMs: 10_000,
+    /** A run takes a minute; one that hangs is asked to end, and killed when it has not cleaned up in time. */
+    mostMs: 5 * 60_000,
+    cleanUpMs: 90_000,
+    /** Of its session, which it ends itself: longer than a run may take. */
+    sessionLifetimeMs: 10 * 60_000,
+    /** Of what the suite writes about why it could not run: a sentence. */
+    problemCharacters: 1_000,
+  },
   /** Users of one organization, for the same reason. */
   users: 20_000,
   /**

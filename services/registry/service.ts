@@ -1,6 +1,7 @@
 /** The registry: people, places and devices. PostgreSQL is its truth; the outbox publishes each change on the bus. */
 import type { z } from "zod";
 import * as announceMessages from "../bus/messages/announce.ts";
+import * as conformanceMessages from "../bus/messages/conformance-runs.ts";
 import * as deviceMessages from "../bus/messages/devices.ts";
 import * as codeMessages from "../bus/messages/enrollment-codes.ts";
 import * as eventMessages from "../bus/messages/events.ts";
@@ -20,6 +21,8 @@ import { requestClaims } from "../db/request-claims.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { ConformanceRunner } from "./conformance-runner.ts";
+import * as conformanceRuns from "./conformance-runs.ts";
 import { createDatabaseShares } from "./database-shares.ts";
 import type { RegistryDeps } from "./deps.ts";
 import * as devices from "./devices.ts";
@@ -56,13 +59,16 @@ export async function startRegistryService({
     name: `device-payments ${NAME}`,
     maxConnections: connections,
   });
+  const parsed = parseSettings(registrySettingsSchema, environment);
+  const conformance = new ConformanceRunner({ sql, log, settings: parsed }, environment);
   const deps: RegistryDeps = {
     nc: bus.nc,
     jsm: bus.jsm,
     sql,
     shares: createDatabaseShares(connections),
     log,
-    settings: parseSettings(registrySettingsSchema, environment),
+    settings: parsed,
+    conformance,
     passwords: await createPasswords(),
     loginThrottle: createLoginThrottle(sql),
     metrics: addRegistryMetrics(metrics),
@@ -71,7 +77,7 @@ export async function startRegistryService({
   const retention = startRetention(registryRetention(sql), log);
   return {
     stop: async () => {
-      await Promise.all([...serving.map((served) => served.drain()), retention.stop()]);
+      await Promise.all([...serving.map((served) => served.drain()), retention.stop(), conformance.stop()]);
       await closeDatabase(sql);
     },
   };
@@ -142,6 +148,10 @@ function serveAll(deps: RegistryDeps): readonly Serving[] {
     on(sandboxesMessages.seedSandboxStation, sandboxes.seedSandboxStation),
     on(sandboxesMessages.resetSandbox, sandboxes.resetSandbox),
     on(sandboxesMessages.deleteSandbox, sandboxes.deleteSandbox),
+    on(conformanceMessages.startConformanceRun, conformanceRuns.startConformanceRun),
+    on(conformanceMessages.listConformanceRuns, conformanceRuns.listConformanceRuns),
+    on(conformanceMessages.getConformanceRun, conformanceRuns.getConformanceRun),
+    on(conformanceMessages.endConformanceRun, conformanceRuns.endConformanceRun),
     on(announceMessages.announceStations, stations.announceStations),
     on(announceMessages.announceCredentials, codes.announceCredentials),
     on(announceMessages.announceSessions, sessions.announceSessions),

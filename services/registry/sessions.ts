@@ -8,6 +8,7 @@ import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { type OutboxKey, type OutboxRow, sessionKey } from "../db/outbox.ts";
+import type { Transaction } from "../db/pool.ts";
 import { type ClaimingHandler, flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { ownerEvent } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
@@ -111,12 +112,23 @@ function partyOf(address: string, user: UserAtPlace | undefined): Party {
   return addressParty(address);
 }
 
+/** Makes a session of a person who may have it, and the row that opens it at every gateway. */
+export async function mintSession(
+  tx: Transaction,
+  user: Pick<UserRow, "user_id" | "organization_id" | "name" | "role">,
+  lifetimeMs: number,
+): Promise<{ readonly token: string; readonly entry: sessions.SessionEntry; readonly put: OutboxRow }> {
+  const { token, hash } = mintSessionToken();
+  const { user_id: userId, organization_id: organizationId } = user;
+  const entry = sessionEntry(await sql.createSession(tx, { organizationId, userId, hash, lifetimeMs }), user);
+  return { token, entry, put: { key: sessionKey(userId), kind: "session_put", hash: hash.toString("hex"), entry } };
+}
+
 async function openSession(
   deps: RegistryDeps,
   user: UserAtPlace,
   { addressHash, browser }: { readonly addressHash: Buffer; readonly browser: Browser },
 ): Promise<Omit<ReplyOf<typeof sessions.logIn>, "barrier"> & { readonly keys: readonly OutboxKey[] }> {
-  const { token, hash } = mintSessionToken();
   const { user_id: userId, organization_id: organizationId, role } = user;
   return deps.sql.begin(async (tx) => {
     // What was checked may have changed meanwhile. That change ended the sessions, so no new one may begin.
@@ -124,14 +136,11 @@ async function openSession(
     if (held?.password_hash !== user.password_hash) throw new RefusedError({ code: "login_failed" });
     if (held.status === "suspended") throw suspended();
     if (held.role !== role) throw new RefusedError({ code: "permission_denied" });
-    const lifetimeMs = REGISTRY_LIMITS.sessionLifetimeMs;
-    const session = await sql.createSession(tx, { organizationId, userId, hash, lifetimeMs });
+    const { token, entry, put } = await mintSession(tx, held, REGISTRY_LIMITS.sessionLifetimeMs);
     await sql.rememberAddress(tx, { userId, addressHash }, REGISTRY_LIMITS.knownAddressesPerUser);
     await sql.rememberBrowser(tx, { userId, browserHash: browser.hash }, REGISTRY_LIMITS.knownBrowsersPerUser);
     const ended = await sql.endOlderSessions(tx, userId, REGISTRY_LIMITS.sessionsPerUser);
-    const entry = sessionEntry(session, held);
     await recordEvent(tx, ownerEvent(entry, "session_opened", { kind: "session", id: entry.sessionId }));
-    const put: OutboxRow = { key: sessionKey(userId), kind: "session_put", hash: hash.toString("hex"), entry };
     const keys = await announceSessionEnds(tx, { userId, ended, by: stationActor(entry), more: [put] });
     const { expiresAtMs } = entry;
     return { token, browserToken: browser.token, expiresAtMs, user: userMessage(held), organizationId, keys };

@@ -1,6 +1,6 @@
 /** What an operator may set about the registry. */
 import { z } from "zod";
-import { setting } from "../runtime/settings.ts";
+import { setting, webAddress } from "../runtime/settings.ts";
 
 export const registrySettingsSchema = z.object({
   // A code has 50 bits and an IPv4 address 32, so that either can be found from a plain hash in a stolen backup by trying.
@@ -10,6 +10,14 @@ export const registrySettingsSchema = z.object({
     shared: true,
     secret: true,
     unset: "plain hashes",
+  }),
+  CONFORMANCE_BASE_URL: setting(webAddress("https://payments.example.com").default("http://127.0.0.1:8480"), {
+    meaning: "Where the conformance suite, when an owner starts it by the API, reaches the gateway; without a path.",
+    shared: true,
+  }),
+  GATEWAY_CERTIFICATE_FILE: setting(z.string().optional(), {
+    meaning: "A certificate of that address, trusted beside the authorities of Node.",
+    unset: "none",
   }),
 });
 export type RegistrySettings = z.infer<typeof registrySettingsSchema>;

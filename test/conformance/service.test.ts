@@ -1,7 +1,8 @@
 /** The suite against the whole system: it passes, it says so, and nothing is left behind. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { VERSION } from "../../services/runtime/version.ts";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
@@ -44,43 +45,98 @@ interface Result {
   readonly checks: readonly { readonly id: string; readonly outcome: string; readonly sentences: readonly string[] }[];
 }
 
-test("two runs at two sandboxes at once: all checks pass within a minute, and nothing is left behind", async () => {
-  const runs = await Promise.all(
-    [1, 2].map(async (nth) => {
-      const sandboxId = await seed();
-      const [json, junit, html] = ["json", "xml", "html"].map((end) => join(folder.path, `result-${nth}.${end}`));
-      const files = { json: json ?? "", junit: junit ?? "", html: html ?? "" };
-      const program = conformance(
-        "--sandbox",
-        sandboxId,
-        ...Object.entries(files).flatMap(([name, file]) => [`--${name}`, file]),
-      );
-      return { sandboxId, files, code: await program.ended, text: program.output() };
-    }),
+interface Run {
+  readonly conformance_run_id: number;
+  readonly status: string;
+  readonly passed: number;
+  readonly suite_version: string;
+  readonly left_behind: readonly string[];
+  readonly checks: readonly { readonly id: string; readonly outcome: string }[];
+}
+
+const readRun = (id: number): Promise<Run> => owner.good<Run>("GET", `conformance-runs/${id}/`);
+async function startRun(sandboxId: string): Promise<number> {
+  const body = { sandbox_id: Number(sandboxId) };
+  return (await owner.good<Run>("POST", "conformance-runs/", { body })).conformance_run_id;
+}
+const untilRun = (id: number, isRight: (run: Run) => boolean): Promise<Run> =>
+  vi.waitFor(
+    async () => {
+      const run = await readRun(id);
+      expect(isRight(run), JSON.stringify(run)).toBe(true);
+      return run;
+    },
+    { timeout: 90_000, interval: 500 },
   );
-  for (const { code, text, files } of runs) {
-    expect(code, text).toBe(0);
-    const result = JSON.parse(readFileSync(files.json, "utf8")) as Result;
-    expect(result.checks.every(({ outcome }) => outcome === "passed")).toBe(true);
-    expect(result.left_behind).toEqual([]);
-    expect(result.duration_ms).toBeLessThan(60_000);
-    expect(text).toContain(`${result.checks.length} passed, 0 failed, 0 not run`);
-    const junit = readFileSync(files.junit, "utf8");
-    expect(junit).toContain(`<testsuite name="conformance" tests="${result.checks.length}" failures="0" skipped="0"`);
-    expect(readFileSync(files.html, "utf8").match(/<tr class="passed">/g)).toHaveLength(result.checks.length);
-  }
+
+test("two runs at two sandboxes at once, by command and by API: all checks pass within a minute, and nothing is left behind", async () => {
+  const [byCommand, byApi] = [await seed(), await seed()];
+  const runId = await startRun(byApi);
+  const again = { body: { sandbox_id: Number(byApi) } };
+  await owner.refused("conflict", "POST", "conformance-runs/", again);
+  const file = (end: string): string => join(folder.path, `result.${end}`);
+  const files = { json: file("json"), junit: file("xml"), html: file("html") };
+  const options = Object.entries(files).flatMap(([name, path]) => [`--${name}`, path]);
+  const program = conformance("--sandbox", byCommand, ...options);
+  const code = await program.ended;
+  const text = program.output();
+  expect(code, text).toBe(0);
+  const result = JSON.parse(readFileSync(files.json, "utf8")) as Result;
+  expect(result.checks.every(({ outcome }) => outcome === "passed")).toBe(true);
+  expect(result.left_behind).toEqual([]);
+  expect(result.duration_ms).toBeLessThan(60_000);
+  expect(text).toContain(`${result.checks.length} passed, 0 failed, 0 not run`);
+  const junit = readFileSync(files.junit, "utf8");
+  expect(junit).toContain(`<testsuite name="conformance" tests="${result.checks.length}" failures="0" skipped="0"`);
+  expect(readFileSync(files.html, "utf8").match(/<tr class="passed">/g)).toHaveLength(result.checks.length);
+  const run = await untilRun(runId, ({ status }) => status !== "running");
+  expect(run).toMatchObject({ status: "passed", passed: result.checks.length, left_behind: [], problem: null });
+  expect(run.checks.map(({ id }) => id)).toEqual(result.checks.map(({ id }) => id));
   const { sandboxes } = await owner.good<{ sandboxes: { sandbox_id: number; companion: { status: string } }[] }>(
     "GET",
     "sandboxes/",
   );
-  for (const { sandboxId } of runs)
+  for (const sandboxId of [byCommand, byApi])
     expect(sandboxes.find((each) => String(each.sandbox_id) === sandboxId)).toMatchObject({
       companion: { status: "pending" },
     });
 });
 
+test("a run by API that an owner ends: it cleans up, and is no pass", async () => {
+  const runId = await startRun(await seed());
+  await untilRun(runId, ({ passed }) => passed > 0);
+  await owner.good("POST", `conformance-runs/${runId}/end/`);
+  const run = await untilRun(runId, ({ status }) => status !== "running");
+  expect(run).toMatchObject({ status: "ended", left_behind: [], suite_version: VERSION });
+});
+
+test("kill -9 of the process of a run by API: the suite cleans up, and another run can be started", async () => {
+  const sandboxId = await seed();
+  const runId = await startRun(sandboxId);
+  await untilRun(runId, ({ passed }) => passed > 0);
+  await system.processes.services.kill9();
+  await system.processes.services.restart();
+  await untilRun(runId, ({ status }) => status === "interrupted");
+  const nextId = await startRun(sandboxId);
+  await untilRun(nextId, ({ passed }) => passed > 0);
+  await system.processes.services.stop();
+  await system.processes.services.restart();
+  expect(await readRun(nextId)).toMatchObject({ status: "interrupted", left_behind: [] });
+  // The suite that is left alone cleans up as soon as the service is back.
+  const { station_id: stationId } = await owner.good<{ station_id: number }>("GET", `sandboxes/${sandboxId}/`);
+  await vi.waitFor(
+    async () => expect(await owner.good("GET", `stations/${stationId}/lease/`)).toMatchObject({ lease: null }),
+    { timeout: 60_000, interval: 500 },
+  );
+  const { conformance_runs: runs } = await owner.good<{ conformance_runs: Run[] }>("GET", "conformance-runs/?limit=2");
+  expect(runs.map(({ conformance_run_id: id }) => id)).toEqual([nextId, runId]);
+});
+
+/** It comes last and waits for half a minute: a run with it is still under way. */
+const GOES_ON = ["--only", "presence.silent_withdrawn"];
+
 test("Ctrl-C in the middle: it leaves nothing behind, and is no pass", async () => {
-  const program = conformance("--sandbox", await seed());
+  const program = conformance("--sandbox", await seed(), "--only", "report.accepted", ...GOES_ON);
   await program.waitFor(/✓ report\.accepted/);
   program.process.kill("SIGINT");
   expect(await program.ended, program.output()).toBe(1);
@@ -89,7 +145,7 @@ test("Ctrl-C in the middle: it leaves nothing behind, and is no pass", async () 
 
 test("kill -9 in the middle: the next run ends the session and the collection that were left", async () => {
   const sandboxId = await seed();
-  const program = conformance("--sandbox", sandboxId);
+  const program = conformance("--sandbox", sandboxId, "--only", "assignment.fetched", ...GOES_ON);
   await program.waitFor(/✓ assignment\.fetched/);
   program.process.kill("SIGKILL");
   await program.ended;

@@ -101,6 +101,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     SANDBOX_PROVIDER_URL: `http://127.0.0.1:${sandboxPort}`,
     SANDBOX_PROVIDER_PORT: String(sandboxPort),
     PROVIDER_CALLBACK_BASE_URL: `http://127.0.0.1:${port}`,
+    CONFORMANCE_BASE_URL: `http://127.0.0.1:${port}`,
     ...environment,
     DATABASE_URL: database.url,
   };

@@ -2,7 +2,7 @@
 import { handoffChecks, reportChecks } from "./checks/companion.ts";
 import { displayChecks } from "./checks/display.ts";
 import { enrollmentChecks, revocationChecks } from "./checks/enrollment.ts";
-import { historyChecks, presenceChecks } from "./checks/presence.ts";
+import { historyChecks, presenceChecks, standingChecks } from "./checks/presence.ts";
 import type { DeviceCheck } from "./device-check.ts";
 import type { DeviceKind } from "./device-world.ts";
 
@@ -10,6 +10,7 @@ const around = (checks: readonly DeviceCheck[]): readonly DeviceCheck[] => [
   ...enrollmentChecks,
   ...presenceChecks,
   ...checks,
+  ...standingChecks,
   ...revocationChecks,
   ...historyChecks,
 ];

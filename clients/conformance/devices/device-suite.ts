@@ -2,7 +2,7 @@
 import { CAPABILITIES, type Capability, type CheckResult } from "../check.ts";
 import type { Wire } from "../http.ts";
 import { chosen, cleanUp, type RunOptions, type RunResult, runChecks } from "../suite.ts";
-import { logIn, resetSandbox, World } from "../world.ts";
+import { ownerOf, resetSandbox, World } from "../world.ts";
 import { DEVICE_CHECKS } from "./checks.ts";
 import type { DeviceUnderTest } from "./device.ts";
 import { type DeviceKind, DeviceWorld } from "./device-world.ts";
@@ -46,8 +46,8 @@ export async function runDeviceSuite(options: DeviceRunOptions): Promise<Omit<De
   const startedAt = new Date();
   const baseUrl = options.baseUrl.replace(/\/+$/, "");
   const wire: Wire = { baseUrl, signal, last: undefined };
-  const owner = await logIn(wire, "backoffice", details);
-  options.onSession?.(owner.token);
+  const owner = await ownerOf(wire, details);
+  if (!("token" in details)) options.onSession?.(owner.token);
   const { sandbox, currency } = await resetSandbox(owner, sandboxId);
   const observer = await Observer.start({ baseUrl, ...listen });
   const world = new World(wire, owner, sandbox, currency);

@@ -280,6 +280,8 @@ const PATH_IDS: Readonly<Record<string, string>> = {
   mapping_id:
     "The id of one version of a mapping. The list of mappings shows it, and so does the answer that stored it.",
   test_id: "The id of a test of a mapping. The answer that started the test shows it.",
+  conformance_run_id:
+    "The conformance run's id. The list of runs shows it, and so does the answer that started the run.",
   run_id: "The reconciliation run's id. The list of runs shows it, and so does the answer that started the run.",
   station_id: "The station's id. The list of stations shows it, for a cashier and for the owner.",
   task_id: "The serving task's id. The list of serving tasks shows it, and each webhook about the task carries it.",

@@ -93,9 +93,13 @@ describe("a broken device", () => {
     async (_, { kind, caughtBy, make }) => {
       const { results, capabilities } = await run(kind, make(), isWhole ? undefined : [caughtBy]);
       const caught = results.find(({ id }) => id === caughtBy);
-      expect([caught?.id, caught?.outcome]).toEqual([caughtBy, "failed"]);
+      const failures = results.filter(({ outcome }) => outcome !== "passed");
+      expect([caught?.id, caught?.outcome], JSON.stringify(failures, null, 1)).toEqual([caughtBy, "failed"]);
       const failed = capabilities.filter(({ outcome }) => outcome === "failed");
-      expect(failed.map(({ capability }) => capability)).toEqual([caught?.capability]);
+      expect(
+        failed.map(({ capability }) => capability),
+        JSON.stringify(failures, null, 1),
+      ).toEqual([caught?.capability]);
     },
   );
 });

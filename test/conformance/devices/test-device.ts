@@ -64,6 +64,7 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
 
   async restart(): Promise<void> {
     this.#power.abort();
+    this.#power = new AbortController();
     if (this.flaw === "claims a code at each start") await this.#claim();
     this.#start();
   }

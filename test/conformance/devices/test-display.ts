@@ -4,7 +4,7 @@ import { type Answer, TestDevice } from "./test-device.ts";
 
 export type DisplayFlaw =
   | "rounds the amount"
-  | "shows nothing for an unchanged state"
+  | "shows nothing for an unchanged total"
   | "goes on showing paid without answers"
   | "polls rarely"
   | "shows no state with fields that it does not know"
@@ -44,7 +44,8 @@ export class TestDisplay extends TestDevice<DisplayFlaw> {
     if (answer === undefined) this.#missed();
     if (answer?.status === 304) {
       this.#misses = 0;
-      if (this.flaw === "shows nothing for an unchanged state") this.#shown = NOTHING;
+      const isTotal = this.#shown.state === "total";
+      if (isTotal && this.flaw === "shows nothing for an unchanged total") this.#shown = NOTHING;
     }
     if (answer?.status === 200) this.#show(answer);
     return answer?.status;

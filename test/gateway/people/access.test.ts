@@ -100,12 +100,14 @@ beforeAll(async () => {
     mapping_id: 1,
     test_id: 1,
     run_id: 1,
+    conformance_run_id: 1,
   };
   bodies = {
     cashier_open_order: lines,
     cashier_change_order: lines,
     cashier_create_intent: body,
     backoffice_seed_sandbox: sandboxBody,
+    backoffice_start_conformance_run: { sandbox_id: sandbox.sandbox_id },
     backoffice_create_station: { filial_id: filialId, name: "Theirs", currency: "EUR" },
     backoffice_rename_station: { name: "Theirs" },
     backoffice_register_device: { station_id, name: "Theirs", kind: "customer_display" },

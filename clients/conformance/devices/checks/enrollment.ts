@@ -57,8 +57,8 @@ export const enrollmentChecks: readonly DeviceCheck[] = [
     async run(world) {
       const { credential } = enrolledIn(world);
       const startedAtMs = await world.absent(async () => {
-        await world.device.restart();
         const atMs = performance.now();
+        await world.device.restart();
         await world.until("the device sends a request after its start", () => world.requests(undefined, atMs)[0]);
         return atMs;
       });

@@ -1,0 +1,169 @@
+/** Runs of the conformance suite at a sandbox (contract, "Rules" 10): the owner starts one, follows it, and reads its checks. */
+import { z } from "zod";
+import * as messages from "../../../services/bus/messages/conformance-runs.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+
+const statusSchema = z.enum(messages.CONFORMANCE_RUN_STATUSES).meta({
+  id: "ConformanceRunStatus",
+  description:
+    "`passed`: every check has passed. `failed`: one has not. `left_behind`: the run could not end all that it had begun. `could_not_run`: `problem` says why. `ended`: an owner ended it. `interrupted`: its process has ended.",
+});
+const outcomeSchema = messages.conformanceCheckSchema.shape.outcome.meta({ id: "ConformanceOutcome" });
+const countSchema = z.int().min(0);
+const runShape = {
+  conformance_run_id: idSchema,
+  sandbox_id: idSchema,
+  started_by: idSchema.meta({ description: "The owner's user id." }),
+  status: statusSchema,
+  started_at: timestampSchema,
+  ended_at: timestampSchema.nullable(),
+  passed: countSchema,
+  failed: countSchema,
+  not_run: countSchema.meta({ description: "Not run because a check that it builds on did not pass." }),
+  left_behind: z.array(z.string()).meta({ description: "What is left of the run; empty as it should be." }),
+  suite_version: z.string().nullable(),
+  contract_sha256: z.string().nullable().meta({ description: "Of the contract that the suite checks." }),
+  problem: z.string().nullable(),
+};
+const EXAMPLE = {
+  conformance_run_id: 4,
+  sandbox_id: 7,
+  started_by: 3,
+  status: "passed" as const,
+  started_at: "2026-11-24T09:00:00.000Z",
+  ended_at: "2026-11-24T09:00:54.000Z",
+  passed: 83,
+  failed: 0,
+  not_run: 0,
+  left_behind: [],
+  suite_version: "0.2.0",
+  contract_sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+  problem: null,
+};
+const runSchema = z.object(runShape).meta({ id: "ConformanceRun", examples: [EXAMPLE] });
+const checkSchema = messages.conformanceCheckSchema.extend({ outcome: outcomeSchema }).meta({ id: "ConformanceCheck" });
+const wholeRunSchema = z.object({ ...runShape, checks: z.array(checkSchema) }).meta({
+  id: "ConformanceRunWithChecks",
+  examples: [
+    {
+      ...EXAMPLE,
+      checks: [
+        {
+          id: "enroll.claims_code",
+          capability: "enrollment",
+          outcome: "passed" as const,
+          duration_ms: 31,
+          sentences: ["The credential is returned exactly once."],
+        },
+      ],
+    },
+  ],
+});
+const runsSchema = z.object({ conformance_runs: z.array(runSchema), has_more: hasMoreBefore });
+const querySchema = z.strictObject(pageBeforeQuery);
+const startBodySchema = z
+  .strictObject({ sandbox_id: idSchema })
+  .meta({ id: "StartConformanceRun", examples: [{ sandbox_id: 7 }] });
+
+function runJson(run: messages.ConformanceRun): z.infer<typeof runSchema> {
+  return {
+    conformance_run_id: run.runId,
+    sandbox_id: run.sandboxId,
+    started_by: run.userId,
+    status: run.status,
+    started_at: toTimestamp(run.startedAtMs),
+    ended_at: optionalTimestamp(run.endedAtMs),
+    passed: run.passed,
+    failed: run.failed,
+    not_run: run.notRun,
+    left_behind: run.leftBehind,
+    suite_version: run.suiteVersion,
+    contract_sha256: run.contractSha256,
+    problem: run.problem,
+  };
+}
+
+const startConformanceRun: SessionHandler<z.infer<typeof startBodySchema>> = async ({ caller, deps, body }) => {
+  const { run } = await deps.bus.call(messages.startConformanceRun, { caller, sandboxId: body.sandbox_id });
+  return created(runJson(run));
+};
+
+const listConformanceRuns: SessionHandler<undefined, z.infer<typeof querySchema>> = async (context) => {
+  const { before_id: beforeId, limit } = context.query;
+  const request = { caller: context.caller, beforeId, limit };
+  const { runs, hasMore } = await context.deps.bus.call(messages.listConformanceRuns, request);
+  return ok({ conformance_runs: runs.map(runJson), has_more: hasMore });
+};
+
+const getConformanceRun: SessionHandler = async ({ caller, deps, id }) => {
+  const { run, checks } = await deps.bus.call(messages.getConformanceRun, { caller, runId: id("conformance_run_id") });
+  return ok({ ...runJson(run), checks });
+};
+
+const endConformanceRun: SessionHandler = async ({ caller, deps, id }) => {
+  const { run } = await deps.bus.call(messages.endConformanceRun, { caller, runId: id("conformance_run_id") });
+  return ok(runJson(run));
+};
+
+const root = "/api/backoffice/v1/conformance-runs/";
+const one = `${root}{conformance_run_id}/` as const;
+const who = session("organization.manage");
+const tag = "backoffice";
+
+export const conformanceRunRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: root,
+    operation: "listConformanceRuns",
+    tag,
+    summary: "List the conformance runs",
+    description: "The newest hundred of the organization can be read.",
+    who,
+    query: querySchema,
+    replies: { 200: { description: "The newest first.", schema: runsSchema } },
+    errors: [],
+    handler: listConformanceRuns,
+  }),
+  route({
+    method: "POST",
+    path: root,
+    operation: "startConformanceRun",
+    tag,
+    summary: "Start a conformance run",
+    description:
+      "Runs the conformance suite against this installation, as a cashier, two devices and the owner at the sandbox, which is reset before and after. It takes about a minute; read the run to follow it. A sandbox has one run at a time.",
+    who,
+    body: startBodySchema,
+    replies: { 201: { description: "The run, which has begun.", schema: runSchema } },
+    errors: ["not_found", "conflict", "busy"],
+    handler: startConformanceRun,
+  }),
+  route({
+    method: "GET",
+    path: one,
+    operation: "getConformanceRun",
+    tag,
+    summary: "Read a conformance run",
+    description:
+      "With what came of each check so far. A failed check has what was expected, what came, and a line of curl.",
+    who,
+    replies: { 200: { description: "The run and its checks.", schema: wholeRunSchema } },
+    errors: ["not_found"],
+    handler: getConformanceRun,
+  }),
+  route({
+    method: "POST",
+    path: `${one}end/`,
+    operation: "endConformanceRun",
+    tag,
+    summary: "End a conformance run",
+    description: "The suite cleans up and ends within seconds. A run that has ended is answered alike.",
+    who,
+    replies: { 200: { description: "The run, as it is now.", schema: runSchema } },
+    errors: ["not_found"],
+    handler: endConformanceRun,
+  }),
+];

@@ -1,0 +1,78 @@
+/**
+ * Runs of the conformance suite at a sandbox, for the back office (contract, "Rules" 10). All operations need
+ * `organization.manage`; another organization's id is `not_found`.
+ */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { pageBefore } from "../page.ts";
+import { callerSchema as caller } from "./caller.ts";
+
+const id = z.int().positive();
+
+/** `ended`: an owner ended it. `interrupted`: its process has ended. */
+export const CONFORMANCE_RUN_STATUSES = [
+  "running",
+  "passed",
+  "failed",
+  "left_behind",
+  "could_not_run",
+  "ended",
+  "interrupted",
+] as const;
+
+export const conformanceCheckSchema = z.object({
+  id: z.string(),
+  capability: z.string(),
+  outcome: z.enum(["passed", "failed", "not_run"]),
+  duration_ms: z.number(),
+  /** What the check holds: sentences of the contract. */
+  sentences: z.array(z.string()),
+  failure: z.object({ what: z.string(), expected: z.string(), actual: z.string(), curl: z.string() }).optional(),
+  because: z.string().optional(),
+});
+export type ConformanceCheck = z.infer<typeof conformanceCheckSchema>;
+
+export const conformanceRunSchema = z.object({
+  runId: id,
+  sandboxId: id,
+  userId: id,
+  status: z.enum(CONFORMANCE_RUN_STATUSES),
+  startedAtMs: z.number(),
+  endedAtMs: z.number().nullable(),
+  passed: z.int(),
+  failed: z.int(),
+  notRun: z.int(),
+  leftBehind: z.array(z.string()),
+  /** Null until the suite has reported them. */
+  suiteVersion: z.string().nullable(),
+  contractSha256: z.string().nullable(),
+  problem: z.string().nullable(),
+});
+export type ConformanceRun = z.infer<typeof conformanceRunSchema>;
+
+/** Refuses with `conflict` while another run goes on at the sandbox, and with `busy` when there is no place for one. */
+export const startConformanceRun = defineOperation(
+  "registry.startConformanceRun",
+  "once",
+  z.object({ caller, sandboxId: id }),
+  z.object({ run: conformanceRunSchema }),
+);
+export const listConformanceRuns = defineOperation(
+  "registry.listConformanceRuns",
+  "repeatable",
+  z.object({ caller, ...pageBefore }),
+  z.object({ runs: z.array(conformanceRunSchema), hasMore: z.boolean() }),
+);
+export const getConformanceRun = defineOperation(
+  "registry.getConformanceRun",
+  "repeatable",
+  z.object({ caller, runId: id }),
+  z.object({ run: conformanceRunSchema, checks: z.array(conformanceCheckSchema) }),
+);
+/** Asks the suite to end; it still cleans up. One that has ended is answered alike. */
+export const endConformanceRun = defineOperation(
+  "registry.endConformanceRun",
+  "repeatable",
+  z.object({ caller, runId: id }),
+  z.object({ run: conformanceRunSchema }),
+);

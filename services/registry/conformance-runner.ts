@@ -1,0 +1,185 @@
+/**
+ * Runs the conformance suite for the back office: the same program that a person runs, in a process of its own, so that it
+ * uses HTTP only and its memory is not the registry's. When this process ends, the suite cleans up and ends as well.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { z } from "zod";
+import { type ConformanceCheck, conformanceCheckSchema } from "../bus/messages/conformance-runs.ts";
+import type { Conformance, RegistryDeps, StartedRun } from "./deps.ts";
+import { REGISTRY_LIMITS } from "./limits.ts";
+import * as sql from "./sql/conformance-runs.ts";
+
+const PROGRAM = join(import.meta.dirname, "..", "..", "clients", "conformance.ts");
+/** What the suite needs of this process's environment: how Node starts, and whom it trusts. */
+const INHERITED = ["PATH", "NODE_OPTIONS", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS"];
+const { conformanceRun: LIMITS } = REGISTRY_LIMITS;
+
+const resultSchema = z.object({
+  suite_version: z.string(),
+  contract_sha256: z.string(),
+  left_behind: z.array(z.string()),
+});
+const lineSchema = z.union([z.object({ check: conformanceCheckSchema }), z.object({ result: resultSchema })]);
+const STATUS_OF_EXIT: Readonly<Record<number, sql.RunEnd["status"]>> = {
+  0: "passed",
+  1: "failed",
+  2: "could_not_run",
+  3: "left_behind",
+};
+
+type RunnerDeps = Pick<RegistryDeps, "sql" | "log" | "settings">;
+
+export class ConformanceRunner implements Conformance {
+  readonly #deps: RunnerDeps;
+  readonly #environment: NodeJS.ProcessEnv;
+  readonly #running = new Map<ChildProcess, Promise<void>>();
+  #isStopping = false;
+
+  constructor(deps: RunnerDeps, environment: NodeJS.ProcessEnv) {
+    this.#deps = deps;
+    this.#environment = environment;
+  }
+
+  get hasPlace(): boolean {
+    return !this.#isStopping && this.#running.size < LIMITS.atOnce;
+  }
+
+  start(run: StartedRun): void {
+    const child = spawn(process.execPath, [PROGRAM, "--sandbox", String(run.sandboxId), "--progress", "json"], {
+      env: this.#environmentOf(run),
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+    });
+    const ended = this.#follow(child, run).catch((error: unknown) => {
+      this.#deps.log.error({ err: error, runId: run.runId }, "a conformance run could not be followed");
+    });
+    this.#running.set(child, ended);
+    void ended.then(() => this.#running.delete(child));
+  }
+
+  /**
+   * Ends the runs of this process. The suite notices by its channel, and cleans up by itself: it needs this service and
+   * others, which are being restarted.
+   */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    for (const child of this.#running.keys()) {
+      if (child.connected) child.disconnect();
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+      child.unref();
+    }
+    await Promise.all(this.#running.values());
+  }
+
+  #environmentOf({ token }: StartedRun): NodeJS.ProcessEnv {
+    const { CONFORMANCE_BASE_URL, GATEWAY_CERTIFICATE_FILE } = this.#deps.settings;
+    const inherited = INHERITED.flatMap((name) => {
+      const value = this.#environment[name];
+      return value === undefined ? [] : [[name, value] as const];
+    });
+    return {
+      ...Object.fromEntries(inherited),
+      BASE_URL: CONFORMANCE_BASE_URL,
+      SESSION_TOKEN: token,
+      ...(GATEWAY_CERTIFICATE_FILE === undefined ? {} : { GATEWAY_CERTIFICATE_FILE }),
+    };
+  }
+
+  async #follow(child: ChildProcess, run: StartedRun): Promise<void> {
+    const seen = new Seen(child);
+    const closed = new Promise<number | undefined>((resolve) => {
+      child.once("error", () => resolve(undefined));
+      // Its end, or that of this process.
+      child.once("disconnect", () => this.#isStopping && resolve(undefined));
+      child.once("close", (code) => resolve(code ?? undefined));
+    });
+    let isEndAsked = false;
+    const tick = async (): Promise<void> => {
+      const goesOn = await sql.renewRun(this.#deps.sql, run.runId, {
+        checks: seen.takeChecks(),
+        leaseMs: LIMITS.leaseMs,
+      });
+      if (goesOn || isEndAsked) return;
+      isEndAsked = true;
+      child.kill("SIGINT");
+    };
+    const late = setTimeout(() => child.kill("SIGINT"), LIMITS.mostMs);
+    const tooLate = setTimeout(() => child.kill("SIGKILL"), LIMITS.mostMs + LIMITS.cleanUpMs);
+    let code: number | "goes on" | undefined = "goes on";
+    try {
+      while (code === "goes on") {
+        // A database that does not answer for a while costs nothing but a late picture.
+        await tick().catch((error: unknown) =>
+          this.#deps.log.warn({ err: error, runId: run.runId }, "run not renewed"),
+        );
+        code = await Promise.race([closed, pause(LIMITS.tickMs)]);
+      }
+    } finally {
+      clearTimeout(late);
+      clearTimeout(tooLate);
+    }
+    await tick();
+    await sql.endRun(this.#deps.sql, run.runId, this.#endOf(seen, { code, isEndAsked }));
+    // A suite that still cleans up needs its session.
+    if (!this.#isStopping) await run.onEnd();
+  }
+
+  #endOf(
+    seen: Seen,
+    { code, isEndAsked }: { readonly code: number | undefined; readonly isEndAsked: boolean },
+  ): sql.RunEnd {
+    const { result } = seen;
+    const status = isEndAsked ? "ended" : ((code === undefined ? undefined : STATUS_OF_EXIT[code]) ?? "interrupted");
+    return {
+      // A run that left something behind says so, also where an owner ended it.
+      status:
+        result !== undefined && result.left_behind.length > 0
+          ? "left_behind"
+          : this.#isStopping
+            ? "interrupted"
+            : status,
+      leftBehind: result?.left_behind ?? [],
+      suiteVersion: result?.suite_version ?? null,
+      contractSha256: result?.contract_sha256 ?? null,
+      problem: this.#isStopping ? "The process that ran it has ended." : seen.problem,
+    };
+  }
+}
+
+/** What the suite has written so far. */
+class Seen {
+  result: z.infer<typeof resultSchema> | undefined;
+  #checks: ConformanceCheck[] = [];
+  #problem = "";
+
+  constructor({ stdout, stderr }: ChildProcess) {
+    if (stdout !== null) createInterface(stdout).on("line", (line) => this.#read(line));
+    stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#problem = (this.#problem + text).slice(0, LIMITS.problemCharacters);
+    });
+  }
+
+  get problem(): string | null {
+    return this.#problem.trim() || null;
+  }
+
+  takeChecks(): readonly ConformanceCheck[] {
+    const checks = this.#checks;
+    this.#checks = [];
+    return checks;
+  }
+
+  #read(line: string): void {
+    const read = lineSchema.safeParse(JSON.parse(line)).data;
+    if (read === undefined) return;
+    if ("check" in read) this.#checks.push(read.check);
+    else this.result = read.result;
+  }
+}
+
+const pause = (ms: number): Promise<"goes on"> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms, "goes on");
+  });
