@@ -9,6 +9,7 @@ const LONG_FORMS = [
   { file: "test/gateway/random-requests.test.ts", environment: { RANDOM_REQUESTS: "10000" } },
   { file: "test/conformance/broken-services.test.ts", environment: { CONFORMANCE_BROKEN: "all" } },
   { file: "test/conformance/devices/devices.test.ts", environment: { CONFORMANCE_BROKEN: "all" } },
+  { file: "test/reconciliation/kills.test.ts", environment: { RECONCILIATION_KILLS: "all" } },
   { file: "test/stations/races.test.ts", environment: { RACE_ROUNDS: "500" } },
   { file: "test/money/interleavings.test.ts", environment: { MONEY_RUNS: "40" } },
   { file: "test/webhook-signer/kills-at-steps.test.ts", environment: { KILLS_EVENTS: "10000" } },

@@ -1,0 +1,236 @@
+/**
+ * The reconciliation process is killed at each row that an import, its runs and its withdrawal write. Afterwards another
+ * process goes on, and what is stored is what an undisturbed one stores: nothing is missing, nothing is there twice.
+ * Some rows, by a seed, in each test run; all with RECONCILIATION_KILLS=all, as `npm run soak` does.
+ */
+import { randomUUID } from "node:crypto";
+import postgres from "postgres";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { Random } from "../chaos/random.ts";
+import { type KillableProcess, startKillable } from "../money/killable-process.ts";
+import { send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+
+const SEED = Number(process.env["RECONCILIATION_SEED"] ?? Math.floor(Date.now() / 86_400_000));
+const isWhole = process.env["RECONCILIATION_KILLS"] === "all";
+const KILLS = 4;
+const SOON = { timeout: 60_000, interval: 100 };
+const WHOLE_MS = 900_000;
+/** The lock at which the process waits to be killed. */
+const KILL_LOCK = 4_711;
+/** What an import, a run and a withdrawal write; their temporary tables end with them. */
+const TABLES = [
+  "statement_imports",
+  "statement_lines",
+  "statement_line_sources",
+  "statement_malformed",
+  "statement_matches",
+  "match_lines",
+  "match_payments",
+  "reconciliation_runs",
+  "issues",
+];
+const HEADER =
+  "Zeitstempel,Transaktionscode,Transaktionsart,Status,Zahlungsmethode,Betrag,Währung,Trinkgeldbetrag,Gebührenbetrag,Auszahlungsdatum,Auszahlungs-ID,Beschreibung,Referenz";
+const today = new Date().toISOString().slice(0, 10);
+
+let system: TestSystem;
+let service: KillableProcess;
+let owner: Person;
+let cashier: Person;
+let operator: Person;
+let sql: postgres.Sql;
+let lock: postgres.ReservedSql;
+
+beforeAll(async () => {
+  system = await startSystem({ services: ["registry", "settlement", "providers", "audit", "relay"] });
+  service = await startKillable(["reconciliation"], {
+    NATS_URL: system.nats.url,
+    DATABASE_URL: system.database.url,
+    CLOSING_SIGNING_KEY: Buffer.alloc(32, 7).toString("base64url"),
+  });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const details = { email: "rita@sandbox.example", password: "a long enough password" };
+  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
+  operator = await logIn(system.baseUrl, "reconciliation", details);
+  sql = postgres(system.database.url, { max: 2, onnotice: () => undefined });
+  lock = await sql.reserve();
+  await countWrites();
+});
+afterAll(async () => {
+  lock.release();
+  await sql.end();
+  await service.kill9();
+  await system.stop();
+});
+
+/** Each row that is written is a step; at one of them the writer waits for the lock that this file holds. */
+async function countWrites(): Promise<void> {
+  await lock`select pg_advisory_lock(${KILL_LOCK})`;
+  await sql.unsafe(`
+    create sequence kill_steps;
+    create table kill_at (step bigint);
+    create function kill_point() returns trigger language plpgsql as $$
+      declare
+        this_step bigint := nextval('kill_steps');
+      begin
+        if exists (select from kill_at where step = this_step) then
+          perform pg_advisory_xact_lock(${KILL_LOCK});
+        end if;
+        return coalesce(new, old);
+      end $$;`);
+  for (const table of TABLES) {
+    await sql.unsafe(
+      `create trigger kill_point before insert or update or delete on ${table} for each row execute function kill_point()`,
+    );
+  }
+}
+
+const stepNow = async (): Promise<number> =>
+  Number((await sql`select last_value as step from kill_steps`)[0]?.["step"]);
+
+interface Place {
+  readonly accountId: number;
+  readonly station: string;
+}
+
+async function openPlace(): Promise<Place> {
+  const name = randomUUID();
+  const { filial_id } = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name } });
+  const body = { filial_id, name, currency: "EUR" };
+  const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
+  const facts = { provider: "sumup", reference: name, name, mode: "test", filial_id, currency: "EUR" };
+  const account = { body: { ...facts, settlement_delay_days: 0 } };
+  const { account_id: accountId } = await operator.good<{ account_id: number }>("POST", "accounts/", account);
+  const place = { accountId, station: `stations/${stationId}` };
+  await cashier.good("POST", `${place.station}/lease/`);
+  return place;
+}
+
+async function collect({ station }: Place, amount: string, reference: string): Promise<void> {
+  const lines = [{ name: "Soup", quantity: 1, unit_amount: amount }];
+  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const begun = { body: { order_id, route: "attested_terminal" } };
+  const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, begun);
+  await cashier.good("POST", `${station}/intents/${intent_id}/attest/`, { body: { reference } });
+}
+
+const sale = (code: string, amount: string, tip = "0.00"): string =>
+  `${today} 12:03:10,${code},Zahlung,Erfolgreich,POS,${amount},EUR,${tip},0.00,,,1 x Menü,`;
+
+/** The request again while its process is away, as an operator's program repeats it. */
+async function insist(
+  path: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Record<string, unknown>> {
+  const request = { token: operator.token, headers: { "idempotency-key": randomUUID(), ...headers } };
+  return vi.waitFor(async () => {
+    const content = typeof body === "string" ? { body } : { json: body };
+    const answer = await send(system.baseUrl, "POST", `/api/reconciliation/v1/${path}`, {
+      ...request,
+      ...content,
+    });
+    expect([200, 201, 202], answer.text).toContain(answer.status);
+    return answer.body;
+  }, SOON);
+}
+
+/** What is stored of the account. Two accounts with the same file and the same payments have the same. */
+async function stored(accountId: number): Promise<object> {
+  const [lines] = await sql`
+    select count(*)::int as lines, coalesce(sum(amount_minor), 0)::text as sum,
+      (select count(*)::int from statement_line_sources s join statement_imports i using (import_id)
+        where i.account_id = ${accountId}) as sources,
+      (select count(*)::int from statement_malformed m join statement_imports i using (import_id)
+        where i.account_id = ${accountId}) as malformed,
+      (select string_agg(status, ' ' order by import_id) from statement_imports where account_id = ${accountId}) as imports,
+      (select count(*)::int from statement_matches where account_id = ${accountId}) as matches,
+      (select count(*)::int from reconciliation_runs where account_id = ${accountId} and status = 'running') as running
+    from statement_lines where account_id = ${accountId}`;
+  const issues = await sql`
+    select kind, amount_minor::text as amount, status from issues where statement_account_id = ${accountId}
+    order by kind, amount_minor, status`;
+  return { ...lines, issues: issues.map(({ kind, amount, status }) => `${kind} ${amount} ${status}`) };
+}
+
+/** An import, the runs about it, and its withdrawal. `expected` is what must be stored after each of the two parts. */
+async function scenario(expected?: readonly [object, object]): Promise<readonly [object, object]> {
+  const place = await openPlace();
+  await collect(place, "16.00", `A-${place.accountId}`);
+  await collect(place, "9.00", `B-${place.accountId}`);
+  const rows = [
+    sale(`A-${place.accountId}`, "17.00", "1.00"),
+    sale(`B-${place.accountId}`, "9.00"),
+    sale(`C-${place.accountId}`, "5.00"),
+    `${today} 12:03:10,D-${place.accountId},Zahlung,Erfolgreich,POS,three,EUR,0.00,0.00,,,,`,
+  ];
+  const path = `accounts/${place.accountId}/imports/?file_name=sumup.csv&format=sumup&encoding=utf-8`;
+  const file = `${[HEADER, ...rows].join("\n")}\n`;
+  const { import_id: importId } = await insist(path, file, { "content-type": "application/octet-stream" });
+  const settled = async (want: object | undefined, isRight: (now: string) => boolean): Promise<object> =>
+    vi.waitFor(async () => {
+      const now = await stored(place.accountId);
+      if (want === undefined) expect(isRight(JSON.stringify(now)), JSON.stringify(now)).toBe(true);
+      else expect(now).toEqual(want);
+      return now;
+    }, SOON);
+  const imported = await settled(expected?.[0], (now) => now.includes("tip 1700 open") && now.includes('"running":0'));
+  await insist(`imports/${Number(importId)}/withdraw/`, { reason: "Of another restaurant." });
+  const withdrawn = await settled(
+    expected?.[1],
+    (now) => now.includes('"imports":"withdrawn"') && now.includes('"running":0'),
+  );
+  return [imported, withdrawn];
+}
+
+/** Kills the process once it waits at the step, and starts another one. */
+async function killAt(step: number, isStatementLost: boolean): Promise<void> {
+  const waiting = async () => sql<{ pid: number }[]>`
+    select pid from pg_locks where locktype = 'advisory' and objid = ${KILL_LOCK} and not granted`;
+  const [backend] = await vi.waitFor(async () => {
+    const found = await waiting();
+    expect(found, `no process has come to step ${step}`).toHaveLength(1);
+    return found;
+  }, SOON);
+  await service.kill9();
+  // PostgreSQL had got the statement, and carries it out; or it had not.
+  if (isStatementLost) await sql`select pg_terminate_backend(${backend?.pid ?? 0})`;
+  await sql`delete from kill_at`;
+  await lock`select pg_advisory_unlock(${KILL_LOCK})`;
+  await vi.waitFor(async () => expect(await waiting()).toHaveLength(0), SOON);
+  await lock`select pg_advisory_lock(${KILL_LOCK})`;
+  await sql.begin(async (tx) => {
+    // Nobody waits half a minute for the lease of a process that is gone.
+    await tx`set local session_replication_role = replica`;
+    await tx`update statement_imports set leased_until = now() - interval '1 s' where status = 'importing'`;
+  });
+  await service.restart();
+}
+
+describe(`the process is killed at a step (RECONCILIATION_SEED=${SEED})`, () => {
+  test("another one goes on: all is stored, and stored once", { timeout: WHOLE_MS }, async () => {
+    const firstStep = await stepNow();
+    const expected = await scenario();
+    const steps = (await stepNow()) - firstStep;
+    process.stdout.write(`${steps} rows are written by an import, its runs and its withdrawal\n`);
+    expect(steps).toBeGreaterThan(20);
+    const random = new Random(SEED);
+    const all = Array.from({ length: steps }, (_, index) => index + 1);
+    const chosen = isWhole ? all : random.shuffled(all).slice(0, KILLS);
+    for (const step of chosen) {
+      const isStatementLost = random.pick([true, false]);
+      await sql`insert into kill_at values (${(await stepNow()) + step})`;
+      const killed = killAt(step, isStatementLost);
+      const what = `step ${step} of ${steps}, ${isStatementLost ? "the statement is lost" : "the statement is carried out"}`;
+      const [outcome] = await Promise.all([scenario(expected), killed]).catch((error: unknown) => {
+        throw new Error(`Killed at ${what}: ${error instanceof Error ? error.message : String(error)}`, {
+          cause: error,
+        });
+      });
+      expect(outcome, what).toEqual(expected);
+    }
+  });
+});
