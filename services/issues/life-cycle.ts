@@ -32,11 +32,11 @@ export async function listIssues(
   return { issues: page, hasMore };
 }
 
-/** Refuses with `permission_denied`, `not_found`. */
+/** What an issue has whichever service has raised it. Refuses with `permission_denied`, `not_found`. */
 export async function getIssue(
   { database }: IssuesDeps,
   { caller, issueId }: RequestOf<typeof bus.getIssue>,
-): Promise<ReplyOf<typeof bus.getIssue>> {
+): Promise<Omit<ReplyOf<typeof bus.getIssue>, "aloneUpToMinor">> {
   requirePermission(caller, "reconciliation.manage");
   const key = { organizationId: caller.organizationId, issueId };
   const issue = requireIssue(await sql.findIssue(database, key));

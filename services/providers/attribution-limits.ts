@@ -5,11 +5,12 @@
 import { currencyExponent, formatExactAmount } from "../../machines/currency.ts";
 import type * as bus from "../bus/messages/attributions.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
+import type * as issueMessages from "../bus/messages/issues.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
-import type { Transaction } from "../db/pool.ts";
+import type { Queryable, Transaction } from "../db/pool.ts";
 import { personActor, recordEvents } from "../db/provider-audit-log.ts";
-import { checkReason, issueConflict } from "../issues/life-cycle.ts";
+import { checkReason, getIssue as getIssueOfAny, issueConflict } from "../issues/life-cycle.ts";
 import type { IssueRow } from "../issues/sql/issues.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
@@ -24,6 +25,26 @@ export function aloneUnlessSet(currency: string): bigint {
   return BigInt(exponent === 0 ? aloneUnitsWithoutDecimals : aloneUnits) * 10n ** BigInt(exponent);
 }
 
+async function aloneUpTo(
+  database: Queryable,
+  key: { readonly organizationId: number; readonly currency: string },
+): Promise<bigint> {
+  const set = await sql.findLimit(database, key);
+  return set === undefined ? aloneUnlessSet(key.currency) : BigInt(set.alone_up_to_minor);
+}
+
+/** The operator learns with the issue whether a second person is needed. Refuses with `permission_denied`, `not_found`. */
+export async function getIssue(
+  { database }: LimitsDeps,
+  request: RequestOf<typeof issueMessages.getIssue>,
+): Promise<ReplyOf<typeof issueMessages.getIssue>> {
+  const found = await getIssueOfAny({ database }, request);
+  const { currency } = found.issue;
+  if (currency === null) return { ...found, aloneUpToMinor: null };
+  const { organizationId } = request.caller;
+  return { ...found, aloneUpToMinor: (await aloneUpTo(database, { organizationId, currency })).toString() };
+}
+
 /** Refuses with `conflict` what one person may not attribute alone. */
 export async function requireAlone(
   tx: Transaction,
@@ -31,8 +52,7 @@ export async function requireAlone(
 ): Promise<void> {
   const { organization_id: organizationId, amount_minor: amountMinor, currency } = issue;
   if (amountMinor === null || currency === null) throw new Error("An issue without an amount is to be attributed.");
-  const set = await sql.findLimit(tx, { organizationId, currency });
-  const most = set === undefined ? aloneUnlessSet(currency) : BigInt(set.alone_up_to_minor);
+  const most = await aloneUpTo(tx, { organizationId, currency });
   if (BigInt(amountMinor) <= most) return;
   const limit = `${formatExactAmount(most, currency)} ${currency}`;
   const detail = `Above ${limit} two people attribute money: propose it, and another person confirms it.`;

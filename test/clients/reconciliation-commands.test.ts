@@ -204,6 +204,7 @@ describe("npm run recon", () => {
 
     const limit = { currency: "EUR", alone_up_to: "12.49", reason: "Two people, please." };
     await owner.good("POST", "attribution-limits/", { body: limit });
+    expect(await operator.good("GET", `issues/${second}/`)).toMatchObject({ alone_up_to: "12.49" });
     const proposed = await command("recon", "attribute", second, "--order", await openOrder(), ...why);
     const [, proposal = ""] = /Proposal (\d+) waits for another person/.exec(proposed.text) ?? [proposed.text];
     expect(proposed).toMatchObject({ code: 0, text: expect.stringContaining(`Issue ${second} is open.`) as string });

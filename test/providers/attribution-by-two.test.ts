@@ -103,6 +103,7 @@ describe("one person alone", () => {
     const allowed = await openScene(most);
     expect((await attribute(allowed)).issue.status).toBe("attributed");
     const above = await openScene(most + 1);
+    expect(await read(above), "what the operator sees before").toMatchObject({ aloneUpToMinor: String(most) });
     const refusal = await refusalOf(attribute(above));
     expect(refusal).toMatchObject({ code: "conflict", reason: "second_person_needed" });
     expect(refusal.detail).toContain("100.00 EUR");
@@ -113,6 +114,7 @@ describe("one person alone", () => {
     const scene = await openScene();
     const { limit } = await setLimit(scene, String(LARGE - 1));
     expect(limit).toMatchObject({ aloneUpToMinor: String(LARGE - 1), set: { byId: scene.place.owner.userId } });
+    expect(await read(scene)).toMatchObject({ aloneUpToMinor: String(LARGE - 1) });
     expect(await reasonOf(attribute(scene))).toBe("second_person_needed");
     await setLimit(scene, String(LARGE));
     // Repeated: the same answer, and no other entry of the audit log.

@@ -264,6 +264,6 @@ function factsJson({
 }
 
 /** With all decimals: a statement may have thousandths of a dinar. */
-function amountText(amountMinor: string | null, currency: string | null): string | null {
+export function amountText(amountMinor: string | null, currency: string | null): string | null {
   return amountMinor === null || currency === null ? null : formatExactAmount(BigInt(amountMinor), currency);
 }

@@ -10,15 +10,8 @@ import { detailsSchema } from "../../../services/bus/messages/sentence.ts";
 import { created, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId, queryNumber } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
-import {
-  actorJson,
-  currencySchema,
-  idSchema,
-  reasonSchema,
-  timestampSchema,
-  toTimestamp,
-} from "../../http/shared-schemas.ts";
-import { actorSchema } from "../backoffice/events.ts";
+import { currencySchema, idSchema, reasonSchema } from "../../http/shared-schemas.ts";
+import { commentJson, issueCommentSchema, issueDetailsJson, issueDetailsSchema } from "./issue-details.ts";
 import { issueJson, issueKindSchema, issueSchema, issueSourceSchema, issueStatusSchema } from "./issue-json.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -110,37 +103,6 @@ const closeIssuesBodySchema = z
     ],
   });
 
-const issueCommentSchema = z
-  .object({
-    comment_id: idSchema,
-    author_id: idSchema,
-    author_name: z.string(),
-    text: z.string(),
-    created_at: timestampSchema,
-  })
-  .meta({ id: "IssueComment" });
-const issueDetailsSchema = z
-  .object({
-    issue: issueSchema,
-    comments: z.array(issueCommentSchema).meta({ description: "The oldest first." }),
-    steps: z
-      .array(
-        z.object({
-          event_id: idSchema,
-          at: timestampSchema,
-          actor: actorSchema,
-          action: z.string().meta({ examples: ["issue_closed"] }),
-          data: z
-            .record(z.string(), z.unknown())
-            .meta({ description: "What changed and why; `prior` is the state before." }),
-        }),
-      )
-      .meta({ description: "Who did what, the oldest first, up to a bound; the audit log has all." }),
-    prior_evidence: z
-      .array(z.record(z.string(), z.unknown()))
-      .meta({ description: "What the evidence was before it changed, the oldest first, up to a bound." }),
-  })
-  .meta({ id: "IssueDetails" });
 const bulkClosingSchema = z
   .object({
     closed: z.int().meta({ description: "How many were closed." }),
@@ -200,29 +162,8 @@ const listIssues: SessionHandler<undefined, z.infer<typeof issuesQuerySchema>> =
 const getIssue: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const found = await deps.bus.call(bus.getIssue, { caller, issueId: context.id("issue_id") });
-  return ok({
-    issue: issueJson(found.issue),
-    comments: found.comments.map(commentJson),
-    steps: found.steps.map(({ eventId, atMs, actor, action, data }) => ({
-      event_id: eventId,
-      at: toTimestamp(atMs),
-      actor: actorJson(actor),
-      action,
-      data,
-    })),
-    prior_evidence: found.priorEvidence,
-  });
+  return ok(issueDetailsJson(found));
 };
-
-function commentJson({ commentId, authorId, authorName, text, createdAtMs }: bus.IssueComment) {
-  return {
-    comment_id: commentId,
-    author_id: authorId,
-    author_name: authorName,
-    text,
-    created_at: toTimestamp(createdAtMs),
-  };
-}
 
 /** Refuses with `not_found` (the issue, the person), `conflict` with a reason. */
 const assignIssue: SessionHandler<z.infer<typeof assignIssueBodySchema>> = async (context) => {

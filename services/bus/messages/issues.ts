@@ -247,7 +247,10 @@ export const issueStepSchema = z.object({
 });
 export type IssueStep = z.infer<typeof issueStepSchema>;
 
-/** The issue with its comments, its steps and its earlier evidence, each the oldest first. */
+/**
+ * The issue with its comments, its steps and its earlier evidence, each the oldest first, and how much of its currency one
+ * person attributes alone: null where the issue has no currency.
+ */
 export const getIssue = defineOperation(
   "providers.getIssue",
   "repeatable",
@@ -257,6 +260,7 @@ export const getIssue = defineOperation(
     comments: z.array(issueCommentSchema),
     steps: z.array(issueStepSchema),
     priorEvidence: z.array(z.record(z.string(), z.unknown())),
+    aloneUpToMinor: amountMinor.nullable(),
   }),
 );
 /** Null for `assigneeId`: it waits for any person again. Refuses with `not_found` for a person who may not decide issues. */

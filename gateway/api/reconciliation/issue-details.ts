@@ -1,0 +1,70 @@
+/** One issue with its history on the wire. */
+import { z } from "zod";
+import type * as bus from "../../../services/bus/messages/issues.ts";
+import type { ReplyOf } from "../../../services/bus/operation.ts";
+import { actorJson, exactAmountSchema, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { actorSchema } from "../backoffice/events.ts";
+import { amountText, issueJson, issueSchema } from "./issue-json.ts";
+
+export const issueCommentSchema = z
+  .object({
+    comment_id: idSchema,
+    author_id: idSchema,
+    author_name: z.string(),
+    text: z.string(),
+    created_at: timestampSchema,
+  })
+  .meta({ id: "IssueComment" });
+export const issueDetailsSchema = z
+  .object({
+    issue: issueSchema,
+    comments: z.array(issueCommentSchema).meta({ description: "The oldest first." }),
+    steps: z
+      .array(
+        z.object({
+          event_id: idSchema,
+          at: timestampSchema,
+          actor: actorSchema,
+          action: z.string().meta({ examples: ["issue_closed"] }),
+          data: z
+            .record(z.string(), z.unknown())
+            .meta({ description: "What changed and why; `prior` is the state before." }),
+        }),
+      )
+      .meta({ description: "Who did what, the oldest first, up to a bound; the audit log has all." }),
+    prior_evidence: z
+      .array(z.record(z.string(), z.unknown()))
+      .meta({ description: "What the evidence was before it changed, the oldest first, up to a bound." }),
+    alone_up_to: exactAmountSchema.nullable().meta({
+      description:
+        "One person attributes up to this amount of the issue's currency; above it one proposes and another one confirms. Null where the issue has no currency.",
+    }),
+  })
+  .meta({ id: "IssueDetails" });
+
+export function issueDetailsJson(found: ReplyOf<typeof bus.getIssue>): z.infer<typeof issueDetailsSchema> {
+  const { currency } = found.issue;
+  return {
+    issue: issueJson(found.issue),
+    comments: found.comments.map(commentJson),
+    steps: found.steps.map(({ eventId, atMs, actor, action, data }) => ({
+      event_id: eventId,
+      at: toTimestamp(atMs),
+      actor: actorJson(actor),
+      action,
+      data,
+    })),
+    prior_evidence: found.priorEvidence,
+    alone_up_to: amountText(found.aloneUpToMinor, currency),
+  };
+}
+
+export function commentJson({ commentId, authorId, authorName, text, createdAtMs }: bus.IssueComment) {
+  return {
+    comment_id: commentId,
+    author_id: authorId,
+    author_name: authorName,
+    text,
+    created_at: toTimestamp(createdAtMs),
+  };
+}
