@@ -52,6 +52,8 @@ export const clientLimits = {
   /** A display has shown a new state by its second poll; a poll may take a slow answer's time. */
   conformanceShownMs: 15_000,
 
+  /** The pace of an upload: a service on the same machine takes no more than it can store, and refuses a faster one. */
+  uploadBytesPerSecond: 50_000_000,
   /** How often the commands of reconciliation read how far an import or a run is: a person watches. */
   progressPollMs: 500,
   /** How long a command waits for another run of the account: a month takes seconds, a year a minute. */

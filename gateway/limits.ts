@@ -99,6 +99,12 @@ export const LIMITS = {
    * for it, and the first seconds do not: a phone's connection may stall.
    */
   uploadBytesPerSecond: 4 * KIB,
+  /**
+   * What has come of uploads and is not stored, of one and of all. A pause stops a connection, but uWebSockets.js first
+   * reads on for as long as each read fills its buffer of 512 KiB (`us_internal_dispatch_ready_poll` of uSockets): a
+   * client at the speed of memory, on this machine, could send a whole file so. Statements are smaller as a rule.
+   */
+  uploadHeldBytes: { each: 128 * MIB, inAll: 512 * MIB },
   uploadGraceMs: 20_000,
   /** An idempotency key is a UUID or a few words; the services check the same bound. */
   idempotencyKeyCharacters: BOUNDS.idempotencyKeyCharacters,

@@ -87,10 +87,13 @@ function sizeOf(path: string): number {
 
 async function* counted(path: string, onSent: (sentBytes: number) => void): AsyncIterable<Buffer> {
   let sentBytes = 0;
+  const beganAtMs = performance.now();
   for await (const piece of createReadStream(path) as AsyncIterable<Buffer>) {
     yield piece;
     sentBytes += piece.length;
     onSent(sentBytes);
+    const dueMs = beganAtMs + (sentBytes / clientLimits.uploadBytesPerSecond) * 1_000;
+    if (dueMs > performance.now()) await delay(dueMs - performance.now());
   }
 }
 

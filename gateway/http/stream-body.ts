@@ -1,7 +1,8 @@
 /**
  * Reads a request body piece by piece, as its reader asks: between two pieces the connection is paused, so that a client
- * that sends faster than the file is stored waits. One piece of each upload is in memory, at most what the server reads of
- * a connection at once. Must be called before the first await of its request.
+ * that sends faster than the file is stored waits. One piece of each upload is in memory as a rule, at most what the server
+ * reads of a connection at once; one that comes at the speed of memory is refused (`LIMITS.uploadHeldBytes`). Must be called
+ * before the first await of its request.
  */
 import { addressBlock } from "../../services/bus/address-block.ts";
 import { LIMITS } from "../limits.ts";
@@ -11,23 +12,32 @@ import { ClientGoneError } from "./read-body.ts";
 import type { UnreadBody } from "./request-bounds.ts";
 
 export interface StreamedBody {
-  /** In order; ends by `body_too_large`, `request_timeout` or `ClientGoneError` where the body does. Read it once. */
+  /** In order; ends by `body_too_large`, `busy`, `request_timeout` or `ClientGoneError` where the body does. Read it once. */
   readonly pieces: AsyncIterable<Uint8Array>;
   /** Its request is answered, whether it was read or not. */
   end(): void;
 }
 
+/** Bytes of all uploads of this process that have come and were not taken. */
+let heldInAll = 0;
+
 export function streamBody(exchange: Exchange, mostBytes: number): StreamedBody {
   const stream = new BodyStream(exchange, mostBytes);
-  return { pieces: stream.pieces(), end: () => stream.end() };
+  return { pieces: stream.pieces(), end: () => stream.close() };
 }
+
+const TOO_FAST = {
+  detail: "The file comes faster than it can be stored; send it again with at most 50 MB a second.",
+  retryAfterMs: 1_000,
+};
 
 class BodyStream {
   readonly #exchange: Exchange;
   readonly #mostBytes: number;
   readonly #body: UnreadBody;
-  /** What has come and was not taken: one piece, rarely two, because a pause comes after the first. */
+  /** What has come and was not taken: one piece as a rule, because a pause comes after the first. */
   #pieces: Uint8Array[] = [];
+  #held = 0;
   #size = 0;
   #isWhole = false;
   #isPaused = false;
@@ -59,6 +69,7 @@ class BodyStream {
     for (;;) {
       const piece = this.#pieces.shift();
       if (piece !== undefined) {
+        this.#hold(-piece.length);
         yield piece;
         continue;
       }
@@ -68,8 +79,19 @@ class BodyStream {
     }
   }
 
-  end(): void {
+  /** Nobody reads what is left. */
+  close(): void {
+    this.#end();
+    this.#drop();
+  }
+
+  #end(): void {
     this.#exchange.unread.end(this.#body);
+  }
+
+  #drop(): void {
+    this.#pieces = [];
+    this.#hold(-this.#held);
   }
 
   #next(): Promise<void> {
@@ -94,10 +116,13 @@ class BodyStream {
     if (this.#isTooSlow() && !isLast) return this.#fail(new Refusal("request_timeout"));
     // The chunk's memory is the server's and is taken back after this call.
     if (chunk.byteLength > 0) this.#pieces.push(new Uint8Array(chunk.slice(0)));
+    this.#hold(chunk.byteLength);
+    const { each, inAll } = LIMITS.uploadHeldBytes;
+    if (this.#held > each || heldInAll > inAll) return this.#fail(new Refusal("busy", TOO_FAST));
     if (isLast) {
       this.#isWhole = true;
       this.#exchange.isBodyUnread = false;
-      this.end();
+      this.#end();
       // The last piece may come after a pause, and the connection's next request must be read.
       this.#resume();
     } else if (!this.#isPaused) {
@@ -119,12 +144,17 @@ class BodyStream {
   /** What has come before is not worth storing any more. */
   #fail(error: Error): void {
     this.#error ??= error;
-    this.#pieces = [];
+    this.#drop();
     this.#wake();
   }
 
+  #hold(bytes: number): void {
+    this.#held += bytes;
+    heldInAll += bytes;
+  }
+
   #closeSoon(): void {
-    this.end();
+    this.#end();
     this.#fail(new ClientGoneError());
     // Not at once: the server may be in the middle of this connection's data.
     setImmediate(() => {

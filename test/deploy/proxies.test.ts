@@ -8,6 +8,8 @@ import { writeFileSync } from "node:fs";
 import { type ClientHttp2Session, connect as connectHttp2, type IncomingHttpHeaders, type Settings } from "node:http2";
 import { connect, type LookupFunction } from "node:net";
 import { join } from "node:path";
+import { Readable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { promisify } from "node:util";
 import { Agent } from "undici";
@@ -252,6 +254,41 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
     });
   },
 );
+
+describe("an upload", () => {
+  /** Longer than a proxy waits for any other body. */
+  const SENDING_MS = 12_000;
+  const PIECES = 48;
+  const piece = Buffer.alloc(64 * 1_024, "a");
+  async function* slowly(): AsyncIterable<Buffer> {
+    for (let sent = 0; sent < PIECES; sent += 1) {
+      yield piece;
+      await delay(SENDING_MS / PIECES);
+    }
+  }
+
+  it("a statement file of three megabytes that takes twelve seconds: each proxy passes it on", async () => {
+    const details = { email: "rita@sandbox.example", password: "a long enough password" };
+    await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
+    const operator = await logIn(system.baseUrl, "reconciliation", details);
+    const account = { provider: "sandbox", reference: "acct-1", name: "Bar", mode: "test" };
+    const { account_id: accountId } = await operator.good<{ account_id: number }>("POST", "accounts/", {
+      body: account,
+    });
+    const uploads = PROXY_NAMES.map(async (name, index) => {
+      const proxy = proxies.get(name) as ReverseProxy;
+      const { statusCode, body } = await guestAt(`127.0.${index + 1}.9`, proxy).agent.request({
+        origin: proxy.baseUrl,
+        path: `/api/reconciliation/v1/accounts/${accountId}/imports/?file_name=${name}.csv`,
+        method: "POST",
+        headers: { authorization: `Bearer ${operator.token}`, "content-length": String(PIECES * piece.length) },
+        body: Readable.from(slowly()),
+      });
+      return `${name} ${statusCode} ${(await body.text()).slice(0, 100)}`;
+    });
+    for (const answer of await Promise.all(uploads)) expect(answer).toMatch(/^\w+ 20[01] \{"import_id"/);
+  });
+});
 
 describe("a proxy that appends a line to X-Forwarded-For", () => {
   it("a guest who has written one before: the throttle counts the address that the proxy has seen", async () => {

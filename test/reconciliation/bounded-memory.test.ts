@@ -1,0 +1,289 @@
+/**
+ * Files of enemies, many files at once, and readers that do not read: through the whole API, with the memory of the gateway
+ * and of the services measured. RECONCILIATION_SIZE=whole has the sizes of the promise, as `npm run soak` does.
+ */
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import { Readable } from "node:stream";
+import { json } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { clientLimits } from "../../clients/limits.ts";
+import { LIMITS } from "../../gateway/limits.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { zipOf } from "./formats/zip-writer.ts";
+
+const isWhole = process.env["RECONCILIATION_SIZE"] === "whole";
+const MIB = 1_024 * 1_024;
+const API = "/api/reconciliation/v1/";
+const SOON = { timeout: 120_000, interval: 250 };
+const TEST_MS = 600_000;
+/** What one process may need more than before: two batches, one chunk, and what V8 has not collected yet. */
+const GROWTH_BYTES = 192 * MIB;
+const LONG_LINE_BYTES = isWhole ? 1_024 * MIB : 48 * MIB;
+const BOMB_BYTES = isWhole ? 1_024 * MIB : 256 * MIB;
+/** Without a bound the gateway would come to hold most of the longer one. */
+const FAST_BYTES = (isWhole ? 1_900 : 64) * MIB;
+const IMPORTS = 200;
+/** Uploads of one organization that the gateway takes at once. */
+const UPLOADS_AT_ONCE = 4;
+const EXPORTED_LINES = 40_000;
+
+let system: TestSystem;
+let operator: Person;
+
+beforeAll(async () => {
+  system = await startSystem();
+  const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  const details = { email: "rita@sandbox.example", password: "a long enough password" };
+  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
+  operator = await logIn(system.baseUrl, "reconciliation", details);
+});
+afterAll(() => system.stop());
+
+/** The most memory that a process has had since the last `forgetPeaks`. */
+const peakBytes = (pid: number): number => {
+  const [, kib = "0"] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kib) * 1_024;
+};
+const pids = (): Readonly<Record<"gateway" | "services", number>> => ({
+  gateway: system.processes.gateway.pid(),
+  services: system.processes.services.pid(),
+});
+let before: Readonly<Record<string, number>> = {};
+beforeEach(() => {
+  for (const pid of Object.values(pids())) writeFileSync(`/proc/${pid}/clear_refs`, "5");
+  before = Object.fromEntries(Object.entries(pids()).map(([name, pid]) => [name, peakBytes(pid)]));
+});
+function expectBoundedMemory(moreBytes = 0): void {
+  for (const [name, pid] of Object.entries(pids())) {
+    const grownMib = Math.round((peakBytes(pid) - (before[name] ?? 0)) / MIB);
+    expect(grownMib, `MiB that the ${name} needed more than before`).toBeLessThan((GROWTH_BYTES + moreBytes) / MIB);
+  }
+}
+
+async function addAccount(facts: object = {}): Promise<number> {
+  const body = { provider: "sandbox", reference: `acct-${randomUUID()}`, name: "Bar", mode: "test", ...facts };
+  return (await operator.good<{ account_id: number }>("POST", "accounts/", { body })).account_id;
+}
+
+interface Import {
+  readonly import_id: number;
+  readonly status: string;
+  readonly status_code: string | null;
+  readonly status_detail: string | null;
+  readonly lines_new: number;
+  readonly malformed: number;
+}
+const importOf = (importId: number): Promise<Import> => operator.good<Import>("GET", `imports/${importId}/`);
+const untilEnded = (importId: number): Promise<Import> =>
+  vi.waitFor(async () => {
+    const found = await importOf(importId);
+    expect(["imported", "held", "refused"], JSON.stringify(found)).toContain(found.status);
+    return found;
+  }, SOON);
+
+interface File {
+  readonly bytes: number;
+  readonly content: Iterable<Buffer>;
+}
+const whole = (content: Buffer | string): File => ({
+  bytes: Buffer.byteLength(content),
+  content: [Buffer.from(content)],
+});
+
+/** A body that is made while it is sent, so that the test holds none of it either; at the pace of the command line. */
+async function upload(accountId: number, format: string, file: File): Promise<Import> {
+  const { status, body } = await tryUpload(accountId, format, { ...file, content: paced(file.content) });
+  expect(status, JSON.stringify(body)).toBe(201);
+  return body;
+}
+
+async function* paced(content: Iterable<Buffer>): AsyncIterable<Buffer> {
+  const beganAtMs = performance.now();
+  let sentBytes = 0;
+  for (const piece of content) {
+    yield piece;
+    sentBytes += piece.length;
+    const dueMs = beganAtMs + (sentBytes / clientLimits.uploadBytesPerSecond) * 1_000;
+    if (dueMs > performance.now()) await delay(dueMs - performance.now());
+  }
+}
+
+interface Sent {
+  readonly bytes: number;
+  readonly content: Iterable<Buffer> | AsyncIterable<Buffer>;
+}
+async function tryUpload(accountId: number, format: string, file: Sent): Promise<{ status: number; body: Import }> {
+  const { hostname, port } = new URL(system.baseUrl);
+  const declared = `file_name=statement&format=${format}&encoding=utf-8`;
+  const sending = httpRequest({
+    hostname,
+    port,
+    method: "POST",
+    path: `${API}accounts/${accountId}/imports/?${declared}`,
+    headers: { authorization: `Bearer ${operator.token}`, "content-length": file.bytes },
+  });
+  const answered = once(sending, "response");
+  await pipeline(Readable.from(file.content), sending);
+  const [response] = (await answered) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, body: (await json(response)) as Import };
+}
+
+function* repeated(text: string, bytes: number): Iterable<Buffer> {
+  const piece = Buffer.from(text.repeat(Math.ceil(MIB / text.length)));
+  for (let left = bytes; left > 0; left -= piece.length) yield piece.subarray(0, Math.min(left, piece.length));
+}
+
+const CAMT = readFileSync(new URL("samples/camt/statement-v08.xml", import.meta.url), "utf8");
+const HEADER = "line,payment_id,reference,account,amount,currency,paid_at";
+const row = (line: number, seed: string, on = "2026-11-01"): string =>
+  `${line},${seed}-${line},int_${seed}-${line},,12.50,EUR,${on}T10:00:00.000Z`;
+const statement = (lines: number, seed: string = randomUUID()): string =>
+  `${HEADER}\n${Array.from({ length: lines }, (_, index) => row(index + 1, seed)).join("\n")}\n`;
+
+/** A message whose first id never ends. */
+function* endlessText(): Iterable<Buffer> {
+  const head = Buffer.from(CAMT.slice(0, CAMT.indexOf("<MsgId>") + "<MsgId>".length));
+  yield head;
+  yield* repeated("a", LONG_LINE_BYTES - head.length);
+}
+
+const entities = Array.from({ length: 9 }, (_, index) => `<!ENTITY e${index + 1} "${`&e${index};`.repeat(10)}">`).join(
+  "",
+);
+const withDoctype = (inner: string): string => CAMT.replace(/\?>/, `?><!DOCTYPE d [<!ENTITY e0 "x">${inner}]>`);
+
+describe("a file of an enemy", () => {
+  test.each<[string, string, () => File, string]>([
+    ["a DOCTYPE", "camt.053", () => whole(withDoctype("")), "doctype_refused"],
+    ["an entity bomb", "camt.053", () => whole(withDoctype(entities).replace("EUR", "&e9;")), "doctype_refused"],
+    [
+      "a zip bomb",
+      "camt.053",
+      () => whole(zipOf([{ name: "a.xml", content: Buffer.alloc(BOMB_BYTES, 0x20) }])),
+      "archive_refused",
+    ],
+    [
+      "one endless line",
+      "sandbox",
+      () => ({ bytes: LONG_LINE_BYTES, content: repeated("a", LONG_LINE_BYTES) }),
+      "line_too_long",
+    ],
+    ["an endless XML text", "camt.053", () => ({ bytes: LONG_LINE_BYTES, content: endlessText() }), "line_too_long"],
+    ["NUL bytes", "sandbox", () => whole(`${HEADER}\n1,a\0b,,,1.00,EUR,2026-11-01T10:00:00.000Z\n`), "not_text"],
+    ["a file that breaks off", "camt.053", () => whole(CAMT.slice(0, CAMT.length / 2)), "truncated"],
+    [
+      "half an archive",
+      "camt.053",
+      () => whole(zipOf([{ name: "a.xml", content: CAMT }]).subarray(0, 400)),
+      "archive_refused",
+    ],
+  ])("%s: it is refused in one sentence with bounded memory", { timeout: TEST_MS }, async (_, format, file, code) => {
+    const begun = await upload(await addAccount(), format, file());
+    const ended = await untilEnded(begun.import_id);
+    expect(ended).toMatchObject({ status: "refused", status_code: code, lines_new: 0 });
+    expect(ended.status_detail).toMatch(/^[A-Z"][^\n]{10,300}[.]$/);
+    expectBoundedMemory();
+  });
+
+  test("30 February: the row is malformed, and the rest is imported", async () => {
+    const seed = randomUUID();
+    const content = `${HEADER}\n${row(1, seed)}\n${row(2, seed, "2026-02-30")}\n${row(3, seed)}\n`;
+    const { import_id: importId } = await upload(await addAccount(), "sandbox", whole(content));
+    expect(await untilEnded(importId)).toMatchObject({ status: "imported", lines_new: 2, malformed: 1 });
+  });
+});
+
+describe("an upload at the speed of memory", () => {
+  test("it is stored or refused, and memory is bounded", { timeout: TEST_MS }, async () => {
+    const bytes = FAST_BYTES;
+    const sent = tryUpload(await addAccount(), "sandbox", { bytes, content: repeated("a", bytes) });
+    // The refusal may be lost with the connection, which is closed while the client still sends.
+    const outcome = await sent.then(
+      ({ status }) => status,
+      ({ code }: NodeJS.ErrnoException) => code,
+    );
+    expect([201, 503, "ECONNRESET", "EPIPE"]).toContain(outcome);
+    expectBoundedMemory(LIMITS.uploadHeldBytes.each);
+  });
+});
+
+describe("many files at once", () => {
+  test("two hundred: each is imported once, and memory is bounded", { timeout: TEST_MS }, async () => {
+    const accountIds = await Promise.all(Array.from({ length: 8 }, () => addAccount()));
+    const files = Array.from({ length: IMPORTS }, (_, nth) => ({ nth, accountId: accountIds[nth % 8] ?? 0 }));
+    const importIds: number[] = [];
+    const sendAll = async (): Promise<void> => {
+      for (let file = files.pop(); file !== undefined; file = files.pop()) {
+        const { import_id: importId } = await upload(file.accountId, "sandbox", whole(statement(200)));
+        importIds.push(importId);
+      }
+    };
+    await Promise.all(Array.from({ length: UPLOADS_AT_ONCE }, sendAll));
+    for (const importId of importIds) {
+      expect(await untilEnded(importId)).toMatchObject({ status: "imported", lines_new: 200 });
+    }
+    expectBoundedMemory();
+  });
+});
+
+describe.concurrent("an export of many lines", () => {
+  let accountId: number;
+  beforeAll(async () => {
+    accountId = await addAccount();
+    const { import_id: importId } = await upload(accountId, "sandbox", whole(statement(EXPORTED_LINES)));
+    await untilEnded(importId);
+  }, TEST_MS);
+
+  const path = (): string => `${API}exports/lines/?account_id=${accountId}&format=json`;
+  function ask(): ReturnType<typeof connect> {
+    const { hostname, port } = new URL(system.baseUrl);
+    const socket = connect(Number(port), hostname);
+    socket.write(`GET ${path()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${operator.token}\r\n\r\n`);
+    return socket;
+  }
+
+  test("a reader that does not read: it is cut off, memory is bounded, and another reader gets all", {
+    timeout: TEST_MS,
+  }, async () => {
+    const idle = Array.from({ length: 4 }, () => ask().pause());
+    const closed = Promise.all(
+      idle.map(async (socket) => {
+        socket.on("error", () => undefined);
+        // Only a reader sees the end: it reads once the gateway must have given up.
+        await delay(20_000);
+        let bytes = 0;
+        socket.on("data", (chunk: Buffer) => {
+          bytes += chunk.length;
+        });
+        await once(socket.resume(), "close");
+        return bytes;
+      }),
+    );
+    const answer = await fetch(system.baseUrl + path(), { headers: { authorization: `Bearer ${operator.token}` } });
+    const lines = (await answer.json()) as object[];
+    expect(lines).toHaveLength(EXPORTED_LINES);
+    const allBytes = JSON.stringify(lines).length;
+    for (const bytes of await closed) expect(bytes).toBeLessThan(allBytes);
+    expectBoundedMemory();
+  });
+
+  test("a slow reader that goes on reading: it gets all", { timeout: TEST_MS }, async () => {
+    const socket = ask();
+    let text = "";
+    socket.on("data", (chunk: Buffer) => {
+      text += chunk.toString("latin1");
+      socket.pause();
+      setTimeout(() => socket.resume(), 20);
+    });
+    await vi.waitFor(() => expect(text.endsWith("\r\n0\r\n\r\n")).toBe(true), SOON);
+    expect(text.match(/"line_id"/g)).toHaveLength(EXPORTED_LINES);
+    socket.destroy();
+  });
+});
