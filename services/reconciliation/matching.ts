@@ -62,6 +62,7 @@ const STEPS: readonly (readonly [string, (tx: Transaction, scope: sql.RunScope) 
   ["exact", matches.matchShares],
   ["exact", matches.matchBatches],
   ["differences", differences.judgeByKind],
+  ["differences", differences.judgeNamedPayouts],
   ["differences", differences.judgeLinked],
   ["differences", differences.judgePossibleDuplicates],
   ["candidates", issues.keepDecided],

@@ -36,6 +36,39 @@ export async function judgeByKind(sql: Transaction): Promise<void> {
 }
 
 /**
+ * Credits that name several payouts, and credits that name one payout together: where the sum is another one, they differ by the
+ * sum and not by the payout whose amount is the nearest. None of these payouts is missing.
+ */
+export async function judgeNamedPayouts(sql: Transaction): Promise<void> {
+  await sql`
+    with open as (
+      select k.*, p.amount_minor + k.difference as line_minor, p.amount_minor as payment_minor,
+        p.source = 'payout' and same_currency and p.in_filial and ${openPayment(sql)} as is_payout,
+        count(*) over (partition by k.line_id) as of_line, count(*) over (partition by k.payment_key) as of_payment
+      from run_links k join run_lines l using (line_id) join run_payments p using (payment_key)
+      where l.kind = 'bank_credit' and ${openLine(sql)}
+    ),
+    sums as (
+      select array[line_id] as lines, array_agg(payment_key order by payment_key) as payments, 'payments' as counted,
+        sum(payment_minor) as sum_minor, max(line_minor) - sum(payment_minor) as difference
+      from open group by line_id
+      having bool_and(is_payout and difference <> 0) and max(of_payment) = 1 and count(*) > 1
+      union all
+      -- Credits of more than the payout may show it twice.
+      select array_agg(line_id), array[payment_key], 'lines', sum(line_minor), sum(line_minor) - max(payment_minor)
+      from open group by payment_key
+      having bool_and(is_payout and difference <> 0) and max(of_line) = 1 and count(*) > 1 and sum(line_minor) < max(payment_minor)
+    ),
+    named as (insert into run_named_payments select unnest(payments) from sums)
+    insert into run_diffs
+    select unnest(lines), null, case when difference > 0 then 'amount_over' else 'amount_under' end, null,
+      jsonb_build_object(counted, greatest(cardinality(lines), cardinality(payments))::text, 'sumMinor', sum_minor::text,
+        'differenceMinor', difference::text, 'named', array_to_string(payments, ' '))
+    from sums where difference <> 0`;
+  await sql`analyze run_diffs, run_named_payments`;
+}
+
+/**
  * Lines with the reference of a payment that differ from it. Of several lines the one with the nearest amount stands for the
  * payment; the others, and those whose payment is matched, are duplicates.
  */

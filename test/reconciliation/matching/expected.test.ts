@@ -1,6 +1,6 @@
 /** What a run expects of an account's statements: which days, which payments and which payouts. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Line, ourReference, type RunDatabase, startRunDatabase } from "./run-world.ts";
+import { type Line, ourReference, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
 
 let running: RunDatabase;
 beforeAll(async () => {
@@ -219,6 +219,52 @@ describe("payouts at the bank", () => {
     expect((await world.run(world.qrAccountId)).lines).toEqual({ credit: "reference_mismatch" });
   });
 
+  const PAYOUTS = [
+    { name: "payout-1", kind: "payout", amountMinor: -3000, providerReference: "PO-12345678" },
+    { name: "payout-2", kind: "payout", amountMinor: -4100, providerReference: "PO-87654321" },
+  ] as const;
+  const credit = (name: string, amountMinor: number, text: string): Line => ({
+    name,
+    kind: "bank_credit",
+    amountMinor,
+    text,
+  });
+  const BOTH = "ACQUIRER PO-12345678 PO-87654321";
+
+  test.each([
+    ["less", 7090, "amount_under", "-10"],
+    ["more", 7101, "amount_over", "1"],
+  ])(
+    "a credit of %s than the sum of the payouts that it names differs from that sum",
+    async (_, arrived, kind, differenceMinor) => {
+      const world = await running.openWorld();
+      const bank = await world.addAccount("bank");
+      await world.importLines(world.qrAccountId, PAYOUTS);
+      await world.importLines(bank, [credit("credit", arrived, BOTH)]);
+      expect((await world.run(bank)).kinds, "and none of them is missing").toEqual([kind]);
+      expect(await factsOf(world, kind)).toMatchObject([{ payments: "2", sumMinor: "7100", differenceMinor }]);
+    },
+  );
+
+  test("a credit that names two payouts and is one of them leaves the other one missing", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.importLines(world.qrAccountId, PAYOUTS);
+    await world.importLines(bank, [credit("credit", 4100, BOTH)]);
+    expect(await world.run(bank)).toMatchObject({ kinds: ["missing_in_statement"], lines: { credit: "matched" } });
+  });
+
+  test("credits that name one payout and are less together differ from it by what is missing", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.importLines(world.qrAccountId, [PAYOUTS[1]]);
+    const text = "ACQUIRER PO-87654321";
+    await world.importLines(bank, [credit("part-1", 2500, text), credit("part-2", 1500, text)]);
+    expect((await world.run(bank)).lines).toEqual({ "part-1": "amount_under", "part-2": "amount_under" });
+    const fact = { lines: "2", sumMinor: "4000", differenceMinor: "-100" };
+    expect(await factsOf(world, "amount_under")).toMatchObject([fact, fact]);
+  });
+
   test("a payout that has not arrived is missing, and the credit of another amount shows the difference", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
@@ -236,3 +282,10 @@ describe("payouts at the bank", () => {
     expect(issue?.["difference"]).toBe("-10");
   });
 });
+
+async function factsOf({ database, organizationId }: RunWorld, kind: string): Promise<readonly unknown[]> {
+  const rows = await database<{ facts: unknown }[]>`
+    select evidence #> '{statement,facts}' as facts from issues
+    where organization_id = ${organizationId} and kind = ${kind} order by issue_id`;
+  return rows.map(({ facts }) => facts);
+}
