@@ -254,6 +254,19 @@ const EXAMPLES: Record<string, Examples> = {
       ["services/bus/a.ts", "rows.skip(3);"],
     ],
   },
+  "migrations only add": {
+    rule: ban("migrations only add"),
+    refused: [
+      ["services/db/migrations/0099_a.sql", "alter table a drop column b;"],
+      ["services/db/migrations/0099_a.sql", "alter table a alter column b set not null;"],
+      ["services/db/migrations/0099_a.sql", "alter table a rename to b;"],
+    ],
+    allowed: [
+      ["services/db/migrations/0041_a.sql", "alter table a drop column b;"],
+      ["services/db/migrations/0099_a.sql", "alter table a add column b text; drop index c;"],
+      ["services/db/migrations/0099_a.sql", "-- Unused since 0.4.0.\nalter table a drop column b;"],
+    ],
+  },
   "types are not switched off": {
     rule: ban("types are not switched off"),
     refused: [["services/bus/a.ts", "const x = y as any;"]],

@@ -14,6 +14,7 @@ import { startPostgres, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestProcess, type TestProcess } from "../support/test-process.ts";
 import { NatsCluster, NODES } from "./nats-cluster.ts";
+import type { OlderCheckout } from "./older-checkout.ts";
 
 /** The kinds of processes and the services that each runs; `gateway` is a program of its own. */
 export const KINDS = ["gateway", "stations", "registry", "settlement", "audit", "relay", "providers"] as const;
@@ -41,23 +42,26 @@ export interface ClusterWorld {
   readonly cashier: Person;
   readonly filialId: number;
   readonly stations: readonly ChaosStation[];
+  /** Brings the database and the streams to this version. */
+  migrate(): Promise<void>;
   /** What a process has logged so far: JSON lines. */
   log(name: ProcessName): string;
   stop(): Promise<void>;
 }
 
-/** Starts the world, with a lease held at every station and a heartbeat from every companion. */
-export async function startClusterWorld(stationCount: number): Promise<ClusterWorld> {
+/**
+ * Starts the world, with a lease held at every station and a heartbeat from every companion; with `older`, by the programs of
+ * that checkout.
+ */
+export async function startClusterWorld(stationCount: number, older?: OlderCheckout): Promise<ClusterWorld> {
   const folder = temporaryFolder("cluster-world");
   mkdirSync(folder.path, { recursive: true });
   const logFile = (name: string): string => join(folder.path, `${name}.log`);
   const [nats, postgres] = await Promise.all([NatsCluster.start(), startPostgres()]);
-  await migrateInstallation({
-    databaseUrl: postgres.url,
-    natsUrl: nats.url(),
-    layout: { replicas: REPLICAS, logs: LOGS },
-    log: () => undefined,
-  });
+  const installation = { databaseUrl: postgres.url, natsUrl: nats.url(), layout: { replicas: REPLICAS, logs: LOGS } };
+  const migrate = async (): Promise<void> =>
+    void (await migrateInstallation({ ...installation, log: () => undefined }));
+  await (older === undefined ? migrate() : older.migrate(installation));
   const ports = [await freePort(), await freePort()] as const;
   const gateways = [`http://127.0.0.1:${ports[0]}`, `http://127.0.0.1:${ports[1]}`] as const;
   const newKey = (): string => randomBytes(KEY_BYTES).toString("base64url");
@@ -77,7 +81,7 @@ export async function startClusterWorld(stationCount: number): Promise<ClusterWo
       kind === "gateway"
         ? { script: "gateway/main.ts", args: [], environment: { ...environment, PORT: String(ports[copy]) } }
         : { script: "services/main.ts", args: [kind], environment };
-    processes.set(name, await startTestProcess({ name, logFile: logFile(name), ...program }));
+    processes.set(name, await startTestProcess({ name, logFile: logFile(name), checkout: older?.path, ...program }));
   };
   const bus = await connectBus({
     url: nats.url(),
@@ -109,6 +113,7 @@ export async function startClusterWorld(stationCount: number): Promise<ClusterWo
     cashier,
     filialId: sandbox.filialId,
     stations,
+    migrate,
     log: (name) => readFileSync(logFile(name), "utf8"),
     async stop() {
       await bus.close();

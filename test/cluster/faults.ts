@@ -19,7 +19,7 @@ export interface Fault {
   run(): Promise<void>;
 }
 
-type Draw = (world: ClusterWorld, random: Random) => Promise<Fault>;
+export type Draw = (world: ClusterWorld, random: Random) => Promise<Fault>;
 
 const STALL_MS = 10_000;
 const PARTITION_MS = 20_000;
@@ -154,6 +154,11 @@ const stopNode: Draw = async (world, random) => {
   };
 };
 
+const limitsOf = (kind: Kind) =>
+  kind === "gateway" ? OF_GATEWAY_MS : kind === "stations" ? OF_HOST_MS : OF_PROCESS_MS;
+
+export const withinOfStop = (kind: Kind): number => limitsOf(kind).stop;
+
 function onProcess(verb: "kill" | "stall" | "stop", kind: Kind): Draw {
   return async (world, random) => {
     const name: ProcessName = `${kind}-${random.chance(0.5) ? 0 : 1}`;
@@ -176,8 +181,7 @@ function onProcess(verb: "kill" | "stall" | "stop", kind: Kind): Draw {
         await target.restart();
       },
     };
-    const limits = kind === "gateway" ? OF_GATEWAY_MS : kind === "stations" ? OF_HOST_MS : OF_PROCESS_MS;
-    return { name: `${verb} a process of ${kind}`, target: name, withinMs: limits[verb], run: ways[verb] };
+    return { name: `${verb} a process of ${kind}`, target: name, withinMs: limitsOf(kind)[verb], run: ways[verb] };
   };
 }
 

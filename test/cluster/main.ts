@@ -3,6 +3,7 @@
  *
  *   npm run chaos -- --faults=100 --seeds=1,2 --stations=12
  *   npm run chaos -- --faults=8 --seeds=3 --targets=servers
+ *   npm run chaos -- --upgrade-from=v0.2.0
  */
 import { parseArgs } from "node:util";
 import { runCommand } from "../../deploy/run-command.ts";
@@ -14,10 +15,14 @@ const { values } = parseArgs({
     stations: { type: "string", default: "12" },
     /** `servers`, `processes` or `all`. */
     targets: { type: "string", default: "all" },
+    /** A commit: its programs are replaced by these, one at a time, in place of faults. */
+    "upgrade-from": { type: "string" },
   },
 });
 
-for (const seed of values.seeds.split(",")) {
+const { "upgrade-from": upgradeFrom } = values;
+if (upgradeFrom !== undefined) process.env["CLUSTER_UPGRADE_FROM"] = upgradeFrom;
+for (const seed of upgradeFrom === undefined ? values.seeds.split(",") : ["1"]) {
   process.env["CLUSTER_FAULTS"] = values.faults;
   process.env["CLUSTER_STATIONS"] = values.stations;
   process.env["CLUSTER_SEED"] = seed;

@@ -3,17 +3,20 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Random } from "../chaos/random.ts";
 import { addCanaries, type Canary, watchCanary } from "./canaries.ts";
 import { type ClusterWorld, startClusterWorld } from "./cluster-world.ts";
-import { drawFaults, type Targets } from "./faults.ts";
+import type { Draw } from "./faults.ts";
 import { History, staleAnswers } from "./history.ts";
 import { type Judgement, judge } from "./judge.ts";
+import type { OlderCheckout } from "./older-checkout.ts";
 import { StationDriver } from "./station-driver.ts";
 import { PAUSE_MS } from "./trial-client.ts";
 
 export interface TrialOptions {
   readonly seed: number;
-  readonly faults: number;
   readonly stations: number;
-  readonly targets: Targets;
+  /** What happens, in its order. */
+  readonly draws: readonly Draw[];
+  /** The programs to begin with; those of the test where it is left out. */
+  readonly older?: OlderCheckout | undefined;
   /** Called with each line of the table as it is known. */
   readonly print: (line: string) => void;
 }
@@ -55,7 +58,7 @@ const isPoll = (step: string): boolean => step === "display";
 const isCommand = (step: string): boolean => !isPoll(step) && step !== "heartbeat";
 
 export async function runTrial(options: TrialOptions): Promise<TrialResult> {
-  const world = await startClusterWorld(options.stations);
+  const world = await startClusterWorld(options.stations, options.older);
   try {
     return await tryFaults(world, options);
   } finally {
@@ -63,7 +66,7 @@ export async function runTrial(options: TrialOptions): Promise<TrialResult> {
   }
 }
 
-async function tryFaults(world: ClusterWorld, { seed, faults, targets, print }: TrialOptions): Promise<TrialResult> {
+async function tryFaults(world: ClusterWorld, { seed, draws, print }: TrialOptions): Promise<TrialResult> {
   const random = new Random(seed);
   const history = new History();
   const drivers = world.stations.map(
@@ -73,10 +76,10 @@ async function tryFaults(world: ClusterWorld, { seed, faults, targets, print }: 
   work.catch(() => undefined);
   const results: FaultResult[] = [];
   const stale: string[] = [];
-  const canaries = await addCanaries(world, faults);
+  const canaries = await addCanaries(world, draws.length);
   print("| fault | target | commands ms | displays ms | at most | slowest ms | stations | wrong errors |");
   print("| --- | --- | --- | --- | --- | --- | --- | --- |");
-  for (const [index, draw] of drawFaults(faults, random, targets).entries()) {
+  for (const [index, draw] of draws.entries()) {
     await delay(CALM_MS);
     const fault = await draw(world, random);
     const fromMs = performance.now();

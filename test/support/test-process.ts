@@ -11,8 +11,11 @@ export interface TestProcess {
   kill9(): Promise<void>;
   /** SIGTERM, as an orderly shutdown would send it; resolves when it has ended. */
   stop(): Promise<void>;
-  /** Starts it again with the same settings; the gateway on the same port. Resolves when it is ready. */
-  restart(): Promise<void>;
+  /**
+   * Starts it again with the same settings; the gateway on the same port. Resolves when it is ready. With a checkout, it is the
+   * program of that one from now on.
+   */
+  restart(checkout?: string): Promise<void>;
 }
 
 export interface TestProcessOptions {
@@ -20,6 +23,8 @@ export interface TestProcessOptions {
   readonly name: string;
   /** The TypeScript file to run, from the root of the checkout. */
   readonly script: string;
+  /** Another checkout than that of the test. */
+  readonly checkout?: string | undefined;
   readonly args: readonly string[];
   readonly environment: NodeJS.ProcessEnv;
   readonly logFile: string;
@@ -27,10 +32,11 @@ export interface TestProcessOptions {
 
 /** Starts it; resolves when it is ready, rejects with its own sentence when it does not come up. */
 export async function startTestProcess(options: TestProcessOptions): Promise<TestProcess> {
+  let { checkout = CHECKOUT } = options;
   const launch = async (): Promise<Child> => {
     // A process that ends by itself shows as the failed request or the failed restart that follows.
     const { script, args } = options;
-    return (await startServiceProcess({ ...options, script: join(CHECKOUT, script), args: [...args] })).child;
+    return (await startServiceProcess({ ...options, script: join(checkout, script), args: [...args] })).child;
   };
   let child = await launch();
   return {
@@ -41,7 +47,8 @@ export async function startTestProcess(options: TestProcessOptions): Promise<Tes
     async stop() {
       await child.stop();
     },
-    async restart() {
+    async restart(from = checkout) {
+      checkout = from;
       child = await launch();
     },
   };

@@ -50,7 +50,22 @@ const SEAM_FOLDERS = ["services/settlement", "services/db/migrations"];
 /** Shows what the migrations make. */
 const GENERATED_SCHEMA = "services/db/schema.sql";
 
+/** The newest migration of 0.2.0, which nothing older meets. */
+const FIRST_RELEASE = 41;
+const isLaterMigration = ({ path }: SourceFile): boolean => {
+  const [, number] = /^services\/db\/migrations\/(\d{4})_[^/]+\.sql$/.exec(path) ?? [];
+  return number !== undefined && Number(number) > FIRST_RELEASE;
+};
+
 export const BANS: Record<string, Ban> = {
+  "migrations only add": {
+    pattern:
+      /\bdrop (?:table|column|function|trigger)\b|\brename (?:to|column)\b|\bset not null\b|\balter column \w+ (?:set data )?type\b/i,
+    // A column that no version uses any more may go: the migration says since which.
+    in: (file) => isLaterMigration(file) && !/^-- Unused since \d+\.\d+\.\d+/m.test(file.text),
+    look: "everything",
+    because: "but processes of the version before run on this schema; add now, and remove a version later.",
+  },
   "machines have no clock": {
     pattern: /\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)|\bperformance\b/,
     in: (file) => isMachine(file) && isCode(file),
