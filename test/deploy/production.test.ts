@@ -350,6 +350,12 @@ describe("the steps in a clean folder", () => {
     expect(run("services/main.ts", "stations", "--help")).toContain("node services/main.ts stations");
     expect(run("services/migrate.ts", "--help")).toContain("--replicas");
     expect(run("clients/organization.ts", "--help")).toContain("create --name");
+    expect(run("clients/conformance.ts", "--help")).toContain("--sandbox ID");
+    // What an owner's run by the API needs beside the program.
+    const suite = 'const { SUITE } = await import("./clients/conformance/suite-version.ts");';
+    expect(run("--input-type=module", "-e", `${suite} console.log(SUITE.contractSha256());`)).toMatch(
+      /^[\da-f]{64}\n$/,
+    );
     const services = Object.keys(SERVICES).map((name) => `./services/${name}/service.ts`);
     const programs = ["./gateway/run-gateway.ts", "./services/db/migrate-installation.ts", ...services];
     const loading = programs.map((program) => `await import(${JSON.stringify(program)});`).join("");
