@@ -63,10 +63,11 @@ export async function upload(
     // A slow line may take hours; the service ends an upload that stalls.
     bodyTimeout: 0,
     headersTimeout: 0,
-  }).catch((error: unknown) => {
-    throw new CommandError(`The upload to ${url.origin} broke off; send the file again.`, { cause: error });
-  });
-  progress.end();
+  })
+    .catch((error: unknown) => {
+      throw new CommandError(`The upload to ${url.origin} broke off; send the file again.`, { cause: error });
+    })
+    .finally(() => progress.end());
   const answer: unknown = await body.json().catch(() => undefined);
   if (statusCode === 200 || statusCode === 201) return uploadedSchema.parse(answer);
   const refused = errorSchema.safeParse(answer).data;
@@ -101,13 +102,15 @@ const ENDED: ReadonlySet<string> = new Set(["needs_format", "held", "imported", 
 
 /** The import when nothing more happens to it without a person. */
 export async function untilEnded({ read, signal }: Person, importId: number, progress: Progress): Promise<Uploaded> {
-  for (;;) {
-    const now = await read(`imports/${importId}/`, uploadedSchema);
-    if (now.status === "importing" || ENDED.has(now.status)) progress.update(now.read_bytes, now.size_bytes);
-    if (ENDED.has(now.status)) {
-      progress.end();
-      return now;
+  try {
+    for (;;) {
+      const now = await read(`imports/${importId}/`, uploadedSchema);
+      if (now.status === "importing" || ENDED.has(now.status)) progress.update(now.read_bytes, now.size_bytes);
+      if (ENDED.has(now.status)) return now;
+      await delay(clientLimits.progressPollMs, undefined, { signal });
     }
-    await delay(clientLimits.progressPollMs, undefined, { signal });
+  } finally {
+    // What is printed next has a line of its own, also the sentence of an error.
+    progress.end();
   }
 }

@@ -40,7 +40,11 @@ async function commandOf(person: typeof OPERATOR, name: "statement" | "recon", .
   const program = runProgram(process.execPath, [join(CLIENTS, `${name}.ts`), ...args], {
     env: programEnvironment(access),
   });
-  return { code: await program.ended, text: program.output() };
+  let printed = "";
+  program.process.stdout?.on("data", (chunk: string) => {
+    printed += chunk;
+  });
+  return { code: await program.ended, text: program.output(), printed };
 }
 
 async function addAccount(): Promise<string> {
@@ -76,6 +80,7 @@ describe("npm run statement", () => {
       ...DECLARED,
     );
     expect(text).toContain("100 %");
+    expect(text.replaceAll("\n", ""), "no control characters without a terminal").toMatch(/^[\x20-\x7e]*$/);
     expect(text).toMatch(/Import \d+ is imported: 3 new lines, 0 that were known, 0 malformed rows/);
     expect(code).toBe(0);
   });
@@ -99,7 +104,9 @@ describe("npm run statement", () => {
       ...DECLARED,
       "--json",
     );
-    const importId = String((JSON.parse(lastLine(imported.text)) as { import_id: number }).import_id);
+    expect(imported.code).toBe(0);
+    expect(imported.printed.trim().split("\n"), "the bar is on standard error").toHaveLength(1);
+    const importId = String((JSON.parse(imported.printed) as { import_id: number }).import_id);
     const taken = await command("statement", "withdraw", importId, "--reason", "The file of another bar.");
     expect(taken).toMatchObject({ code: 0, text: expect.stringMatching(/is withdraw(n|ing)\./) as string });
     expect((await command("statement", "list", "--account", account)).text).toContain(`Import ${importId} is withdraw`);
@@ -123,6 +130,17 @@ describe("npm run statement", () => {
     expect(tested.text).toContain("The test is done: 1 lines, 1 malformed rows.");
     const confirmed = await command("statement", "confirm", importId, "--mapping", mappingId);
     expect(confirmed.text).toContain("1 new lines, 0 that were known, 1 malformed rows");
+  });
+
+  test("import of a file that is refused, with --json: the import is printed, and its sentence is the error", async () => {
+    const path = join(folder.path, "wrong.csv");
+    writeFileSync(path, "a,b\n1,2\n");
+    const refused = await command("statement", "import", path, "--account", await addAccount(), ...DECLARED, "--json");
+    expect(JSON.parse(refused.printed)).toMatchObject({ status: "refused", lines_new: 0 });
+    expect(refused).toMatchObject({
+      code: 1,
+      text: expect.stringMatching(/Import \d+ is refused: [A-Z].*\.\n/) as string,
+    });
   });
 
   test.each([
