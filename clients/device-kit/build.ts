@@ -1,0 +1,56 @@
+/**
+ * Builds the package: JavaScript for Chrome 69 and Node 18, and its types.
+ *
+ *   node clients/device-kit/build.ts FOLDER
+ */
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { rolldown } from "rolldown";
+
+const TARGET = ["chrome69", "node18"];
+const SOURCE = import.meta.dirname;
+const ROOT = join(SOURCE, "..", "..");
+
+interface PackageJson {
+  readonly exports: Record<string, { readonly default: string }>;
+}
+/** What a user of the package can import, for example `storage/file`. */
+export function entries(): readonly string[] {
+  const { exports } = JSON.parse(readFileSync(join(SOURCE, "package.json"), "utf8")) as PackageJson;
+  return Object.keys(exports).map((name) => name.replace("./", ""));
+}
+
+export async function bundle(names: readonly string[], folder: string): Promise<void> {
+  const input = Object.fromEntries(names.map((name) => [name, join(SOURCE, `${name}.ts`)]));
+  const build = await rolldown({ input, external: /^node:/, transform: { target: TARGET } });
+  await build.write({
+    dir: folder,
+    format: "esm",
+    minify: true,
+    entryFileNames: "[name].js",
+    chunkFileNames: "[hash].js",
+  });
+  await build.close();
+}
+
+export function writeTypes(folder: string): void {
+  const compiler = join(ROOT, "node_modules", ".bin", "tsc");
+  execFileSync(compiler, ["-p", SOURCE, "--outDir", folder], { stdio: ["ignore", "ignore", "inherit"] });
+  // The one file for Node alone has the types of Node.
+  writeFileSync(
+    join(folder, "storage", "file.d.ts"),
+    'import type { DeviceStorage } from "../record.js";\nexport declare function fileStorage(path: string): DeviceStorage;\n',
+  );
+  for (const file of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    if (!file.endsWith(".d.ts")) continue;
+    const path = join(folder, file);
+    writeFileSync(path, readFileSync(path, "utf8").replaceAll(/(from ".*)\.ts"/g, '$1.js"'));
+  }
+}
+
+if (import.meta.main) {
+  const folder = resolve(process.argv[2] ?? join(SOURCE, "dist"));
+  await bundle(entries(), folder);
+  writeTypes(folder);
+}

@@ -1,0 +1,54 @@
+/** A customer display. The integrator writes `render`. */
+import type { DisplayState } from "./client.ts";
+import {
+  type DisplayEvent,
+  type DisplayMachineState,
+  type DisplayOwnEffect,
+  displayStep,
+  firstDisplayState,
+} from "./display-machine.ts";
+import { type Device, type DeviceOptions, runDevice } from "./run-device.ts";
+
+export interface Freshness {
+  /** How long ago the service has answered last. */
+  readonly ageMs: number;
+  /** True when the service has not answered for some time: show that. */
+  readonly isStale: boolean;
+  /** Empty, or why the device may not act: show that. */
+  readonly blockedReason: string;
+  /** True when a person has to enter a new code. */
+  readonly needsCode: boolean;
+}
+
+export interface DisplayOptions extends DeviceOptions<DisplayMachineState> {
+  /**
+   * Shows `state`, `amount` and the other fields as they are. Null: there is nothing that the display may show; a QR code
+   * and `paid` are hidden in this way as soon as they are stale.
+   */
+  readonly render: (display: DisplayState | null, freshness: Freshness) => void;
+}
+export type Display = Device<DisplayMachineState>;
+
+/** Starts a display. It runs until it is stopped. */
+export function display(options: DisplayOptions): Display {
+  return runDevice<DisplayMachineState, DisplayEvent, DisplayOwnEffect>(options, {
+    first: firstDisplayState(),
+    step: (state, event, platform) => displayStep(state, event, { atMs: platform.nowMs(), random: platform.random() }),
+    perform(effect, requests) {
+      switch (effect.type) {
+        case "poll":
+          return requests.send(
+            requests.client.display(),
+            ({ value }) => (value === undefined ? { type: "polled" } : { type: "polled", display: value }),
+            (failure) => ({ type: "poll_failed", failure }),
+          );
+        case "render": {
+          const { display: shown, isStale, blockedReason, needsCode } = effect.view;
+          return requests.callBack(() =>
+            options.render(shown, { ageMs: effect.age_ms, isStale, blockedReason, needsCode }),
+          );
+        }
+      }
+    },
+  });
+}

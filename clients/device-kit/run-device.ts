@@ -1,0 +1,196 @@
+/** What both kinds of device have beside their machine: storage, the requests that they share, their start and their end. */
+import { createDeviceClient, type DeviceClient } from "./client.ts";
+import type { DeviceEffect, DeviceEvent, DeviceState } from "./device-machine.ts";
+import { KIT_LIMITS } from "./limits.ts";
+import { hostPlatform, type Platform } from "./platform.ts";
+import { type DeviceStorage, readRecord } from "./record.ts";
+import { type Running, runMachine } from "./run-machine.ts";
+import { createTransport, type Failure, type Result } from "./transport.ts";
+
+export const KIT_VERSION = "device-kit/1.0.0";
+
+export interface DeviceOptions<S> {
+  /** The address of the service, without a path. */
+  readonly baseUrl: string;
+  readonly storage: DeviceStorage;
+  /** The one-time code, needed at the first start and after the owner has reset the device. */
+  readonly code?: string | undefined;
+  /** More telemetry of a heartbeat, for example the version of the app, battery and network. */
+  readonly summary?: () => object;
+  /** Called after each step with what the device knows, for its screen and its log. */
+  readonly onState?: (state: S) => void;
+  /** Another clock and network, in tests. */
+  readonly platform?: Platform;
+}
+
+export interface Device<S> {
+  state(): S;
+  /** How long ago something happened last: a watchdog restarts a device that is quiet for minutes. */
+  quietMs(): number;
+  /** Gives the device a new code, after `needs_code`. */
+  enroll(code: string): void;
+  /** The device API, at the device's pace and with its credential. */
+  readonly client: DeviceClient;
+  /** Ends everything at once. The stored record stays. */
+  stop(): void;
+}
+
+type SharedEffect = Exclude<DeviceEffect, { type: "timer" }>;
+type Shared = { readonly [T in SharedEffect["type"]]: (effect: Extract<SharedEffect, { type: T }>) => void };
+
+/** What a kind adds: its machine, and its own effects. */
+interface DeviceKind<S, E, F> {
+  readonly first: S;
+  readonly step: (
+    state: S,
+    event: E | DeviceEvent,
+    platform: Platform,
+  ) => { readonly state: S; readonly effects: readonly (F | DeviceEffect)[] };
+  /** Performs an effect that only this kind has. */
+  readonly perform: (effect: F, requests: Requests<E>) => void;
+}
+export interface Requests<E> {
+  readonly client: DeviceClient;
+  readonly platform: Platform;
+  readonly dispatch: (event: E | DeviceEvent) => void;
+  /** Calls a function of the integrator. */
+  callBack(callback: () => void): void;
+  /** Sends a request; its end is an event, unless requests were cancelled meanwhile. */
+  send<T>(
+    request: Promise<Result<T>>,
+    onAnswer: (answer: T) => E | DeviceEvent,
+    onFailure: (failure: Failure) => E | DeviceEvent,
+  ): void;
+}
+
+export function runDevice<S extends DeviceState, E, F extends { readonly type: string }>(
+  options: DeviceOptions<S>,
+  kind: DeviceKind<S, E, F>,
+): Device<S> {
+  const { storage, platform = hostPlatform() } = options;
+  const transport = createTransport({ baseUrl: options.baseUrl, platform });
+  const client = createDeviceClient(transport);
+  const startedAtMs = platform.nowMs();
+  let state = kind.first;
+  let eventAtMs = startedAtMs;
+  /** Counts the cancellations: what was sent before one is no event after it. */
+  let era = 0;
+  const dispatch = (event: E | DeviceEvent): void => running.dispatch(event);
+  const requests: Requests<E> = {
+    client,
+    platform,
+    dispatch,
+    send(request, onAnswer, onFailure) {
+      const sentIn = era;
+      const end = async (): Promise<void> => {
+        const result = await request;
+        if (sentIn === era) dispatch(result.ok ? onAnswer(result) : onFailure(result.failure));
+      };
+      void end();
+    },
+    callBack(callback) {
+      try {
+        callback();
+      } catch (error) {
+        // A defect of the program around the kit is seen, and the device goes on.
+        platform.setTimeout(() => {
+          throw error;
+        }, 0);
+      }
+    },
+  };
+  const write = createWriter(storage, platform, dispatch, () => running.isStopped());
+  const shared: Shared = {
+    store({ record, revision }) {
+      client.use(record.credential);
+      write(revision, JSON.stringify(record));
+    },
+    enroll: ({ code }) =>
+      requests.send(
+        client.enroll(code),
+        ({ value, isEffective }) => ({ type: "enrolled", ...value, effective: isEffective }),
+        (failure) => ({ type: "enroll_failed", failure }),
+      ),
+    heartbeat: () =>
+      requests.send(
+        client.heartbeat({ ...options.summary?.(), ...summaryOf(state, platform.nowMs() - startedAtMs) }),
+        ({ value }) => ({ type: "heartbeat_answered", device: value }),
+        (failure) => ({ type: "heartbeat_failed", failure }),
+      ),
+    cancel_requests() {
+      era += 1;
+      transport.abort();
+    },
+  };
+  const running: Running<E | DeviceEvent> = runMachine<S, E | DeviceEvent, F | DeviceEffect>({
+    first: kind.first,
+    platform,
+    step: (before, event) => {
+      eventAtMs = platform.nowMs();
+      const taken = kind.step(before, event, platform);
+      state = taken.state;
+      return taken;
+    },
+    perform(effect) {
+      const perform = shared[effect.type as keyof Shared] as ((effect: unknown) => void) | undefined;
+      if (perform === undefined) kind.perform(effect as F, requests);
+      else perform(effect);
+    },
+    onState: (next) => requests.callBack(() => options.onState?.(next)),
+  });
+  const start = async (): Promise<void> => {
+    const record = await storage.read().then(readRecord, () => "damaged" as const);
+    if (record !== null && record !== "damaged") client.use(record.credential);
+    dispatch({ type: "start", record, code: options.code ?? null });
+  };
+  void start();
+  return {
+    state: () => state,
+    quietMs: () => platform.nowMs() - eventAtMs,
+    enroll: (code) => dispatch({ type: "code", code }),
+    client,
+    stop() {
+      running.stop();
+      transport.abort();
+    },
+  };
+}
+
+/** What the service's operators see of the device. */
+function summaryOf({ record, problem }: DeviceState, uptimeMs: number): object {
+  return {
+    kit: KIT_VERSION,
+    uptime_s: Math.round(uptimeMs / 1_000),
+    queue_length: record?.reports.length ?? 0,
+    last_error: problem === null ? "" : `${problem.where}: ${problem.code}`,
+  };
+}
+
+/** Writes one record after the other. A write that never ends counts as failed. */
+function createWriter(
+  storage: DeviceStorage,
+  platform: Platform,
+  dispatch: (event: DeviceEvent) => void,
+  isStopped: () => boolean,
+): (revision: number, text: string) => void {
+  const writeOne = async (revision: number, text: string): Promise<void> => {
+    if (isStopped()) return;
+    let timer: unknown;
+    try {
+      const late = new Promise<never>((_resolve, reject) => {
+        timer = platform.setTimeout(() => reject(new Error("The storage does not answer.")), KIT_LIMITS.storageMs);
+      });
+      await Promise.race([storage.write(text), late]);
+      dispatch({ type: "stored", revision });
+    } catch (error) {
+      const detail = error instanceof Error ? error.message : "The storage failed.";
+      dispatch({ type: "store_failed", revision, detail });
+    } finally {
+      platform.clearTimeout(timer as never);
+    }
+  };
+  let last = Promise.resolve();
+  return (revision, text) => {
+    last = last.then(() => writeOne(revision, text));
+  };
+}

@@ -1,0 +1,106 @@
+/** The golden traces of the device kit: how they are read, replayed and compared with the rows of its SPEC. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { companionStep, firstCompanionState } from "../../../clients/device-kit/companion-machine.ts";
+import { displayStep, firstDisplayState } from "../../../clients/device-kit/display-machine.ts";
+
+const KIT = join(import.meta.dirname, "..", "..", "..", "clients", "device-kit");
+export const TRACES = join(KIT, "traces");
+
+export interface Effect {
+  readonly type: string;
+  readonly timer?: string;
+}
+export interface Regions {
+  readonly phase: string;
+  readonly heartbeat: string;
+  readonly work: string;
+  readonly reporter?: string;
+}
+export interface TraceStep {
+  /** Milliseconds on the device's monotonic clock. */
+  readonly at: number;
+  /** 0.5 when it is left out. */
+  readonly random?: number;
+  /** The key that the device would use; `key-<number of the step>` when it is left out. */
+  readonly key?: string;
+  readonly event: { readonly type: string; readonly timer?: string };
+  /** The rows of SPEC.md. */
+  readonly rows: readonly string[];
+  readonly effects?: readonly Effect[];
+  readonly regions?: Regions;
+}
+export interface Trace {
+  readonly machine: "companion" | "display";
+  readonly story: string;
+  /** Of a companion: whether its payment application can say what became of an earlier payment. */
+  readonly can_ask?: boolean;
+  readonly steps: readonly TraceStep[];
+}
+/** A step with what the machine makes of it. */
+export interface Replayed {
+  readonly step: TraceStep;
+  readonly before: Regions;
+  readonly after: Regions;
+  readonly effects: readonly Effect[];
+}
+
+export const traceFiles: readonly string[] = ["companion", "display"].flatMap((kind) =>
+  readdirSync(join(TRACES, kind)).map((file) => `${kind}/${file}`),
+);
+export const readTrace = (file: string): Trace => JSON.parse(readFileSync(join(TRACES, file), "utf8")) as Trace;
+
+function regionsOf(state: object): Regions {
+  const { phase, heartbeat, work, reporter } = state as Regions;
+  return { phase, heartbeat, work, ...(reporter === undefined ? {} : { reporter }) };
+}
+
+export function replay({ machine, can_ask: canAsk = false, steps }: Trace): readonly Replayed[] {
+  let state: object = machine === "companion" ? firstCompanionState(canAsk) : firstDisplayState();
+  const take = (machine === "companion" ? companionStep : displayStep) as (
+    state: object,
+    event: object,
+    input: object,
+  ) => { readonly state: object; readonly effects: readonly Effect[] };
+  return steps.map((step, index) => {
+    const before = state;
+    const { at: atMs, random = 0.5, key = `key-${index}` } = step;
+    const taken = take(deepFrozen(state), deepFrozen(step.event), { atMs, random, key });
+    state = taken.state;
+    return { step, before: regionsOf(before), after: regionsOf(state), effects: taken.effects };
+  });
+}
+
+/** A step that writes to what it was given throws. */
+function deepFrozen<T>(value: T): T {
+  if (typeof value === "object" && value !== null) {
+    Object.freeze(value);
+    Object.values(value).forEach(deepFrozen);
+  }
+  return value;
+}
+
+export interface SpecRow {
+  readonly id: string;
+  readonly region: keyof Regions;
+  readonly from: string;
+  readonly to: string;
+  /** The event's type, and of a timer its name. */
+  readonly event: string;
+  readonly effects: readonly string[];
+}
+
+export function specRows(): readonly SpecRow[] {
+  const spec = readFileSync(join(KIT, "SPEC.md"), "utf8");
+  const pattern = /^\| ([A-Z]\d+) \| (\w+): (\w+) → (\w+) \| ([\w ]+) \|[^|]*\| ?([^|]*)\|$/gm;
+  return [...spec.matchAll(pattern)].map(([, id = "", region, from = "", to = "", event = "", effects = ""]) => ({
+    id,
+    region: region as keyof Regions,
+    from,
+    to,
+    event: event.trim(),
+    effects: effects.trim() === "" ? [] : effects.trim().split(", "),
+  }));
+}
+
+export const nameOf = ({ type, timer }: Effect): string => (type === "timer" ? `timer ${timer}` : type);

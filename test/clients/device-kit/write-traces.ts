@@ -1,0 +1,15 @@
+/**
+ * Writes into each golden trace of the device kit what the machines make of its events. Read the difference: a trace says
+ * what ports do too.
+ *
+ *   node test/clients/device-kit/write-traces.ts
+ */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { readTrace, replay, TRACES, traceFiles } from "./traces.ts";
+
+for (const file of traceFiles) {
+  const trace = readTrace(file);
+  const steps = replay(trace).map(({ step, effects, after }) => ({ ...step, effects, regions: after }));
+  writeFileSync(join(TRACES, file), `${JSON.stringify({ ...trace, steps }, null, 2)}\n`);
+}
