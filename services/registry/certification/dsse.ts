@@ -1,0 +1,24 @@
+/** A signed statement as bytes that are stored and sent as they are (DSSE 1.0): nothing has to be put in order to verify it. */
+export const STATEMENT_TYPE = "application/vnd.in-toto+json";
+
+export interface EnvelopeSigner {
+  readonly keyId: string;
+  /** 64 bytes of Ed25519. */
+  sign(bytes: Uint8Array): Uint8Array;
+}
+
+/** What is signed: the type and the body with their lengths, so that neither is taken for a part of the other. */
+export function preAuthEncoding(type: string, body: Uint8Array): Buffer {
+  const head = `DSSEv1 ${Buffer.byteLength(type)} ${type} ${body.length} `;
+  return Buffer.concat([Buffer.from(head), body]);
+}
+
+/** The envelope as JSON. */
+export function envelope(signer: EnvelopeSigner, body: Uint8Array): string {
+  const signature = signer.sign(preAuthEncoding(STATEMENT_TYPE, body));
+  return JSON.stringify({
+    payload: Buffer.from(body).toString("base64"),
+    payloadType: STATEMENT_TYPE,
+    signatures: [{ keyid: signer.keyId, sig: Buffer.from(signature).toString("base64") }],
+  });
+}
