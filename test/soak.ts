@@ -11,6 +11,7 @@ const LONG_FORMS = [
   { file: "test/conformance/devices/devices.test.ts", environment: { CONFORMANCE_BROKEN: "all" } },
   { file: "test/reconciliation/kills.test.ts", environment: { RECONCILIATION_KILLS: "all" } },
   { file: "test/stations/races.test.ts", environment: { RACE_ROUNDS: "500" } },
+  { file: "test/clients/device-kit/power-cuts.test.ts", environment: { POWER_CUTS: "all" } },
   { file: "test/money/interleavings.test.ts", environment: { MONEY_RUNS: "40" } },
   { file: "test/webhook-signer/kills-at-steps.test.ts", environment: { KILLS_EVENTS: "10000" } },
   { file: "test/webhook-signer/processes.test.ts", environment: { KILLS_EVENTS: "10000" } },
