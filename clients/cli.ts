@@ -5,6 +5,7 @@
  */
 import { endWithError, UsageError } from "./command.ts";
 import { runConformance } from "./conformance/command.ts";
+import { DEVICES_HELP, runDevices } from "./devices/command.ts";
 import { accessHelp } from "./person.ts";
 import { runSandbox, SANDBOX_HELP } from "./sandbox/sandboxes.ts";
 import { WEBHOOKS_HELP } from "./webhooks/arguments.ts";
@@ -12,6 +13,7 @@ import { runWebhooks } from "./webhooks/command.ts";
 
 /** Each command reads its own arguments: those behind its name. */
 const COMMANDS: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = {
+  devices: runDevices,
   sandbox: runSandbox,
   webhooks: runWebhooks,
   conformance: runConformance,
@@ -19,7 +21,7 @@ const COMMANDS: Readonly<Record<string, (args: readonly string[]) => Promise<voi
 
 const HELP = `What an owner and a developer of devices or of webhook consumers do by command.
 
-${SANDBOX_HELP}${WEBHOOKS_HELP}  npm run cli -- conformance --sandbox ID
+${SANDBOX_HELP}${DEVICES_HELP}${WEBHOOKS_HELP}  npm run cli -- conformance --sandbox ID
       Checks a service or a device; conformance --help has its options and exit codes
 
 ${accessHelp("owner")}`;

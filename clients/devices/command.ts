@@ -1,0 +1,184 @@
+/** `devices enroll|watch|report|simulate`: what a device does, by the device kit, for who develops one. */
+import { randomUUID } from "node:crypto";
+import { CommandError, findService, parseCommandLine, UsageError } from "../command.ts";
+import { trustCertificate } from "../device/transport.ts";
+import { createDeviceClient, OUTCOMES, type OutcomeWord } from "../device-kit/client.ts";
+import { companion } from "../device-kit/companion.ts";
+import { display } from "../device-kit/display.ts";
+import { hostPlatform } from "../device-kit/platform.ts";
+import { type DeviceRecord, readRecord } from "../device-kit/record.ts";
+import type { Device } from "../device-kit/run-device.ts";
+import { fileStorage } from "../device-kit/storage/file.ts";
+import { createTransport, type Failure } from "../device-kit/transport.ts";
+import { idOf, print, printJson, required } from "../person.ts";
+
+export const DEVICES_HELP = `  npm run cli -- devices enroll --code CODE --file FILE
+      Claims an enrollment code and writes the credential to the file
+  npm run cli -- devices watch --file FILE
+      A customer display: prints what it shows, until it is ended
+      --code CODE         enrolls first, when the file has no credential
+  npm run cli -- devices simulate --file FILE
+      A companion: makes each collection and reports it, until it is ended
+      --code CODE         as above
+      --outcome WORD      reported_success, reported_declined, reported_cancelled or
+                          reported_unknown; reported_success when it is left out
+      --seconds N         how long a payment takes; 1 when it is left out
+  npm run cli -- devices report --file FILE --intent ID --outcome WORD
+      Reports one outcome
+      --reference TEXT, --provider-code TEXT, --key KEY
+`;
+const OPTIONS = {
+  json: { type: "boolean" },
+  "base-url": { type: "string" },
+  file: { type: "string" },
+  code: { type: "string" },
+  intent: { type: "string" },
+  outcome: { type: "string" },
+  reference: { type: "string" },
+  "provider-code": { type: "string" },
+  key: { type: "string" },
+  seconds: { type: "string" },
+} as const;
+type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
+
+/** Throws `UsageError` when the arguments cannot be understood, and `CommandError` when the service refuses. */
+export async function runDevices(args: readonly string[]): Promise<void> {
+  const { values, positionals } = parseCommandLine(args, OPTIONS);
+  const [command, surplus] = positionals;
+  if (surplus !== undefined) throw new UsageError(`There is one argument too many, "${surplus}"; see --help.`);
+  switch (command) {
+    case "enroll":
+      return await enroll(values);
+    case "watch":
+      return await watch(values);
+    case "simulate":
+      return await simulate(values);
+    case "report":
+      return await report(values);
+    case undefined:
+    default:
+      throw new UsageError("Use devices enroll, watch, simulate or report; see --help.");
+  }
+}
+
+/** The service that the options name, trusted as its certificate asks for. */
+function serviceOf(options: Options): string {
+  const { baseUrl, certificateFile } = findService(options["base-url"], process.env);
+  if (certificateFile !== undefined) trustCertificate(certificateFile);
+  return baseUrl;
+}
+
+function clientOf(options: Options) {
+  return createDeviceClient(createTransport({ baseUrl: serviceOf(options), platform: hostPlatform() }));
+}
+
+const sentenceOf = ({ detail, code }: Failure): CommandError => new CommandError(`${detail} (${code})`);
+
+async function enroll(options: Options): Promise<void> {
+  const code = required(options.code, "--code");
+  const file = required(options.file, "--file");
+  const result = await clientOf(options).enroll(code);
+  if (!result.ok) throw sentenceOf(result.failure);
+  const { credential, device } = result.value;
+  const record: DeviceRecord = {
+    device_id: device.device_id,
+    credential,
+    accepted: result.isEffective,
+    first_poll_pending: true,
+    attempt: null,
+    reports: [],
+  };
+  await fileStorage(file).write(JSON.stringify(record));
+  if (options.json === true) printJson({ device, file });
+  else print(`Device ${device.device_id}, "${device.name}", is enrolled; its credential is in ${file}.`);
+}
+
+async function report(options: Options): Promise<void> {
+  const file = required(options.file, "--file");
+  const intentId = idOf(options.intent, "--intent");
+  const outcome = outcomeOf(required(options.outcome, "--outcome"));
+  const client = clientOf(options);
+  const record = await fileStorage(file).read().then(readRecord);
+  if (record === null || record === "damaged")
+    throw new CommandError(`There is no credential in ${file}; enroll first.`);
+  client.use(record.credential);
+  const key = options.key ?? randomUUID();
+  const result = await client.report({
+    intent_id: intentId,
+    outcome,
+    provider_reference: options.reference ?? "",
+    provider_code: options["provider-code"] ?? "",
+    client_idempotency_key: key,
+  });
+  if (!result.ok) throw sentenceOf(result.failure);
+  if (options.json === true) return printJson({ ...result.value, client_idempotency_key: key });
+  const { report: recorded, assignment } = result.value;
+  print(`Intent ${intentId} is ${assignment.status}: ${recorded.outcome}, under the key ${key}.`);
+}
+
+function outcomeOf(word: string): OutcomeWord {
+  const found = OUTCOMES.find((outcome) => outcome === word);
+  if (found === undefined) throw new UsageError(`--outcome is one of ${OUTCOMES.join(", ")}, and not "${word}".`);
+  return found;
+}
+
+async function watch(options: Options): Promise<void> {
+  const storage = fileStorage(required(options.file, "--file"));
+  await untilEnded((onState) =>
+    display({
+      baseUrl: serviceOf(options),
+      storage,
+      code: options.code,
+      onState,
+      render(shown, { isStale, blockedReason }) {
+        if (options.json === true)
+          return printJson({ display: shown, is_stale: isStale, blocked_reason: blockedReason });
+        const reason = blockedReason === "" ? "" : ` (${blockedReason})`;
+        const what = shown === null ? "nothing" : `${shown.state}: ${shown.currency} ${shown.amount}`;
+        print(`${what}${isStale ? " (stale)" : ""}${reason}`);
+      },
+    }),
+  );
+}
+
+async function simulate(options: Options): Promise<void> {
+  const storage = fileStorage(required(options.file, "--file"));
+  const outcome = outcomeOf(options.outcome ?? "reported_success");
+  const seconds = options.seconds === undefined ? 1 : idOf(options.seconds, "--seconds");
+  await untilEnded((onState) =>
+    companion({
+      baseUrl: serviceOf(options),
+      storage,
+      code: options.code,
+      onState,
+      async launch({ intent_id: intentId, amount, currency }) {
+        if (options.json === true) printJson({ launched: intentId, amount, currency });
+        else print(`collecting ${currency} ${amount} for intent ${intentId}`);
+        await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+        return { outcome, provider_reference: `SIM-${intentId}`, provider_code: "" };
+      },
+      onReported(reported, failure) {
+        if (options.json === true) return printJson({ reported, failure });
+        const end = failure === null ? "is recorded" : `was refused: ${failure.detail} (${failure.code})`;
+        print(`the report ${reported.outcome} of intent ${reported.intent_id} ${end}`);
+      },
+    }),
+  );
+}
+
+/** Runs a device until a signal comes. Throws `CommandError` when it needs a code that it does not have. */
+async function untilEnded(
+  start: (onState: (state: { readonly phase: string }) => void) => Device<unknown>,
+): Promise<void> {
+  const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
+  const device = start(({ phase }) => {
+    if (phase === "needs_code")
+      reject(new CommandError("The device has no valid credential: issue an enrollment code and give it as --code."));
+  });
+  for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve());
+  try {
+    await ended;
+  } finally {
+    device.stop();
+  }
+}

@@ -1,0 +1,84 @@
+/** `npm run cli -- devices`, as it is typed: against the whole system. */
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { logIn } from "../support/people.ts";
+import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+
+const CLI = join(import.meta.dirname, "..", "..", "clients", "cli.ts");
+
+let system: TestSystem;
+let folder: TemporaryFolder;
+const running: RunningProgram[] = [];
+beforeAll(async () => {
+  system = await startSystem();
+  folder = temporaryFolder("devices-command");
+});
+afterAll(async () => {
+  for (const program of running) program.process.kill("SIGKILL");
+  await system.stop();
+  folder.remove();
+});
+
+function devices(...args: readonly string[]): RunningProgram {
+  const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path };
+  const program = runProgram(process.execPath, [CLI, "devices", ...args], { env: programEnvironment(access) });
+  running.push(program);
+  return program;
+}
+const codeOf = (kind: string): string =>
+  system.sandbox.stations[0]?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "";
+
+test("enroll, simulate, watch and report: one collection by command", async () => {
+  const till = join(folder.path, "till.json");
+  const enrolled = devices("enroll", "--code", codeOf("smart_pos_companion"), "--file", till, "--json");
+  expect(await enrolled.ended, enrolled.output()).toBe(0);
+  const simulated = devices("simulate", "--file", till, "--outcome", "reported_declined");
+  const watched = devices("watch", "--file", join(folder.path, "display.json"), "--code", codeOf("customer_display"));
+  await watched.waitFor(/idle/);
+  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const station = `stations/${system.sandbox.stations[0]?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+  const lines = [{ name: "Soup", quantity: 2, unit_amount: "6.25" }];
+  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const { intent_id } = await vi.waitUntil(
+    async () => {
+      const body = { order_id, route: "smart_pos" };
+      const answer = await cashier.call<{ intent_id: number }>("POST", `${station}/intents/`, { body });
+      return answer.status === 201 ? answer.body : undefined;
+    },
+    { timeout: 60_000, interval: 250 },
+  );
+  await simulated.waitFor(/collecting EUR 12\.50[^]*report reported_declined of intent \d+ is recorded/);
+  await watched.waitFor(/total: EUR 12\.50/);
+  for (const program of [simulated, watched]) {
+    program.process.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
+  }
+  const late = devices("report", "--file", till, "--intent", `${intent_id}`, "--outcome", "reported_success");
+  expect(await late.ended, late.output()).toBe(0);
+  expect(late.output()).toMatch(/is processing: reported_success, under the key /);
+});
+
+test("a code that is spent, and a file without a credential: exit code 1 and one sentence", async () => {
+  const file = join(folder.path, "none.json");
+  const spent = devices("enroll", "--code", "AAAAA-AAAAA", "--file", file);
+  expect(await spent.ended).toBe(1);
+  expect(spent.output()).toMatch(/\(enrollment_code_invalid\)\n$/);
+  const unknown = devices("report", "--file", file, "--intent", "1", "--outcome", "reported_unknown");
+  expect(await unknown.ended).toBe(1);
+  const asks = devices("watch", "--file", file);
+  expect(await asks.ended).toBe(1);
+  expect(asks.output()).toMatch(/give it as --code\.\n$/);
+});
+
+test.each([
+  [["dance"], "Use devices enroll"],
+  [["enroll", "--file", "x"], "Give --code"],
+  [["report", "--file", "x", "--intent", "1", "--outcome", "paid"], "--outcome is one of"],
+])("%j cannot be understood: exit code 2", async (args, sentence) => {
+  const program = devices(...args);
+  expect(await program.ended).toBe(2);
+  expect(program.output()).toContain(sentence);
+});
