@@ -9,6 +9,7 @@ const LONG_FORMS = [
   { file: "test/gateway/random-requests.test.ts", environment: { RANDOM_REQUESTS: "10000" } },
   { file: "test/conformance/broken-services.test.ts", environment: { CONFORMANCE_BROKEN: "all" } },
   { file: "test/conformance/devices/devices.test.ts", environment: { CONFORMANCE_BROKEN: "all" } },
+  { file: "test/reconciliation/bounded-memory.test.ts", environment: { RECONCILIATION_SIZE: "whole" } },
   { file: "test/reconciliation/kills.test.ts", environment: { RECONCILIATION_KILLS: "all" } },
   { file: "test/stations/races.test.ts", environment: { RACE_ROUNDS: "500" } },
   { file: "test/clients/device-kit/power-cuts.test.ts", environment: { POWER_CUTS: "all" } },
