@@ -1,41 +1,107 @@
 /** Runs one virtual device as a process: its settings, its log, its end, and one sentence when it cannot continue. */
 import { type Logger, pino, stdTimeFunctions } from "pino";
 import { z } from "zod";
+import { needsCode } from "./device/attach.ts";
 import { type DeviceKind, runDevice } from "./device/loop.ts";
 import { createPace } from "./device/pace.ts";
 import { createTransport, DeviceStopped, trustCertificate } from "./device/transport.ts";
+import type { DeviceState } from "./device-kit/device-machine.ts";
+import type { Device, DeviceOptions } from "./device-kit/run-device.ts";
+import { fileStorage } from "./device-kit/storage/file.ts";
 import { clientLimits } from "./limits.ts";
 
 /**
  * Runs until SIGTERM, SIGINT or the end of the parent process. Sends a parent process `{ready: true}` once the device is
  * live, or `{ready: false, code, message}` when it cannot continue.
  */
-export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
+export function runVirtualDevice(kind: DeviceKind): Promise<void> {
+  return runProcess(kind.name, ({ settings, log, onReady, signal }) =>
+    runDevice(kind, {
+      credentialFile: settings.CREDENTIAL_FILE ?? `.data/${kind.name}.json`,
+      enrollmentCode: settings.ENROLLMENT_CODE || undefined,
+      transport: createTransport({ baseUrl: settings.BASE_URL, pace: createPace(clientLimits.requestGapMs) }),
+      log,
+      signal,
+      onReady,
+    }),
+  );
+}
+
+type KitDevice = (options: DeviceOptions<DeviceState>, log: Logger) => Device<DeviceState>;
+
+/** The same for a device of the kit. */
+export function runKitDevice(name: string, start: KitDevice): Promise<void> {
+  return runProcess(name, async ({ settings, log, onReady, signal }) => {
+    const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
+    const code = settings.ENROLLMENT_CODE || undefined;
+    const report = createReporter(log, onReady, () => reject(needsCode(code !== undefined)));
+    const options = {
+      baseUrl: settings.BASE_URL,
+      storage: fileStorage(settings.CREDENTIAL_FILE ?? `.data/${name}.json`),
+      code,
+      onState(state: DeviceState) {
+        if (state.record !== null && state.phase === "needs_code") reject(needsCode(true));
+        else if (state.phase === "enrolled" && state.heartbeat === "off")
+          reject(new DeviceStopped(state.problem?.detail ?? "The service refuses the heartbeats."));
+        else report(state);
+      },
+    };
+    const device = start(options, log);
+    signal.addEventListener("abort", () => resolve(), { once: true });
+    if (signal.aborted) resolve();
+    try {
+      await ended;
+    } finally {
+      device.stop();
+    }
+  });
+}
+
+/** Writes down what changes: that the device is live, why it is held up, and that it goes on. */
+function createReporter(log: Logger, onReady: () => void, onNeedsCode: () => void): (state: DeviceState) => void {
+  let wasReady = false;
+  let logged = "";
+  return ({ phase, isReady, blockedReason, problem }) => {
+    if (phase === "needs_code") return onNeedsCode();
+    if (isReady && !wasReady) onReady();
+    wasReady ||= isReady;
+    const code = problem?.code === "no_answer" ? "unreachable" : (problem?.code ?? "");
+    const reason = blockedReason || code;
+    if (reason === logged) return;
+    if (reason !== "") log.warn({ reason }, problem?.detail ?? reason);
+    else if (wasReady) log.info({}, "the service accepts requests again");
+    logged = reason;
+  };
+}
+
+interface ProcessDeps {
+  readonly settings: z.infer<typeof settingsSchema>;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** Called once, when the device is live. */
+  readonly onReady: () => void;
+}
+
+async function runProcess(name: string, run: (deps: ProcessDeps) => Promise<void>): Promise<void> {
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
   process.once("disconnect", stop);
   const { signal } = stopping;
   try {
-    const settings = readSettings(kind.name, process.env);
+    const settings = readSettings(name, process.env);
     if (settings.GATEWAY_CERTIFICATE_FILE) trustCertificate(settings.GATEWAY_CERTIFICATE_FILE);
-    const log = createDeviceLog(kind.name, settings.LOG_LEVEL);
-    await runDevice(kind, {
-      credentialFile: settings.CREDENTIAL_FILE ?? `.data/${kind.name}.json`,
-      enrollmentCode: settings.ENROLLMENT_CODE || undefined,
-      transport: createTransport({ baseUrl: settings.BASE_URL, pace: createPace(clientLimits.requestGapMs) }),
-      log,
-      signal,
-      onReady: () => {
-        log.info({}, "attached");
-        notifyParent({ ready: true });
-      },
-    });
+    const log = createDeviceLog(name, settings.LOG_LEVEL);
+    const onReady = (): void => {
+      log.info({}, "attached");
+      notifyParent({ ready: true });
+    };
+    await run({ settings, log, signal, onReady });
   } catch (error) {
     if (!signal.aborted) {
       const isKnown = error instanceof DeviceStopped;
       const reason = error instanceof Error ? error.message : "an unexpected error.";
-      const message = isKnown ? reason : `The ${kind.name} stopped: ${reason}`;
+      const message = isKnown ? reason : `The ${name} stopped: ${reason}`;
       process.stderr.write(`${message}\n`);
       notifyParent({ ready: false, code: isKnown ? "device_stopped" : "unexpected", message });
       process.exitCode = 1;

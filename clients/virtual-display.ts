@@ -1,31 +1,27 @@
 /**
- * A customer display without a screen. It is an ordinary client of the device API and writes one line per change.
+ * A customer display without a screen. It is an ordinary client of the device API, by the device kit, and writes one line per
+ * change.
  *
  *   BASE_URL=http://127.0.0.1:8480 ENROLLMENT_CODE=XXXXX-XXXXX CREDENTIAL_FILE=display.json node clients/virtual-display.ts
  */
-import type { DisplayState } from "./device/client.ts";
-import type { TurnDeps } from "./device/loop.ts";
-import { clientLimits } from "./limits.ts";
-import { runVirtualDevice } from "./virtual-device.ts";
+import type { DisplayState } from "./device-kit/client.ts";
+import { display } from "./device-kit/display.ts";
+import { runKitDevice } from "./virtual-device.ts";
 
-/** Shows the service's state of the display, verbatim. */
-function createDisplayTurn({ client, log, signal }: TurnDeps): () => Promise<number> {
-  let shown = "";
-  return async () => {
-    const display = await client.display(signal);
-    if (display !== undefined) {
-      const line = sentence(display);
-      if (line !== shown)
-        log.info({ state: display.state, order: display.order_display_number, amount: display.amount }, line);
-      shown = line;
-    }
-    return clientLimits.displayPollMs;
-  };
+function sentence(shown: DisplayState): string {
+  if (shown.state === "idle") return "showing idle";
+  return `showing ${shown.state}: ${shown.currency} ${shown.amount} for order ${shown.order_display_number}`;
 }
 
-function sentence(display: DisplayState): string {
-  if (display.state === "idle") return "showing idle";
-  return `showing ${display.state}: ${display.currency} ${display.amount} for order ${display.order_display_number}`;
-}
-
-await runVirtualDevice({ name: "virtual-display", createTurn: createDisplayTurn, isSilent: () => false });
+let line = "";
+await runKitDevice("virtual-display", (options, log) =>
+  display({
+    ...options,
+    render(shown) {
+      const next = shown === null ? "" : sentence(shown);
+      if (shown !== null && next !== line)
+        log.info({ state: shown.state, order: shown.order_display_number, amount: shown.amount }, next);
+      line = next;
+    },
+  }),
+);
