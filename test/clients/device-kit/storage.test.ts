@@ -1,0 +1,107 @@
+/** The storage adapters of the device kit: what was written is read, also after a crash, and a failed write is an error. */
+import { chmodSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readRecord } from "../../../clients/device-kit/record.ts";
+import { bridgeStorage } from "../../../clients/device-kit/storage/bridge.ts";
+import { fileStorage } from "../../../clients/device-kit/storage/file.ts";
+import { type IndexedDb, indexedDbStorage } from "../../../clients/device-kit/storage/indexed-db.ts";
+import { memoryStorage } from "../../../clients/device-kit/storage/memory.ts";
+import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
+
+let folder: TemporaryFolder;
+beforeEach(() => {
+  folder = temporaryFolder("kit-storage");
+});
+afterEach(() => folder.remove());
+
+/** As much of IndexedDB as the adapter uses; its requests end later, as a browser's do. */
+function fakeIndexedDb(failure?: Error): IndexedDb {
+  const rows = new Map<string, unknown>();
+  const later = <T extends object>(target: T, type: string) => ({
+    ...target,
+    addEventListener(wanted: string, listener: () => void): void {
+      if (wanted === type) setImmediate(listener);
+    },
+  });
+  const request = (result: unknown) => later({ result, error: null }, "success");
+  const store = {
+    get: (key: string) => request(rows.get(key)),
+    put: (value: unknown, key: string) => request(failure === undefined ? rows.set(key, value) : undefined),
+    delete: (key: string) => request(rows.delete(key)),
+  };
+  const transaction = () =>
+    later({ objectStore: () => store, error: failure ?? null }, failure === undefined ? "complete" : "abort");
+  const database = { createObjectStore: () => undefined, transaction, close: () => undefined };
+  return { open: () => later({ result: database, error: null }, "success") };
+}
+
+function bridge() {
+  let stored: string | null = null;
+  return {
+    readRecord: () => stored,
+    writeRecord: (text: string): void => {
+      stored = text;
+    },
+    removeRecord: (): void => {
+      stored = null;
+    },
+  };
+}
+
+describe("the storage adapters", () => {
+  it.each([
+    ["memory", () => memoryStorage()],
+    ["file", () => fileStorage(join(folder.path, "deep", "er", "device.json"))],
+    ["IndexedDB", () => indexedDbStorage(fakeIndexedDb())],
+    ["bridge", () => bridgeStorage(bridge())],
+  ])("%s: it reads nothing, then what was written last, then nothing again", async (_name, create) => {
+    const storage = create();
+    expect(await storage.read()).toBeNull();
+    await storage.write("one");
+    await storage.write("two");
+    expect(await storage.read()).toBe("two");
+    await storage.remove();
+    expect(await storage.read()).toBeNull();
+  });
+
+  it("a write that fails: it is an error", async () => {
+    await expect(indexedDbStorage(fakeIndexedDb(new Error("quota"))).write("x")).rejects.toThrow("quota");
+    await expect(bridgeStorage({ ...bridge(), writeRecord: () => undefined }).write("x")).rejects.toThrow(
+      /did not store/,
+    );
+    writeFileSync(join(folder.path, "taken"), "");
+    for (const path of [join(folder.path, "taken", "device.json"), "/proc/devices-of-a-test/device.json"])
+      await expect(fileStorage(path).write("x")).rejects.toThrow();
+  });
+
+  it("a file: only its owner can read it, and nothing is left beside it", async () => {
+    const path = join(folder.path, "device.json");
+    const storage = fileStorage(path);
+    await storage.write("one");
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    chmodSync(path, 0o644);
+    await storage.read();
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    await storage.write("two");
+    expect(readdirSync(folder.path)).toEqual(["device.json"]);
+  });
+});
+
+describe("the stored record", () => {
+  it.each(["", '{"device_id": 7, "cred', '{"device_id": "7", "credential": "c"}', "\0\0", "null", '{"device_id": 7}'])(
+    "a damaged text: it is no record: %j",
+    (text) => expect(readRecord(text)).toBe("damaged"),
+  );
+
+  it("a record of an earlier program: its first poll launches nothing", () => {
+    expect(readRecord('{"device_id": 7, "credential": "c", "later": 1}')).toMatchObject({
+      credential: "c",
+      accepted: true,
+      first_poll_pending: true,
+      attempt: null,
+      reports: [],
+    });
+    expect(readRecord(null)).toBeNull();
+  });
+});
