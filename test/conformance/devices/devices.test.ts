@@ -15,6 +15,7 @@ import { programEnvironment, runProgram } from "../../support/running-program.ts
 import { startSystem, type TestSystem } from "../../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 import { BROKEN_DEVICES } from "./broken-devices.ts";
+import { KitCompanion, KitDisplay } from "./kit-devices.ts";
 import { TestCompanion } from "./test-companion.ts";
 import { TestDisplay } from "./test-display.ts";
 
@@ -69,6 +70,8 @@ describe.concurrent("a device that keeps the guide", () => {
   it.each([
     ["companion", new TestCompanion()],
     ["display", new TestDisplay()],
+    ["companion", new KitCompanion()],
+    ["display", new KitDisplay()],
   ] as const)(
     "%s: passes each of its capabilities, and nothing is left behind",
     { timeout: RUN_MS },
