@@ -27,7 +27,7 @@ import { type Reckoning, reckon } from "./reckoning.ts";
 import { RetryingClient } from "./retrying-client.ts";
 import { Strikes, TARGETS } from "./strikes.ts";
 
-const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "60");
+const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "100");
 const SEED = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 /** Each companion may ask once a second; with so many of them it is the kills that take the time. */
 const STATIONS = Math.min(24, Math.ceil(COLLECTIONS / 8));
