@@ -14,12 +14,17 @@ export async function removeBrokenMatches(sql: Transaction, { organizationId }: 
   );
 }
 
-/** Writes the matches that are new and removes those that no longer hold; the others keep their ids. */
-export async function writeMatches(sql: Transaction, { runId, accountId }: RunScope): Promise<void> {
+/**
+ * The former matches that still hold: one match has all lines and all payments of one group, and no others. Each step is a table
+ * with statistics of its own. In one statement PostgreSQL takes the two keys of a group for independent, expects one row, and
+ * reads each of a million matches by itself.
+ */
+async function findKept(sql: Transaction): Promise<void> {
   await sql.unsafe(`
     create temporary table run_former on commit drop as
       select match_id, count(*) as lines from match_lines
       where match_id in (select match_id from match_lines join run_lines using (line_id)) group by match_id;
+    analyze run_former;
     create temporary table run_former_payments on commit drop as
       select match_id, count(*) as payments from match_payments where match_id in (select match_id from run_former) group by match_id;
     -- The one former match of all lines, and that of all payments, of a group.
@@ -30,15 +35,22 @@ export async function writeMatches(sql: Transaction, { runId, accountId }: RunSc
       select group_key, min(match_id) as match_id, count(*) as payments
       from run_group_payments left join match_payments using (payment_key)
       group by group_key having count(match_id) = count(*) and min(match_id) = max(match_id);
-    analyze run_former, run_former_payments, run_of_lines, run_of_payments;
+    analyze run_former_payments, run_of_lines, run_of_payments;
+    create temporary table run_of_both on commit drop as
+      select group_key, l.match_id, lines, payments from run_of_lines l join run_of_payments p using (group_key)
+      where l.match_id = p.match_id;
+    analyze run_of_both;
     create temporary table run_kept on commit drop as
-      select l.group_key, l.match_id
-      from run_of_lines l join run_former using (match_id, lines)
-        join run_of_payments p on p.group_key = l.group_key and p.match_id = l.match_id
-        join run_former_payments f on f.match_id = p.match_id and f.payments = p.payments
-        join run_groups g on g.group_key = l.group_key
-        join statement_matches m on m.match_id = l.match_id and m.tier = g.tier;
+      select b.group_key, b.match_id
+      from run_of_both b join run_former using (match_id, lines) join run_former_payments using (match_id, payments)
+        join run_groups g on g.group_key = b.group_key
+        join statement_matches m on m.match_id = b.match_id and m.tier = g.tier;
     analyze run_kept;`);
+}
+
+/** Writes the matches that are new and removes those that no longer hold; the others keep their ids. */
+export async function writeMatches(sql: Transaction, { runId, accountId }: RunScope): Promise<void> {
+  await findKept(sql);
   await removeMatches(
     sql,
     sql`select match_id from run_former f where not exists (select from run_kept k where k.match_id = f.match_id)`,
