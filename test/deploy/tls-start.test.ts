@@ -92,5 +92,5 @@ test("a server with another certificate: the curl lines send nothing to it", asy
 
 test("the commands with TLS: they find the service and trust its certificate", { timeout: TEST_MS }, async () => {
   expect(await client("organization", "list")).toMatch(/^\d+\tSandbox/m);
-  expect(await client("robotics", "trigger", "serving_task.offered")).not.toBe("");
+  expect(await client("cli", "webhooks", "trigger", "serving_task.offered")).not.toBe("");
 });
