@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { formatAmount } from "../../machines/currency.ts";
+import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { collect } from "./collection.ts";
 import type { Collection, CollectionDeps } from "./collection-facts.ts";
 import { abandonedPlan, type CollectionPlan, drawPlan } from "./collection-plan.ts";
@@ -28,6 +29,8 @@ import { RetryingClient } from "./retrying-client.ts";
 import { Strikes, TARGETS } from "./strikes.ts";
 
 const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "100");
+/** A cancellation that has failed is tried again after a pause that grows: twice the longest one, and time to do it. */
+const SETTLED_MS = 2 * PROVIDER_LIMITS.longestWithdrawPauseMs + 15_000;
 const SEED = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 /** Each companion may ask once a second; with so many of them it is the kills that take the time. */
 const STATIONS = Math.min(24, Math.ceil(COLLECTIONS / 8));
@@ -199,7 +202,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
         expect(found.complaints).toEqual([]);
         return found;
       },
-      { timeout: 45_000, interval: 1_000 },
+      { timeout: SETTLED_MS, interval: 1_000 },
     );
     const { sumMinor, complaints, ...figures } = reckoning;
     expect(complaints).toEqual([]);
