@@ -192,7 +192,8 @@ async function cutOnce(place: Place, cutAt: number): Promise<string | undefined>
   if (paid.size === 0) expect(outcome, `${where}: silence is no success`).toBe("reported_unknown");
   else if (life.canAsk) expect(outcome, `${where}: the application was asked`).toBe("reported_success");
   else expect(["reported_success", "reported_unknown"], where).toContain(outcome);
-  if (cutName === undefined) expect(outcome).toBe("reported_success");
+  // A collection that is there at the first poll of all is not launched (docs/devices.md, "After a restart").
+  if (cutName === undefined && launched.length > 0) expect(outcome, where).toBe("reported_success");
   await cashier.good("POST", `${place.path}/intents/${intent.intent_id}/cancel/`);
   return cutName;
 }
