@@ -2,7 +2,7 @@
  * Reads a stream in order by direct get: any server that has a copy answers, so the loss of one server
  * changes nothing and no consumer must be created. A copy that lags answers with less, and the next read continues there.
  */
-import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from "nats";
+import { createInbox, type Msg, type MsgHdrs, type NatsConnection, type Subscription } from "nats";
 import type { Bus } from "./connection.ts";
 
 export interface ReadMessage {
@@ -33,40 +33,72 @@ export interface DirectRead {
 
 /**
  * Up to `most` messages from this sequence on, of these subjects or of all, fewer when they are large; none where the copy
- * ends before.
+ * ends before. With `askAgainMs` it asks again each time that long has passed without any answer, and takes the answer that is
+ * complete first: the server picks a copy by chance, and one of a stalled server never answers.
  * Throws NoCopyAnswersError.
  */
 export async function readBatch(
   nc: NatsConnection,
-  read: DirectRead & { readonly from: number; readonly most: number; readonly subjects?: string },
+  read: DirectRead & BatchQuery & { readonly askAgainMs?: number },
 ): Promise<readonly ReadMessage[]> {
-  const { stream, subjects, from, most, timeoutMs } = read;
-  const ended = Promise.withResolvers<void>();
-  const messages: ReadMessage[] = [];
-  const fail = (cause?: unknown): void => ended.reject(new NoCopyAnswersError(stream, { cause }));
-  const inbox = createInbox();
-  const subscription = nc.subscribe(inbox, {
-    callback: (error, message) => {
-      if (error !== null) return fail(error);
-      const code = message.headers?.code ?? 0;
-      const before = Number(message.headers?.get("Nats-Last-Sequence") ?? 0);
-      if (code === 404) return ended.resolve();
-      if (code !== 0 && code !== 204) return fail();
-      // Each names the one before it, and so does the end: a missing one shows.
-      if (before !== (messages.at(-1)?.sequence ?? 0)) return fail();
-      if (code === 204) ended.resolve();
-      else messages.push(asRead(message));
-    },
-  });
-  const timer = setTimeout(fail, timeoutMs);
+  const { stream, timeoutMs, askAgainMs } = read;
+  const ended = Promise.withResolvers<readonly ReadMessage[]>();
+  const answers: BatchAnswer[] = [];
+  const ask = (): void => {
+    if (answers.some(({ isBegun }) => isBegun)) return;
+    answers.push(new BatchAnswer(nc, read, ended));
+  };
+  ask();
+  const timeout = setTimeout(() => ended.reject(new NoCopyAnswersError(stream)), timeoutMs);
+  const again = askAgainMs === undefined ? undefined : setInterval(ask, askAgainMs);
   try {
+    return await ended.promise;
+  } finally {
+    clearTimeout(timeout);
+    clearInterval(again);
+    for (const answer of answers) answer.stop();
+  }
+}
+
+interface BatchQuery {
+  readonly from: number;
+  readonly most: number;
+  readonly subjects?: string;
+}
+
+/** One request for a batch, and what one copy answers to it. */
+class BatchAnswer {
+  isBegun = false;
+  readonly #messages: ReadMessage[] = [];
+  readonly #subscription: Subscription;
+
+  constructor(
+    nc: NatsConnection,
+    { stream, subjects, from, most }: DirectRead & BatchQuery,
+    ended: PromiseWithResolvers<readonly ReadMessage[]>,
+  ) {
+    const inbox = createInbox();
+    const fail = (cause?: unknown): void => ended.reject(new NoCopyAnswersError(stream, { cause }));
+    this.#subscription = nc.subscribe(inbox, {
+      callback: (error, message) => {
+        if (error !== null) return fail(error);
+        this.isBegun = true;
+        const code = message.headers?.code ?? 0;
+        const before = Number(message.headers?.get("Nats-Last-Sequence") ?? 0);
+        if (code === 404) return ended.resolve([]);
+        if (code !== 0 && code !== 204) return fail();
+        // Each names the one before it, and so does the end: a missing one shows.
+        if (before !== (this.#messages.at(-1)?.sequence ?? 0)) return fail();
+        if (code === 204) ended.resolve(this.#messages);
+        else this.#messages.push(asRead(message));
+      },
+    });
     const query = JSON.stringify({ seq: from, batch: most, next_by_subj: subjects });
     nc.publish(`$JS.API.DIRECT.GET.${stream}`, query, { reply: inbox });
-    await ended.promise;
-    return messages;
-  } finally {
-    clearTimeout(timer);
-    subscription.unsubscribe();
+  }
+
+  stop(): void {
+    this.#subscription.unsubscribe();
   }
 }
 

@@ -294,8 +294,14 @@ class RunningFeed {
     try {
       while (!this.#isStopped && this.#isConsumerSilent()) {
         const from = this.#sequence + 1;
-        const [most, timeoutMs] = [BUS_LIMITS.feedReadMessages, BUS_LIMITS.feedReadMs];
-        const messages = await readBatch(this.#bus.nc, { stream, subjects, from, most, timeoutMs });
+        const messages = await readBatch(this.#bus.nc, {
+          stream,
+          subjects,
+          from,
+          most: BUS_LIMITS.feedReadMessages,
+          timeoutMs: BUS_LIMITS.feedReadMs,
+          askAgainMs: BUS_LIMITS.feedReadAgainMs,
+        });
         // The feed has started over meanwhile.
         if (this.#isStopped || !this.#isLoaded || this.#sequence < from - 1) return;
         this.receivedAt = performance.now();

@@ -101,6 +101,11 @@ export const BUS_LIMITS = {
   feedLossConfirmations: 5,
   /** One such read: a copy answers within milliseconds, or the feed asks another copy at the next turn. */
   feedReadMs: 500,
+  /**
+   * Such a read without any answer after this long asks again, so five times at most. With one of three servers stalled, each
+   * request has one chance in three to reach its copy: two lost reads in a row of one request each would make a replica stale.
+   */
+  feedReadAgainMs: 100,
   /** Pause between two such reads: a beat that is stored twice a second must be read well before the replica is stale. */
   feedReadPauseMs: 100,
   /** Messages of one such read: more than a busy log stores between two reads. */

@@ -1,0 +1,55 @@
+/** Reads by direct get, where the server may give a request to the copy of a stalled server, which never answers. */
+import type { NatsConnection } from "nats";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { readBatch } from "../../services/bus/direct-reader.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { QUIET } from "./waiting.ts";
+
+const STREAM = "STATION_LOG_0";
+const READ = { stream: STREAM, from: 1, most: 10 };
+
+let nats: TestServer;
+let bus: Bus;
+
+beforeAll(async () => {
+  nats = await startNats();
+  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
+  for (const station of [1, 2, 3]) await bus.js.publish(`station.log.0.00.${station}`, "commit");
+});
+afterAll(async () => {
+  await bus.close();
+  await nats.stop();
+});
+
+/** The same connection, whose first requests never arrive; counts all of them. */
+function losing(lost: number): { nc: NatsConnection; requests: () => number } {
+  let requests = 0;
+  const nc = Object.create(bus.nc) as NatsConnection;
+  nc.subscribe = bus.nc.subscribe.bind(bus.nc);
+  nc.publish = (...message) => {
+    requests += 1;
+    if (requests > lost) bus.nc.publish(...message);
+  };
+  return { nc, requests: () => requests };
+}
+
+describe("readBatch", () => {
+  test("two requests reach a copy that never answers: it asks again and returns each message once", async () => {
+    const { nc, requests } = losing(2);
+    const messages = await readBatch(nc, { ...READ, timeoutMs: 10_000, askAgainMs: 10 });
+    expect(messages.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
+    expect(requests()).toBeGreaterThanOrEqual(3);
+  });
+
+  test("no copy answers: it throws `no_copy_answers` after its time, and asks no more", async () => {
+    const { nc, requests } = losing(Number.POSITIVE_INFINITY);
+    const read = readBatch(nc, { ...READ, timeoutMs: 100, askAgainMs: 10 });
+    await expect(read).rejects.toMatchObject({ code: "no_copy_answers" });
+    const asked = requests();
+    await expect(readBatch(nc, { ...READ, timeoutMs: 100 })).rejects.toMatchObject({ code: "no_copy_answers" });
+    expect(requests()).toBe(asked + 1);
+  });
+});
