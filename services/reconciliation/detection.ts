@@ -16,10 +16,13 @@ export async function detectCandidates(bytes: AsyncIterable<Uint8Array>): Promis
     const head = await headOf(bytes);
     const encodings = [...detectEncoding(head)];
     if (encodings.length === 0) return refusedAs("not_text", "The file is no text in an encoding that is known.");
-    for (const { encoding } of encodings) {
-      const formats = detectFormats(await textOf(head, encoding));
+    for (const read of encodings) {
+      const formats = detectFormats(await textOf(head, read.encoding));
       if (formats.length === 0) continue;
-      return { formats: formats.map(({ name, title }) => ({ name, title })), encodings, refusal: null };
+      const others = encodings.filter((encoding) => encoding !== read);
+      const named = formats.map(({ name, title }) => ({ name, title }));
+      // The header is known only as this encoding reads it, so it comes first.
+      return { formats: named, encodings: [read, ...others], refusal: null };
     }
     return { formats: [], encodings, refusal: null };
   } catch (error) {

@@ -46,10 +46,16 @@ async function* parseSumup(text: AsyncIterable<string>, options: ParseOptions): 
 }
 
 /** Day first wherever digits alone say so; a slash is read by the language, and not at all in English. */
-const DATE_FORMATS = formatsOf(
-  ["YYYY-MM-DD", "DD.MM.YYYY", "D.M.YYYY", "D MMM YYYY", "D. MMM YYYY"],
-  ["", " HH:mm:ss", " HH:mm", ", HH:mm:ss", ", HH:mm", "THH:mm:ss", "THH:mm:ssZ", " HH:mm:ssZ"],
-);
+const DATE_FORMATS = [
+  ...formatsOf(
+    ["YYYY-MM-DD", "DD.MM.YYYY", "D.M.YYYY", "D MMM YYYY", "D. MMM YYYY"],
+    ["", " HH:mm:ss", " HH:mm", ", HH:mm:ss", ", HH:mm", "THH:mm:ss", "THH:mm:ssZ", " HH:mm:ssZ"],
+  ),
+  ...formatsOf(
+    ["MMM D, YYYY", "D MMM YYYY"],
+    ["", ", HH:mm:ss", ", HH:mm", " HH:mm", ", h:mm:ss A", ", h:mm A", " h:mm A"],
+  ),
+];
 const SLASH_FORMATS = formatsOf(["DD/MM/YYYY"], ["", " HH:mm:ss", " HH:mm", ", HH:mm:ss", ", HH:mm"]);
 
 class SumupReport {
@@ -111,7 +117,7 @@ class SumupReport {
     const isMoney = outcome === "done" || (outcome === "refunded" && type !== "Payout");
     if (!isMoney) return "not_money";
     if (type === "Payout") return "payout";
-    if (SUMUP_CASH.has(method.toLowerCase())) return "cash_payment";
+    if (SUMUP_CASH.has(wordKey(method))) return "cash_payment";
     return type === "Sale" ? "payment" : type === "Refund" ? "refund" : "chargeback";
   }
 
@@ -165,7 +171,7 @@ class SumupReport {
   }
 
   #dateOf(row: CsvRow, field: SumupField): ReadDate {
-    const text = this.#header.value(row, field).replaceAll(/\s+/gu, " ");
+    const text = this.#header.value(row, field).normalize("NFC").replaceAll(/\s+/gu, " ");
     const read = readDate(text, this.#dates);
     if (read !== undefined) return read;
     if (readDate(text, SLASH_FORMATS) !== undefined) {
@@ -182,13 +188,16 @@ interface RowSense {
   readonly currency: string;
 }
 
+/** Exporters differ in capital letters and in how an accent is composed. */
+const wordKey = (word: string): string => word.normalize("NFC").toLowerCase();
+
 /** The group that a word is in. */
 function wordOf<Group extends string>(
   groups: Readonly<Record<Group, readonly string[]>>,
   word: string,
   column: string,
 ): Group {
-  const key = word.normalize("NFC").toLowerCase();
+  const key = wordKey(word);
   const found = (Object.keys(groups) as Group[]).find((group) => groups[group].includes(key));
   if (found === undefined) throw new FieldProblem(column, `${quoted(word)} is no word that is known here.`);
   return found;

@@ -1,12 +1,15 @@
 import { readdirSync, readFileSync } from "node:fs";
 import * as fc from "fast-check";
+import iconvLite from "iconv-lite";
 import { describe, expect, it } from "vitest";
+import { detectCandidates } from "../../../services/reconciliation/detection.ts";
 import { FORMAT_LIMITS } from "../../../services/reconciliation/formats/limits.ts";
 import {
   detectFormats,
   STATEMENT_FORMATS,
   statementFormat,
 } from "../../../services/reconciliation/formats/registry.ts";
+import { oneChunk } from "./chunks.ts";
 
 const SAMPLES = new URL("../samples/", import.meta.url);
 /** Each folder's samples are of one of these formats, or of none that is known. */
@@ -24,6 +27,16 @@ const samples = Object.keys(FORMATS_OF).flatMap((folder) =>
 );
 const headOf = (sample: string): string => readFileSync(new URL(sample, SAMPLES), "utf8");
 const namesOf = (head: string): readonly string[] => detectFormats(head).map(({ name }) => name);
+
+describe("the candidates of a file", () => {
+  it("name first the encoding with which its header is known", async () => {
+    const text = readFileSync(new URL("sumup/de-2026.csv", SAMPLES), "utf8");
+    for (const encoding of ["macintosh", "cp850"]) {
+      const { formats, encodings } = await detectCandidates(oneChunk(iconvLite.encode(text, encoding)));
+      expect([formats.map(({ name }) => name), encodings[0]?.encoding]).toEqual([["sumup"], encoding]);
+    }
+  });
+});
 
 describe("the formats of statements", () => {
   it("have one name each, by which they are found", () => {

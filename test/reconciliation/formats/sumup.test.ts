@@ -22,6 +22,9 @@ const outlines = async (sample: string, currency?: string): Promise<readonly str
   return linesOf(records).map(outline);
 };
 
+const outlinesOf = async (text: string): Promise<readonly string[]> =>
+  linesOf(await parseText(sumup, text, { currency: "EUR" })).map(outline);
+
 describe("SumUp's transaction report", () => {
   it("German, early 2025: sale and payout share an id, and cash, cancelled, failed and planned rows are told apart", async () => {
     expect(await outlines("de-early-2025", "CHF")).toEqual([
@@ -154,6 +157,26 @@ describe("SumUp's transaction report", () => {
     );
     const lines = linesOf(await parseText(sumup, header + rows.join(""), { currency: "GBP" }));
     expect(lines.map(({ kind, netMinor }) => `${kind} ${netMinor}`)).toEqual(Array(3).fill("payment 490"));
+  });
+
+  it("reads the day after the month where the month is a word", async () => {
+    const header = "Date,Transaction ID,Transaction type,Status,Currency,Total,Fee";
+    const times = ["Nov 14, 2025, 3:07 PM", "14 Nov 2025, 12:00:05 AM", "November 14, 2025", "Nov 14, 2025, 13:07 PM"];
+    const rows = times.map((time, index) => `"${time}",T${index},Sale,Successful,GBP,5.0,0.1`);
+    const records = await parseText(sumup, [header, ...rows].join("\n"), { timeZone: "UTC" });
+    expect(linesOf(records).map(({ bookedOn, occurredAt }) => [bookedOn, occurredAt])).toEqual([
+      ["2025-11-14", "2025-11-14T15:07:00.000Z"],
+      ["2025-11-14", "2025-11-14T00:00:05.000Z"],
+      ["2025-11-14", undefined],
+    ]);
+    expect(problemsOf(records)).toEqual(['5 Date: "Nov 14, 2025, 13:07 PM" is no date that the report has.']);
+  });
+
+  it("reads the same where an accent stands apart from its letter", async () => {
+    const whole = (await collected(sampleText("sumup/fr-2025.csv"))).join("");
+    const [composed, apart] = [await outlinesOf(whole), await outlinesOf(whole.normalize("NFD"))];
+    expect(apart).toEqual(composed);
+    expect(composed.some((line) => line.includes("cash_payment"))).toBe(true);
   });
 
   it("refuses an English report whose day and month cannot be told apart", async () => {

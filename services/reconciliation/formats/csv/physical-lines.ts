@@ -11,6 +11,8 @@ export interface PhysicalLine {
 }
 
 const MARK = "\ufeff";
+/** Programs of DOS and CP/M write it after the last line. */
+const END_OF_FILE = "\u001a";
 
 export class LineSplitter {
   #rest = "";
@@ -45,7 +47,7 @@ export class LineSplitter {
   end(): PhysicalLine[] {
     const text = this.#rest;
     this.#rest = "";
-    if (text === "") return [];
+    if (text === "" || text === END_OF_FILE) return [];
     return [text.endsWith("\r") ? this.#line(text.slice(0, -1), "\r") : this.#line(text, "")];
   }
 

@@ -1,6 +1,7 @@
 /**
  * CSV by header, streaming. A row is malformed when its quotes or its count of fields are wrong, and the next row is read.
- * Fields stay verbatim: text that a spreadsheet would run as a formula is text here.
+ * Fields stay verbatim: text that a spreadsheet would run as a formula is text here. A row without any text is a blank line,
+ * and a row that repeats the header begins another file that a person has put behind the first.
  */
 
 import { DELIMITERS } from "../../../bus/messages/statement-formats.ts";
@@ -9,6 +10,7 @@ import { FORMAT_LIMITS } from "../limits.ts";
 import { cutTo } from "../records.ts";
 import { LineSplitter, type PhysicalLine } from "./physical-lines.ts";
 import { divideRow, type FramedRow, RecordFramer } from "./record-framer.ts";
+import { RowWidth } from "./row-width.ts";
 
 export interface CsvHeader {
   /** The physical line, from 1. */
@@ -21,7 +23,7 @@ export interface CsvHeader {
 export interface CsvRow {
   /** The physical line of its first character, from 1. */
   readonly position: number;
-  /** As many as the header has columns, or any count where there is no header. */
+  /** One for each column of the header, or any count where there is no header; a delimiter at a row's end may add an empty one. */
   readonly fields: readonly string[];
   readonly raw: string;
 }
@@ -73,6 +75,7 @@ class CsvReader {
   /** The lines before the header, divided, for the sentence of a refusal. */
   readonly #preamble: (readonly string[])[] = [];
   #columns: readonly string[] | undefined;
+  #width: RowWidth | undefined;
   #framer: RecordFramer | undefined;
 
   constructor(options: CsvOptions) {
@@ -89,7 +92,7 @@ class CsvReader {
   *end(): Generator<CsvRecord> {
     yield* this.#read(this.#splitter.end());
     if (this.#framer === undefined) throw this.#noHeader();
-    for (const row of this.#framer.end()) yield this.#recordOf(row);
+    for (const row of this.#framer.end()) yield* this.#recordsOf(row);
   }
 
   *#read(lines: readonly PhysicalLine[]): Generator<CsvRecord> {
@@ -99,11 +102,12 @@ class CsvReader {
       if (found === undefined) return;
       const { header, below } = found;
       this.#columns = header.columns;
-      this.#framer = new RecordFramer(header.delimiter, header.columns.length);
+      this.#width = new RowWidth(header.columns, header.delimiter);
+      this.#framer = new RecordFramer(header.delimiter, this.#width);
       yield { type: "header", header };
       rest = below;
     }
-    for (const row of this.#framer.push(rest)) yield this.#recordOf(row);
+    for (const row of this.#framer.push(rest)) yield* this.#recordsOf(row);
   }
 
   #findHeader(lines: readonly PhysicalLine[]) {
@@ -140,16 +144,24 @@ class CsvReader {
     return header.refusal(this.#preamble);
   }
 
-  #recordOf({ position, raw, fields }: FramedRow): CsvRecord {
+  *#recordsOf({ position, raw, fields }: FramedRow): Generator<CsvRecord> {
     if (fields === undefined) {
-      return malformed({ position, column: "", reason: "A quote is in the wrong place or is never closed.", raw });
+      yield malformed({ position, column: "", reason: "A quote is in the wrong place or is never closed.", raw });
+    } else if (fields.every(isBlank) || this.#isHeader(fields)) return;
+    else if (this.#width?.fits(fields) ?? true) yield { type: "row", row: { position, fields, raw } };
+    else {
+      const reason = `The row has ${fields.length} fields, and the header has ${this.#columns?.length} columns.`;
+      yield malformed({ position, column: this.#columns?.[fields.length] ?? "", reason, raw });
     }
-    const expected = this.#columns?.length ?? fields.length;
-    if (fields.length === expected) return { type: "row", row: { position, fields, raw } };
-    const reason = `The row has ${fields.length} fields, and the header has ${expected} columns.`;
-    return malformed({ position, column: this.#columns?.[fields.length] ?? "", reason, raw });
+  }
+
+  #isHeader(fields: readonly string[]): boolean {
+    const columns = this.#columns;
+    return columns !== undefined && fields.every((field, index) => field === columns[index]);
   }
 }
+
+const isBlank = (field: string): boolean => field.trim() === "";
 
 function malformed(line: MalformedLine): CsvRecord {
   return { type: "malformed", malformed: { ...line, raw: cutTo(FORMAT_LIMITS.rawCharacters, line.raw) } };

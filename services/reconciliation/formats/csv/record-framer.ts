@@ -11,6 +11,7 @@
 import { parse } from "csv-parse/sync";
 import { FORMAT_LIMITS } from "../limits.ts";
 import type { PhysicalLine } from "./physical-lines.ts";
+import type { RowWidth } from "./row-width.ts";
 
 export interface FramedRow {
   /** The physical line of its first character. */
@@ -28,16 +29,16 @@ const RECORD_BYTES = 2 * 3 * FORMAT_LIMITS.lineCharacters;
 export class RecordFramer {
   readonly #delimiter: string;
   /** A record over several lines with another count of fields is two broken rows and what is between them. */
-  readonly #columns: number | undefined;
+  readonly #width: RowWidth | undefined;
   #rows: FramedRow[] = [];
   /** Indexes of the rows that have quotes, which csv-parse divides together. */
   #quoted: number[] = [];
   #open: PhysicalLine[] = [];
   #openCharacters = 0;
 
-  constructor(delimiter: string, columns: number | undefined) {
+  constructor(delimiter: string, width: RowWidth | undefined) {
     this.#delimiter = delimiter;
-    this.#columns = columns;
+    this.#width = width;
   }
 
   /** The rows that these lines complete. */
@@ -83,8 +84,7 @@ export class RecordFramer {
     const lines = this.#open;
     const raw = lines.map(({ text, ending }, index) => (index + 1 < lines.length ? text + ending : text)).join("");
     const fields = divide([raw], this.#delimiter)?.[0];
-    const isRecord = fields !== undefined && (this.#columns === undefined || fields.length === this.#columns);
-    if (!isRecord) return this.#giveUp();
+    if (fields === undefined || this.#width?.fits(fields) === false) return this.#giveUp();
     this.#open = [];
     this.#rows.push({ position: lines[0]?.number ?? 0, raw, fields });
   }

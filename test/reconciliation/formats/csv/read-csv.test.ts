@@ -98,7 +98,31 @@ describe("readCsv", () => {
     const text = '\ufeffAccount;"1" 2"\nsep=;\n\na;b\n\n1;x\n;\n';
     const records = await read(text, { delimiter: undefined, header });
     expect(records[0]).toEqual({ type: "header", header: { position: 4, columns: ["a", "b"], delimiter: ";" } });
-    expect(await outline(text, { delimiter: undefined, header })).toEqual(["6: 1|x", "7: |"]);
+    expect(await outline(text, { delimiter: undefined, header })).toEqual(["6: 1|x"]);
+  });
+
+  it("skips rows without text, rows that repeat the header, and the end mark of a DOS program", async () => {
+    expect(await outline('a,b\n1,x\n,\n" ",\na,b\n2,y\na,c\n\u001a')).toEqual(["2: 1|x", "6: 2|y", "7: a|c"]);
+    expect(await outline("a,b\n\u001a\n")).toEqual(["2! The row has 1 fields, and the header has 2 columns."]);
+  });
+
+  const few = (line: number, fields: number, columns: number): string =>
+    `${line}! The row has ${fields} fields, and the header has ${columns} columns.`;
+  it.each<[string, string, readonly string[]]>([
+    ["behind the header only", 'a;b;\n1;x\n2;"y\ny"\n3;\n;4;z\n', ["2: 1|x", "3: 2|y\ny", "5: 3|", few(6, 3, 3)]],
+    [
+      "behind the rows only",
+      'a;b\n1;x;\n2;"y\ny";\n3;z\n4;z;w\n',
+      ["2: 1|x|", "3: 2|y\ny|", few(5, 2, 2), few(6, 3, 2)],
+    ],
+    ["behind one row", "a;b\n1;x\n2;y;\n", ["2: 1|x", few(3, 3, 2)]],
+    ["behind no row, and the last column has a name", "a;b;c\n1;x\n", [few(2, 2, 3)]],
+  ])("takes a delimiter %s for an empty field when the first row shows it", async (_name, text, rows) => {
+    expect(await outline(text, { ...COMMAS, delimiter: ";" })).toEqual(rows);
+  });
+
+  it("takes no comma behind a row for an empty field: it can be a decimal comma before", async () => {
+    expect(await outline("amount,fee,note\n17,00,1,\n")).toEqual([few(2, 4, 3)]);
   });
 
   it("looks for the header in a bounded count of lines", async () => {
