@@ -10,6 +10,7 @@
  */
 
 import { attributionLimitRoutes } from "./api/backoffice/attribution-limits.ts";
+import { catalogueItemRoutes } from "./api/backoffice/catalogue-items.ts";
 import { conformanceRunRoutes } from "./api/backoffice/conformance-runs.ts";
 import { backofficeDeviceRoutes } from "./api/backoffice/devices.ts";
 import { enrollmentCodeRoutes } from "./api/backoffice/enrollment-codes.ts";
@@ -30,6 +31,7 @@ import { timelineRoutes } from "./api/backoffice/timelines.ts";
 import { userRoutes } from "./api/backoffice/users.ts";
 import { webhookDeliveryRoutes } from "./api/backoffice/webhook-deliveries.ts";
 import { webhookEndpointRoutes } from "./api/backoffice/webhook-endpoints.ts";
+import { stationItemRoutes } from "./api/cashier/catalogue-items.ts";
 import { intentRoutes } from "./api/cashier/intents.ts";
 import { leaseRoutes } from "./api/cashier/leases.ts";
 import { liveRoutes } from "./api/cashier/live.ts";
@@ -76,9 +78,11 @@ export const routes: readonly Route[] = [
   ...leaseRoutes,
   ...routeOfferRoutes,
   ...liveRoutes,
+  ...stationItemRoutes,
   ...orderRoutes,
   ...intentRoutes,
   ...filialRoutes,
+  ...catalogueItemRoutes,
   ...sandboxRoutes,
   ...conformanceRunRoutes,
   ...backofficeStationRoutes,

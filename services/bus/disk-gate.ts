@@ -14,6 +14,7 @@ type Tier = Exclude<DiskTier, "ok" | "low">;
 const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
   ["registry.createOrganization", "reserve"],
   ["registry.createFilial", "reserve"],
+  ["registry.createCatalogueItem", "reserve"],
   ["registry.createStation", "reserve"],
   ["registry.registerDevice", "reserve"],
   ["registry.issueEnrollmentCode", "reserve"],

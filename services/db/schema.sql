@@ -85,6 +85,24 @@ create table bus_marks (
   constraint bus_marks_sequence_check CHECK (sequence >= 0)
 );
 
+create table catalogue_items (
+  item_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  filial_id bigint,
+  name text not null,
+  category text default ''::text not null,
+  unit_amount_minor bigint not null,
+  currency text not null,
+  created_at timestamp with time zone default now() not null,
+  changed_at timestamp with time zone default now() not null,
+  constraint catalogue_items_pkey PRIMARY KEY (item_id),
+  constraint catalogue_items_currency_check CHECK (currency ~ '^[A-Z]{3}$'::text),
+  constraint catalogue_items_unit_amount_minor_check CHECK (unit_amount_minor >= 0),
+  constraint catalogue_items_organization_id_filial_id_fkey FOREIGN KEY (organization_id, filial_id) REFERENCES filials(organization_id, filial_id),
+  constraint catalogue_items_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
+);
+CREATE INDEX catalogue_items_of_organization ON catalogue_items USING btree (organization_id, item_id);
+
 create table closing_imports (
   closing_id bigint not null,
   import_id bigint not null,
@@ -482,6 +500,7 @@ create table order_openings (
   order_id bigint not null,
   opened jsonb not null,
   created_at timestamp with time zone default now() not null,
+  asked_lines jsonb,
   constraint order_openings_pkey PRIMARY KEY (user_id, idempotency_key),
   constraint order_openings_order_id_fkey FOREIGN KEY (order_id) REFERENCES orders(order_id)
 );
@@ -809,7 +828,7 @@ create table registry_events (
   constraint registry_events_pkey PRIMARY KEY (event_id),
   constraint registry_events_actor_kind_check CHECK (actor_kind = ANY (ARRAY['owner'::text, 'cashier'::text, 'reconciliation_operator'::text, 'device'::text, 'registry'::text])),
   constraint registry_events_of_platform_only CHECK ((subject_kind = 'platform'::text) = (organization_id IS NULL)),
-  constraint registry_events_subject_kind_check CHECK (subject_kind = ANY (ARRAY['platform'::text, 'organization'::text, 'filial'::text, 'station'::text, 'device'::text, 'enrollment_code'::text, 'user'::text, 'session'::text, 'provider_config'::text])),
+  constraint registry_events_subject_kind_check CHECK (subject_kind = ANY (ARRAY['platform'::text, 'organization'::text, 'filial'::text, 'station'::text, 'device'::text, 'enrollment_code'::text, 'user'::text, 'session'::text, 'provider_config'::text, 'catalogue_item'::text])),
   constraint registry_events_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
 );
 CREATE INDEX registry_events_by_organization ON registry_events USING btree (organization_id, event_id);

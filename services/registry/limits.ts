@@ -22,6 +22,8 @@ export const REGISTRY_LIMITS = {
   enrollmentCodeInputLength: 64,
   /** Filials of one organization: no chain has as many, and a looping script is stopped while counting is still cheap. */
   filials: 10_000,
+  /** Items of one catalogue: a till shows a screenful or two, and no menu has as many. */
+  catalogueItems: 2_000,
   /** Sandboxes of one organization: a team's people and machines have one each, and a looping script is stopped. */
   sandboxes: 100,
   /** Of a sandbox's cashier, in random bytes: shown once, and copied, not typed. */

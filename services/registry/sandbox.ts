@@ -7,6 +7,7 @@ import type { ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { insertOutboxRows, type OutboxKey, type OutboxRow, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
+import { seedCatalogueItems } from "./catalogue-items.ts";
 import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { capabilitiesFor, devicePut } from "./devices.ts";
 import { issueCode } from "./enrollment-codes.ts";
@@ -97,6 +98,9 @@ export const seedSandbox: RegistryHandler<typeof sandbox.seedSandbox> = async (d
     const seeding: Seeding = { tx, organizationId, filialId, codeKey: deps.settings.ENROLLMENT_CODE_KEY, events, rows };
     const stations: Seeded["stations"] = [];
     for (const station of SANDBOX.stations) stations.push(await seedStation(seeding, station));
+    for (const itemId of await seedCatalogueItems(tx, organizationId)) {
+      events.push(seededEvent(organizationId, "catalogue_item_created", "catalogue_item", itemId));
+    }
     for (const user of users) await seedUser(seeding, user);
     for (const event of events) await recordEvent(tx, event);
     await insertOutboxRows(tx, rows);

@@ -1,6 +1,7 @@
 /** The registry: people, places and devices. PostgreSQL is its truth; the outbox publishes each change on the bus. */
 import type { z } from "zod";
 import * as announceMessages from "../bus/messages/announce.ts";
+import * as catalogueMessages from "../bus/messages/catalogue-items.ts";
 import * as conformanceMessages from "../bus/messages/conformance-runs.ts";
 import * as deviceMessages from "../bus/messages/devices.ts";
 import * as codeMessages from "../bus/messages/enrollment-codes.ts";
@@ -21,6 +22,7 @@ import { requestClaims } from "../db/request-claims.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import * as catalogueItems from "./catalogue-items.ts";
 import { ConformanceRunner } from "./conformance-runner.ts";
 import * as conformanceRuns from "./conformance-runs.ts";
 import { createDatabaseShares } from "./database-shares.ts";
@@ -121,6 +123,12 @@ function serveAll(deps: RegistryDeps): readonly Serving[] {
     on(filialMessages.createFilial, filials.createFilial),
     on(filialMessages.getFilial, filials.getFilial),
     on(filialMessages.renameFilial, filials.renameFilial),
+    on(catalogueMessages.listCatalogueItems, catalogueItems.listCatalogueItems),
+    on(catalogueMessages.listStationItems, catalogueItems.listStationItems),
+    on(catalogueMessages.createCatalogueItem, catalogueItems.createCatalogueItem),
+    on(catalogueMessages.getCatalogueItem, catalogueItems.getCatalogueItem),
+    on(catalogueMessages.changeCatalogueItem, catalogueItems.changeCatalogueItem),
+    on(catalogueMessages.deleteCatalogueItem, catalogueItems.deleteCatalogueItem),
     on(stationMessages.listStations, stations.listStations),
     on(stationMessages.getStation, stations.getStation),
     on(stationMessages.createStation, stations.createStation),

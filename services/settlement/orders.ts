@@ -4,7 +4,6 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
-import type { StationStatus } from "../../machines/standing.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { flushKeys } from "../bus/flush-outbox.ts";
 import type * as announce from "../bus/messages/announce.ts";
@@ -12,7 +11,7 @@ import { type Barrier, type Caller, requirePermission } from "../bus/messages/ca
 import type * as orders from "../bus/messages/orders.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { type FieldError, RefusedError } from "../bus/refusals.ts";
 import { selectLostCollections } from "../db/lost-collections.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
@@ -52,18 +51,20 @@ async function openNow(deps: SettlementDeps, request: OpenOrder): Promise<orders
 async function insertNew(transaction: Transaction, request: OpenOrder): Promise<orders.Order> {
   const { caller, stationId, lines, idempotencyKey } = request;
   const { organizationId, userId } = caller;
-  const { currency } = await requireOpenStation(transaction, { organizationId, stationId });
-  const totalMinor = requireTotal(lines, currency);
+  const station = await requireOpenStation(transaction, { organizationId, stationId });
+  const { currency } = station;
+  const ownLines = await resolveLines(transaction, { organizationId, ...station }, lines);
+  const totalMinor = requireTotal(ownLines, currency);
   const order = await sql.openOrder(transaction, {
     organizationId,
     stationId,
     currency,
-    lines,
+    lines: ownLines,
     totalMinor,
     openedBy: userId,
   });
   if (idempotencyKey !== undefined) {
-    const isFirst = await sql.insertOpening(transaction, { userId, idempotencyKey, order });
+    const isFirst = await sql.insertOpening(transaction, { userId, idempotencyKey, order, askedLines: lines });
     if (!isFirst) throw new KeyTakenError();
   }
   await insertNotice(transaction, order, actorOf(caller));
@@ -76,7 +77,7 @@ async function findOpening(deps: SettlementDeps, request: OpenOrder): Promise<or
   if (idempotencyKey === undefined) return undefined;
   const earlier = await sql.findOpening(deps.database, { userId: caller.userId, idempotencyKey });
   if (earlier === undefined) return undefined;
-  if (earlier.stationId === stationId && isDeepStrictEqual(earlier.lines, lines)) return earlier;
+  if (earlier.order.stationId === stationId && isDeepStrictEqual(earlier.askedLines, lines)) return earlier.order;
   throw new RefusedError({ code: "idempotency_key_reused" });
 }
 
@@ -133,9 +134,11 @@ export async function changeOrder(
     const before = await lockOrder(transaction, { organizationId, orderId });
     if (before.status !== "open") throw closedOrder(before);
     if (isDeepStrictEqual(before.lines, lines)) return before;
-    await requireOpenStation(transaction, { organizationId, stationId: before.stationId });
-    const totalMinor = requireTotal(lines, before.currency);
-    const changed = await sql.changeOrder(transaction, before, { lines, totalMinor });
+    const station = await requireOpenStation(transaction, { organizationId, stationId: before.stationId });
+    const ownLines = await resolveLines(transaction, { organizationId, ...station }, lines);
+    if (isDeepStrictEqual(before.lines, ownLines)) return before;
+    const totalMinor = requireTotal(ownLines, before.currency);
+    const changed = await sql.changeOrder(transaction, before, { lines: ownLines, totalMinor });
     await insertNotice(transaction, changed, actorOf(caller));
     return changed;
   });
@@ -180,12 +183,38 @@ function closedOrder(order: orders.Order): RefusedError {
 async function requireOpenStation(
   transaction: Transaction,
   key: { readonly organizationId: number; readonly stationId: number },
-): Promise<{ readonly currency: string; readonly status: StationStatus }> {
+): Promise<sql.OrderStation> {
   const station = await sql.findStation(transaction, key);
   if (station === undefined) throw new RefusedError({ code: "not_found" });
   if (station.status === "suspended") throw new RefusedError({ code: "station_suspended" });
   if (station.status === "closed") throw new RefusedError({ code: "station_closed" });
   return station;
+}
+
+/**
+ * The lines with the names and prices that their items have now: from here on they are the order's. Throws
+ * `invalid_request` with a pointer to each item that the station does not sell.
+ */
+async function resolveLines(
+  transaction: Transaction,
+  station: sql.OrderStation & { readonly organizationId: number },
+  lines: readonly orders.AskedLine[],
+): Promise<OrderLine[]> {
+  const itemIds = lines.flatMap((line) => ("itemId" in line ? [line.itemId] : []));
+  const items = itemIds.length === 0 ? new Map() : await sql.selectItems(transaction, { ...station, itemIds });
+  const errors: FieldError[] = [];
+  const resolved = lines.map((line, index): OrderLine => {
+    if (!("itemId" in line)) return line;
+    const { itemId, quantity } = line;
+    const item = items.get(itemId);
+    if (item === undefined) {
+      const detail = "This item is not in the station's catalogue; read the catalogue again.";
+      errors.push({ pointer: `/lines/${index}/item_id`, detail });
+    }
+    return { name: item?.name ?? "", quantity, unitAmountMinor: item?.unitAmountMinor ?? "0" };
+  });
+  if (errors.length > 0) throw new RefusedError({ code: "invalid_request", errors });
+  return resolved;
 }
 
 /** The lines' total in minor units. Throws `invalid_request`. */

@@ -1,6 +1,6 @@
 /** Orders as the cashier writes and reads them. Every amount that a device ever shows comes from an order. */
 import { z } from "zod";
-import { amountFitsWire, currencyExponent, formatAmount, parseAmount } from "../../../machines/currency.ts";
+import { formatAmount } from "../../../machines/currency.ts";
 import { ORDER_STATUSES, type StationState } from "../../../machines/station/state.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as orders from "../../../services/bus/messages/orders.ts";
@@ -9,6 +9,7 @@ import { idempotencyHeaderSchema, idempotencyKey, sessionCommandId } from "../..
 import { created, type HandlerDeps, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
 import { hasMoreBefore, pageBeforeQuery, pageOnWire } from "../../http/page.ts";
+import { priceMinor, priceSchema } from "../../http/price.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import {
   amountSchema,
@@ -23,35 +24,48 @@ import { UNCLEAR_DESCRIPTION, unclearCollectionSchema, unclearCollections } from
 
 export const orderStatusSchema = z.enum(ORDER_STATUSES).meta({ id: "OrderStatus" });
 
-/** A price as the cashier types it: without a sign, with at most two decimals and no more than the currency has. */
-const priceSchema = z
-  .string()
-  .regex(/^\d{1,10}(?:\.\d{1,2})?$/, "Must be an amount such as 12.50.")
+/** By its fields, so that an error names the field. */
+const lineSchema = z
+  .strictObject({
+    item_id: idSchema.optional().meta({
+      description:
+        "An item of the station's catalogue, instead of name and price: the order takes both as they are now.",
+    }),
+    name: nameSchema.optional().meta({ examples: ["Soup of the day"] }),
+    quantity: z
+      .int()
+      .min(1)
+      .max(BOUNDS.lineQuantity)
+      .meta({ examples: [2] }),
+    unit_amount: priceSchema.optional(),
+  })
+  .superRefine((line, context) => {
+    for (const field of ["name", "unit_amount"] as const) {
+      const isGiven = line[field] !== undefined;
+      if (isGiven === (line.item_id === undefined)) continue;
+      const message = isGiven ? "Cannot be given together with item_id." : "Is missing.";
+      context.addIssue({ code: "custom", path: [field], message });
+    }
+  })
   .meta({
-    format: "decimal",
-    description: "A price without a sign, with two decimals at most, such as 12.50.",
-    examples: ["12.50"],
+    description:
+      "Either `item_id`, or `name` and `unit_amount`. To change an order, send its other lines as it has them: with `item_id` a line takes the price of now.",
   });
 
 export const orderLinesBodySchema = z
   .strictObject({
-    lines: z
-      .array(
-        z.strictObject({
-          name: nameSchema.meta({ examples: ["Soup of the day"] }),
-          quantity: z
-            .int()
-            .min(1)
-            .max(BOUNDS.lineQuantity)
-            .meta({ examples: [2] }),
-          unit_amount: priceSchema,
-        }),
-      )
-      .max(BOUNDS.orderLines),
+    lines: z.array(lineSchema).max(BOUNDS.orderLines),
   })
   .meta({
     id: "OrderLines",
-    examples: [{ lines: [{ name: "Soup of the day", quantity: 2, unit_amount: "12.50" }] }],
+    examples: [
+      {
+        lines: [
+          { name: "Soup of the day", quantity: 2, unit_amount: "12.50" },
+          { item_id: 42, quantity: 1 },
+        ],
+      },
+    ],
   });
 
 const transactionSchema = z
@@ -153,18 +167,14 @@ function transactionJson(transaction: NonNullable<orders.Order["transaction"]>):
  * Typed lines as minor units of the order's currency. Throws `invalid_request` with a pointer to each price that this
  * currency cannot have, so the service never rounds.
  */
-export function orderLinesOf(
-  { lines }: z.infer<typeof orderLinesBodySchema>,
-  currency: string,
-): z.infer<typeof orders.orderLineInputSchema>[] {
+export function orderLinesOf({ lines }: z.infer<typeof orderLinesBodySchema>, currency: string): orders.AskedLine[] {
   const errors: FieldError[] = [];
-  const inputs = lines.map((line, index) => {
-    const unitAmountMinor = parseAmount(line.unit_amount, currency);
-    if (unitAmountMinor === undefined || !amountFitsWire(unitAmountMinor, currency)) {
-      const detail = `${currency} has ${currencyExponent(currency) ?? 0} decimals.`;
-      errors.push({ pointer: `/lines/${index}/unit_amount`, detail });
-    }
-    return { name: line.name, quantity: line.quantity, unitAmountMinor: String(unitAmountMinor ?? 0n) };
+  const inputs = lines.map((line, index): orders.AskedLine => {
+    const { item_id: itemId, name = "", unit_amount = "", quantity } = line;
+    if (itemId !== undefined) return { itemId, quantity };
+    const minor = priceMinor(unit_amount, currency, `/lines/${index}/unit_amount`);
+    if (typeof minor !== "string") errors.push(minor);
+    return { name, quantity, unitAmountMinor: typeof minor === "string" ? minor : "0" };
   });
   if (errors.length > 0) throw new Refusal("invalid_request", { errors });
   return inputs;

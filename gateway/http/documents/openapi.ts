@@ -271,6 +271,7 @@ const PATH_IDS: Readonly<Record<string, string>> = {
     "The webhook endpoint's id. The owner's list of webhook endpoints shows it, and so does the answer that created the endpoint.",
   filial_id: "The filial's id. The owner's list of filials shows it, and so does the answer that created the filial.",
   intent_id: "The intent's id. The answer that created the intent shows it, and so does the station's list of intents.",
+  item_id: "The item's id. The owner's list of the catalogue shows it, and so does the answer that added the item.",
   issue_id: "The provider issue's id. The list of issues shows it.",
   order_id: "The order's id. The station's list of orders shows it, and so does the answer that created the order.",
   organization_id:

@@ -18,6 +18,7 @@ export const REGISTRY_SUBJECTS = [
   "user",
   "session",
   "provider_config",
+  "catalogue_item",
 ] as const;
 
 /** One entry of the audit log: who did what to which thing, when. */

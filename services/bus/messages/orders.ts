@@ -16,6 +16,10 @@ export const orderLineInputSchema = z.object({
   quantity: z.int().min(1).max(BOUNDS.lineQuantity),
   unitAmountMinor: amountMinor,
 });
+/** A line by its item: the service takes the item's name and price of this moment. */
+const itemLineSchema = z.object({ itemId: id, quantity: z.int().min(1).max(BOUNDS.lineQuantity) });
+const askedLinesSchema = z.array(z.union([itemLineSchema, orderLineInputSchema])).max(BOUNDS.orderLines);
+export type AskedLine = z.infer<typeof askedLinesSchema>[number];
 /** A stored line: without the rules for names, which may have changed since. */
 const orderLineSchema = orderLineInputSchema.extend({ name: z.string() });
 
@@ -54,7 +58,7 @@ export const openOrder = defineOperation(
   z.object({
     caller: callerSchema,
     stationId: id,
-    lines: z.array(orderLineInputSchema).max(BOUNDS.orderLines),
+    lines: askedLinesSchema,
     idempotencyKey: z.string().optional(),
   }),
   orderWithBarrier,
@@ -81,7 +85,7 @@ export const listOrders = defineOperation(
 export const changeOrder = defineOperation(
   "settlement.changeOrder",
   "once",
-  z.object({ caller: callerSchema, orderId: id, lines: z.array(orderLineInputSchema).max(BOUNDS.orderLines) }),
+  z.object({ caller: callerSchema, orderId: id, lines: askedLinesSchema }),
   orderWithBarrier,
 );
 /** Also at a suspended or closed station, so that nothing is left open there; a paid order refuses with `conflict`. */

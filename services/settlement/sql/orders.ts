@@ -2,7 +2,7 @@
 import type { StationStatus } from "../../../machines/standing.ts";
 import type { OrderSnapshot } from "../../../machines/station/state.ts";
 import type { announceOrders } from "../../bus/messages/announce.ts";
-import type { Order } from "../../bus/messages/orders.ts";
+import type { AskedLine, Order } from "../../bus/messages/orders.ts";
 import type { ReplyOf } from "../../bus/operation.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
 import { readStoredJson, readStoredText } from "../../db/stored-text.ts";
@@ -103,15 +103,41 @@ export async function lockOrder(
   return await getOrder(sql, key);
 }
 
-/** A station of the organization, as far as an order concerns it. */
+/** A station as far as an order concerns it. */
+export interface OrderStation {
+  readonly filialId: number;
+  readonly currency: string;
+  readonly status: StationStatus;
+}
+
 export async function findStation(
   sql: Transaction,
   key: { readonly organizationId: number; readonly stationId: number },
-): Promise<{ readonly currency: string; readonly status: StationStatus } | undefined> {
-  const [row] = await sql<{ currency: string; status: StationStatus }[]>`
-    select currency, status from stations
+): Promise<OrderStation | undefined> {
+  const [row] = await sql<OrderStation[]>`
+    select filial_id as "filialId", currency, status from stations
     where organization_id = ${key.organizationId} and station_id = ${key.stationId}`;
   return row;
+}
+
+interface SoldItem {
+  readonly name: string;
+  readonly unitAmountMinor: string;
+}
+
+/** Of these items those that the station sells, by id. */
+export async function selectItems(
+  sql: Transaction,
+  key: Pick<OrderStation, "filialId" | "currency"> & {
+    readonly organizationId: number;
+    readonly itemIds: readonly number[];
+  },
+): Promise<Map<number, SoldItem>> {
+  const rows = await sql<(SoldItem & { readonly itemId: number })[]>`
+    select item_id as "itemId", name, unit_amount_minor::text as "unitAmountMinor" from catalogue_items
+    where organization_id = ${key.organizationId} and item_id = any(${[...key.itemIds]}::bigint[])
+      and currency = ${key.currency} and (filial_id is null or filial_id = ${key.filialId})`;
+  return new Map(rows.map(({ itemId, ...item }) => [itemId, item]));
 }
 
 interface NewOrder {
@@ -194,23 +220,31 @@ export async function voidOrder(sql: Transaction, before: Order): Promise<Order>
 /** Keeps the answer to an opening under its idempotency key. False when the key is taken. */
 export async function insertOpening(
   sql: Transaction,
-  opening: { readonly userId: number; readonly idempotencyKey: string; readonly order: Order },
+  opening: {
+    readonly userId: number;
+    readonly idempotencyKey: string;
+    readonly order: Order;
+    readonly askedLines: readonly AskedLine[];
+  },
 ): Promise<boolean> {
+  const { userId, idempotencyKey, order, askedLines } = opening;
+  const asked = askedLines.some((line) => "itemId" in line) ? sql.json([...askedLines]) : null;
   const inserted = await sql`
-    insert into order_openings (user_id, idempotency_key, order_id, opened)
-    values (${opening.userId}, ${opening.idempotencyKey}, ${opening.order.orderId}, ${sql.json(opening.order)})
+    insert into order_openings (user_id, idempotency_key, order_id, opened, asked_lines)
+    values (${userId}, ${idempotencyKey}, ${order.orderId}, ${sql.json(order)}, ${asked})
     on conflict (user_id, idempotency_key) do nothing`;
   return inserted.count === 1;
 }
 
-/** The order as it was opened under this key, or undefined. */
+/** The order as it was opened under this key, and the lines that were asked for; undefined when there is none. */
 export async function findOpening(
   database: Database,
   key: { readonly userId: number; readonly idempotencyKey: string },
-): Promise<Order | undefined> {
-  const [row] = await database<{ opened: Order }[]>`
-    select opened from order_openings where user_id = ${key.userId} and idempotency_key = ${key.idempotencyKey}`;
-  return row?.opened;
+): Promise<{ readonly order: Order; readonly askedLines: readonly AskedLine[] } | undefined> {
+  const [row] = await database<{ opened: Order; asked_lines: AskedLine[] | null }[]>`
+    select opened, asked_lines from order_openings
+    where user_id = ${key.userId} and idempotency_key = ${key.idempotencyKey}`;
+  return row && { order: row.opened, askedLines: row.asked_lines ?? row.opened.lines };
 }
 
 /** Removes a batch of answers that are past their retention, and returns how many there were. */

@@ -63,6 +63,8 @@ beforeAll(async () => {
       body: { filial_id: filialId, ...provider },
     },
   );
+  const item = { name: "Theirs", unit_amount: "3.00", currency: "EUR" };
+  const { item_id } = await owner.good<{ item_id: number }>("POST", "catalogue-items/", { body: item });
   const sandboxBody = { filial_id: filialId, name: "Theirs", currency: "EUR" };
   const sandbox = await owner.good<{ sandbox_id: number }>("POST", "sandboxes/", { body: sandboxBody });
   const path = `devices/${device_id}/enrollment-codes/`;
@@ -87,6 +89,7 @@ beforeAll(async () => {
     device_id,
     order_id: order.order_id,
     intent_id: intent.intent_id,
+    item_id,
     code_id: enrollment_code.code_id,
     user_id: cashier.userId,
     config_id: provider_config.config_id,
@@ -112,6 +115,8 @@ beforeAll(async () => {
     backoffice_rename_station: { name: "Theirs" },
     backoffice_register_device: { station_id, name: "Theirs", kind: "customer_display" },
     backoffice_change_device: { name: "Theirs" },
+    backoffice_create_catalogue_item: item,
+    backoffice_change_catalogue_item: { name: "Changed" },
     backoffice_create_filial: { name: "Theirs" },
     backoffice_rename_filial: { name: "Theirs" },
     backoffice_change_user: { role: "owner" },
@@ -183,6 +188,7 @@ async function inventory(): Promise<unknown> {
   return Promise.all([
     owner.good("GET", "filials/"),
     owner.good("GET", "stations/"),
+    owner.good("GET", "catalogue-items/"),
     owner.good("GET", "devices/"),
     owner.good("GET", "users/"),
     owner.good("GET", "provider-configs/"),

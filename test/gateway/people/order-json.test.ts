@@ -8,8 +8,10 @@ import type { Order } from "../../../services/bus/messages/orders.ts";
 
 const line = (unit_amount: string, quantity = 1) => ({ name: "Soup", quantity, unit_amount });
 
-const minor = (amount: string, currency: string) =>
-  orderLinesOf({ lines: [line(amount)] }, currency)[0]?.unitAmountMinor;
+const minor = (amount: string, currency: string) => {
+  const [typed] = orderLinesOf({ lines: [line(amount)] }, currency);
+  return typed !== undefined && "unitAmountMinor" in typed ? typed.unitAmountMinor : undefined;
+};
 
 function refusalOf(lines: ReturnType<typeof line>[], currency: string): Refusal {
   try {

@@ -1,4 +1,4 @@
-/** Filials, stations and devices over HTTP: names may be the same, and what there is too much of is refused by name. */
+/** Filials, stations, devices and the catalogue over HTTP: names may be the same, and what there is too much of is refused by name. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
@@ -10,10 +10,12 @@ const FILIALS = 10_000;
 
 let system: TestSystem;
 let owner: Person;
+let cashier: Person;
 
 beforeAll(async () => {
   system = await startSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
 });
 afterAll(() => system.stop());
 
@@ -22,6 +24,100 @@ const station = async (): Promise<number> => {
   return (await owner.good<{ station_id: number }>("POST", "stations/", { body })).station_id;
 };
 const display = (stationId: number) => ({ station_id: stationId, name: "Display", kind: "customer_display" });
+
+describe("the catalogue", () => {
+  interface Item {
+    readonly item_id: number;
+    readonly name: string;
+  }
+  interface Order {
+    readonly order_id: number;
+    readonly total: string;
+    readonly lines: readonly { readonly name: string; readonly unit_amount: string }[];
+  }
+  const cake = { name: "Carrot cake", category: "Food", unit_amount: "4.50", currency: "EUR" };
+  const add = (body: object) => owner.good<Item>("POST", "catalogue-items/", { body });
+  const sold = async (stationId: number) =>
+    (await cashier.good<{ items: Item[] }>("GET", `stations/${stationId}/catalogue-items/`)).items;
+  const open = (stationId: number, lines: object[], key?: string) =>
+    cashier.good<Order>("POST", `stations/${stationId}/orders/`, { body: { lines }, ...(key && { key }) });
+
+  it("has the sandbox's items, and a station sells those of its filial in its currency", async () => {
+    const stationId = await station();
+    const seeded = await sold(stationId);
+    expect(seeded).toHaveLength(8);
+    const { filial_id } = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Elsewhere" } });
+    const here = await add({ ...cake, filial_id: system.sandbox.filialId });
+    const everywhere = await add(cake);
+    const others = [await add({ ...cake, filial_id }), await add({ ...cake, unit_amount: "700", currency: "JPY" })];
+    const ids = (await sold(stationId)).map(({ item_id }) => item_id);
+    expect(ids.slice(seeded.length)).toEqual([here.item_id, everywhere.item_id]);
+    for (const { item_id } of others) {
+      const body = {
+        lines: [
+          { name: "Tea", quantity: 1, unit_amount: "2.00" },
+          { item_id, quantity: 1 },
+        ],
+      };
+      const { body: refused } = await cashier.refused("invalid_request", "POST", `stations/${stationId}/orders/`, {
+        body,
+      });
+      expect(refused.errors).toMatchObject([{ pointer: "/lines/1/item_id" }]);
+    }
+    const elsewhere = await owner.good<{ items: Item[] }>("GET", `catalogue-items/?filial_id=${filial_id}`);
+    const found = elsewhere.items.map(({ item_id }) => item_id);
+    expect(found).toContain(others[0]?.item_id);
+    expect(found).not.toContain(here.item_id);
+  });
+
+  it("gives an order name and price of that moment, which no later change touches", async () => {
+    const stationId = await station();
+    const { item_id } = await add(cake);
+    const lines = [
+      { item_id, quantity: 2 },
+      { name: "Tea", quantity: 1, unit_amount: "2.00" },
+    ];
+    const order = await open(stationId, lines, "by item");
+    expect(order).toMatchObject({ total: "11.00", lines: [{ name: "Carrot cake", unit_amount: "4.50" }, {}] });
+    const body = { name: "Cake", unit_amount: "5.00" };
+    await owner.good("PATCH", `catalogue-items/${item_id}/`, { body });
+    const path = `orders/${order.order_id}/`;
+    expect(await cashier.good("GET", path)).toMatchObject({ total: "11.00", lines: order.lines });
+    // The key stands for the request: the same order, although the item costs more by now.
+    expect((await open(stationId, lines, "by item")).order_id).toBe(order.order_id);
+    const reused = { key: "by item", body: { lines: lines.slice(1) } };
+    await cashier.refused("idempotency_key_reused", "POST", `stations/${stationId}/orders/`, reused);
+    expect((await open(stationId, lines)).total).toBe("12.00");
+    await owner.good("DELETE", `catalogue-items/${item_id}/`);
+    await cashier.refused("invalid_request", "PUT", `${path}lines/`, { body: { lines } });
+    expect(await cashier.good("GET", path)).toMatchObject({ total: "11.00", lines: order.lines });
+    const { events } = await owner.good<{ events: { action: string; subject: object }[] }>("GET", "events/?limit=3");
+    const changes = events.map(({ action }) => action);
+    expect(changes).toEqual(["catalogue_item_deleted", "catalogue_item_changed", "catalogue_item_created"]);
+  });
+
+  it("refuses a line that is both or neither, and a price or a currency that cannot be", async () => {
+    const stationId = await station();
+    const { item_id } = await add(cake);
+    for (const [line, pointer] of [
+      [{ item_id, quantity: 1, unit_amount: "1.00" }, "/lines/0/unit_amount"],
+      [{ quantity: 1, unit_amount: "1.00" }, "/lines/0/name"],
+    ] as const) {
+      const body = { lines: [line] };
+      const refused = await cashier.refused("invalid_request", "POST", `stations/${stationId}/orders/`, { body });
+      expect(refused.body.errors).toMatchObject([{ pointer }]);
+    }
+    for (const [change, pointer] of [
+      [{ currency: "JPY" }, "/unit_amount"],
+      [{ currency: "XXX" }, "/currency"],
+    ] as const) {
+      const body = { ...cake, ...change };
+      const refused = await owner.refused("invalid_request", "POST", "catalogue-items/", { body });
+      expect(refused.body.errors).toMatchObject([{ pointer }]);
+    }
+    await owner.refused("not_found", "POST", "catalogue-items/", { body: { ...cake, filial_id: 987_654 } });
+  });
+});
 
 describe("places and devices", () => {
   it("may have one name", async () => {

@@ -1,0 +1,79 @@
+/**
+ * The catalogue: items with their prices, of the whole organization or of one filial. Another organization's item is
+ * `not_found`. Amounts are minor units as strings of digits.
+ */
+import { z } from "zod";
+import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { pageAfter } from "../page.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { nameSchema as name } from "./name.ts";
+
+const id = z.int().positive();
+const unitAmountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
+/** A heading on the till; empty for none. */
+const category = z.union([z.literal(""), name]);
+const currency = z.string().length(BOUNDS.currencyCharacters);
+
+export const catalogueItemSchema = z.object({
+  itemId: id,
+  /** Null: every filial sells it. */
+  filialId: id.nullable(),
+  name: z.string(),
+  category: z.string(),
+  unitAmountMinor,
+  currency: z.string(),
+  createdAtMs: z.number(),
+  changedAtMs: z.number(),
+});
+export type CatalogueItem = z.infer<typeof catalogueItemSchema>;
+const itemReply = z.object({ item: catalogueItemSchema });
+const itemsReply = z.object({ items: z.array(catalogueItemSchema), hasMore: z.boolean() });
+
+/** With a filial: what it sells, so also the items of all filials. Needs `organization.manage`, as the changes do. */
+export const listCatalogueItems = defineOperation(
+  "registry.listCatalogueItems",
+  "repeatable",
+  z.object({ caller, filialId: id.optional(), ...pageAfter }),
+  itemsReply,
+);
+/** What a station can sell: the items of its filial in its currency. Needs `payments.collect`. */
+export const listStationItems = defineOperation(
+  "registry.listStationItems",
+  "repeatable",
+  z.object({ caller, stationId: id, ...pageAfter }),
+  itemsReply,
+);
+/** `conflict` when the organization has as many items as it may, `invalid_request` for a price that the currency cannot have. */
+export const createCatalogueItem = defineOperation(
+  "registry.createCatalogueItem",
+  "once",
+  z.object({ caller, filialId: id.nullable(), name, category, unitAmountMinor, currency }),
+  itemReply,
+);
+export const getCatalogueItem = defineOperation(
+  "registry.getCatalogueItem",
+  "repeatable",
+  z.object({ caller, itemId: id }),
+  itemReply,
+);
+/** The currency never changes; orders keep the name and the price that they were opened with. */
+export const changeCatalogueItem = defineOperation(
+  "registry.changeCatalogueItem",
+  "once",
+  z.object({
+    caller,
+    itemId: id,
+    filialId: id.nullable().optional(),
+    name: name.optional(),
+    category: category.optional(),
+    unitAmountMinor: unitAmountMinor.optional(),
+  }),
+  itemReply,
+);
+export const deleteCatalogueItem = defineOperation(
+  "registry.deleteCatalogueItem",
+  "once",
+  z.object({ caller, itemId: id }),
+  z.object({}),
+);
