@@ -14,8 +14,10 @@ import {
   diskSettingsSchema,
   natsAddress,
   parseSettings,
+  setting,
   sharedSettingsSchema,
 } from "../services/runtime/settings.ts";
+import type { ProcessDescription } from "../services/runtime/settings-help.ts";
 import { UserError } from "../services/runtime/user-error.ts";
 import { sandboxProviderSettingsSchema } from "../services/sandbox-provider/settings.ts";
 import { readStationsSettings } from "../services/stations/settings.ts";
@@ -37,31 +39,59 @@ function digits(least: number, most: number, what: string, meaning: string) {
 
 /** The messages complete "The setting X is not usable: …": each names what is allowed. */
 const settingsSchema = z.object({
-  /** Port of the HTTP API; 0 takes any free one. */
-  PORT: digits(0, LAST_PORT, "", "where 0 takes any free port").default(8480),
-  /** Address that the HTTP API listens on. Only this machine can reach it by default. */
-  HOST: z.string().default("127.0.0.1"),
-  /** Everything that must survive a restart is below this folder. */
-  DATA_DIR: z.string().default(".data"),
-  /** Set: this NATS is used (several servers separated by commas) and none is started. */
-  NATS_URL: natsAddress().optional(),
-  /** Set: this PostgreSQL is used and none is started. */
-  DATABASE_URL: databaseAddress.optional(),
-  /** Set: the processes answer Prometheus on this port and the four after it; 0 takes any free ports. */
-  METRICS_PORT: digits(
-    0,
-    LAST_PORT - METRICS_PORTS + 1,
-    "",
-    "because the four ports after it are used, too; 0 takes any free ports",
-  ).optional(),
-  /** Address of the metrics ports. */
-  METRICS_HOST: z.string().default("127.0.0.1"),
-  /** With less free space than this on the disk of DATA_DIR, in megabytes, the processes defer work that can wait; 0 for never. */
-  DISK_RESERVE_MB: digits(0, 1_048_576, " of megabytes", "of the disk of DATA_DIR").default(512),
-  /** All logs together, in megabytes. */
-  LOG_MAX_MB: digits(20, 1_000_000, " of megabytes", "for all logs together").default(200),
-  LOG_LEVEL: z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
+  PORT: setting(digits(0, LAST_PORT, "", "where 0 takes any free port").default(8480), {
+    meaning: "The port that the API listens on; 0 takes any free port.",
+  }),
+  HOST: setting(z.string().default("127.0.0.1"), {
+    meaning: "The address that the API listens on: by default only this machine reaches it.",
+  }),
+  DATA_DIR: setting(z.string().default(".data"), {
+    meaning: "The data folder: everything that must survive a restart is below it.",
+  }),
+  NATS_URL: setting(natsAddress().optional(), {
+    meaning: "The servers of your own NATS, between commas; then none is started.",
+    secret: true,
+    unset: "a nats-server is started",
+  }),
+  DATABASE_URL: setting(databaseAddress.optional(), {
+    meaning: "Your own PostgreSQL; then none is started.",
+    secret: true,
+    unset: "a PostgreSQL is started",
+  }),
+  METRICS_PORT: setting(
+    digits(
+      0,
+      LAST_PORT - METRICS_PORTS + 1,
+      "",
+      "because the four ports after it are used, too; 0 takes any free ports",
+    ).optional(),
+    {
+      meaning: "The first of the five ports where the processes answer Prometheus; 0 takes any free ports.",
+      unset: "none of them",
+    },
+  ),
+  METRICS_HOST: setting(z.string().default("127.0.0.1"), { meaning: "The address of these ports." }),
+  DISK_RESERVE_MB: setting(digits(0, 1_048_576, " of megabytes", "of the disk of DATA_DIR").default(512), {
+    meaning:
+      "The reserve on the disk of DATA_DIR, in megabytes: with less free space the processes defer work that can wait; 0 for never.",
+  }),
+  LOG_MAX_MB: setting(digits(20, 1_000_000, " of megabytes", "for all logs together").default(200), {
+    meaning:
+      "The most that all logs together take, in megabytes: each part has an equal share, in its current file and four older ones.",
+  }),
+  LOG_LEVEL: setting(z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"), {
+    meaning: `The least level of lines in the logs: ${LOG_LEVELS.join(", ")}.`,
+  }),
 });
+
+/** What `npm start -- --help` shows. */
+export const START_DESCRIPTION: ProcessDescription = {
+  name: "start",
+  command: "npm start",
+  does: "Runs everything on this machine with a seeded sandbox, until Ctrl-C. The settings of its processes count as well (docs/settings.md); secrets that are not set are generated once.",
+  usesDatabase: true,
+  schemas: [settingsSchema, busAccessSchema],
+};
 
 /** The settings of `npm start`. `dataDir` is absolute, `natsAccess` is for the NATS of `natsUrl`, `tls` has the gateway's files. */
 export type Settings = ReturnType<typeof readSettings>;

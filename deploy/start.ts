@@ -1,10 +1,11 @@
-/** `npm start`: the whole system on this machine, until Ctrl-C. */
+/** `npm start`: the whole system on this machine, until Ctrl-C; `npm start -- --help` lists its settings. */
 import { join } from "node:path";
+import { helpText, refuseArguments } from "../services/runtime/settings-help.ts";
 import { type ApplicationContext, createContext, logFor } from "./application-context.ts";
 import { sandboxSteps } from "./sandbox/steps.ts";
 import { dataFolderStep, diskStep, natsStep, portStep, postgresStep } from "./server-steps.ts";
 import { gatewayStep, migrationStep, servicesStep } from "./service-steps.ts";
-import { readSettings, type Settings } from "./settings.ts";
+import { readSettings, type Settings, START_DESCRIPTION } from "./settings.ts";
 import { reportError, type Step, supervise, together } from "./supervisor.ts";
 
 /** What starts, in this order; it stops in the reverse one. */
@@ -40,9 +41,14 @@ function applicationSteps(context: ApplicationContext): Step[] {
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 /** Reads the settings, runs the steps until a stop signal, and returns the exit code. Never throws. */
-async function runApplication(environment: NodeJS.ProcessEnv): Promise<number> {
+async function runApplication(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  if (args.includes("--help")) {
+    process.stdout.write(helpText(START_DESCRIPTION));
+    return 0;
+  }
   let settings: Settings;
   try {
+    refuseArguments(args);
     settings = readSettings(environment);
   } catch (error) {
     reportError(error, undefined);
@@ -56,4 +62,4 @@ async function runApplication(environment: NodeJS.ProcessEnv): Promise<number> {
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 
 // Exits explicitly: a socket left open somewhere must not keep a stopped system running.
-process.exit(await runApplication(process.env));
+process.exit(await runApplication(process.argv.slice(2), process.env));

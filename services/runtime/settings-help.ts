@@ -1,6 +1,7 @@
 /** What a process says about its settings: read from their schemas, so that it cannot differ from what is checked. */
 import { z } from "zod";
 import type { SettingFacts } from "./settings.ts";
+import { UserError } from "./user-error.ts";
 
 /** One process that an operator runs. */
 export interface ProcessDescription {
@@ -56,6 +57,13 @@ function defaultOf(schema: z.ZodType): string | undefined {
 export function whenNotSet({ isNeeded, byDefault, unset }: SettingDescription): string {
   if (isNeeded) return "needed";
   return byDefault ?? unset ?? "none";
+}
+
+/** For a process without arguments. Throws UserError `unknown_arguments`: what was meant by them would have no effect. */
+export function refuseArguments(args: readonly string[]): void {
+  if (args.length === 0) return;
+  const sentence = `This process has no arguments, such as ${args.join(" ")}: its settings are environment variables, which --help lists.`;
+  throw new UserError(sentence, { code: "unknown_arguments" });
 }
 
 const LINE_CHARACTERS = 96;

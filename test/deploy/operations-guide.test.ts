@@ -8,9 +8,11 @@ import { LIMITS } from "../../gateway/limits.ts";
 import { LIVE_LIMITS } from "../../gateway/live/live-socket.ts";
 import { DISK_FAULTS } from "../../gateway/readiness.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
+import { SERVICES } from "../../services/catalogue.ts";
 import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { DISK_TIERS, type DiskTier } from "../../services/runtime/disk-watch.ts";
 import { LOG_LIMITS } from "../../services/runtime/limits.ts";
+import { shareConnections } from "../../services/runtime/run-services.ts";
 import { guideBlock, operationsGuide } from "../support/guide.ts";
 
 const PROXIES = join(import.meta.dirname, "..", "..", "deploy", "proxies");
@@ -19,6 +21,12 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   "haproxy.cfg": "haproxy",
   Caddyfile: "caddyfile",
 };
+
+/** As the guide's sentence names a service. */
+function spoken(name: string): string {
+  if (name.includes("-") || name === "registry" || name === "relay") return `the ${name.replace("-", " ")}`;
+  return name;
+}
 
 describe("the operators' guide", () => {
   it("each proxy's configuration: it is the file in deploy/proxies/, byte by byte", () => {
@@ -66,6 +74,23 @@ describe("the operators' guide", () => {
     }
     expect(operationsGuide).toContain(`as soon as ${deployLimits.startFreeBytes / 1_024 ** 2} MB are free`);
     expect(operationsGuide).toContain(`the reserve, ${readSettings({}).diskReserveMb} MB unless you set it`);
+  });
+
+  it("connections to PostgreSQL: the numbers are what the processes open", () => {
+    const services = Object.keys(SERVICES).filter((name) => shareConnections([name], undefined).total > 0);
+    for (const name of services) {
+      const { total, of } = shareConnections([name], undefined);
+      expect(operationsGuide).toContain(`${of.get(name)} for ${spoken(name)}`);
+      expect(total, name).toBe((of.get(name) ?? 0) + 1);
+    }
+    const all = services.reduce((sum, name) => sum + shareConnections([name], undefined).total, 0);
+    expect(operationsGuide).toContain(`Two processes of each service, each alone in its process, may open ${2 * all}.`);
+    const [, limit = "", count] =
+      /`DATABASE_CONNECTIONS=(\d+)` for each of these (\d+) processes/.exec(operationsGuide) ?? [];
+    expect(Number(count)).toBe(2 * services.length);
+    // PostgreSQL keeps three of its hundred for administrators. No service refuses the limit.
+    expect(Number(limit) * 2 * services.length).toBeLessThanOrEqual(97);
+    for (const name of services) expect(shareConnections([name], Number(limit)).total).toBe(Number(limit));
   });
 
   it("lines about errors: the limits are those of the log", () => {

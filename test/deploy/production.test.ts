@@ -17,9 +17,11 @@ import { afterAll, describe, expect, inject, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { connectBus } from "../../services/bus/connection.ts";
 import { SERVICES } from "../../services/catalogue.ts";
+import { shareConnections } from "../../services/runtime/run-services.ts";
 import { QUIET } from "../bus/waiting.ts";
 import { freePort } from "../support/free-port.ts";
-import { expectSettings, PRODUCTION_SERVICES, settingsOfArguments } from "../support/published-processes.ts";
+import { operationsGuide } from "../support/guide.ts";
+import { expectSettings, settingsOfArguments } from "../support/published-processes.ts";
 import { runProgram } from "../support/running-program.ts";
 import { startPostgres } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -75,19 +77,20 @@ describe("compose.yaml", () => {
   });
 
   it("each process: it has the settings that it needs, and no others", async () => {
-    const names = ["migrate", "stations", "services", "webhook-signer", "gateway-1", "gateway-2"];
+    const names = ["migrate", "stations", "services", "webhook-signer", "sandbox-provider", "gateway-1", "gateway-2"];
     expect(composeProcesses.map(([name]) => name)).toEqual(names);
     for (const [, { command = [], environment = {} }] of composeProcesses)
       await expectSettings(command, Object.keys(environment));
   });
 
-  it("each process: two copies run on a read-only root without capabilities, after the preparation", () => {
+  it("each process: its copies run on a read-only root without capabilities, after the preparation", () => {
     const started = composeProcesses.filter(([name]) => name !== "migrate");
     const copies = started.map(([name, { deploy }]) => [name, deploy?.replicas ?? 1]);
     expect(Object.fromEntries(copies)).toEqual({
       stations: 2,
       services: 2,
       "webhook-signer": 2,
+      "sandbox-provider": 1,
       "gateway-1": 1,
       "gateway-2": 1,
     });
@@ -95,7 +98,7 @@ describe("compose.yaml", () => {
       expect(service, name).toMatchObject({ read_only: true, cap_drop: ["ALL"], depends_on: { migrate: {} } });
     }
     const named = started.flatMap(([, { command = [] }]) => command.slice(1));
-    expect(new Set(named)).toEqual(new Set(PRODUCTION_SERVICES));
+    expect(new Set(named)).toEqual(new Set(Object.keys(SERVICES)));
   });
 
   it("the NATS servers: there are three with different names, and ports are open on this machine alone", () => {
@@ -157,7 +160,7 @@ describe("the manifests", () => {
   );
 
   it("each deployment: it has two copies on different nodes, a budget, probes, and no rights", () => {
-    expect(deployments).toHaveLength(4);
+    expect(deployments).toHaveLength(5);
     for (const { metadata, spec } of deployments) {
       const name = metadata?.name ?? "";
       const budget = manifests.find((each) => each.kind === "PodDisruptionBudget" && each.metadata.name === name);
@@ -194,7 +197,25 @@ describe("the manifests", () => {
       await expectSettings(container?.args ?? [], [...fromSecrets, ...shared], shared);
     }
     const named = deployments.flatMap(({ spec }) => spec?.template.spec?.containers[0]?.args?.slice(1) ?? []);
-    expect(new Set(named)).toEqual(new Set(PRODUCTION_SERVICES));
+    expect(new Set(named)).toEqual(new Set(Object.keys(SERVICES)));
+  });
+
+  it("connections: the guide names what two copies of each and a rolling update may open, and the sample has room", () => {
+    const totals = deployments.map(({ spec }) => {
+      const [, ...names] = spec?.template.spec?.containers[0]?.args ?? [];
+      return shareConnections(names, undefined).total;
+    });
+    const ofOneEach = totals.reduce((sum, each) => sum + each, 0);
+    expect(operationsGuide).toContain(`two of each process take ${2 * ofOneEach}, a rolling update ${3 * ofOneEach} `);
+    expect(operationsGuide).toContain(
+      `Two of each process of the table above may open ${2 * ofOneEach}, and ${3 * ofOneEach} while a rolling update`,
+    );
+    const sample = readFileSync(join(FOLDER, "postgresql", "postgresql.conf"), "utf8");
+    expect(sample).toContain(
+      `Two of each process take ${2 * ofOneEach} connections, and ${3 * ofOneEach} while a rolling update`,
+    );
+    const valueOf = (name: string): number => Number(new RegExp(`^${name} = (\\d+)$`, "m").exec(sample)?.[1]);
+    expect(3 * ofOneEach).toBeLessThan(valueOf("max_connections") - valueOf("superuser_reserved_connections"));
   });
 
   it("the image: each container's is the one that the kustomization names", () => {
@@ -229,7 +250,7 @@ describe("systemd's units", () => {
       expect(valuesOf(unit, "NoNewPrivileges"), file).toEqual(["true"]);
       expect(valuesOf(unit, "EnvironmentFile"), file).toHaveLength(2);
     }
-    expect(new Set(named)).toEqual(new Set(PRODUCTION_SERVICES));
+    expect(new Set(named)).toEqual(new Set(Object.keys(SERVICES)));
   });
 
   it("each process: it is started again whatever ended it, has a separate metrics port, and time to end", () => {
@@ -315,7 +336,7 @@ describe("the Dockerfile", () => {
     for (const base of bases) expect(base.getImage()).toMatch(/^node:22\.\d+\.\d+-bookworm-slim@sha256:[0-9a-f]{64}$/);
     expect(new Set(bases.map((base) => base.getImageDigest())).size).toBe(1);
     expect(of("USER").map(textOf)).toEqual(["1000:1000"]);
-    expect(of("EXPOSE").map(textOf)).toEqual(["8480 9480"]);
+    expect(of("EXPOSE").map(textOf)).toEqual(["8480 8490 9480"]);
     for (const each of [...of("ENTRYPOINT"), ...of("CMD")]) expect(JSON.parse(textOf(each))).toBeInstanceOf(Array);
     expect(of("ADD")).toEqual([]);
   });

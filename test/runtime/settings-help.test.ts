@@ -1,8 +1,9 @@
 /** What a process says about its settings is what it checks. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { START_DESCRIPTION } from "../../deploy/settings.ts";
 import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
 import { describeServices, SERVICES } from "../../services/catalogue.ts";
 import { setting } from "../../services/runtime/settings.ts";
@@ -11,6 +12,7 @@ import { programEnvironment } from "../support/running-program.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const described = async () => [
+  START_DESCRIPTION,
   GATEWAY_DESCRIPTION,
   ...(await Promise.all(Object.keys(SERVICES).map((name) => describeServices([name])))),
 ];
@@ -70,5 +72,20 @@ describe("--help", () => {
     expect(help("services/main.ts", "stations", "--help")).toBe(helpText(await describeServices(["stations"])));
     const list = help("services/main.ts", "--help");
     for (const name of Object.keys(SERVICES)) expect(list).toMatch(new RegExp(`^  ${name} +\\S`, "m"));
+  });
+
+  it("`npm start` and `npm run setup`: print the help, and start and install nothing", () => {
+    expect(help("deploy/start.ts", "--help")).toBe(helpText(START_DESCRIPTION));
+    expect(help("deploy/set-up.ts", "--help")).toContain("npm run setup\n");
+  });
+
+  it("arguments that a process does not have: it names them, starts nothing, and ends with 1", () => {
+    for (const program of ["deploy/start.ts", "gateway/main.ts"]) {
+      const ended = spawnSync(process.execPath, [program, "--port", "80"], { cwd: CHECKOUT, encoding: "utf8" });
+      expect([ended.status, ended.stdout], program).toEqual([1, ""]);
+      expect(ended.stderr, program).toMatch(
+        /such as --port 80: its settings are environment variables, which --help lists\.\n$/,
+      );
+    }
   });
 });

@@ -41,6 +41,3 @@ export async function expectSettings(
     args.join(" "),
   ).toEqual([]);
 }
-
-/** The names of all services that run in production: the sandbox provider is for sandboxes. */
-export const PRODUCTION_SERVICES = Object.keys(SERVICES).filter((name) => name !== "sandbox-provider");
