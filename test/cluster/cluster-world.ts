@@ -23,6 +23,8 @@ export type Kind = (typeof KINDS)[number];
 export type ProcessName = `${Kind}-${0 | 1}`;
 
 const COPIES = [0, 1] as const;
+/** The process of each kind that reaches the NATS servers by way of links. */
+export const LINKED_COPY = 0;
 const REPLICAS = 3;
 const LOGS = 6;
 /** Seeding hashes two passwords beside many processes that start. */
@@ -76,7 +78,10 @@ export async function startClusterWorld(stationCount: number, older?: OlderCheck
   const processes = new Map<ProcessName, TestProcess>();
   const start = async (kind: Kind, copy: 0 | 1, nth: number): Promise<void> => {
     const name: ProcessName = `${kind}-${copy}`;
-    const environment = { ...shared, NATS_URL: nats.url(NODES[nth % NODES.length]) };
+    const first = NODES[nth % NODES.length];
+    // One process of each kind can be cut off from its server.
+    const natsUrl = copy === LINKED_COPY ? await nats.linkedUrl(name, first ?? NODES[0]) : nats.url(first);
+    const environment = { ...shared, NATS_URL: natsUrl };
     const program =
       kind === "gateway"
         ? { script: "gateway/main.ts", args: [], environment: { ...environment, PORT: String(ports[copy]) } }

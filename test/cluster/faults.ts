@@ -22,24 +22,24 @@ export interface Fault {
 export type Draw = (world: ClusterWorld, random: Random) => Promise<Fault>;
 
 const STALL_MS = 10_000;
-const PARTITION_MS = 20_000;
+export const PARTITION_MS = 20_000;
 const PROCESS_STALL_MS = 4_000;
 /** How long a killed server or process stays away. */
-const DOWN_MS = 3_000;
+export const DOWN_MS = 3_000;
 
 /** How long a draw waits for a leader: several elections. */
 const ELECTED_WITHIN_MS = 60_000;
 const POLL_MS = 200;
 
 /** An election of NATS, which takes 4 to 9 s, and what follows it. */
-const ELECTION_MS = 12_000;
+export const ELECTION_MS = 12_000;
 /**
  * A NATS server starts an election without checking first whether others receive from the leader. So a server that follows, and goes on after a stall, ends the
  * terms of all leaders; what its stall alone costs is tested in `majority.test.ts`, and the reason in NATS is in docs/operations.md.
  */
 const FOLLOWER_MS = ELECTION_MS;
 /** For the same reason each of two servers without a connection to each other ends the other one's terms, until the third leads. */
-const PAIR_MS = PARTITION_MS + ELECTION_MS;
+export const PAIR_MS = PARTITION_MS + ELECTION_MS;
 const STOPPED_SERVER_MS = 1_000;
 const OF_PROCESS_MS = { kill: 1_500, stall: 3_000, stop: 500 } as const;
 /** An actor host is succeeded when its lease has lapsed. */
@@ -60,7 +60,7 @@ export async function leaderOf(world: ClusterWorld, stream: string): Promise<Nod
   }
 }
 
-async function followerOf(world: ClusterWorld, random: Random): Promise<NodeName> {
+export async function followerOf(world: ClusterWorld, random: Random): Promise<NodeName> {
   const leader = await leaderOf(world, STATION_LOG.name);
   return random.pick(NODES.filter((node) => node !== leader));
 }
@@ -154,12 +154,12 @@ const stopNode: Draw = async (world, random) => {
   };
 };
 
-const limitsOf = (kind: Kind) =>
+export const limitsOf = (kind: Kind) =>
   kind === "gateway" ? OF_GATEWAY_MS : kind === "stations" ? OF_HOST_MS : OF_PROCESS_MS;
 
 export const withinOfStop = (kind: Kind): number => limitsOf(kind).stop;
 
-function onProcess(verb: "kill" | "stall" | "stop", kind: Kind): Draw {
+export function onProcess(verb: "kill" | "stall" | "stop", kind: Kind): Draw {
   return async (world, random) => {
     const name: ProcessName = `${kind}-${random.chance(0.5) ? 0 : 1}`;
     const target = world.processes.get(name);
@@ -185,10 +185,10 @@ function onProcess(verb: "kill" | "stall" | "stop", kind: Kind): Draw {
   };
 }
 
-const VERBS = ["kill", "stall", "stop"] as const;
+export const VERBS = ["kill", "stall", "stop"] as const;
 
 /** The faults of servers: half of all that are drawn, unless others are asked for. */
-const OF_SERVERS: readonly Draw[] = [
+export const OF_SERVERS: readonly Draw[] = [
   killLeader("log"),
   killLeader("credentials"),
   stallNode("leader"),
@@ -198,21 +198,4 @@ const OF_SERVERS: readonly Draw[] = [
   cutPair,
   stopNode,
 ];
-const OF_PROCESSES: readonly Draw[] = KINDS.flatMap((kind) => VERBS.map((verb) => onProcess(verb, kind)));
-
-export const TARGETS = { servers: [OF_SERVERS], processes: [OF_PROCESSES], all: [OF_SERVERS, OF_PROCESSES] } as const;
-export type Targets = keyof typeof TARGETS;
-
-/** So many faults, in an order that the seed decides: each kind of both halves comes up before one is repeated. */
-export function drawFaults(count: number, random: Random, targets: Targets): readonly Draw[] {
-  const decks = TARGETS[targets].map((draws) => deck(draws, random));
-  return Array.from({ length: count }, (_, index) => (decks[index % decks.length] as () => Draw)());
-}
-
-function deck(draws: readonly Draw[], random: Random): () => Draw {
-  let left: Draw[] = [];
-  return () => {
-    if (left.length === 0) left = random.shuffled(draws);
-    return left.pop() as Draw;
-  };
-}
+export const OF_PROCESSES: readonly Draw[] = KINDS.flatMap((kind) => VERBS.map((verb) => onProcess(verb, kind)));

@@ -5,6 +5,9 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
+/** From the server that dials to the one that is dialled, or back. */
+export type Direction = "there" | "back";
+
 /** What a cut link holds back in each direction; beyond it the sender is not read any more, as by a full socket. */
 const HELD_BYTES = 4 * 1_024 * 1_024;
 /** Two servers have a separate connection for their messages to each other: votes and the copies of streams. */
@@ -14,8 +17,9 @@ export class Link {
   readonly #targetPort: number;
   readonly #server: Server;
   readonly #pipes = new Set<Pipe>();
-  #isCut = false;
+  readonly #cutDirections = new Set<Direction>();
   #isLagging = false;
+  #delayMs = 0;
 
   private constructor(targetPort: number) {
     this.#targetPort = targetPort;
@@ -41,9 +45,15 @@ export class Link {
     return this.#pipes.size / 2;
   }
 
-  cut(): void {
-    this.#isCut = true;
-    for (const pipe of this.#pipes) pipe.hold();
+  cut(directions: readonly Direction[] = ["there", "back"]): void {
+    for (const direction of directions) this.#cutDirections.add(direction);
+    for (const pipe of this.#pipes) if (this.#cutDirections.has(pipe.direction)) pipe.hold();
+  }
+
+  /** Every byte arrives so much later, until the link is joined. */
+  slow(delayMs: number): void {
+    this.#delayMs = delayMs;
+    for (const pipe of this.#pipes) pipe.delayMs = delayMs;
   }
 
   /** Holds back the copies of streams; what clients send to each other passes. */
@@ -53,8 +63,9 @@ export class Link {
   }
 
   join(): void {
-    this.#isCut = false;
+    this.#cutDirections.clear();
     this.#isLagging = false;
+    this.slow(0);
     for (const pipe of this.#pipes) pipe.release();
   }
 
@@ -66,11 +77,12 @@ export class Link {
 
   #carry(client: Socket): void {
     const upstream = connect(this.#targetPort, "127.0.0.1");
-    const pair = [new Pipe(client, upstream), new Pipe(upstream, client)];
+    const pair = [new Pipe(client, upstream, "there"), new Pipe(upstream, client, "back")];
     for (const pipe of pair) {
       this.#pipes.add(pipe);
       pipe.from.once("close", () => this.#pipes.delete(pipe));
-      if (this.#isCut) pipe.hold();
+      pipe.delayMs = this.#delayMs;
+      if (this.#cutDirections.has(pipe.direction)) pipe.hold();
       pipe.from.on("data", (chunk: Buffer) => {
         if (!chunk.includes(OF_SERVERS)) return;
         for (const each of pair) {
@@ -86,14 +98,19 @@ export class Link {
 /** One direction of a connection. */
 class Pipe {
   readonly from: Socket;
+  readonly direction: Direction;
   isOfServers = false;
+  delayMs = 0;
   readonly #to: Socket;
   #held: Buffer[] = [];
   #heldBytes = 0;
   #isHolding = false;
+  /** What is on its way, with the moment at which each piece arrives. */
+  readonly #late: { readonly atMs: number; readonly chunk: Buffer }[] = [];
 
-  constructor(from: Socket, to: Socket) {
+  constructor(from: Socket, to: Socket, direction: Direction) {
     this.from = from;
+    this.direction = direction;
     this.#to = to;
     from.setNoDelay(true);
     from.on("error", () => from.destroy());
@@ -125,11 +142,30 @@ class Pipe {
 
   #pass(chunk: Buffer): void {
     if (!this.#isHolding) {
-      if (!this.#to.write(chunk)) this.from.pause();
+      if (this.delayMs > 0 || this.#late.length > 0) this.#passLater(chunk);
+      else if (!this.#to.write(chunk)) this.from.pause();
       return;
     }
     this.#held.push(chunk);
     this.#heldBytes += chunk.length;
     if (this.#heldBytes > HELD_BYTES) this.from.pause();
+  }
+
+  #passLater(chunk: Buffer): void {
+    this.#late.push({ atMs: performance.now() + this.delayMs, chunk });
+    if (this.#late.length === 1) this.#passLate();
+  }
+
+  /** In order: a piece that was sent after a link became fast again waits for those before it. */
+  #passLate(): void {
+    for (let next = this.#late[0]; next !== undefined; next = this.#late[0]) {
+      const leftMs = next.atMs - performance.now();
+      if (leftMs > 0) {
+        setTimeout(() => this.#passLate(), leftMs);
+        return;
+      }
+      this.#late.shift();
+      if (!this.#to.destroyed) this.#to.write(next.chunk);
+    }
   }
 }

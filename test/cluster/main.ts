@@ -1,25 +1,38 @@
-/**
- * `npm run chaos`: the long form of the trial on a cluster, once for each seed; it prints a table of faults.
- *
- *   npm run chaos -- --faults=100 --seeds=1,2 --stations=12
- *   npm run chaos -- --faults=8 --seeds=3 --targets=servers
- *   npm run chaos -- --upgrade-from=v0.2.0
- */
+/** `npm run chaos`: the long form of the trial on a cluster, once for each seed; it prints a table of faults. */
 import { parseArgs } from "node:util";
 import { runCommand } from "../../deploy/run-command.ts";
 
+const HELP = `Collects at stations on a cluster of three NATS servers while faults happen, and judges what was seen.
+
+  npm run chaos
+  npm run chaos -- --faults=8 --seeds=3 --targets=servers
+  npm run chaos -- --upgrade-from=v0.2.0
+
+  --faults=100        faults of each trial
+  --seeds=1,2         one trial for each seed, which decides the faults and their order
+  --stations=12       stations that collect at once
+  --targets=all       servers, processes, rare (networks, disks, PostgreSQL, two faults at once), or all
+  --upgrade-from=COMMIT
+                      its processes are replaced by these, one at a time, in place of faults
+
+  Exit codes: 0 nothing was lost, doubled, stuck, wrong, stale or late; 1 something was.
+`;
+
 const { values } = parseArgs({
   options: {
+    help: { type: "boolean", default: false },
     faults: { type: "string", default: "100" },
     seeds: { type: "string", default: "1,2" },
     stations: { type: "string", default: "12" },
-    /** `servers`, `processes` or `all`. */
     targets: { type: "string", default: "all" },
-    /** A commit: its programs are replaced by these, one at a time, in place of faults. */
     "upgrade-from": { type: "string" },
   },
 });
 
+if (values.help) {
+  process.stdout.write(HELP);
+  process.exit();
+}
 const { "upgrade-from": upgradeFrom } = values;
 if (upgradeFrom !== undefined) process.env["CLUSTER_UPGRADE_FROM"] = upgradeFrom;
 for (const seed of upgradeFrom === undefined ? values.seeds.split(",") : ["1"]) {

@@ -4,7 +4,7 @@
  * servers would learn each other's real addresses and go around the links.
  */
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
@@ -41,6 +41,8 @@ export class NatsCluster {
   readonly #ports = new Map<NodeName, Ports>();
   /** By the server that dials and the one that is dialled. */
   readonly #links = new Map<`${NodeName}>${NodeName}`, Link>();
+  /** Between a client and each server, where the client has been given links. */
+  readonly #clientLinks = new Map<string, ReadonlyMap<NodeName, Link>>();
   readonly #children = new Map<NodeName, Child>();
 
   readonly #options: ClusterOptions;
@@ -73,6 +75,23 @@ export class NatsCluster {
   /** One server alone. */
   nodeUrl(node: NodeName): string {
     return `nats://${this.#token}@127.0.0.1:${this.#portsOf(node).client}`;
+  }
+
+  /** All servers, this one first, each by way of a link that is the client's alone. */
+  async linkedUrl(client: string, first: NodeName): Promise<string> {
+    const links = new Map<NodeName, Link>();
+    for (const node of [first, ...NODES.filter((other) => other !== first)]) {
+      links.set(node, await Link.open(this.#portsOf(node).client));
+    }
+    this.#clientLinks.set(client, links);
+    return [...links.values()].map(({ port }) => `nats://${this.#token}@127.0.0.1:${port}`).join(",");
+  }
+
+  /** The links between a client and each server. Throws for a client that has none. */
+  linksOf(client: string): ReadonlyMap<NodeName, Link> {
+    const links = this.#clientLinks.get(client);
+    if (links === undefined) throw new Error(`There are no links of ${client}.`);
+    return links;
   }
 
   get pids(): readonly number[] {
@@ -117,6 +136,16 @@ export class NatsCluster {
     await this.#childOf(node).kill();
   }
 
+  /** Where a server has its streams. */
+  storeFolder(node: NodeName): string {
+    return join(this.#folder.path, node);
+  }
+
+  /** Takes the disk of a server that does not run away. */
+  emptyDisk(node: NodeName): void {
+    rmSync(this.storeFolder(node), { recursive: true });
+  }
+
   signalNode(node: NodeName, signal: "SIGSTOP" | "SIGCONT"): void {
     process.kill(this.#childOf(node).pid, signal);
   }
@@ -128,6 +157,17 @@ export class NatsCluster {
 
   join(one: NodeName, other: NodeName): void {
     for (const link of this.#between(one, other)) link.join();
+  }
+
+  /** Nothing that the first one sends reaches the other any more; what the other one sends arrives. */
+  cutOneWay(from: NodeName, to: NodeName): void {
+    this.#links.get(`${from}>${to}`)?.cut(["there"]);
+    this.#links.get(`${to}>${from}`)?.cut(["back"]);
+  }
+
+  /** Everything between this server and the others takes so much longer, each way. */
+  slow(node: NodeName, delayMs: number): void {
+    for (const other of NODES) if (other !== node) for (const link of this.#between(node, other)) link.slow(delayMs);
   }
 
   /** Separates a server from both others. */
@@ -165,7 +205,8 @@ export class NatsCluster {
   /** Ends the servers and removes their data. */
   async stop(): Promise<void> {
     await Promise.all([...this.#children.values()].map((child) => child.kill()));
-    await Promise.all([...this.#links.values()].map((link) => link.close()));
+    const clientLinks = [...this.#clientLinks.values()].flatMap((links) => [...links.values()]);
+    await Promise.all([...this.#links.values(), ...clientLinks].map((link) => link.close()));
     this.#folder.remove();
   }
 
@@ -193,7 +234,7 @@ listen: "127.0.0.1:${client}"
 http: "127.0.0.1:${monitor}"
 authorization { token: ${JSON.stringify(this.#token)} }
 log_file: ${JSON.stringify(this.logFile(node))}
-jetstream { store_dir: ${JSON.stringify(join(this.#folder.path, node))}, sync_interval: always, max_file_store: 1PB }
+jetstream { store_dir: ${JSON.stringify(this.storeFolder(node))}, sync_interval: always, max_file_store: 1PB }
 cluster {
   name: restaurant
   listen: "127.0.0.1:${cluster}"

@@ -6,7 +6,7 @@
  */
 import { expect, onTestFinished, test } from "vitest";
 import { Random } from "../chaos/random.ts";
-import { drawFaults, TARGETS, type Targets } from "./faults.ts";
+import { drawFaults, TARGETS, type Targets } from "./draw-faults.ts";
 import { checkOut } from "./older-checkout.ts";
 import { runTrial } from "./trial.ts";
 import { upgradeSteps } from "./upgrade.ts";

@@ -1,0 +1,245 @@
+/** What happens to a cluster less often: networks that lose one direction or are slow, lost disks, PostgreSQL, and two faults at once. */
+
+import { setTimeout as delay } from "node:timers/promises";
+import { vi } from "vitest";
+import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
+import type { Random } from "../chaos/random.ts";
+import { STATION_LOG } from "../support/one-log.ts";
+import { type ClusterWorld, KINDS, type Kind, LINKED_COPY, type ProcessName } from "./cluster-world.ts";
+import {
+  DOWN_MS,
+  type Draw,
+  ELECTION_MS,
+  followerOf,
+  leaderOf,
+  limitsOf,
+  OF_PROCESSES,
+  OF_SERVERS,
+  PAIR_MS,
+  PARTITION_MS,
+} from "./faults.ts";
+import { NODES, type NodeName } from "./nats-cluster.ts";
+
+/** Longer than a message between two continents takes, and shorter than any wait of NATS for a server. */
+const SLOW_MS = 150;
+const CUT_MS = 10_000;
+const FLAPS = 6;
+const FLAP_MS = 1_500;
+const DATABASE_STALL_MS = 6_000;
+/** What follows the end of a stall or a restart of PostgreSQL. */
+const DATABASE_BACK_MS = 2_000;
+const JOINED_AGAIN = { timeout: 60_000, interval: 250 };
+
+/** Resolves when each copy of each stream at this server is complete: until then another fault would be one too many. */
+async function joinedAgain(world: ClusterWorld, node: NodeName): Promise<void> {
+  const names = [...world.logs.all, ...STREAMS].map(({ name }) => name);
+  names.push(...BUCKETS.map(({ name }) => `KV_${name}`));
+  await vi.waitFor(async () => {
+    for (const name of names) {
+      const { cluster } = await world.bus.jsm.streams.info(name);
+      const copy = cluster?.replicas?.find((replica) => replica.name === node);
+      if (cluster?.leader !== node && copy?.current !== true) throw new Error(`${name} is not complete at ${node}.`);
+    }
+  }, JOINED_AGAIN);
+}
+
+const loseOneDirection =
+  (of: "from" | "to"): Draw =>
+  async (world, random) => {
+    const node = await leaderOf(world, STATION_LOG.name);
+    const other = random.pick(NODES.filter((one) => one !== node));
+    const [from, to] = of === "from" ? [node, other] : [other, node];
+    return {
+      name: `lose what a leader ${of === "from" ? "sends to" : "receives from"} one server`,
+      target: `${from} to ${to}`,
+      withinMs: PAIR_MS,
+      async run() {
+        world.nats.cutOneWay(from, to);
+        await delay(PARTITION_MS);
+        world.nats.join(from, to);
+      },
+    };
+  };
+
+const slowServer =
+  (role: "leader" | "follower"): Draw =>
+  async (world, random) => {
+    const node = role === "leader" ? await leaderOf(world, STATION_LOG.name) : await followerOf(world, random);
+    return {
+      name: `slow links of a ${role}`,
+      target: node,
+      withinMs: ELECTION_MS,
+      async run() {
+        world.nats.slow(node, SLOW_MS);
+        await delay(PARTITION_MS);
+        world.nats.reunite(node);
+      },
+    };
+  };
+
+const flappingServer: Draw = async (world) => {
+  const node = await leaderOf(world, STATION_LOG.name);
+  return {
+    name: "isolate a leader again and again",
+    target: node,
+    withinMs: FLAPS * 2 * FLAP_MS + ELECTION_MS,
+    async run() {
+      for (let nth = 0; nth < FLAPS; nth += 1) {
+        world.nats.isolate(node);
+        await delay(FLAP_MS);
+        world.nats.reunite(node);
+        await delay(FLAP_MS);
+      }
+    },
+  };
+};
+
+const loseDisk =
+  (role: "leader" | "follower"): Draw =>
+  async (world, random) => {
+    const node = role === "leader" ? await leaderOf(world, STATION_LOG.name) : await followerOf(world, random);
+    return {
+      name: `lose the disk of a ${role}`,
+      target: node,
+      withinMs: ELECTION_MS,
+      async run() {
+        await world.nats.killNode(node);
+        world.nats.emptyDisk(node);
+        await delay(DOWN_MS);
+        await world.nats.startNode(node);
+        await joinedAgain(world, node);
+      },
+    };
+  };
+
+/** Only that process loses that server; the server and the others are well. */
+const cutProcess =
+  (kind: Kind): Draw =>
+  async (world) => {
+    const name: ProcessName = `${kind}-${LINKED_COPY}`;
+    const links = world.nats.linksOf(name);
+    return {
+      name: `cut a process of ${kind} from its server`,
+      target: name,
+      withinMs: limitsOf(kind).stall,
+      async run() {
+        const used = [...links.values()].filter(({ connections }) => connections > 0);
+        for (const link of used) link.cut();
+        await delay(CUT_MS);
+        for (const link of used) link.join();
+      },
+    };
+  };
+
+/** Long enough to miss what a process must do in time, and too short for others to miss the process. */
+const stallBriefly =
+  (kind: Kind): Draw =>
+  async (world, random) => {
+    const name: ProcessName = `${kind}-${random.chance(0.5) ? 0 : 1}`;
+    const target = world.processes.get(name);
+    if (target === undefined) throw new Error(`There is no process ${name}.`);
+    const stallMs = random.between(500, 3_000);
+    return {
+      name: `stall a process of ${kind} briefly`,
+      target: `${name}, ${stallMs} ms`,
+      withinMs: limitsOf(kind).stall,
+      async run() {
+        process.kill(target.pid(), "SIGSTOP");
+        await delay(stallMs);
+        process.kill(target.pid(), "SIGCONT");
+      },
+    };
+  };
+
+const stallServerBriefly: Draw = async (world, random) => {
+  const node = await leaderOf(world, STATION_LOG.name);
+  const stallMs = random.between(500, 3_500);
+  return {
+    name: "stall a leader briefly",
+    target: `${node}, ${stallMs} ms`,
+    withinMs: ELECTION_MS,
+    async run() {
+      world.nats.signalNode(node, "SIGSTOP");
+      await delay(stallMs);
+      world.nats.signalNode(node, "SIGCONT");
+    },
+  };
+};
+
+/** SIGTERM, and SIGKILL while the process hands over. */
+const killDuringHandOver =
+  (kind: Kind): Draw =>
+  async (world, random) => {
+    const name: ProcessName = `${kind}-${random.chance(0.5) ? 0 : 1}`;
+    const target = world.processes.get(name);
+    if (target === undefined) throw new Error(`There is no process ${name}.`);
+    const afterMs = random.between(1, 200);
+    return {
+      name: `kill a process of ${kind} that ends`,
+      target: `${name}, after ${afterMs} ms`,
+      withinMs: limitsOf(kind).kill,
+      async run() {
+        const stopped = target.stop();
+        await delay(afterMs);
+        await target.kill9();
+        await stopped;
+        await delay(DOWN_MS);
+        await target.restart();
+      },
+    };
+  };
+
+const stallDatabase: Draw = async (world) => ({
+  name: "stall PostgreSQL",
+  target: "postgres",
+  withinMs: DATABASE_STALL_MS + DATABASE_BACK_MS,
+  async run() {
+    world.postgres.signalAll("SIGSTOP");
+    await delay(DATABASE_STALL_MS);
+    world.postgres.signalAll("SIGCONT");
+  },
+});
+
+const killDatabase: Draw = async (world) => ({
+  name: "kill PostgreSQL",
+  target: "postgres",
+  withinMs: DOWN_MS + 3 * DATABASE_BACK_MS,
+  async run() {
+    await world.postgres.kill9();
+    await delay(DOWN_MS);
+    await world.postgres.restart();
+  },
+});
+
+/** A server and a process, which nothing connects. */
+const twoAtOnce: Draw = async (world: ClusterWorld, random: Random) => {
+  const one = await random.pick(OF_SERVERS)(world, random);
+  const other = await random.pick(OF_PROCESSES)(world, random);
+  return {
+    name: `${one.name}, and ${other.name}`,
+    target: `${one.target}, ${other.target}`,
+    withinMs: one.withinMs + other.withinMs,
+    async run() {
+      await Promise.all([one.run(), other.run()]);
+    },
+  };
+};
+
+export const RARE: readonly Draw[] = [
+  loseOneDirection("from"),
+  loseOneDirection("to"),
+  slowServer("leader"),
+  slowServer("follower"),
+  flappingServer,
+  loseDisk("leader"),
+  loseDisk("follower"),
+  stallServerBriefly,
+  stallDatabase,
+  killDatabase,
+  twoAtOnce,
+  twoAtOnce,
+  killDuringHandOver("stations"),
+  killDuringHandOver("settlement"),
+  ...KINDS.map(cutProcess),
+  ...KINDS.map(stallBriefly),
+];
