@@ -7,7 +7,7 @@ export const TARGETS = {
   servers: [OF_SERVERS],
   processes: [OF_PROCESSES],
   rare: [RARE],
-  all: [OF_SERVERS, OF_PROCESSES, RARE],
+  all: [OF_SERVERS, OF_PROCESSES],
 } as const;
 export type Targets = keyof typeof TARGETS;
 

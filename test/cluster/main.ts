@@ -11,7 +11,7 @@ const HELP = `Collects at stations on a cluster of three NATS servers while faul
   --faults=100        faults of each trial
   --seeds=1,2         one trial for each seed, which decides the faults and their order
   --stations=12       stations that collect at once
-  --targets=all       servers, processes, rare (networks, disks, PostgreSQL, two faults at once), or all
+  --targets=all       servers, processes, both (all), or rare: networks, disks, PostgreSQL, two at once
   --upgrade-from=COMMIT
                       its processes are replaced by these, one at a time, in place of faults
 
