@@ -1,10 +1,9 @@
-import { execFile } from "node:child_process";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
 import { findNatsServer, type NatsBinary } from "../../deploy/embedded/find-nats-server.ts";
 import { ensureDatabase, startPostgres } from "../../deploy/embedded/postgres.ts";
 import { migrate } from "../../services/db/migrate.ts";
+import { bundlePrograms } from "./bundled-programs/bundle.ts";
 import { serverFolder } from "./temporary-folder.ts";
 
 declare module "vitest" {
@@ -29,7 +28,8 @@ function print(line: string): void {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = serverFolder("run");
   const checkout = join(import.meta.dirname, "..", "..");
-  await startProgramsFaster(checkout);
+  process.env["NODE_COMPILE_CACHE"] ??= join(checkout, "node_modules", ".cache", "node-compile");
+  process.env["NODE_OPTIONS"] = [process.env["NODE_OPTIONS"], await bundlePrograms()].filter(Boolean).join(" ");
   const natsBinary = await findNatsServer({ environment: process.env, checkout, print });
   const server = await startPostgres({
     folder: join(folder.path, "postgres"),
@@ -48,13 +48,4 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await server.child.stop();
     folder.remove();
   };
-}
-
-/** Hundreds of processes are started, each of which would strip the same types and compile the same libraries. */
-async function startProgramsFaster(checkout: string): Promise<void> {
-  process.env["NODE_COMPILE_CACHE"] ??= join(checkout, "node_modules", ".cache", "node-compile");
-  const folder = join(import.meta.dirname, "stripped-types");
-  await promisify(execFile)(process.execPath, ["--disable-warning=ExperimentalWarning", join(folder, "strip.mjs")]);
-  const use = `"--import=${join(folder, "use.mjs")}"`;
-  process.env["NODE_OPTIONS"] = [process.env["NODE_OPTIONS"], use].filter(Boolean).join(" ");
 }

