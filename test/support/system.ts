@@ -109,19 +109,13 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     startTestProcess({ name, script, args, environment: env, logFile: logFile(name) });
   const relayApart = options.relayApart === true;
   const named = (options.services ?? SERVICES).filter((name) => !relayApart || name !== "relay");
-  const [services, relay] = await Promise.all([
+  const startIf = (isWanted: boolean | undefined, name: string) =>
+    isWanted === true ? start(name, "services/main.ts", [name], withDatabase) : undefined;
+  const [services, relay, sandboxProvider, webhookSigner, stations, gateway] = await Promise.all([
     start("services", "services/main.ts", named, withDatabase),
-    relayApart ? start("relay", "services/main.ts", ["relay"], withDatabase) : undefined,
-  ]);
-  const sandboxProvider =
-    options.sandboxProvider === true
-      ? await start("sandbox-provider", "services/main.ts", ["sandbox-provider"], withDatabase)
-      : undefined;
-  const webhookSigner =
-    options.webhookSigner === true
-      ? await start("webhook-signer", "services/main.ts", ["webhook-signer"], withDatabase)
-      : undefined;
-  const [stations, gateway] = await Promise.all([
+    startIf(relayApart, "relay"),
+    startIf(options.sandboxProvider, "sandbox-provider"),
+    startIf(options.webhookSigner, "webhook-signer"),
     start("stations", "services/main.ts", ["stations"], environment),
     start("gateway", "gateway/main.ts", [], { ...environment, HOST: "127.0.0.1", PORT: String(port) }),
   ]);

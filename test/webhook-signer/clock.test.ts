@@ -20,7 +20,8 @@ test.each([
 ])(
   "%s: signatures, attempts, breakers and due times are right all the same, and the log says it",
   async (name, ms) => {
-    const signer = await world.addSignerProcess({ NODE_OPTIONS: `--import=${PROGRAM}`, WRONG_CLOCK_MS: String(ms) });
+    const NODE_OPTIONS = `${process.env["NODE_OPTIONS"] ?? ""} --import=${PROGRAM}`;
+    const signer = await world.addSignerProcess({ NODE_OPTIONS, WRONG_CLOCK_MS: String(ms) });
     expect(readFileSync(signer.logFile, "utf8")).toMatch(/"level":(?:50|"error").*THE CLOCK OF THIS MACHINE IS WRONG/);
     const path = `/clock-${name}`;
     const fleet = await world.openFleet();

@@ -200,7 +200,7 @@ test("what a process reports after others have taken over loses no success and o
 });
 
 test("many events while processes are killed at random: each is delivered, none is lost", async () => {
-  const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 2_000);
+  const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 1_000);
   const processes: SignerProcess[] = [await world.addSignerProcess(), await world.addSignerProcess()];
   const fleets = await openFleets(40, "/chaos");
   const emitting = world.emitMany(fleets, EVENTS);

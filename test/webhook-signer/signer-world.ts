@@ -34,6 +34,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type Behaviour, type Receiver, startReceiver } from "./receiver.ts";
 
 const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
+const WITH_LIMITS = join(import.meta.dirname, "programs", "signer-with-limits.ts");
 
 export interface Fleet {
   readonly organizationId: number;
@@ -84,6 +85,8 @@ export interface SignerWorld {
   ownDelivery(fleet: Fleet, deliveryId: number): Promise<ReplyOf<typeof getWebhookDelivery>>;
   /** What a consumer has becomes due now, instead of at its time. */
   hurry(fleet: Fleet): Promise<void>;
+  /** Nothing more is sent to these organizations, so that they take no slots from the next test. */
+  pauseEndpoints(of: readonly Fleet[]): Promise<void>;
   addSigner(environment?: NodeJS.ProcessEnv): Promise<Service>;
   addSignerProcess(environment?: NodeJS.ProcessEnv): Promise<SignerProcess>;
   addRelay(): Promise<Service>;
@@ -211,13 +214,18 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
         update webhook_deliveries set due_at = now()
         where consumer_id = ${consumerId} and status = 'pending'`;
     },
+    async pauseEndpoints(of) {
+      await database`
+        update webhook_endpoints set status = 'paused', generation = generation + 1
+        where organization_id = any(${of.map((fleet) => fleet.organizationId)}::bigint[])`;
+    },
     addSigner,
     async addSignerProcess(more = {}) {
       processes += 1;
       const logFile = join(folder.path, `signer-${processes}.log`);
       const { child } = await startServiceProcess({
         name: "webhook-signer",
-        script: MAIN,
+        script: "SIGNER_LIMITS" in more ? WITH_LIMITS : MAIN,
         args: ["webhook-signer"],
         environment: {
           ...process.env,

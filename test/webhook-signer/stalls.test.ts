@@ -18,9 +18,9 @@ afterEach(() => world.stop());
 const EVENTS = 100;
 const LIMITS = { ownerLeaseMs: 2_000, leaseMarginMs: 500, ownerTurnMs: 300 };
 const LONGER_MS = LIMITS.ownerLeaseMs + 1_000;
-const program = (name: string): string => `--import=${join(import.meta.dirname, "programs", name)}`;
-const settings = { NODE_OPTIONS: program("limits.mjs"), SIGNER_LIMITS: JSON.stringify(LIMITS) };
-const asleep = { ...settings, NODE_OPTIONS: `${settings.NODE_OPTIONS} ${program("sleeping-clock.mjs")}` };
+const SLEEPING_CLOCK = join(import.meta.dirname, "programs", "sleeping-clock.mjs");
+const settings = { SIGNER_LIMITS: JSON.stringify(LIMITS) };
+const asleep = { ...settings, NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --import=${SLEEPING_CLOCK}` };
 
 async function begin(): Promise<void> {
   const fleet = await world.openFleet();
