@@ -3,6 +3,7 @@
  *
  *   npm run cli -- --help
  */
+import { CERTIFICATION_HELP, runCertificate, runCertify } from "./certification/command.ts";
 import { endWithError, UsageError } from "./command.ts";
 import { runConformance } from "./conformance/command.ts";
 import { DEVICES_HELP, runDevices } from "./devices/command.ts";
@@ -17,13 +18,15 @@ const COMMANDS: Readonly<Record<string, (args: readonly string[]) => Promise<voi
   sandbox: runSandbox,
   webhooks: runWebhooks,
   conformance: runConformance,
+  certify: runCertify,
+  certificate: runCertificate,
 };
 
 const HELP = `What an owner and a developer of devices or of webhook consumers do by command.
 
 ${SANDBOX_HELP}${DEVICES_HELP}${WEBHOOKS_HELP}  npm run cli -- conformance --sandbox ID
       Checks a service or a device; conformance --help has its options and exit codes
-
+${CERTIFICATION_HELP}
 ${accessHelp("owner")}`;
 
 const isHelp = (argument: string): boolean => argument === "--help" || argument === "-h";

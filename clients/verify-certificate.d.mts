@@ -1,3 +1,4 @@
+/** The types of `verify-certificate.mjs`. */
 /** What a certificate says of a device (in-toto statement of a test result). */
 export interface CertificateStatement {
   readonly subject: readonly { readonly name: string; readonly digest: Readonly<Record<string, string>> }[];
@@ -9,16 +10,31 @@ export interface CertificateStatement {
   };
 }
 
-export declare const NOT_PROVEN: readonly string[];
-export declare class NotValid extends Error {}
-export declare function verifyCertificate(certificate: {
+export const NOT_PROVEN: readonly string[];
+
+export class NotValid extends Error {}
+
+export interface ProvenStatement {
   readonly envelope: string;
   readonly proof: string;
-  readonly logKey: string;
-  readonly now?: Date;
-}): Promise<{
+}
+
+export interface CertificateParts extends ProvenStatement {
+  readonly revocation?: ProvenStatement;
+}
+
+export interface VerifiedCertificate {
   readonly statement: CertificateStatement;
   readonly index: number;
   readonly size: number;
   readonly isExpired: boolean;
-}>;
+  readonly revocation: { readonly revokedAt: string; readonly reason: string } | undefined;
+}
+
+export function verifyCertificate(
+  certificate: CertificateParts & { readonly logKeys: readonly string[]; readonly now?: Date },
+): Promise<VerifiedCertificate>;
+
+export function partsOf(text: string): CertificateParts;
+
+export function sentenceOf(verified: VerifiedCertificate): string;

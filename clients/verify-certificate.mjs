@@ -2,15 +2,22 @@
 /**
  * Verifies a certificate of a device, offline. It needs Node 18 or a browser with Ed25519, and nothing else; copy it anywhere.
  *
- *   node verify-certificate.mjs CERTIFICATE.json CERTIFICATE.tlog-proof --key LOG_KEY [--now 2026-11-24]
+ *   node verify-certificate.mjs CERTIFICATE.json --key LOG_KEY [--now 2026-11-24]
+ *   node verify-certificate.mjs ENVELOPE.json ENVELOPE.tlog-proof --key LOG_KEY
  *
- * LOG_KEY is the verifier key of the installation, `name+id+key`. Take it from the installation's well-known path or from its
- * operator, not from who shows the certificate: a forger has a key, too.
+ * A certificate is what `…/certification-artifacts/{artifact_id}/certificate/` answers: envelope and proof, and the revocation
+ * where there is one. The second form takes the two apart.
  *
- * Exit status: 0 valid, 1 not valid, 2 expired. Whether a certificate was revoked later is in the log: ask the installation.
+ * LOG_KEY is the verifier key of the installation, `name+id+key`. Take it from `/.well-known/certification-log/` of the
+ * installation or from its operator, not from who shows the certificate: a forger has a key, too. An installation that has
+ * changed its key has several: repeat --key.
+ *
+ * Exit status: 0 valid, 1 not valid, 2 revoked or expired. A certificate that was handed on before its revocation does not
+ * have it: download it again, or ask the installation.
  */
 const STATEMENT = "application/vnd.in-toto+json";
 const PREDICATE = "https://in-toto.io/attestation/test-result/v0.1";
+const REVOCATION = "urn:device-payments:certificate-revocation:v1";
 const PROOF = "c2sp.org/tlog-proof@v1";
 const ED25519 = 1;
 const KEY_BYTES = 32;
@@ -22,6 +29,7 @@ export const NOT_PROVEN = [
   "that the device behaves so where it is used",
   "that the installation shows the same log to everybody",
   "that the certificate was not revoked after this proof was made",
+  "more than the owner who recorded the run vouches for: the suite ran on the owner's machine, not in the service",
 ];
 
 /** Why a certificate is not valid, in one sentence. */
@@ -58,6 +66,12 @@ function bytesOf(text, what) {
 async function verifies(publicKey, signature, signed) {
   const key = await subtle().importKey("raw", publicKey, { name: "Ed25519" }, false, ["verify"]);
   return subtle().verify({ name: "Ed25519" }, key, signature, signed);
+}
+
+/** Whether one of the keys has signed. */
+async function isSignedBy(keys, signature, signed) {
+  for (const { publicKey } of keys) if (await verifies(publicKey, signature, signed)) return true;
+  return false;
 }
 
 /** `name+id+key` of a log. */
@@ -110,7 +124,8 @@ function proofOf(text) {
 }
 
 /** The checkpoint's size and root, once the log's signature is good. Signatures of others are ignored. */
-async function checkpointOf(note, { name, keyId, publicKey }) {
+async function checkpointOf(note, keys) {
+  const [{ name }] = keys;
   const end = note.indexOf("\n\n");
   const text = note.slice(0, end + 1);
   const [origin, size = "", root = "", ...more] = text.split("\n");
@@ -123,8 +138,9 @@ async function checkpointOf(note, { name, keyId, publicKey }) {
     const [by, signature = "", ...others] = line.slice(2).split(" ");
     if (by !== name || others.length > 0) continue;
     const bytes = bytesOf(signature, "The signature of the checkpoint");
-    if (!isSame(bytes.slice(0, KEY_ID_BYTES), keyId)) continue;
-    if (!(await verifies(publicKey, bytes.slice(KEY_ID_BYTES), utf8.encode(text))))
+    const named = keys.filter(({ keyId }) => isSame(bytes.slice(0, KEY_ID_BYTES), keyId));
+    if (named.length === 0) continue;
+    if (!(await isSignedBy(named, bytes.slice(KEY_ID_BYTES), utf8.encode(text))))
       throw new NotValid("The signature of the checkpoint is wrong.");
     isSigned = true;
   }
@@ -133,7 +149,7 @@ async function checkpointOf(note, { name, keyId, publicKey }) {
 }
 
 /** The statement of the envelope, once its signature is good. */
-async function statementOf(envelope, publicKey) {
+async function statementOf(envelope, keys) {
   let parsed;
   try {
     parsed = JSON.parse(envelope);
@@ -146,63 +162,108 @@ async function statementOf(envelope, publicKey) {
   const body = bytesOf(payload, "The statement");
   const head = utf8.encode(`DSSEv1 ${utf8.encode(payloadType).length} ${payloadType} ${body.length} `);
   const signature = bytesOf(String(signatures[0]?.sig), "The signature of the certificate");
-  if (!(await verifies(publicKey, signature, concat(head, body))))
+  if (!(await isSignedBy(keys, signature, concat(head, body))))
     throw new NotValid("The signature of the certificate is wrong.");
-  const statement = JSON.parse(new TextDecoder().decode(body));
-  if (statement.predicateType !== PREDICATE) throw new NotValid("The statement is not about tests.");
-  return statement;
+  return JSON.parse(new TextDecoder().decode(body));
 }
 
-/**
- * The statement of a valid certificate; `isExpired` when its time is over. Throws `NotValid`. `envelope` and `proof` are the
- * texts of the two files.
- */
-export async function verifyCertificate({ envelope, proof, logKey, now = new Date() }) {
-  const key = await logKeyOf(logKey);
+/** A statement that the log has, and where. */
+async function loggedStatement({ envelope, proof }, keys) {
   const { index, hashes, note } = proofOf(proof);
-  const { size, root } = await checkpointOf(note, key);
+  const { size, root } = await checkpointOf(note, keys);
   if (index >= size) throw new NotValid("The log is smaller than the index of the certificate.");
   const leaf = await sha256(LEAF, utf8.encode(envelope));
   if (!isSame(await rootOf(leaf, { index, size, hashes }), root))
     throw new NotValid("The certificate is not in the log.");
-  const statement = await statementOf(envelope, key.publicKey);
-  const validUntil = Date.parse(statement.predicate?.validUntil);
+  return { statement: await statementOf(envelope, keys), index, size };
+}
+
+/** Throws `NotValid` unless the log has a revocation of this envelope. */
+async function checkRevocation(revocation, envelope, keys) {
+  const { statement } = await loggedStatement(revocation, keys);
+  const revoked = statement.subject?.[0]?.digest?.sha256;
+  if (statement.predicateType !== REVOCATION || revoked !== hex(await sha256(utf8.encode(envelope))))
+    throw new NotValid("The revocation is of another certificate.");
+  return statement.predicate;
+}
+
+/**
+ * The statement of a valid certificate; `isExpired` when its time is over, `revocation` when it was revoked. Throws `NotValid`.
+ * `envelope` and `proof` are the texts of the two files, `logKeys` the verifier keys of one log.
+ */
+export async function verifyCertificate({ envelope, proof, revocation, logKeys, now = new Date() }) {
+  const keys = await Promise.all(logKeys.map(logKeyOf));
+  if (keys.length === 0 || keys.some(({ name }) => name !== keys[0].name))
+    throw new NotValid("The keys are not of one log.");
+  const { statement, index, size } = await loggedStatement({ envelope, proof }, keys);
+  if (statement.predicateType !== PREDICATE || statement.predicate?.result !== "PASSED")
+    throw new NotValid("The statement is not about passed tests.");
+  const validUntil = Date.parse(statement.predicate.validUntil);
   if (Number.isNaN(validUntil)) throw new NotValid("The statement does not say until when it is valid.");
-  return { statement, index, size, isExpired: now.getTime() > validUntil };
+  const revoked = revocation === undefined ? undefined : await checkRevocation(revocation, envelope, keys);
+  return { statement, index, size, isExpired: !(now.getTime() <= validUntil), revocation: revoked };
+}
+
+/** The parts of a certificate's file. Throws `NotValid`. */
+export function partsOf(text) {
+  let parsed;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    throw new NotValid("The certificate is no JSON.");
+  }
+  const { envelope, proof, revocation, ...rest } = parsed ?? {};
+  const texts = [envelope, proof, ...(revocation === undefined ? [] : [revocation?.envelope, revocation?.proof])];
+  if (texts.some((part) => typeof part !== "string") || Object.keys(rest).length > 0)
+    throw new NotValid("The file is no certificate.");
+  // What is written otherwise was changed.
+  if (JSON.stringify(parsed) !== text.replace(/\n$/, ""))
+    throw new NotValid("The certificate is not written as it was.");
+  return { envelope, proof, ...(revocation === undefined ? {} : { revocation }) };
+}
+
+const USAGE = "Use: verify-certificate.mjs CERTIFICATE.json [ENVELOPE.tlog-proof] --key LOG_KEY [--now DATE]\n";
+
+function readArguments(args) {
+  const [files, logKeys] = [[], []];
+  let now = new Date();
+  for (let at = 0; at < args.length; at += 1) {
+    if (args[at] === "--key") logKeys.push(args[++at] ?? "");
+    else if (args[at] === "--now") now = new Date(args[++at] ?? "");
+    else if (args[at].startsWith("-")) return undefined;
+    else files.push(args[at]);
+  }
+  const isRight = (files.length === 1 || files.length === 2) && logKeys.length > 0 && !Number.isNaN(now.getTime());
+  return isRight ? { files, logKeys, now } : undefined;
 }
 
 async function main(args) {
   const { readFileSync } = await import("node:fs");
-  const option = (name) => args[args.indexOf(name) + 1];
-  const [envelopeFile, proofFile] = args;
-  if (
-    !args.includes("--key") ||
-    envelopeFile === undefined ||
-    proofFile === undefined ||
-    envelopeFile.startsWith("--")
-  ) {
-    process.stderr.write(
-      "Use: verify-certificate.mjs CERTIFICATE.json CERTIFICATE.tlog-proof --key LOG_KEY [--now DATE]\n",
-    );
+  const given = readArguments(args);
+  if (given === undefined) {
+    process.stderr.write(USAGE);
     return 1;
   }
   try {
-    const found = await verifyCertificate({
-      envelope: readFileSync(envelopeFile, "utf8"),
-      proof: readFileSync(proofFile, "utf8"),
-      logKey: option("--key"),
-      now: args.includes("--now") ? new Date(option("--now")) : new Date(),
-    });
-    const { predicate, subject } = found.statement;
-    const what = `${subject?.[0]?.name}: ${predicate.provider}, ${predicate.capability}, ${predicate.result}`;
-    process.stdout.write(`${found.isExpired ? "Expired" : "Valid"} until ${predicate.validUntil}: ${what}.\n`);
+    const [text, proof] = given.files.map((file) => readFileSync(file, "utf8"));
+    const parts = proof === undefined ? partsOf(text) : { envelope: text, proof };
+    const found = await verifyCertificate({ ...parts, logKeys: given.logKeys, now: given.now });
+    process.stdout.write(`${sentenceOf(found)}\n`);
     process.stdout.write(`Certificate ${found.index} of a log with ${found.size}. It does not prove:\n`);
     for (const line of NOT_PROVEN) process.stdout.write(`  - ${line}\n`);
-    return found.isExpired ? 2 : 0;
+    return found.isExpired || found.revocation !== undefined ? 2 : 0;
   } catch (error) {
     process.stderr.write(`Not valid: ${error.message}\n`);
     return 1;
   }
+}
+
+/** What was verified, for a person. */
+export function sentenceOf({ statement, isExpired, revocation }) {
+  const { predicate, subject } = statement;
+  const what = `${subject?.[0]?.name}: ${predicate.provider}, ${predicate.capability}, ${predicate.result}`;
+  if (revocation !== undefined) return `Revoked at ${revocation.revokedAt} (${revocation.reason}): ${what}.`;
+  return `${isExpired ? "Expired" : "Valid"} until ${predicate.validUntil}: ${what}.`;
 }
 
 const isProgram = typeof process !== "undefined" && process.argv[1] !== undefined;

@@ -89,6 +89,7 @@ const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = {
 const KEY_BYTES = 32;
 /** What not every process may have. */
 const SECRET_SETTINGS = [
+  "CERTIFICATION_SIGNING_KEY",
   "CLOSING_SIGNING_KEY",
   "DATABASE_URL",
   "ENROLLMENT_CODE_KEY",
@@ -131,6 +132,7 @@ function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
   return {
     DATABASE_URL: addresses.get("database"),
     ...(enrollmentKey === undefined ? {} : { ENROLLMENT_CODE_KEY: enrollmentKey }),
+    CERTIFICATION_SIGNING_KEY: setOrMade(context, "CERTIFICATION_SIGNING_KEY"),
     CLOSING_SIGNING_KEY: setOrMade(context, "CLOSING_SIGNING_KEY"),
     CONFORMANCE_BASE_URL: environment.CONFORMANCE_BASE_URL || addresses.get("gateway"),
     PROVIDER_SECRETS_KEY: setOrMade(context, "PROVIDER_SECRETS_KEY"),

@@ -33,7 +33,13 @@ import { MissingStations } from "./read-model/missing-stations.ts";
 import { PollNotes } from "./read-model/poll-notes.ts";
 import { PollCounts } from "./read-model/polls.ts";
 import { type Replicas, startReplicas } from "./read-model/replicas.ts";
-import { AddressThrottle, CALLBACK_RATE, ENROLL_RATE, PLATFORM_RATE } from "./read-model/throttles.ts";
+import {
+  AddressThrottle,
+  CALLBACK_RATE,
+  CERTIFICATION_LOG_RATE,
+  ENROLL_RATE,
+  PLATFORM_RATE,
+} from "./read-model/throttles.ts";
 import { ViewCache } from "./read-model/view-cache.ts";
 import { missingDependencies, readiness, waitUntilFresh } from "./readiness.ts";
 import { routes } from "./routes.ts";
@@ -235,6 +241,7 @@ function createHandlerDeps(parts: {
     logInGate,
     uploadSlots: new FairSlots(LIMITS.uploads),
     callbackThrottle: new AddressThrottle(CALLBACK_RATE),
+    certificationLogThrottle: new AddressThrottle(CERTIFICATION_LOG_RATE),
     callbackLanes: new CallbackLanes(),
     log,
     nowMs: replicas.nowMs,

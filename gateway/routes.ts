@@ -11,6 +11,7 @@
 
 import { attributionLimitRoutes } from "./api/backoffice/attribution-limits.ts";
 import { catalogueItemRoutes } from "./api/backoffice/catalogue-items.ts";
+import { certificationArtifactRoutes } from "./api/backoffice/certification-artifacts.ts";
 import { conformanceRunRoutes } from "./api/backoffice/conformance-runs.ts";
 import { backofficeDeviceRoutes } from "./api/backoffice/devices.ts";
 import { enrollmentCodeRoutes } from "./api/backoffice/enrollment-codes.ts";
@@ -42,6 +43,7 @@ import { assignmentRoutes } from "./api/device/assignment.ts";
 import { displayRoutes } from "./api/device/display.ts";
 import { enrollmentRoutes } from "./api/device/enrollment.ts";
 import { selfRoutes } from "./api/device/self.ts";
+import { certificationLogRoutes } from "./api/meta/certification-log.ts";
 import { healthRoutes } from "./api/meta/health.ts";
 import { pageRoutes } from "./api/meta/pages.ts";
 import { platformKillSwitchRoutes } from "./api/platform/kill-switch.ts";
@@ -85,6 +87,7 @@ export const routes: readonly Route[] = [
   ...catalogueItemRoutes,
   ...sandboxRoutes,
   ...conformanceRunRoutes,
+  ...certificationArtifactRoutes,
   ...backofficeStationRoutes,
   ...eventRoutes,
   ...timelineRoutes,
@@ -122,6 +125,7 @@ export const routes: readonly Route[] = [
   ...killSwitchRoutes,
   ...platformKillSwitchRoutes,
   ...organizationRoutes,
+  ...certificationLogRoutes,
   ...healthRoutes,
   ...pageRoutes,
 ];

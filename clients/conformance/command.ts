@@ -9,6 +9,7 @@ import { CommandError, dataFile, endWithError, findService, parseCommandLine, Us
 import { trustCertificate } from "../device/transport.ts";
 import { idOf } from "../person.ts";
 import { DEVICE_OPTIONS, runAtDevice } from "./devices/command.ts";
+import type { DeviceRunResult } from "./devices/device-suite.ts";
 import { NoAnswer } from "./http.ts";
 import { forgetSession, rememberSession } from "./last-session.ts";
 import { checkJson, htmlOf, jsonOf, junitOf, lineOf, resultJson, summaryOf } from "./reports.ts";
@@ -22,17 +23,19 @@ export const CONFORMANCE_HELP = `Checks that a running service, or a device at i
       (npm run cli -- sandbox seed makes one)
       --base-url URL      BASE_URL, or what \`npm start\` wrote to sandbox.json of DATA_DIR
       --only CHECK        only this check, with those that it builds on; may be repeated
-      --json FILE, --junit FILE, --html FILE
+      --json              each result as one JSON object in a line, for programs
+      --json-file FILE, --junit FILE, --html FILE
                           writes the result there as well
-      --progress json     each result as one JSON object in a line, for programs
 
   npm run conformance -- --sandbox ID --device companion|display
       A device acts, and the suite is its cashier and its owner. The device is given the address
       of the suite, which passes on what it sends. A person at the device reads what to do
       --program COMMAND   this program does it instead (docs/conformance.md has its instructions)
       --listen HOST:PORT  where the device reaches the suite; 127.0.0.1 and any free port unless said
-      --provider NAME, --software VERSION, --software-sha256 HEX
-                          whose device it is, for a certificate
+      --capability NAME   only this one, with those that it builds on; may be repeated
+      --provider NAME, --model NAME, --software VERSION, --software-sha256 HEX
+                          whose device it is, for the result
+      \`npm run cli -- certify\` does the same, and records certificates when all has passed
 
   OWNER_EMAIL, OWNER_PASSWORD are the owner's log-in; left out, the sandbox's owner.
   SESSION_TOKEN is a session of the owner instead; the run ends it.
@@ -40,22 +43,22 @@ export const CONFORMANCE_HELP = `Checks that a running service, or a device at i
   Exit codes: 0 all checks passed, 1 a check failed or did not run, 2 the suite could not
   run, 3 the run left something behind.
 `;
-const OPTIONS = {
+export const OPTIONS = {
   help: { type: "boolean", short: "h" },
   sandbox: { type: "string" },
   "base-url": { type: "string" },
   only: { type: "string", multiple: true },
-  json: { type: "string" },
+  json: { type: "boolean" },
+  "json-file": { type: "string" },
   junit: { type: "string" },
   html: { type: "string" },
-  progress: { type: "string" },
   ...DEVICE_OPTIONS,
 } as const;
-type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
+export type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
 
-async function run(values: Options): Promise<RunResult> {
+/** One run as the options say, with a line for each result as it comes. Throws where it could not begin. */
+export async function runOnce(values: Options): Promise<RunResult | DeviceRunResult> {
   const sandboxId = idOf(values.sandbox, "--sandbox");
-  isForPrograms(values);
   const { baseUrl, certificateFile, sandbox } = findService(values["base-url"], process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
   const { OWNER_EMAIL: email, OWNER_PASSWORD: password, SESSION_TOKEN: session } = process.env;
@@ -72,7 +75,7 @@ async function run(values: Options): Promise<RunResult> {
     signal: stopping.signal,
     ...(values.only === undefined ? {} : { only: values.only }),
     onSession: (token) => rememberSession(file, baseUrl, token),
-    onResult: (each) => print(isForPrograms(values) ? JSON.stringify({ check: checkJson(each) }) : lineOf(each)),
+    onResult: (each) => print(values.json === true ? JSON.stringify({ check: checkJson(each) }) : lineOf(each)),
   };
   const result = values.device === undefined ? await runSuite(options) : await runAtDevice(options, values);
   if (result.leftBehind.length === 0) await forgetSession(file, baseUrl);
@@ -81,20 +84,16 @@ async function run(values: Options): Promise<RunResult> {
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-function isForPrograms({ progress }: Options): boolean {
-  if (progress === undefined || progress === "json") return progress === "json";
-  throw new UsageError(`--progress is json, and not "${progress}".`);
-}
-
-function write(result: RunResult, values: Options): void {
-  const { json, junit, html } = values;
-  print(isForPrograms(values) ? JSON.stringify({ result: resultJson(result) }) : `\n${summaryOf(result)}`);
+/** Prints the result, and writes the files that were asked for. */
+export function writeResult(result: RunResult | DeviceRunResult, values: Options): void {
+  const { "json-file": json, junit, html } = values;
+  print(values.json === true ? JSON.stringify({ result: resultJson(result) }) : `\n${summaryOf(result)}`);
   if (json !== undefined) writeFileSync(json, jsonOf(result));
   if (junit !== undefined) writeFileSync(junit, junitOf(result));
   if (html !== undefined) writeFileSync(html, htmlOf(result));
 }
 
-function exitCodeOf({ results, leftBehind }: RunResult): number {
+export function exitCodeOf({ results, leftBehind }: RunResult): number {
   if (leftBehind.length > 0) return 3;
   return results.length > 0 && results.every(({ outcome }) => outcome === "passed") ? 0 : 1;
 }
@@ -108,8 +107,8 @@ export async function runConformance(args: readonly string[]): Promise<void> {
     if (positionals[0] !== undefined)
       throw new UsageError(`There is one argument too many, "${positionals[0]}"; see --help.`);
     if (values.help === true) return void process.stdout.write(CONFORMANCE_HELP);
-    const result = await run(values);
-    write(result, values);
+    const result = await runOnce(values);
+    writeResult(result, values);
     process.exitCode = exitCodeOf(result);
   } catch (error) {
     const couldNotRun = error instanceof CannotRun || error instanceof NoAnswer;

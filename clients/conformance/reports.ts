@@ -47,6 +47,7 @@ export const checkJson = ({ durationMs, quotes, ...rest }: CheckResult): object 
 /** All but the checks. */
 export const resultJson = (run: RunResult | DeviceRunResult): object => ({
   suite_version: SUITE.version,
+  suite_sha256: SUITE.sha256(),
   contract_sha256: SUITE.contractSha256(),
   ...deviceOf(run),
   duration_ms: Math.round(run.durationMs),

@@ -53,7 +53,6 @@ export async function runChecks<TWorld extends { readonly wire: Wire }>(
   { results, onResult }: { readonly results: CheckResult[]; readonly onResult: RunOptions["onResult"] },
 ): Promise<void> {
   for (const check of checks) {
-    if (world.wire.signal.aborted) return;
     const result = await runCheck(world, check, results);
     results.push(result);
     onResult?.(result);
@@ -91,6 +90,7 @@ async function runCheck<TWorld extends { readonly wire: Wire }>(
     durationMs: Math.round(performance.now() - startedAtMs),
     ...more,
   });
+  if (world.wire.signal.aborted) return result({ outcome: "not_run", because: "the run was ended." });
   const missing = check.after?.find((before) =>
     earlier.every((each) => each.id !== before || each.outcome !== "passed"),
   );

@@ -49,6 +49,8 @@ export interface HandlerDeps {
   readonly uploadSlots: FairSlots<number>;
   /** Providers' callbacks, by client address. */
   readonly callbackThrottle: AddressThrottle;
+  /** Reads of the log of certification artifacts, by client address. */
+  readonly certificationLogThrottle: AddressThrottle;
   /** Callbacks under way. */
   readonly callbackLanes: CallbackLanes;
   readonly log: Pick<Log, "warn">;

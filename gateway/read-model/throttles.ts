@@ -54,6 +54,8 @@ export const MAX_PLACES = 50_000;
  * Wrong signatures have a throttle of their own, which never counts a good one (`CALLBACK_REFUSAL_RATE`).
  */
 export const CALLBACK_RATE: BucketRate = { intervalMs: 0.5, burst: 20_000 };
+/** Of one client address at the log of certification artifacts, which anybody may read: a verifier reads it once. */
+export const CERTIFICATION_LOG_RATE: BucketRate = { intervalMs: 1_000, burst: 30 };
 /** Wrong platform keys of one client address: a person who mistypes, or a program that guesses. The right key is not counted. */
 export const PLATFORM_RATE: BucketRate = { intervalMs: 2_000, burst: 30 };
 /** Of one robotics consumer: a fleet polls each second or two, and accepts and completes several tasks at once. */

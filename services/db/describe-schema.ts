@@ -19,7 +19,8 @@ async function refuseUnknownObjects(sql: Queryable): Promise<void> {
   const unknown = await sql<{ name: string }[]>`
     with here as (select oid from pg_namespace where nspname = 'public')
     select c.relname as name from pg_class c join here on here.oid = c.relnamespace
-      where c.relkind not in ('r', 'i', 'S') or c.relacl is not null or c.relrowsecurity or c.relhasrules
+      where c.relkind not in ('r', 'i', 'S') or c.relrowsecurity or c.relhasrules
+        or exists (select from aclexplode(c.relacl) a where c.relkind <> 'r' or a.grantee <> c.relowner)
         or exists (select from pg_inherits i where i.inhrelid = c.oid)
     union all
     select t.typname from pg_type t join here on here.oid = t.typnamespace
@@ -60,7 +61,7 @@ interface TableRow {
   readonly options: string | null;
   readonly columns: readonly string[];
   readonly constraints: readonly string[];
-  /** Whole statements: indexes, then triggers, then comments. */
+  /** Whole statements: indexes, triggers, the rights that its owner does not have, comments. */
   readonly statements: readonly string[];
 }
 
@@ -94,6 +95,13 @@ async function tables(sql: Queryable): Promise<string[]> {
       || array(
         select format('alter table %I disable trigger %I', c.relname, tgname) from pg_trigger
           where tgrelid = c.oid and tgenabled <> 'O' order by tgname collate "C")
+      || array(
+        select format('revoke %s on %I from current_user', string_agg(lower(p.name), ', ' order by p.nth), c.relname)
+          from unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER'])
+            with ordinality p (name, nth)
+          where c.relacl is not null
+            and p.name not in (select a.privilege_type from aclexplode(c.relacl) a where a.grantee = c.relowner)
+          having count(*) > 0)
       || array(
         select format('comment on %s is %L',
             case when d.objsubid = 0 then format('table %I', c.relname)

@@ -103,6 +103,88 @@ create table catalogue_items (
 );
 CREATE INDEX catalogue_items_of_organization ON catalogue_items USING btree (organization_id, item_id);
 
+create table certification_artifacts (
+  artifact_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  leaf_index bigint not null,
+  run_event_id bigint not null,
+  sandbox_id bigint not null,
+  device_id bigint not null,
+  provider text not null,
+  capability text not null,
+  model text,
+  software_version text not null,
+  software_sha256 bytea,
+  suite_version text not null,
+  contract_sha256 text not null,
+  started_at timestamp with time zone not null,
+  ended_at timestamp with time zone not null,
+  recorded_at timestamp with time zone default now() not null,
+  recorded_by bigint not null,
+  recorded_by_name text not null,
+  valid_until timestamp with time zone not null,
+  evidence text not null,
+  constraint certification_artifacts_pkey PRIMARY KEY (artifact_id),
+  constraint certification_artifacts_capability_check CHECK (capability = ANY (ARRAY['handoff_present'::text, 'outcome_report'::text, 'display_total'::text, 'qr_dynamic_present'::text])),
+  constraint certification_artifacts_check CHECK (started_at < ended_at AND ended_at <= recorded_at AND recorded_at < valid_until),
+  constraint certification_artifacts_software_sha256_check CHECK (octet_length(software_sha256) = 32),
+  constraint certification_artifacts_device_id_fkey FOREIGN KEY (device_id) REFERENCES devices(device_id),
+  constraint certification_artifacts_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id),
+  constraint certification_artifacts_recorded_by_fkey FOREIGN KEY (recorded_by) REFERENCES users(user_id),
+  constraint certification_artifacts_run_event_id_fkey FOREIGN KEY (run_event_id) REFERENCES registry_events(event_id),
+  constraint certification_artifacts_sandbox_id_fkey FOREIGN KEY (sandbox_id) REFERENCES sandboxes(sandbox_id),
+  constraint certification_artifacts_leaf_index_key UNIQUE (leaf_index),
+  constraint certification_artifacts_run_event_id_capability_key UNIQUE (run_event_id, capability)
+);
+CREATE INDEX certification_artifacts_of_organization ON certification_artifacts USING btree (organization_id, artifact_id);
+CREATE TRIGGER certification_artifacts_append_only BEFORE DELETE OR UPDATE ON certification_artifacts FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER certification_artifacts_not_truncated BEFORE TRUNCATE ON certification_artifacts FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table certification_keys (
+  key_id text not null,
+  public_key bytea not null,
+  first_used_at timestamp with time zone default now() not null,
+  constraint certification_keys_pkey PRIMARY KEY (key_id),
+  constraint certification_keys_key_id_check CHECK (key_id ~ '^[0-9a-f]{16}$'::text),
+  constraint certification_keys_public_key_check CHECK (octet_length(public_key) = 32)
+);
+CREATE TRIGGER certification_keys_append_only BEFORE DELETE OR UPDATE ON certification_keys FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER certification_keys_not_truncated BEFORE TRUNCATE ON certification_keys FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table certification_log (
+  leaf_index bigint not null,
+  envelope text not null,
+  leaf_hash bytea not null,
+  root_hash bytea not null,
+  key_id text not null,
+  checkpoint text not null,
+  logged_at timestamp with time zone default now() not null,
+  constraint certification_log_pkey PRIMARY KEY (leaf_index),
+  constraint certification_log_leaf_hash_check CHECK (octet_length(leaf_hash) = 32),
+  constraint certification_log_leaf_index_check CHECK (leaf_index >= 0),
+  constraint certification_log_root_hash_check CHECK (octet_length(root_hash) = 32),
+  constraint certification_log_key_id_fkey FOREIGN KEY (key_id) REFERENCES certification_keys(key_id)
+);
+CREATE TRIGGER certification_log_append_only BEFORE DELETE OR UPDATE ON certification_log FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER certification_log_not_truncated BEFORE TRUNCATE ON certification_log FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+revoke update, delete, truncate on certification_log from current_user;
+
+create table certification_revocations (
+  artifact_id bigint not null,
+  leaf_index bigint not null,
+  revoked_at timestamp with time zone default now() not null,
+  revoked_by bigint not null,
+  revoked_by_name text not null,
+  reason text not null,
+  constraint certification_revocations_pkey PRIMARY KEY (artifact_id),
+  constraint certification_revocations_artifact_id_fkey FOREIGN KEY (artifact_id) REFERENCES certification_artifacts(artifact_id),
+  constraint certification_revocations_revoked_by_fkey FOREIGN KEY (revoked_by) REFERENCES users(user_id),
+  constraint certification_revocations_leaf_index_key UNIQUE (leaf_index)
+);
+CREATE TRIGGER certification_revocations_append_only BEFORE DELETE OR UPDATE ON certification_revocations FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER certification_revocations_not_truncated BEFORE TRUNCATE ON certification_revocations FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+revoke update, delete, truncate on certification_revocations from current_user;
+
 create table closing_imports (
   closing_id bigint not null,
   import_id bigint not null,

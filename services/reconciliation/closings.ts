@@ -10,8 +10,9 @@ import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
 import { checkReason } from "../issues/life-cycle.ts";
+import type { SigningKey } from "../runtime/signing-key.ts";
 import { canonicalJson } from "./canonical-json.ts";
-import type { ClosingKey } from "./closing-key.ts";
+
 import type { ReconciliationDeps } from "./deps.ts";
 import { PERIOD_LIMITS } from "./limits.ts";
 import { missingSentence, periodOf, requireAccount } from "./periods.ts";
@@ -20,7 +21,7 @@ import { listPeriods, type Period } from "./sql/periods.ts";
 
 export interface ClosingDeps extends Pick<ReconciliationDeps, "database" | "longDatabase"> {
   /** Undefined where the installation has none: then nothing can be closed. */
-  readonly closingKey: ClosingKey | undefined;
+  readonly closingKey: SigningKey | undefined;
 }
 
 type CloseRequest = RequestOf<typeof bus.closePeriod>;
@@ -53,7 +54,7 @@ export async function closePeriod(deps: ClosingDeps, request: CloseRequest): Pro
 /** Returns the closing's id: a new one, or that of the same request before. */
 async function close(
   tx: Transaction,
-  key: ClosingKey,
+  key: SigningKey,
   { caller, reason }: CloseRequest,
   period: Period & { readonly accountId: number },
 ): Promise<number> {

@@ -9,9 +9,9 @@ import { requestClaims } from "../db/request-claims.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { createSigningKey } from "../runtime/signing-key.ts";
 import * as accounts from "./accounts.ts";
 import { startAutomaticRuns } from "./automatic-runs.ts";
-import { createClosingKey } from "./closing-key.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { startWithdrawals } from "./import-decisions.ts";
 import { startImports } from "./import-worker.ts";
@@ -69,7 +69,7 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
 function serveAll({ bus, log, environment }: ServiceDeps, deps: ReconciliationDeps, stopping: AbortSignal): Serving[] {
   const { nc } = bus;
   const { CLOSING_SIGNING_KEY: secret } = parseSettings(reconciliationSettingsSchema, environment);
-  const closingKey = secret && createClosingKey(secret);
+  const closingKey = secret && createSigningKey(secret);
   const responder = { nc, log, queue: NAME, claim: requestClaims(deps.database) };
   return [
     serve(responder, reconciliationHealth, databaseHealth(nc, deps.database)),

@@ -47,7 +47,7 @@ export class ConformanceRunner implements Conformance {
   }
 
   start(run: StartedRun): void {
-    const child = spawn(process.execPath, [PROGRAM, "--sandbox", String(run.sandboxId), "--progress", "json"], {
+    const child = spawn(process.execPath, [PROGRAM, "--sandbox", String(run.sandboxId), "--json"], {
       env: this.#environmentOf(run),
       stdio: ["ignore", "pipe", "pipe", "ipc"],
     });

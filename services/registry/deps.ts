@@ -7,6 +7,7 @@ import type { Barrier } from "../bus/messages/caller.ts";
 import type { ClaimNow, FailureLog, Operation, ReplyOf, RequestOf } from "../bus/operation.ts";
 import type { OutboxKey } from "../db/outbox.ts";
 import type { Database } from "../db/pool.ts";
+import type { SigningKey } from "../runtime/signing-key.ts";
 import type { DatabaseShares } from "./database-shares.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
@@ -32,6 +33,8 @@ export interface RegistryDeps {
   readonly loginThrottle: LoginThrottle;
   readonly metrics: RegistryMetrics;
   readonly conformance: Conformance;
+  /** Signs certification artifacts; undefined where the installation has no such key. */
+  readonly certificationKey: SigningKey | undefined;
 }
 
 /** The conformance suite in processes of its own. */

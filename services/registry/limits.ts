@@ -47,6 +47,17 @@ export const REGISTRY_LIMITS = {
     /** Of what the suite writes about why it could not run: a sentence. */
     problemCharacters: 1_000,
   },
+  /** Certification artifacts. */
+  certification: {
+    /** As long as an audit of a payment application lasts: after a year the device shows again what it can. */
+    validMs: 365 * 24 * 3_600_000,
+    /** A run is recorded by the program that made it, or by a person who has read its result. */
+    recordWithinMs: 60 * 60_000,
+    /** Of one organization: a maker of devices with a version a week has some hundred in a year. */
+    artifacts: 10_000,
+    /** Of the log, with the revocations: a proof reads all hashes, 3 MB, and computes for a tenth of a second. */
+    leaves: 100_000,
+  },
   /** Users of one organization, for the same reason. */
   users: 20_000,
   /**

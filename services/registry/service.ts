@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import * as announceMessages from "../bus/messages/announce.ts";
 import * as catalogueMessages from "../bus/messages/catalogue-items.ts";
+import * as certificationMessages from "../bus/messages/certification-artifacts.ts";
 import * as conformanceMessages from "../bus/messages/conformance-runs.ts";
 import * as deviceMessages from "../bus/messages/devices.ts";
 import * as codeMessages from "../bus/messages/enrollment-codes.ts";
@@ -22,7 +23,10 @@ import { requestClaims } from "../db/request-claims.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { createSigningKey } from "../runtime/signing-key.ts";
 import * as catalogueItems from "./catalogue-items.ts";
+import * as certificationArtifacts from "./certification-artifacts.ts";
+import * as certificationLog from "./certification-log.ts";
 import { ConformanceRunner } from "./conformance-runner.ts";
 import * as conformanceRuns from "./conformance-runs.ts";
 import { createDatabaseShares } from "./database-shares.ts";
@@ -62,6 +66,7 @@ export async function startRegistryService({
     maxConnections: connections,
   });
   const parsed = parseSettings(registrySettingsSchema, environment);
+  const { CERTIFICATION_SIGNING_KEY: signingKey } = parsed;
   const conformance = new ConformanceRunner({ sql, log, settings: parsed }, environment);
   const deps: RegistryDeps = {
     nc: bus.nc,
@@ -71,6 +76,7 @@ export async function startRegistryService({
     log,
     settings: parsed,
     conformance,
+    certificationKey: signingKey && createSigningKey(signingKey),
     passwords: await createPasswords(),
     loginThrottle: createLoginThrottle(sql),
     metrics: addRegistryMetrics(metrics),
@@ -160,6 +166,13 @@ function serveAll(deps: RegistryDeps): readonly Serving[] {
     on(conformanceMessages.listConformanceRuns, conformanceRuns.listConformanceRuns),
     on(conformanceMessages.getConformanceRun, conformanceRuns.getConformanceRun),
     on(conformanceMessages.endConformanceRun, conformanceRuns.endConformanceRun),
+    on(certificationMessages.recordCertification, certificationArtifacts.recordCertification),
+    on(certificationMessages.listCertificationArtifacts, certificationArtifacts.listCertificationArtifacts),
+    on(certificationMessages.getCertificationArtifact, certificationArtifacts.getCertificationArtifact),
+    on(certificationMessages.downloadCertificationArtifact, certificationArtifacts.downloadCertificationArtifact),
+    on(certificationMessages.revokeCertificationArtifact, certificationArtifacts.revokeCertificationArtifact),
+    on(certificationMessages.getCertificationLog, certificationLog.getCertificationLog),
+    on(certificationMessages.getCertificationConsistency, certificationLog.getCertificationConsistency),
     on(announceMessages.announceStations, stations.announceStations),
     on(announceMessages.announceCredentials, codes.announceCredentials),
     on(announceMessages.announceSessions, sessions.announceSessions),

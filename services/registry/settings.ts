@@ -1,5 +1,6 @@
 /** What an operator may set about the registry. */
 import { z } from "zod";
+import { SECRETS_KEY_MEANING, secretsKey } from "../runtime/keyring.ts";
 import { setting, webAddress } from "../runtime/settings.ts";
 
 export const registrySettingsSchema = z.object({
@@ -10,6 +11,12 @@ export const registrySettingsSchema = z.object({
     shared: true,
     secret: true,
     unset: "plain hashes",
+  }),
+  CERTIFICATION_SIGNING_KEY: setting(secretsKey.optional(), {
+    meaning: `Signs certification artifacts and the log of them (Ed25519): ${SECRETS_KEY_MEANING}. A new one signs from then on; the public keys of before stay published.`,
+    shared: true,
+    secret: true,
+    unset: "nothing can be certified",
   }),
   CONFORMANCE_BASE_URL: setting(webAddress("https://payments.example.com").default("http://127.0.0.1:8480"), {
     meaning: "Where the conformance suite, when an owner starts it by the API, reaches the gateway; without a path.",

@@ -3,11 +3,15 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { generateKeyPairSync, sign } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { crypto, dsse } from "@sigstore/core";
+import { verifyCheckpoint } from "@sigstore/verify/dist/tlog/checkpoint.js";
+import { verifyMerkleInclusion } from "@sigstore/verify/dist/tlog/merkle.js";
 import { afterAll, describe, expect, test } from "vitest";
-import { NOT_PROVEN, verifyCertificate } from "../../clients/verify-certificate.mjs";
-import { envelope } from "../../services/registry/certification/dsse.ts";
+import { NOT_PROVEN, partsOf, verifyCertificate } from "../../clients/verify-certificate.mjs";
+import { envelope, preAuthEncoding, STATEMENT_TYPE } from "../../services/registry/certification/dsse.ts";
 import { inclusionProof, leafHash, rootHash } from "../../services/registry/certification/merkle.ts";
-import { checkpoint, logProof, verifierKey } from "../../services/registry/certification/note.ts";
+import { checkpoint, logProof, noteKeyId, verifierKey } from "../../services/registry/certification/note.ts";
+import { revocationStatement } from "../../services/registry/certification/statements.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const VERIFIER = join(import.meta.dirname, "..", "..", "clients", "verify-certificate.mjs");
@@ -40,7 +44,7 @@ const proofOf = (index: number, of: readonly Uint8Array[] = leaves): string =>
     checkpoint: checkpoint(signer, { size: of.length, root: rootHash(of) }),
   });
 const now = new Date("2026-11-24T12:00:00Z");
-const certificate = { envelope: envelopes[2] ?? "", proof: proofOf(2), logKey, now };
+const certificate = { envelope: envelopes[2] ?? "", proof: proofOf(2), logKeys: [logKey], now };
 const isValid = async (changed: Partial<typeof certificate>): Promise<boolean> =>
   verifyCertificate({ ...certificate, ...changed }).then(
     () => true,
@@ -53,7 +57,7 @@ afterAll(() => folder.remove());
 describe("a certificate", () => {
   test("of each leaf: it is valid, and says what it is about", async () => {
     for (const [index, text] of envelopes.entries()) {
-      const found = await verifyCertificate({ envelope: text, proof: proofOf(index), logKey, now });
+      const found = await verifyCertificate({ envelope: text, proof: proofOf(index), logKeys: [logKey], now });
       expect(found).toMatchObject({ index, size: 5, isExpired: false });
     }
     const { statement } = await verifyCertificate(certificate);
@@ -85,9 +89,9 @@ describe("a certificate", () => {
 
   test("with the proof of another one, or the key of another log: it is not valid", async () => {
     expect(await isValid({ proof: proofOf(1) })).toBe(false);
-    expect(await isValid({ logKey: verifierKey({ ...signer, name: "evil.example" }) })).toBe(false);
+    expect(await isValid({ logKeys: [verifierKey({ ...signer, name: "evil.example" })] })).toBe(false);
     const other = generateKeyPairSync("ed25519").publicKey.export({ format: "der", type: "spki" }).subarray(-32);
-    expect(await isValid({ logKey: verifierKey({ ...signer, publicKey: other }) })).toBe(false);
+    expect(await isValid({ logKeys: [verifierKey({ ...signer, publicKey: other })] })).toBe(false);
   });
 
   test("that is in a log with its own statement of a forger: the signature of the statement is wrong", async () => {
@@ -100,6 +104,109 @@ describe("a certificate", () => {
     await expect(verifyCertificate({ ...certificate, envelope: forged, proof })).rejects.toThrow(
       "The signature of the certificate is wrong.",
     );
+  });
+});
+
+describe("a revoked certificate", () => {
+  const revoked = { envelope: certificate.envelope, leafIndex: 2, reason: "A defect.", revokedAt: now };
+  const note = envelopeOf(revocationStatement(revoked));
+  const all = [...leaves, leafHash(Buffer.from(note))];
+  const file = JSON.stringify({
+    envelope: certificate.envelope,
+    proof: proofOf(2, all),
+    revocation: { envelope: note, proof: proofOf(5, all) },
+  });
+
+  test("with its revocation: the verifier says so", async () => {
+    const found = await verifyCertificate({ ...partsOf(file), logKeys: [logKey], now });
+    expect(found.revocation).toMatchObject({ reason: "A defect.", revokedAt: now.toISOString() });
+  });
+
+  test("with the revocation of another one: it is not valid", async () => {
+    const other = { ...partsOf(file), envelope: envelopes[1] ?? "", proof: proofOf(1, all) };
+    await expect(verifyCertificate({ ...other, logKeys: [logKey], now })).rejects.toThrow(
+      "The revocation is of another certificate.",
+    );
+  });
+
+  test("that is used as a certificate: it is not valid", async () => {
+    const found = verifyCertificate({ envelope: note, proof: proofOf(5, all), logKeys: [logKey], now });
+    await expect(found).rejects.toThrow("The statement is not about passed tests.");
+  });
+
+  test("with a byte of its file flipped: it is not valid", async () => {
+    const bytes = Buffer.from(file);
+    // Envelopes and proofs are flipped byte by byte above; here the file around them is of interest.
+    for (let at = 0; at < bytes.length; at += 9) {
+      const changed = Buffer.from(bytes);
+      changed[at] = (changed[at] ?? 0) ^ 1;
+      const verified = async () => verifyCertificate({ ...partsOf(changed.toString()), logKeys: [logKey], now });
+      await expect(verified(), `byte ${at}: ${changed.toString().slice(at - 9, at + 9)}`).rejects.toThrow();
+    }
+  });
+});
+
+describe("an installation that has changed its key", () => {
+  test("with both keys: the statement of the one and the checkpoint of the other are good", async () => {
+    const next = generateKeyPairSync("ed25519");
+    const nextSigner = {
+      name: signer.name,
+      publicKey: next.publicKey.export({ format: "der", type: "spki" }).subarray(-32),
+      sign: (text: string) => sign(null, Buffer.from(text), next.privateKey),
+    };
+    const size = leaves.length;
+    const newest = checkpoint(nextSigner, { size, root: rootHash(leaves) });
+    const proof = logProof({ index: 2, hashes: inclusionProof(leaves, 2), checkpoint: newest });
+    expect(await isValid({ proof, logKeys: [logKey, verifierKey(nextSigner)] })).toBe(true);
+    expect(await isValid({ proof })).toBe(false);
+    expect(await isValid({ proof, logKeys: [verifierKey(nextSigner)] })).toBe(false);
+  });
+});
+
+describe("sigstore's libraries", () => {
+  const entryOf = (index: number, body = envelopes[index] ?? "") => {
+    const hashes = inclusionProof(leaves, index);
+    const root = rootHash(leaves);
+    const note = checkpoint(signer, { size: leaves.length, root });
+    return {
+      canonicalizedBody: Buffer.from(body),
+      inclusionProof: {
+        logIndex: String(index),
+        treeSize: String(leaves.length),
+        hashes,
+        rootHash: root,
+        checkpoint: { envelope: note },
+      },
+    } as unknown as Parameters<typeof verifyMerkleInclusion>[0];
+  };
+  // Sigstore names a log by the hash of its key; a signed note names it by these four bytes.
+  const logs = [
+    { logID: noteKeyId(signer), baseURL: signer.name, publicKey, validFor: { start: new Date(0), end: now } },
+  ] as Parameters<typeof verifyCheckpoint>[1];
+
+  test("agree with the envelopes", () => {
+    for (const text of envelopes) {
+      const { payload, payloadType, signatures } = JSON.parse(text) as {
+        payload: string;
+        payloadType: string;
+        signatures: [{ sig: string }];
+      };
+      const body = Buffer.from(payload, "base64");
+      expect(dsse.preAuthEncoding(payloadType, body)).toEqual(preAuthEncoding(STATEMENT_TYPE, body));
+      const signature = Buffer.from(signatures[0].sig, "base64");
+      expect(crypto.verify(dsse.preAuthEncoding(payloadType, body), publicKey, signature)).toBe(true);
+    }
+  });
+
+  test("agree with checkpoints and proofs of inclusion, and refuse a changed one", () => {
+    for (const index of envelopes.keys()) {
+      const entry = entryOf(index);
+      const found = verifyCheckpoint(entry, logs);
+      expect([found.origin, found.logSize]).toEqual([signer.name, 5n]);
+      expect(() => verifyMerkleInclusion(entry, found)).not.toThrow();
+      const changed = entryOf(index, `${envelopes[index]} `);
+      expect(() => verifyMerkleInclusion(changed, found)).toThrow("calculated root hash");
+    }
   });
 });
 

@@ -75,13 +75,13 @@ test("two runs at two sandboxes at once, by command and by API: all checks pass 
   const again = { body: { sandbox_id: Number(byApi) } };
   await owner.refused("conflict", "POST", "conformance-runs/", again);
   const file = (end: string): string => join(folder.path, `result.${end}`);
-  const files = { json: file("json"), junit: file("xml"), html: file("html") };
+  const files = { "json-file": file("json"), junit: file("xml"), html: file("html") };
   const options = Object.entries(files).flatMap(([name, path]) => [`--${name}`, path]);
   const program = conformance("--sandbox", byCommand, ...options);
   const code = await program.ended;
   const text = program.output();
   expect(code, text).toBe(0);
-  const result = JSON.parse(readFileSync(files.json, "utf8")) as Result;
+  const result = JSON.parse(readFileSync(files["json-file"], "utf8")) as Result;
   expect(result.checks.every(({ outcome }) => outcome === "passed")).toBe(true);
   expect(result.left_behind).toEqual([]);
   expect(result.duration_ms).toBeLessThan(60_000);

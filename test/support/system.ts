@@ -95,6 +95,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
   const withDatabase = {
     WEBHOOK_SECRETS_KEY: newKey(),
     PROVIDER_SECRETS_KEY: newKey(),
+    CERTIFICATION_SIGNING_KEY: newKey(),
     CLOSING_SIGNING_KEY: newKey(),
     SANDBOX_PROVIDER_KEY: newKey(),
     SANDBOX_PROVIDER_INSTALLATION_KEY: newKey(),

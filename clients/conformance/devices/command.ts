@@ -11,7 +11,9 @@ export const DEVICE_OPTIONS = {
   device: { type: "string" },
   program: { type: "string" },
   listen: { type: "string", default: "127.0.0.1:0" },
+  capability: { type: "string", multiple: true },
   provider: { type: "string" },
+  model: { type: "string" },
   software: { type: "string" },
   "software-sha256": { type: "string" },
 } as const;
@@ -20,7 +22,9 @@ export interface DeviceValues {
   readonly device?: string;
   readonly program?: string;
   readonly listen: string;
+  readonly capability?: readonly string[];
   readonly provider?: string;
+  readonly model?: string;
   readonly software?: string;
   readonly "software-sha256"?: string;
 }
@@ -34,7 +38,9 @@ export async function runAtDevice(options: RunOptions, values: DeviceValues): Pr
   const listen = addressOf(values.listen);
   const software = softwareOf(values);
   const device = whoActs(values.program, options.signal);
-  return { ...(await runDeviceSuite({ ...options, kind, device, listen })), software };
+  const { capability } = values;
+  const asked = capability === undefined ? {} : { capabilities: capability };
+  return { ...(await runDeviceSuite({ ...options, ...asked, kind, device, listen })), software };
 }
 
 function kindOf(value: string | undefined): DeviceKind {
@@ -49,10 +55,15 @@ function addressOf(value: string): { host: string; port: number } {
   return { host, port: Number(port) };
 }
 
-function softwareOf({ provider, software, "software-sha256": sha256 }: DeviceValues): DeviceRunResult["software"] {
+function softwareOf({
+  provider,
+  model,
+  software,
+  "software-sha256": sha256,
+}: DeviceValues): DeviceRunResult["software"] {
   if (sha256 !== undefined && !SHA256.test(sha256))
     throw new UsageError("--software-sha256 is a SHA-256 in 64 small hexadecimal digits.");
-  return { provider: provider ?? null, version: software ?? null, sha256: sha256 ?? null };
+  return { provider: provider ?? null, model: model ?? null, version: software ?? null, sha256: sha256 ?? null };
 }
 
 function whoActs(program: string | undefined, signal: AbortSignal): DeviceUnderTest {

@@ -2,17 +2,22 @@
 import { CAPABILITIES, type Capability, type CheckResult } from "../check.ts";
 import type { Wire } from "../http.ts";
 import { chosen, cleanUp, type RunOptions, type RunResult, runChecks } from "../suite.ts";
-import { ownerOf, resetSandbox, World } from "../world.ts";
+import { CannotRun, ownerOf, resetSandbox, World } from "../world.ts";
 import { DEVICE_CHECKS } from "./checks.ts";
 import type { DeviceUnderTest } from "./device.ts";
 import { type DeviceKind, DeviceWorld } from "./device-world.ts";
 import { Observer } from "./observer.ts";
+
+/** Each device needs them, whatever else it can. */
+const COMMON: readonly Capability[] = ["enrollment", "presence"];
 
 export interface DeviceRunOptions extends RunOptions {
   readonly kind: DeviceKind;
   readonly device: DeviceUnderTest;
   /** Where the device reaches the suite. */
   readonly listen: { readonly host: string; readonly port: number };
+  /** Only these, with those that they build on; all when left out. Enrollment and presence are always checked. */
+  readonly capabilities?: readonly string[];
 }
 
 export interface DeviceRunResult extends RunResult {
@@ -30,6 +35,7 @@ export interface DeviceRunResult extends RunResult {
 
 export interface Software {
   readonly provider: string | null;
+  readonly model: string | null;
   readonly version: string | null;
   /** Of the build, in hexadecimal digits. */
   readonly sha256: string | null;
@@ -56,7 +62,7 @@ export async function runDeviceSuite(options: DeviceRunOptions): Promise<Omit<De
   let leftBehind: readonly string[] = [];
   try {
     await world.logInCashier();
-    const checks = chosen(DEVICE_CHECKS[kind], options.only);
+    const checks = chosen(ofCapabilities(DEVICE_CHECKS[kind], options.capabilities), options.only);
     await runChecks(deviceWorld, checks, { results, onResult });
   } finally {
     await device.stop();
@@ -76,6 +82,24 @@ export async function runDeviceSuite(options: DeviceRunOptions): Promise<Omit<De
     isWhole: options.only === undefined,
     capabilities: capabilitiesOf(results),
   };
+}
+
+/** The checks of the capabilities and of those that they build on. */
+export function ofCapabilities<
+  TCheck extends Pick<CheckResult, "id" | "capability"> & { readonly after?: readonly string[] },
+>(checks: readonly TCheck[], capabilities: readonly string[] | undefined): readonly TCheck[] {
+  if (capabilities === undefined) return checks;
+  const wanted = new Set<string>([...COMMON, ...capabilities]);
+  for (const name of capabilities) {
+    if (!checks.some(({ capability }) => capability === name))
+      throw new CannotRun(`This kind of device has no capability "${name}".`);
+  }
+  for (let before = 0; before < wanted.size; ) {
+    before = wanted.size;
+    const needed = checks.filter(({ capability }) => wanted.has(capability)).flatMap(({ after = [] }) => after);
+    for (const { id, capability } of checks) if (needed.includes(id)) wanted.add(capability);
+  }
+  return checks.filter(({ capability }) => wanted.has(capability));
 }
 
 /** A capability has passed when each of its checks has, and nothing less. */

@@ -257,6 +257,8 @@ function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObj
 const PATH_IDS: Readonly<Record<string, string>> = {
   account_id:
     "The statement account's id. The list of accounts shows it, and so does the answer that created the account.",
+  artifact_id:
+    "The certification artifact's id. The list of artifacts shows it, and so does the answer that recorded the run.",
   closing_id: "The closing's id. The list of closings shows it, and so does the answer that closed the period.",
   code_id:
     "The enrollment code's id. The list of the device's enrollment codes shows it, and so does the answer that issued the code.",

@@ -123,7 +123,7 @@ describe("npm run conformance with a device", () => {
     const json = join(folder.path, "result.json");
     const whose = ["--provider", "Acme", "--software", "4.2.0", "--software-sha256", "ab".repeat(32)];
     const what = ["--sandbox", `${seeded.sandbox_id}`, "--device", "display", "--program", program];
-    const { code, output } = await conformance(...what, "--only", "device.shows_idle", "--json", json, ...whose);
+    const { code, output } = await conformance(...what, "--only", "device.shows_idle", "--json-file", json, ...whose);
     expect(code, output).toBe(0);
     expect(output).toContain("The display is ready.");
     expect(JSON.parse(readFileSync(json, "utf8"))).toMatchObject({

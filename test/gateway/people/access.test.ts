@@ -104,6 +104,7 @@ beforeAll(async () => {
     test_id: 1,
     run_id: 1,
     conformance_run_id: 1,
+    artifact_id: 1,
   };
   bodies = {
     cashier_open_order: lines,
@@ -111,6 +112,18 @@ beforeAll(async () => {
     cashier_create_intent: body,
     backoffice_seed_sandbox: sandboxBody,
     backoffice_start_conformance_run: { sandbox_id: sandbox.sandbox_id },
+    backoffice_record_certification: {
+      sandbox_id: sandbox.sandbox_id,
+      device_id: 1,
+      provider: "Theirs",
+      software_version: "1",
+      suite_version: "1",
+      suite_sha256: "ab".repeat(32),
+      contract_sha256: "ab".repeat(32),
+      checks: [],
+      left_behind: [],
+    },
+    backoffice_revoke_certification_artifact: { reason: "Theirs" },
     backoffice_create_station: { filial_id: filialId, name: "Theirs", currency: "EUR" },
     backoffice_rename_station: { name: "Theirs" },
     backoffice_register_device: { station_id, name: "Theirs", kind: "customer_display" },

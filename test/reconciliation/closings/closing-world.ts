@@ -3,13 +3,13 @@ import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import type * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
-import { createClosingKey } from "../../../services/reconciliation/closing-key.ts";
 import { closePeriod, listClosingItems } from "../../../services/reconciliation/closings.ts";
 import { listPeriods } from "../../../services/reconciliation/periods.ts";
+import { createSigningKey } from "../../../services/runtime/signing-key.ts";
 import type { RunWorld } from "../matching/run-world.ts";
 
 export const REASON = "All differences are decided.";
-export const newKey = () => createClosingKey(randomBytes(32));
+export const newKey = () => createSigningKey(randomBytes(32));
 const closingKey = newKey();
 
 export const operator = ({ organizationId }: RunWorld, userId = 7) => ({

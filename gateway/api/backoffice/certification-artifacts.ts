@@ -1,0 +1,264 @@
+/** Certification artifacts (contract, "What the service does" 5): the owner records a passed run, reads, downloads, revokes. */
+import { z } from "zod";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
+import * as messages from "../../../services/bus/messages/certification-artifacts.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, nameSchema, reasonSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+
+const SHA256_EXAMPLE = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+const sha256Schema = z
+  .string()
+  .regex(/^[\da-f]{64}$/)
+  .meta({ description: "SHA-256 in hexadecimal digits.", examples: [SHA256_EXAMPLE] });
+const capabilitySchema = z.enum(messages.CERTIFIED_CAPABILITIES).meta({ id: "CertifiedCapability" });
+const personSchema = z.object({ user_id: idSchema, name: z.string() });
+const providerSchema = nameSchema.meta({ description: "Who makes the device's software.", examples: ["Acme"] });
+
+const checkSchema = messages.deviceCheckSchema.meta({ id: "CheckOfDevice" });
+const RUN_EXAMPLE = {
+  sandbox_id: 7,
+  device_id: 12,
+  provider: "Acme",
+  software_version: "4.2.0",
+  software_sha256: SHA256_EXAMPLE,
+  suite_version: "0.2.0",
+  suite_sha256: SHA256_EXAMPLE,
+  contract_sha256: SHA256_EXAMPLE,
+  checks: [{ id: "device.shows_total", outcome: "passed" as const, duration_ms: 2_104 }],
+  left_behind: [],
+};
+const runSchema = z
+  .strictObject({
+    sandbox_id: idSchema,
+    device_id: idSchema.meta({ description: "The device of the sandbox that was checked." }),
+    provider: providerSchema,
+    model: nameSchema.optional(),
+    software_version: nameSchema,
+    software_sha256: sha256Schema.optional().meta({ description: "Of the build: the artifact is about these bytes." }),
+    suite_version: z.string().max(BOUNDS.nameCharacters),
+    suite_sha256: sha256Schema,
+    contract_sha256: sha256Schema,
+    checks: z.array(checkSchema).max(BOUNDS.listed),
+    left_behind: z.array(z.string()).max(BOUNDS.listed),
+  })
+  .meta({ id: "RecordCertification", examples: [RUN_EXAMPLE] });
+
+const artifactShape = {
+  artifact_id: idSchema,
+  sandbox_id: idSchema,
+  device_id: idSchema,
+  provider: z.string(),
+  capability: capabilitySchema,
+  model: z.string().nullable(),
+  software_version: z.string(),
+  software_sha256: sha256Schema.nullable(),
+  suite_version: z.string(),
+  contract_sha256: sha256Schema,
+  started_at: timestampSchema,
+  ended_at: timestampSchema,
+  recorded_at: timestampSchema,
+  recorded_by: personSchema.meta({ description: "The owner who vouches for the result." }),
+  valid_until: timestampSchema,
+  leaf_index: z.int().min(0).meta({ description: "Where it is in the log." }),
+  revocation: z
+    .object({ revoked_at: timestampSchema, revoked_by: personSchema, reason: z.string() })
+    .nullable()
+    .meta({ description: "Null while it stands." }),
+};
+const EXAMPLE = {
+  artifact_id: 3,
+  sandbox_id: 7,
+  device_id: 12,
+  provider: "Acme",
+  capability: "display_total" as const,
+  model: null,
+  software_version: "4.2.0",
+  software_sha256: SHA256_EXAMPLE,
+  suite_version: "0.2.0",
+  contract_sha256: SHA256_EXAMPLE,
+  started_at: "2026-11-24T09:00:00.000Z",
+  ended_at: "2026-11-24T09:02:10.000Z",
+  recorded_at: "2026-11-24T09:02:11.000Z",
+  recorded_by: { user_id: 3, name: "Olga" },
+  valid_until: "2027-11-24T09:02:11.000Z",
+  leaf_index: 0,
+  revocation: null,
+};
+const artifactSchema = z.object(artifactShape).meta({ id: "CertificationArtifact", examples: [EXAMPLE] });
+const artifactWithEvidenceSchema = z
+  .object({
+    ...artifactShape,
+    evidence: z.string().meta({ description: "The run as it was recorded, whose hash the signed statement names." }),
+  })
+  .meta({ id: "CertificationArtifactWithEvidence" });
+const recordedSchema = z.object({ certification_artifacts: z.array(artifactSchema) });
+const artifactsSchema = z.object({ certification_artifacts: z.array(artifactSchema), has_more: hasMoreBefore });
+const querySchema = z.strictObject({
+  ...pageBeforeQuery,
+  provider: z
+    .string()
+    .max(BOUNDS.nameCharacters)
+    .optional()
+    .meta({ description: "Only of this provider, by its whole name." }),
+  capability: capabilitySchema.optional(),
+});
+const provenShape = {
+  envelope: z.string().meta({ description: "The signed statement (DSSE of an in-toto statement), byte for byte." }),
+  proof: z.string().meta({ description: "That the log has it: `c2sp.org/tlog-proof@v1`, with a signed checkpoint." }),
+};
+const certificateSchema = z
+  .object({
+    ...provenShape,
+    revocation: z.object(provenShape).optional().meta({ description: "Only where the artifact was revoked." }),
+  })
+  .meta({ id: "Certificate" });
+const revokeBodySchema = z
+  .strictObject({ reason: reasonSchema })
+  .meta({ id: "RevokeCertificationArtifact", examples: [{ reason: "A defect of 4.2.0 in the field." }] });
+
+function artifactJson(artifact: messages.CertificationArtifact): z.infer<typeof artifactSchema> {
+  const { recordedBy, revocation } = artifact;
+  return {
+    artifact_id: artifact.artifactId,
+    sandbox_id: artifact.sandboxId,
+    device_id: artifact.deviceId,
+    provider: artifact.provider,
+    capability: artifact.capability,
+    model: artifact.model,
+    software_version: artifact.softwareVersion,
+    software_sha256: artifact.softwareSha256,
+    suite_version: artifact.suiteVersion,
+    contract_sha256: artifact.contractSha256,
+    started_at: toTimestamp(artifact.startedAtMs),
+    ended_at: toTimestamp(artifact.endedAtMs),
+    recorded_at: toTimestamp(artifact.recordedAtMs),
+    recorded_by: { user_id: recordedBy.userId, name: recordedBy.name },
+    valid_until: toTimestamp(artifact.validUntilMs),
+    leaf_index: artifact.leafIndex,
+    revocation: revocation && {
+      revoked_at: toTimestamp(revocation.revokedAtMs),
+      revoked_by: { user_id: revocation.revokedBy.userId, name: revocation.revokedBy.name },
+      reason: revocation.reason,
+    },
+  };
+}
+
+const recordCertification: SessionHandler<z.infer<typeof runSchema>> = async ({ caller, deps, body }) => {
+  const run = {
+    sandboxId: body.sandbox_id,
+    deviceId: body.device_id,
+    provider: body.provider,
+    model: body.model,
+    softwareVersion: body.software_version,
+    softwareSha256: body.software_sha256,
+    suiteVersion: body.suite_version,
+    suiteSha256: body.suite_sha256,
+    contractSha256: body.contract_sha256,
+    checks: body.checks,
+    leftBehind: body.left_behind,
+  };
+  const { artifacts } = await deps.bus.call(messages.recordCertification, { caller, run });
+  return created({ certification_artifacts: artifacts.map(artifactJson) });
+};
+
+const listCertificationArtifacts: SessionHandler<undefined, z.infer<typeof querySchema>> = async (context) => {
+  const { before_id: beforeId, limit, provider, capability } = context.query;
+  const request = { caller: context.caller, beforeId, limit, provider, capability };
+  const { artifacts, hasMore } = await context.deps.bus.call(messages.listCertificationArtifacts, request);
+  return ok({ certification_artifacts: artifacts.map(artifactJson), has_more: hasMore });
+};
+
+const getCertificationArtifact: SessionHandler = async ({ caller, deps, id }) => {
+  const request = { caller, artifactId: id("artifact_id") };
+  const { artifact, evidence } = await deps.bus.call(messages.getCertificationArtifact, request);
+  return ok({ ...artifactJson(artifact), evidence });
+};
+
+const downloadCertificationArtifact: SessionHandler = async ({ caller, deps, id }) => {
+  const request = { caller, artifactId: id("artifact_id") };
+  const { certificate, revocation } = await deps.bus.call(messages.downloadCertificationArtifact, request);
+  return ok(revocation === null ? certificate : { ...certificate, revocation });
+};
+
+const revokeCertificationArtifact: SessionHandler<z.infer<typeof revokeBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, artifactId: context.id("artifact_id"), reason: body.reason };
+  const { artifact } = await deps.bus.call(messages.revokeCertificationArtifact, request);
+  return ok(artifactJson(artifact));
+};
+
+const root = "/api/backoffice/v1/certification-artifacts/";
+const one = `${root}{artifact_id}/` as const;
+const who = session("organization.manage");
+const tag = "backoffice";
+const CONFLICTS = `The \`reason\` of a \`conflict\` is one of ${messages.CERTIFICATION_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`;
+
+export const certificationArtifactRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: root,
+    operation: "listCertificationArtifacts",
+    tag,
+    summary: "List the certification artifacts",
+    description: "Also those that are revoked or expired.",
+    who,
+    query: querySchema,
+    replies: { 200: { description: "The newest first.", schema: artifactsSchema } },
+    errors: [],
+    handler: listCertificationArtifacts,
+  }),
+  route({
+    method: "POST",
+    path: root,
+    operation: "recordCertification",
+    tag,
+    summary: "Record a passed run",
+    description: `Writes one artifact for each capability that a run of the suite with a device has exercised, or none: every check of the run must have passed. The owner vouches for the result, and the artifact says so; the service records it only when its audit log has the run, which ended within the last hour. The same request again is answered alike. \`npm run cli -- certify\` runs the suite and sends this. ${CONFLICTS}`,
+    who,
+    body: runSchema,
+    replies: { 201: { description: "The artifacts of the run.", schema: recordedSchema } },
+    errors: ["not_found", "conflict"],
+    handler: recordCertification,
+  }),
+  route({
+    method: "GET",
+    path: one,
+    operation: "getCertificationArtifact",
+    tag,
+    summary: "Read a certification artifact",
+    description: "It never changes; only `revocation` may come.",
+    who,
+    replies: { 200: { description: "The artifact, and what it rests on.", schema: artifactWithEvidenceSchema } },
+    errors: ["not_found"],
+    handler: getCertificationArtifact,
+  }),
+  route({
+    method: "GET",
+    path: `${one}certificate/`,
+    operation: "downloadCertificationArtifact",
+    tag,
+    summary: "Download a certificate",
+    description:
+      "The signed statement, and the proof that the log has it: with the log's key it can be verified offline, by `clients/verify-certificate.mjs` or by any program that knows the formats. Hand it on as it is.",
+    who,
+    replies: { 200: { description: "The certificate.", schema: certificateSchema } },
+    errors: ["not_found"],
+    handler: downloadCertificationArtifact,
+  }),
+  route({
+    method: "POST",
+    path: `${one}revoke/`,
+    operation: "revokeCertificationArtifact",
+    tag,
+    summary: "Revoke a certification artifact",
+    description:
+      "Adds a revocation to the log; the artifact stays as it is. One that is revoked already is answered alike.",
+    who,
+    body: revokeBodySchema,
+    replies: { 200: { description: "The artifact with its revocation.", schema: artifactSchema } },
+    errors: ["not_found", "conflict"],
+    handler: revokeCertificationArtifact,
+  }),
+];

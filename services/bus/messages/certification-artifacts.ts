@@ -1,0 +1,156 @@
+/**
+ * Certification artifacts (contract, "What the service does" 5): what a device has passed, one per provider and capability.
+ * Those of an organization need `organization.manage`; another organization's id is `not_found`. The log of all artifacts is
+ * public: it has hashes and signatures alone.
+ */
+import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { pageBefore } from "../page.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { nameSchema } from "./name.ts";
+import { reasonSchema } from "./sentence.ts";
+
+const id = z.int().positive();
+const sha256 = z.string().regex(/^[\da-f]{64}$/);
+
+/** What a device can do; the capabilities that an owner declares. Each is certified by itself. */
+export const CERTIFIED_CAPABILITIES = [
+  "handoff_present",
+  "outcome_report",
+  "display_total",
+  "qr_dynamic_present",
+] as const;
+export type CertifiedCapability = (typeof CERTIFIED_CAPABILITIES)[number];
+
+/** Why a run or a revocation is refused with `conflict`. */
+export const CERTIFICATION_CONFLICTS = [
+  /** A check did not pass, or the run left something behind. */
+  "run_not_passed",
+  /** A check is missing, is not one of this suite, or is there twice. */
+  "run_incomplete",
+  /** The suite is of another version than this service, or checks another contract. */
+  "suite_differs",
+  /** The audit log has no such run: what the suite does at a device is not there. */
+  "run_not_seen",
+  /** The run ended too long ago. */
+  "run_too_old",
+  /** The same run was recorded with another result. */
+  "run_recorded",
+  /** The installation has no key to sign with. */
+  "no_signing_key",
+  /** The organization, or the installation, has as many artifacts as it may have. */
+  "too_many_artifacts",
+] as const;
+
+/** Of one check of a run with a device. */
+export const deviceCheckSchema = z.object({
+  id: z.string().max(BOUNDS.nameCharacters),
+  outcome: z.enum(["passed", "failed", "not_run"]),
+  duration_ms: z.int().min(0),
+});
+
+export const certificationRequestSchema = z.object({
+  sandboxId: id,
+  deviceId: id,
+  /** Who makes the device's software. */
+  provider: nameSchema,
+  model: nameSchema.optional(),
+  softwareVersion: nameSchema,
+  /** Of the build. */
+  softwareSha256: sha256.optional(),
+  suiteVersion: z.string().max(BOUNDS.nameCharacters),
+  suiteSha256: sha256,
+  contractSha256: sha256,
+  checks: z.array(deviceCheckSchema).max(BOUNDS.listed),
+  leftBehind: z.array(z.string()).max(BOUNDS.listed),
+});
+export type CertificationRequest = z.infer<typeof certificationRequestSchema>;
+
+export const certificationArtifactSchema = z.object({
+  artifactId: id,
+  sandboxId: id,
+  deviceId: id,
+  provider: z.string(),
+  capability: z.enum(CERTIFIED_CAPABILITIES),
+  model: z.string().nullable(),
+  softwareVersion: z.string(),
+  softwareSha256: sha256.nullable(),
+  suiteVersion: z.string(),
+  contractSha256: sha256,
+  startedAtMs: z.number(),
+  endedAtMs: z.number(),
+  recordedAtMs: z.number(),
+  recordedBy: z.object({ userId: id, name: z.string() }),
+  validUntilMs: z.number(),
+  /** Where it is in the log. */
+  leafIndex: z.int().min(0),
+  revocation: z
+    .object({ revokedAtMs: z.number(), revokedBy: z.object({ userId: id, name: z.string() }), reason: z.string() })
+    .nullable(),
+});
+export type CertificationArtifact = z.infer<typeof certificationArtifactSchema>;
+
+/** A signed statement with the proof that the log has it: what a verifier needs beside the log's key. */
+export const provenStatementSchema = z.object({ envelope: z.string(), proof: z.string() });
+
+/** Refuses with `conflict` and a reason of `CERTIFICATION_CONFLICTS`. A run that is recorded already is answered alike. */
+export const recordCertification = defineOperation(
+  "registry.recordCertification",
+  "repeatable",
+  z.object({ caller, run: certificationRequestSchema }),
+  z.object({ artifacts: z.array(certificationArtifactSchema) }),
+);
+export const listCertificationArtifacts = defineOperation(
+  "registry.listCertificationArtifacts",
+  "repeatable",
+  z.object({
+    caller,
+    provider: z.string().optional(),
+    capability: z.enum(CERTIFIED_CAPABILITIES).optional(),
+    ...pageBefore,
+  }),
+  z.object({ artifacts: z.array(certificationArtifactSchema), hasMore: z.boolean() }),
+);
+export const getCertificationArtifact = defineOperation(
+  "registry.getCertificationArtifact",
+  "repeatable",
+  z.object({ caller, artifactId: id }),
+  z.object({ artifact: certificationArtifactSchema, evidence: z.string() }),
+);
+/** With the newest checkpoint; `revocation` where it was revoked. */
+export const downloadCertificationArtifact = defineOperation(
+  "registry.downloadCertificationArtifact",
+  "repeatable",
+  z.object({ caller, artifactId: id }),
+  z.object({ certificate: provenStatementSchema, revocation: provenStatementSchema.nullable() }),
+);
+/** One that is revoked already is answered alike: the first reason stays. */
+export const revokeCertificationArtifact = defineOperation(
+  "registry.revokeCertificationArtifact",
+  "repeatable",
+  z.object({ caller, artifactId: id, reason: reasonSchema }),
+  z.object({ artifact: certificationArtifactSchema }),
+);
+
+/** The log of this installation, for anybody. */
+export const getCertificationLog = defineOperation(
+  "registry.getCertificationLog",
+  "repeatable",
+  z.object({}),
+  z.object({
+    name: z.string(),
+    size: z.int().min(0),
+    /** Null while the log is empty. */
+    checkpoint: z.string().nullable(),
+    /** The newest last. */
+    keys: z.array(z.object({ keyId: z.string(), verifierKey: z.string(), firstUsedAtMs: z.number() })),
+  }),
+);
+/** That the log of the larger size begins with that of the smaller one. Refuses with `invalid_request` for a size it never had. */
+export const getCertificationConsistency = defineOperation(
+  "registry.getCertificationConsistency",
+  "repeatable",
+  z.object({ fromSize: z.int().min(1), toSize: z.int().min(1) }),
+  z.object({ from: z.string(), to: z.string(), hashes: z.array(z.string()) }),
+);

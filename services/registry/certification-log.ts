@@ -1,0 +1,36 @@
+/** The public side of the log of certification artifacts: its keys, its newest checkpoint, and that it only grows. */
+import type * as messages from "../bus/messages/certification-artifacts.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import { logName } from "./certification/log.ts";
+import { consistencyProof } from "./certification/merkle.ts";
+import { verifierKey } from "./certification/note.ts";
+import type { RegistryHandler } from "./deps.ts";
+import * as sql from "./sql/certification-log.ts";
+
+export const getCertificationLog: RegistryHandler<typeof messages.getCertificationLog> = async (deps) => {
+  const name = await logName(deps.sql);
+  const [newest, rows] = await Promise.all([sql.findCheckpoint(deps.sql), sql.listCertificationKeys(deps.sql)]);
+  const keys = rows.map(({ key_id: keyId, public_key: publicKey, first_used_at: firstUsedAt }) => ({
+    keyId,
+    verifierKey: verifierKey({ name, publicKey }),
+    firstUsedAtMs: firstUsedAt.getTime(),
+  }));
+  return { name, size: newest?.size ?? 0, checkpoint: newest?.checkpoint ?? null, keys };
+};
+
+export const getCertificationConsistency: RegistryHandler<typeof messages.getCertificationConsistency> = async (
+  deps,
+  { fromSize, toSize },
+) => {
+  if (fromSize > toSize) throw noSize("/from", "Must not be larger than `to`.");
+  const from = await sql.findCheckpoint(deps.sql, fromSize);
+  const to = await sql.findCheckpoint(deps.sql, toSize);
+  if (from === undefined) throw noSize("/from", "The log never had this size.");
+  if (to === undefined) throw noSize("/to", "The log never had this size.");
+  const leaves = await sql.listLeafHashes(deps.sql, toSize);
+  const hashes = consistencyProof(leaves, fromSize).map((hash) => hash.toString("base64"));
+  return { from: from.checkpoint, to: to.checkpoint, hashes };
+};
+
+const noSize = (pointer: string, detail: string): RefusedError =>
+  new RefusedError({ code: "invalid_request", errors: [{ pointer, detail }] });

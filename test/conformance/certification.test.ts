@@ -1,0 +1,344 @@
+/**
+ * Certification artifacts by API and by command. What the suite does at a device is done here by hand, so that the audit log
+ * has it within a second; `certify` itself runs against a device in `npm run soak`.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DEVICE_CHECKS } from "../../clients/conformance/devices/checks.ts";
+import { ofCapabilities } from "../../clients/conformance/devices/device-suite.ts";
+import { SUITE } from "../../clients/conformance/suite-version.ts";
+import { partsOf, verifyCertificate } from "../../clients/verify-certificate.mjs";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { REQUIRED_CHECKS } from "../../services/registry/certification/required-checks.ts";
+import { send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { programEnvironment, runProgram } from "../support/running-program.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+import { consistentRoots } from "./consistent-roots.ts";
+
+type Kind = "companion" | "display";
+interface Artifact {
+  readonly artifact_id: number;
+  readonly capability: string;
+  readonly leaf_index: number;
+  readonly valid_until: string;
+  readonly revocation: { readonly reason: string } | null;
+}
+interface Recorded {
+  readonly certification_artifacts: readonly Artifact[];
+}
+interface Log {
+  readonly name: string;
+  readonly size: number;
+  readonly checkpoint: string;
+  readonly keys: readonly { readonly verifier_key: string }[];
+}
+
+let system: TestSystem;
+let owner: Person;
+let sql: Database;
+let folder: TemporaryFolder;
+beforeAll(async () => {
+  system = await startSystem({ sandboxProvider: true });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  sql = openDatabase({ url: system.database.url, name: "certification test", maxConnections: 1 });
+  folder = temporaryFolder("certification");
+});
+afterAll(async () => {
+  await closeDatabase(sql);
+  await system.stop();
+  folder.remove();
+});
+
+interface Sandbox {
+  readonly sandbox_id: number;
+  readonly companion: { readonly device_id: number; readonly enrollment_code: string };
+  readonly display: { readonly device_id: number; readonly enrollment_code: string };
+}
+const enroll = async (code: string): Promise<void> => {
+  const answer = await send(system.baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json: { code } });
+  expect(answer.status, answer.text).toBe(201);
+};
+
+/** What the suite does at a device, seen from the audit log. */
+async function footprint(kind: Kind): Promise<{ readonly sandboxId: number; readonly deviceId: number }> {
+  const body = { filial_id: system.sandbox.filialId, name: "Certified", currency: "EUR" };
+  const { sandbox_id: sandboxId } = await owner.good<Sandbox>("POST", "sandboxes/", { body });
+  const reset = () => owner.good<Sandbox>("POST", `sandboxes/${sandboxId}/reset/`);
+  const { device_id: deviceId, enrollment_code: code } = (await reset())[kind];
+  await enroll(code);
+  for (const step of ["suspend/", "resume/", "reset/"])
+    await owner.good("POST", `devices/${deviceId}/${step}`, step === "reset/" ? {} : { body: { reason: "Suite" } });
+  const issued = await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`);
+  await enroll(issued.code);
+  await reset();
+  return { sandboxId, deviceId };
+}
+
+const result = (
+  kind: Kind,
+  { sandboxId, deviceId }: { readonly sandboxId: number; readonly deviceId: number },
+  capabilities?: readonly string[],
+) => ({
+  sandbox_id: sandboxId,
+  device_id: deviceId,
+  provider: "Acme",
+  software_version: "4.2.0",
+  suite_version: SUITE.version,
+  suite_sha256: SUITE.sha256(),
+  contract_sha256: SUITE.contractSha256(),
+  checks: ofCapabilities(DEVICE_CHECKS[kind], capabilities).map(({ id }) => ({
+    id,
+    outcome: "passed",
+    duration_ms: 10,
+  })),
+  left_behind: [],
+});
+const record = (body: object): Promise<Recorded> => owner.good<Recorded>("POST", "certification-artifacts/", { body });
+const readLog = async (): Promise<Log> =>
+  (await send<Log>(system.baseUrl, "GET", "/.well-known/certification-log/")).body;
+const certificateOf = async ({ artifact_id: id }: Artifact): Promise<string> => {
+  const path = `/api/backoffice/v1/certification-artifacts/${id}/certificate/`;
+  return (await send(system.baseUrl, "GET", path, { token: owner.token })).text;
+};
+const verified = async (text: string) => {
+  const { keys } = await readLog();
+  return verifyCertificate({ ...partsOf(text), logKeys: keys.map(({ verifier_key: key }) => key) });
+};
+
+describe("a passed run", () => {
+  test("the service asks for the checks that the suite has", () => {
+    const kinds = { companion: "smart_pos_companion", display: "customer_display" } as const;
+    for (const [kind, name] of Object.entries(kinds)) {
+      const required = Object.entries(REQUIRED_CHECKS[name]).flatMap(([capability, ids]) =>
+        ids.map((id) => `${capability} ${id}`),
+      );
+      const checks = DEVICE_CHECKS[kind as Kind].map(({ capability, id }) => `${capability} ${id}`);
+      expect(required.toSorted()).toEqual(checks.toSorted());
+    }
+  });
+
+  test("is recorded once, with one artifact for each capability, which the verifier takes", async () => {
+    const run = await footprint("companion");
+    const body = { ...result("companion", run), software_sha256: "ab".repeat(32), model: "P2" };
+    const [first, second] = await Promise.all([record(body), record(body)]);
+    expect(second).toEqual(first);
+    const { certification_artifacts: artifacts } = first;
+    expect(artifacts.map(({ capability }) => capability)).toEqual(["handoff_present", "outcome_report"]);
+    for (const artifact of artifacts) {
+      const { statement, index, isExpired, revocation } = await verified(await certificateOf(artifact));
+      expect([index, isExpired, revocation]).toEqual([artifact.leaf_index, false, undefined]);
+      expect(statement.subject).toEqual([{ name: "Acme P2 4.2.0", digest: { sha256: "ab".repeat(32) } }]);
+      expect(statement.predicate).toMatchObject({
+        provider: "Acme",
+        capability: artifact.capability,
+        validUntil: artifact.valid_until,
+        suiteVersion: SUITE.version,
+        device: { id: run.deviceId, softwareVersion: "4.2.0", digestOf: "build" },
+        environment: "sandbox",
+        vouchedBy: { role: "owner", userId: owner.userId },
+        failedTests: [],
+      });
+    }
+    const [handoff] = artifacts.map(async (artifact) => (await verified(await certificateOf(artifact))).statement);
+    expect(JSON.stringify((await handoff)?.predicate)).not.toContain("device.reports_success");
+    const other = { ...body, software_version: "4.2.1" };
+    const refused = await owner.refused("conflict", "POST", "certification-artifacts/", { body: other });
+    expect(refused.body).toMatchObject({ reason: "run_recorded" });
+  });
+
+  test("of one capability certifies that one alone", async () => {
+    const run = await footprint("display");
+    const { certification_artifacts: artifacts } = await record(result("display", run, ["display_total"]));
+    expect(artifacts.map(({ capability }) => capability)).toEqual(["display_total"]);
+    const { certification_artifacts: listed } = await owner.good<Recorded>(
+      "GET",
+      "certification-artifacts/?capability=qr_dynamic_present&provider=Acme",
+    );
+    expect(listed).toEqual([]);
+  });
+});
+
+describe("a run that writes nothing", () => {
+  type Body = ReturnType<typeof result>;
+  let run: Awaited<ReturnType<typeof footprint>>;
+  beforeAll(async () => {
+    run = await footprint("display");
+  });
+  const changed = (body: Body, change: (checks: Body["checks"]) => Body["checks"]): Body => ({
+    ...body,
+    checks: change(body.checks),
+  });
+
+  test.each<[string, string, (body: Body) => object]>([
+    [
+      "a failed check",
+      "run_not_passed",
+      (b) => changed(b, (c) => c.map((e, n) => (n === 20 ? { ...e, outcome: "failed" } : e))),
+    ],
+    [
+      "a check that did not run",
+      "run_not_passed",
+      (b) => changed(b, (c) => c.map((e, n) => (n === 3 ? { ...e, outcome: "not_run" } : e))),
+    ],
+    ["something left behind", "run_not_passed", (b) => ({ ...b, left_behind: ["a credential is valid"] })],
+    [
+      "a missing check of its capability",
+      "run_incomplete",
+      (b) => changed(b, (c) => c.filter(({ id }) => id !== "device.shows_paid")),
+    ],
+    [
+      "a missing check that each device needs",
+      "run_incomplete",
+      (b) => changed(b, (c) => c.filter(({ id }) => id !== "device.keeps_pace")),
+    ],
+    ["a check that was tried twice", "run_incomplete", (b) => changed(b, (c) => [...c, ...c.slice(0, 1)])],
+    ["no capability of the device", "run_incomplete", (b) => changed(b, (c) => c.slice(0, 0))],
+    [
+      "the checks of another kind of device",
+      "run_incomplete",
+      (b) => ({ ...b, checks: result("companion", run).checks }),
+    ],
+    ["another version of the suite", "suite_differs", (b) => ({ ...b, suite_version: "0.1.9" })],
+    ["another contract", "suite_differs", (b) => ({ ...b, contract_sha256: "cd".repeat(32) })],
+  ])("%s: %s", async (_, reason, change) => {
+    const before = await readLog();
+    const body = change(result("display", run));
+    const refused = await owner.refused("conflict", "POST", "certification-artifacts/", { body });
+    expect(refused.body).toMatchObject({ reason });
+    expect(await readLog()).toEqual(before);
+  });
+
+  test("one that the audit log does not have: a result alone proves nothing", async () => {
+    const { sandbox_id: sandboxId } = await owner.good<Sandbox>("POST", "sandboxes/", {
+      body: { filial_id: system.sandbox.filialId, name: "Unseen", currency: "EUR" },
+    });
+    const unseen = await owner.good<Sandbox>("POST", `sandboxes/${sandboxId}/reset/`);
+    await enroll(unseen.display.enrollment_code);
+    await owner.good("POST", `sandboxes/${sandboxId}/reset/`);
+    const body = result("display", { sandboxId, deviceId: unseen.display.device_id });
+    const refused = await owner.refused("conflict", "POST", "certification-artifacts/", { body });
+    expect(refused.body).toMatchObject({ reason: "run_not_seen" });
+    const theirs = { ...body, device_id: run.deviceId };
+    await owner.refused("not_found", "POST", "certification-artifacts/", { body: theirs });
+  });
+
+  test("one that a device's credential, a cashier or nobody sends", async () => {
+    const path = "/api/backoffice/v1/certification-artifacts/";
+    const json = result("display", run);
+    expect((await send(system.baseUrl, "POST", path, { json })).status).toBe(401);
+    const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+    expect((await send(system.baseUrl, "POST", path, { json, token: cashier.token })).status).toBe(403);
+  });
+});
+
+describe("the log", () => {
+  test("a revocation is a new leaf, which the newest certificate has; the old leaf stays", async () => {
+    const run = await footprint("display");
+    const { certification_artifacts: artifacts } = await record(result("display", run));
+    const [artifact, other] = artifacts as [Artifact, Artifact];
+    const before = await readLog();
+    const earlier = await certificateOf(artifact);
+    const path = `certification-artifacts/${artifact.artifact_id}/revoke/`;
+    const revoke = (reason: string) => owner.good<Artifact>("POST", path, { body: { reason } });
+    const [one, two] = await Promise.all([revoke("A defect."), revoke("A defect.")]);
+    expect(two).toEqual(one);
+    expect(await revoke("Another reason.")).toMatchObject({ revocation: { reason: "A defect." } });
+    const after = await readLog();
+    expect(after.size).toBe(before.size + 1);
+    expect((await verified(await certificateOf(artifact))).revocation).toMatchObject({ reason: "A defect." });
+    expect((await verified(earlier)).revocation).toBeUndefined();
+    expect((await verified(await certificateOf(other))).revocation).toBeUndefined();
+    expect(partsOf(await certificateOf(artifact)).envelope).toBe(partsOf(earlier).envelope);
+  });
+
+  test("each later checkpoint is consistent with each earlier one, for anybody", async () => {
+    const { size } = await readLog();
+    expect(size).toBeGreaterThanOrEqual(6);
+    for (const [from, to] of [
+      [1, size],
+      [2, 3],
+      [3, size],
+      [size - 1, size],
+      [size, size],
+    ] as const) {
+      const path = `/.well-known/certification-log/consistency/?from=${from}&to=${to}`;
+      const { body } = await send<{ from: string; to: string; hashes: string[] }>(system.baseUrl, "GET", path);
+      const [, fromSize, fromRoot] = body.from.split("\n");
+      const [, toSize, toRoot] = body.to.split("\n");
+      expect([Number(fromSize), Number(toSize)]).toEqual([from, to]);
+      expect(consistentRoots(from, to, body.hashes, fromRoot ?? "")).toEqual([fromRoot, toRoot]);
+    }
+    for (const query of ["from=0&to=1", `from=1&to=${size + 1}`, "from=3&to=2"]) {
+      const answer = await send(system.baseUrl, "GET", `/.well-known/certification-log/consistency/?${query}`);
+      expect([answer.status, answer.body["code"]]).toEqual([400, "invalid_request"]);
+    }
+  });
+
+  test.each([
+    ["certification_log", "envelope"],
+    ["certification_artifacts", "provider"],
+    ["certification_keys", "key_id"],
+    ["certification_revocations", "reason"],
+  ])("%s rejects update, delete and truncate", async (table, column) => {
+    await expect(sql`update ${sql(table)} set ${sql(column)} = ${sql(column)}`).rejects.toThrow("never change");
+    await expect(sql`delete from ${sql(table)}`).rejects.toThrow("never change");
+    await expect(sql`truncate ${sql(table)} cascade`).rejects.toThrow("never change");
+  });
+
+  test("a role that is no superuser has no right to change the log, triggers or not", async () => {
+    const rows = await sql<{ privilege_type: string }[]>`
+      select privilege_type from pg_class, aclexplode(relacl) where relname = 'certification_log' and grantee = relowner`;
+    const rights = rows.map(({ privilege_type: right }) => right);
+    expect(rights).toContain("INSERT");
+    for (const right of ["UPDATE", "DELETE", "TRUNCATE"]) expect(rights).not.toContain(right);
+  });
+});
+
+describe("npm run cli -- certificate", () => {
+  const CLI = join(import.meta.dirname, "..", "..", "clients", "cli.ts");
+  async function cli(...args: readonly string[]) {
+    const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
+    const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD };
+    const program = runProgram(process.execPath, [CLI, ...args], { env: programEnvironment(access) });
+    return { code: await program.ended, output: program.output() };
+  }
+
+  test("download, verify, revoke: 0 valid, 1 not valid, 2 revoked; by the published keys and offline", async () => {
+    const run = await footprint("display");
+    const { certification_artifacts: artifacts } = await record(result("display", run));
+    const id = String(artifacts[0]?.artifact_id);
+    const { output } = await cli("certificate", "download", id, "--output", folder.path, "--json");
+    const { file } = JSON.parse(output) as { file: string };
+    const [{ verifier_key: key }] = (await readLog()).keys as [{ verifier_key: string }];
+    const [asked, offline, listed] = await Promise.all([
+      cli("certificate", "verify", file),
+      cli("certificate", "verify", file, "--key", key, "--json", "--base-url", "http://127.0.0.1:9"),
+      cli("certificate", "list"),
+    ]);
+    expect(asked).toMatchObject({ code: 0, output: expect.stringContaining("It does not prove:") as string });
+    expect([offline.code, (JSON.parse(offline.output) as { valid: boolean }).valid]).toEqual([0, true]);
+    expect(listed.output).toContain(`${id}: Acme 4.2.0, display_total, until`);
+    const forged = join(folder.path, "forged.json");
+    writeFileSync(forged, readFileSync(file, "utf8").replace("envelope", "Envelope"));
+    const revoked = await cli("certificate", "revoke", id, "--reason", "A defect.");
+    expect(revoked).toMatchObject({ code: 0, output: expect.stringContaining("revoked: A defect.") as string });
+    await cli("certificate", "download", id, "--output", folder.path);
+    const [again, wrong] = await Promise.all([
+      cli("certificate", "verify", file),
+      cli("certificate", "verify", forged, "--key", key),
+    ]);
+    expect(again).toMatchObject({ code: 2, output: expect.stringContaining("Revoked at") as string });
+    expect(wrong).toEqual({ code: 1, output: "Not valid: The file is no certificate.\n" });
+  });
+
+  test.each([
+    [["certify", "--sandbox", "1", "--device", "display", "--software", "1"], "Give --provider; see --help."],
+    [["certify", "--sandbox", "1", "--device", "display", "--provider", "Acme"], "Give --software; see --help."],
+    [["certificate"], "Use certificate list, download, revoke or verify; see --help."],
+  ])("%j: exit code 2", async (args, sentence) => {
+    expect(await cli(...args)).toEqual({ code: 2, output: `${sentence}\n` });
+  });
+});
