@@ -6,6 +6,7 @@ import { created, ok, type SessionHandler } from "../../http/handler-context.ts"
 import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import { idSchema, nameSchema, reasonSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { outcomeSchema } from "./conformance-runs.ts";
 
 const SHA256_EXAMPLE = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 const sha256Schema = z
@@ -16,7 +17,7 @@ const capabilitySchema = z.enum(messages.CERTIFIED_CAPABILITIES).meta({ id: "Cer
 const personSchema = z.object({ user_id: idSchema, name: z.string() });
 const providerSchema = nameSchema.meta({ description: "Who makes the device's software.", examples: ["Acme"] });
 
-const checkSchema = messages.deviceCheckSchema.meta({ id: "CheckOfDevice" });
+const checkSchema = messages.deviceCheckSchema.extend({ outcome: outcomeSchema }).meta({ id: "CheckOfDevice" });
 const RUN_EXAMPLE = {
   sandbox_id: 7,
   device_id: 12,
@@ -102,7 +103,7 @@ const querySchema = z.strictObject({
     .max(BOUNDS.nameCharacters)
     .optional()
     .meta({ description: "Only of this provider, by its whole name." }),
-  capability: capabilitySchema.optional(),
+  capability: capabilitySchema.optional().meta({ description: "Only artifacts about this capability of a device." }),
 });
 const provenShape = {
   envelope: z.string().meta({ description: "The signed statement (DSSE of an in-toto statement), byte for byte." }),

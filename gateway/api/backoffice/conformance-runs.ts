@@ -11,7 +11,7 @@ const statusSchema = z.enum(messages.CONFORMANCE_RUN_STATUSES).meta({
   description:
     "`passed`: every check has passed. `failed`: one has not. `left_behind`: the run could not end all that it had begun. `could_not_run`: `problem` says why. `ended`: an owner ended it. `interrupted`: its process has ended.",
 });
-const outcomeSchema = messages.conformanceCheckSchema.shape.outcome.meta({ id: "ConformanceOutcome" });
+export const outcomeSchema = messages.conformanceCheckSchema.shape.outcome.meta({ id: "ConformanceOutcome" });
 const countSchema = z.int().min(0);
 const runShape = {
   conformance_run_id: idSchema,

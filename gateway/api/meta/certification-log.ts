@@ -44,7 +44,10 @@ const consistencySchema = z
   })
   .meta({ id: "CertificationConsistency" });
 const size = (description: string) => queryNumber({ least: 1 }).meta({ description });
-const querySchema = z.strictObject({ from: size("The smaller size."), to: size("The larger size.") });
+const querySchema = z.strictObject({
+  from: size("The smaller size, which the log had at its earlier checkpoint."),
+  to: size("The larger size, up to the newest one."),
+});
 
 /** Throws `throttled`. */
 function take({ address, deps }: Pick<Context, "address" | "deps">): void {
