@@ -1,5 +1,6 @@
 /** `npm run setup`: installs everything and starts nothing. The bootstrap has already installed the packages. */
 import { join } from "node:path";
+import { buildPages } from "../gateway/web/build.ts";
 import { UserError } from "../services/runtime/user-error.ts";
 import { findNatsServer } from "./embedded/find-nats-server.ts";
 
@@ -29,6 +30,8 @@ try {
     });
     print(`nats-server ${version} is at ${path}.`);
   }
+  await buildPages();
+  print("The pages are built.");
   print("Next: `npm start` for everything on this machine, or read docs/operations.md to run the processes yourself.");
 } catch (error) {
   if (!(error instanceof UserError)) throw error;

@@ -1,5 +1,6 @@
 /** `npm start`: the whole system on this machine, until Ctrl-C; `npm start -- --help` lists its settings. */
 import { join } from "node:path";
+import { buildPages } from "../gateway/web/build.ts";
 import { helpText, refuseArguments } from "../services/runtime/settings-help.ts";
 import { type ApplicationContext, createContext, logFor } from "./application-context.ts";
 import { sandboxSteps } from "./sandbox/steps.ts";
@@ -17,6 +18,7 @@ function applicationSteps(context: ApplicationContext): Step[] {
     together("servers", [natsStep(context), postgresStep(context)]),
     migrationStep(context),
     // Each process waits for the others that it needs. They stop in the reverse order of this list.
+    { name: "pages", start: async () => void (await buildPages()) },
     together("processes", [
       servicesStep(context, "services", [
         "registry",

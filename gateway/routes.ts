@@ -46,6 +46,7 @@ import { selfRoutes } from "./api/device/self.ts";
 import { certificationLogRoutes } from "./api/meta/certification-log.ts";
 import { healthRoutes } from "./api/meta/health.ts";
 import { pageRoutes } from "./api/meta/pages.ts";
+import { webPageRoutes } from "./api/meta/web-pages.ts";
 import { platformKillSwitchRoutes } from "./api/platform/kill-switch.ts";
 import { organizationRoutes } from "./api/platform/organizations.ts";
 import { callbackRoutes } from "./api/provider/callbacks.ts";
@@ -68,7 +69,7 @@ import { consumerWebhookDeliveryRoutes } from "./api/robotics/webhook-deliveries
 import { sessionRoutes } from "./api/sessions.ts";
 import type { Route } from "./http/route.ts";
 
-export const routes: readonly Route[] = [
+const table = [
   ...enrollmentRoutes,
   ...selfRoutes,
   ...assignmentRoutes,
@@ -128,4 +129,10 @@ export const routes: readonly Route[] = [
   ...certificationLogRoutes,
   ...healthRoutes,
   ...pageRoutes,
+  ...webPageRoutes,
 ];
+
+export const routes: readonly Route[] = table;
+
+/** Any row with its types, for what calls the rows by their paths (`gateway/web/shared/operations.ts`). */
+export type TypedRoute = (typeof table)[number];

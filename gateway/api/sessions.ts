@@ -6,7 +6,7 @@ import * as messages from "../../services/bus/messages/sessions.ts";
 import { newPasswordSchema, type User } from "../../services/bus/messages/users.ts";
 import { browserCookie, browserTokens, endedSessionCookie, sessionCookie } from "../http/cookies.ts";
 import { type Handler, noContent, ok, type SessionHandler } from "../http/handler-context.ts";
-import { anyoneWithCookie, anySession, type Route, route, session } from "../http/route.ts";
+import { anyoneWithCookie, anySession, route, session } from "../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../http/shared-schemas.ts";
 import { permissionSchema, roleSchema } from "./backoffice/users.ts";
 
@@ -119,10 +119,10 @@ const changePassword: SessionHandler<z.infer<typeof changePasswordBodySchema>> =
 };
 
 /** The rows of one API; the APIs differ in the permission that a person needs. */
-export function sessionRoutes(
-  api: "cashier" | "backoffice" | "reconciliation",
+export function sessionRoutes<const TApi extends "cashier" | "backoffice" | "reconciliation">(
+  api: TApi,
   permission: Permission,
-): readonly Route[] {
+) {
   const path = `/api/${api}/v1/session/` as const;
   return [
     route({
@@ -167,7 +167,7 @@ export function sessionRoutes(
     }),
     route({
       method: "PUT",
-      path: `${path}password/`,
+      path: `/api/${api}/v1/session/password/` as const,
       operation: "changePassword",
       tag: "session",
       summary: "Change one's own password",

@@ -109,6 +109,8 @@ export interface Context<TBody = undefined, TQuery = undefined> {
   readonly query: TQuery;
   /** An id of the path: `context.id("station_id")` for `/stations/{station_id}/`. Always a positive integer. */
   readonly id: (name: string) => number;
+  /** What is at `{file}` of the path. */
+  readonly file: () => string;
   /** A request header by its lower-case name; the empty string when it was not sent. */
   header(name: string): string;
   readonly requestId: string;

@@ -38,6 +38,9 @@ export interface PipelineDeps {
   readonly notEffective: Count<"operation">;
 }
 
+/** The one parameter of a path that is no id. */
+const FILE = "file";
+
 interface Caller {
   readonly caller?: SessionEntry;
   readonly device?: DeviceCaller;
@@ -75,6 +78,7 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
       body: stream?.pieces ?? (route.body === undefined ? body : validate(route.body, body)),
       query,
       id: (name: string) => idOf(route, facts, name),
+      file: () => facts.parameters[pathParameters(route.path).indexOf(FILE)] ?? "",
       header: (name: string) => headerOf(facts, name),
       requestId: facts.requestId,
       address: facts.address,
@@ -192,8 +196,8 @@ function replyAnswer(route: Route, reply: Reply, facts: RequestFacts): Answer {
 
 /** Throws `path_not_found` unless each id of the path is a positive integer. */
 export function checkIds(route: Route, facts: RequestFacts): void {
-  for (const [index] of pathParameters(route.path).entries()) {
-    if (!isPathId(facts.parameters[index] ?? "")) throw new Refusal("path_not_found");
+  for (const [index, name] of pathParameters(route.path).entries()) {
+    if (name !== FILE && !isPathId(facts.parameters[index] ?? "")) throw new Refusal("path_not_found");
   }
 }
 

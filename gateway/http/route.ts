@@ -31,7 +31,10 @@ type Schema = z.ZodType | undefined;
 /** What the contract says about a route. Becomes one operation of the OpenAPI document. */
 export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema> {
   readonly method: Method;
-  /** With `{name_id}` for the ids in it; each is a positive integer, anything else there is `path_not_found`. */
+  /**
+   * With `{name_id}` for the ids in it; each is a positive integer, anything else there is `path_not_found`. `{file}` is the
+   * name of a file of the pages.
+   */
   readonly path: `/${string}`;
   /** The operation's one name, from here to the SQL: a verb and its object, such as `listDevices`. */
   readonly operation: string;
@@ -178,6 +181,25 @@ export type ErasedHandler = (
   context: SessionContext<unknown, unknown> & DeviceContext<unknown, unknown> & ConsumerContext<unknown>,
 ) => Reply | Promise<Reply>;
 
+/** The types of a row that its caller needs: what pages call is checked against them (`gateway/web/shared/call.ts`). */
+interface TypedRow<TMethod, TPath, TOperation, TBody, TQuery, TReplies, THeaders> {
+  /** For the compiler alone: no row has it. */
+  readonly types?: {
+    readonly method: TMethod;
+    readonly path: TPath;
+    readonly operation: TOperation;
+    readonly body: TBody;
+    readonly query: TQuery;
+    readonly replies: TReplies;
+    readonly headers: THeaders;
+  };
+}
+
+/** A row without types would hide those of the rows beside it. */
+interface Untyped {
+  readonly types?: { readonly untyped: true };
+}
+
 /** A row of an outside party whose signature is over the raw body; what is behind the bus checks it. */
 export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
   readonly who: { readonly kind: "anyone" };
@@ -185,7 +207,8 @@ export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
   readonly handler: Handler<Buffer | null>;
 }
 
-export const rawBodyRoute = (row: RawBodyRoute): Route => withId(row) as unknown as Route;
+/** No page sends one. */
+export const rawBodyRoute = (row: RawBodyRoute): Route & Untyped => withId(row) as unknown as Route;
 
 /** A row of a person whose body is a file. */
 export interface FileBodyRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
@@ -194,18 +217,34 @@ export interface FileBodyRoute<TQuery extends Schema> extends RouteFacts<undefin
   readonly handler: SessionHandler<AsyncIterable<Uint8Array>, BodyOf<TQuery>>;
 }
 
-export const fileBodyRoute = <TQuery extends Schema = undefined>(row: FileBodyRoute<TQuery>): Route =>
+/** Pages send files in their own way, because a call shows no progress. */
+export const fileBodyRoute = <TQuery extends Schema = undefined>(row: FileBodyRoute<TQuery>): Route & Untyped =>
   withId(row) as unknown as Route;
 
 /** Checks that a handler fits the row's body, query and caller. */
-export function route<TBody extends Schema = undefined, TQuery extends Schema = undefined>(
-  row:
+export function route<
+  const TMethod extends Method,
+  const TPath extends `/${string}`,
+  const TOperation extends string,
+  const TReplies extends RouteFacts["replies"],
+  TBody extends Schema = undefined,
+  TQuery extends Schema = undefined,
+  THeaders extends z.ZodObject | undefined = undefined,
+>(
+  row: (
     | AnyoneRoute<TBody, TQuery>
     | SessionRoute<TBody, TQuery>
     | PlatformRoute<TBody, TQuery>
     | DeviceRoute<TBody, TQuery>
-    | ConsumerRoute<TQuery>,
-): Route {
+    | ConsumerRoute<TQuery>
+  ) & {
+    readonly method: TMethod;
+    readonly path: TPath;
+    readonly operation: TOperation;
+    readonly replies: TReplies;
+    readonly headers?: THeaders;
+  },
+): Route & TypedRow<TMethod, TPath, TOperation, TBody, TQuery, TReplies, THeaders> {
   return withId(row) as unknown as Route;
 }
 
@@ -221,7 +260,19 @@ function operationIdOf({ path, operation }: Pick<RouteFacts, "path" | "operation
 const withId = <TRow extends RouteFacts>(row: TRow) => ({ ...row, operationId: row.operationId ?? operationIdOf(row) });
 
 /** A row whose answer comes from memory. */
-export const poll = (row: PollRoute): Route => withId(row);
+export const poll = <
+  const TMethod extends Method,
+  const TPath extends `/${string}`,
+  const TOperation extends string,
+  const TReplies extends RouteFacts["replies"],
+>(
+  row: PollRoute & {
+    readonly method: TMethod;
+    readonly path: TPath;
+    readonly operation: TOperation;
+    readonly replies: TReplies;
+  },
+): Route & TypedRow<TMethod, TPath, TOperation, undefined, undefined, TReplies, undefined> => withId(row);
 
 export const anyone = { kind: "anyone" } as const;
 export const anyoneWithCookie = { kind: "anyone", cookie: true } as const;

@@ -3,6 +3,7 @@ import postgres from "postgres";
 import type { TestProject } from "vitest/node";
 import { findNatsServer, type NatsBinary } from "../../deploy/embedded/find-nats-server.ts";
 import { ensureDatabase, startPostgres } from "../../deploy/embedded/postgres.ts";
+import { buildPages } from "../../gateway/web/build.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { bundlePrograms } from "./bundled-programs/bundle.ts";
 import { serverFolder } from "./temporary-folder.ts";
@@ -31,6 +32,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const checkout = join(import.meta.dirname, "..", "..");
   process.env["NODE_COMPILE_CACHE"] ??= join(checkout, "node_modules", ".cache", "node-compile");
   process.env["NODE_OPTIONS"] = [process.env["NODE_OPTIONS"], await bundlePrograms()].filter(Boolean).join(" ");
+  await startProgramsFaster(checkout);
+  await buildPages();
   const natsBinary = await findNatsServer({ environment: process.env, checkout, print });
   const server = await startPostgres({
     folder: join(folder.path, "postgres"),

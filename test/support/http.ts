@@ -48,7 +48,13 @@ export async function send<T = Record<string, unknown>>(
   const body = sending.json === undefined ? (sending.body ?? null) : JSON.stringify(sending.json);
   const { dispatcher, timeoutMs } = sending;
   const signal = timeoutMs === undefined ? null : AbortSignal.timeout(timeoutMs);
-  const init = { method, headers: Object.fromEntries(headers), body, redirect: "manual", signal } as const;
+  const init = {
+    method,
+    headers: Object.fromEntries(headers),
+    body: body as BodyInit | null,
+    redirect: "manual",
+    signal,
+  } as const;
   const response =
     dispatcher === undefined
       ? await fetch(baseUrl + path, init)

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { formatExactAmount, parseAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/attributions.ts";
 import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -76,7 +76,7 @@ const setAttributionLimit: SessionHandler<z.infer<typeof setBodySchema>> = async
 const who = session("organization.manage");
 const path = "/api/backoffice/v1/attribution-limits/" as const;
 
-export const attributionLimitRoutes: readonly Route[] = [
+export const attributionLimitRoutes = [
   route({
     method: "GET",
     path,

@@ -5,7 +5,7 @@ import * as messages from "../../../services/bus/messages/catalogue-items.ts";
 import { created, noContent, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire, queryId } from "../../http/page.ts";
 import { priceMinor, priceSchema } from "../../http/price.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import {
   amountSchema,
   currencySchema,
@@ -137,7 +137,7 @@ const one = `${list}{item_id}/` as const;
 const who = session("organization.manage");
 const tag = "backoffice";
 
-export const catalogueItemRoutes: readonly Route[] = [
+export const catalogueItemRoutes = [
   route({
     method: "GET",
     path: list,

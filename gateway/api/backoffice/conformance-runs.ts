@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as messages from "../../../services/bus/messages/conformance-runs.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 const statusSchema = z.enum(messages.CONFORMANCE_RUN_STATUSES).meta({
@@ -113,7 +113,7 @@ const one = `${root}{conformance_run_id}/` as const;
 const who = session("organization.manage");
 const tag = "backoffice";
 
-export const conformanceRunRoutes: readonly Route[] = [
+export const conformanceRunRoutes = [
   route({
     method: "GET",
     path: root,

@@ -12,7 +12,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/devices.ts";
 import { created, type HandlerDeps, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire, queryId, stationsOfList } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, nameSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 export const deviceKindSchema = z.enum(DEVICE_KINDS).meta({ id: "DeviceKind" });
@@ -198,7 +198,7 @@ const who = session("organization.manage");
 const tag = "backoffice";
 const deviceReply = { 200: { description: "The device after the change.", schema: deviceSchema } };
 
-export const backofficeDeviceRoutes: readonly Route[] = [
+export const backofficeDeviceRoutes = [
   route({
     method: "GET",
     path: "/api/backoffice/v1/devices/",

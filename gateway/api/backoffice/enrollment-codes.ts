@@ -4,7 +4,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/enrollment-codes.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 export const enrollmentCodeSchema = z
@@ -69,7 +69,7 @@ const revokeEnrollmentCode: SessionHandler = async ({ caller, deps, id }) => {
 const who = session("organization.manage");
 const tag = "backoffice";
 
-export const enrollmentCodeRoutes: readonly Route[] = [
+export const enrollmentCodeRoutes = [
   route({
     method: "GET",
     path: "/api/backoffice/v1/devices/{device_id}/enrollment-codes/",

@@ -13,7 +13,7 @@ import {
   pageBeforeQuery,
   pageOfAuditLogQuery,
 } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 /** The API shows the actor `registry` of logs and tables as `platform`. */
@@ -199,7 +199,7 @@ const root = "/api/backoffice/v1";
 const who = session("organization.manage");
 const tag = "backoffice";
 
-export const eventRoutes: readonly Route[] = [
+export const eventRoutes = [
   route({
     method: "GET",
     path: `${root}/stations/{station_id}/events/`,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/filial-robotics.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, reasonSchema, timestampSchema } from "../../http/shared-schemas.ts";
 
 /** The body of a request that needs only a reason: cancel a task, pause robotics, resume robotics. */
@@ -54,7 +54,7 @@ const who = session("organization.manage");
 const tag = "backoffice";
 const reply = { 200: { description: "Robotics at the filial after the change.", schema: filialRoboticsSchema } };
 
-export const filialRoboticsRoutes: readonly Route[] = [
+export const filialRoboticsRoutes = [
   route({
     method: "GET",
     path: `${robotics}/`,

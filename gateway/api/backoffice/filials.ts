@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as messages from "../../../services/bus/messages/filials.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 export const filialSchema = z
@@ -50,7 +50,7 @@ const renameFilial: SessionHandler<z.infer<typeof renameBodySchema>> = async ({ 
 const who = session("organization.manage");
 const tag = "backoffice";
 
-export const filialRoutes: readonly Route[] = [
+export const filialRoutes = [
   route({
     method: "GET",
     path: "/api/backoffice/v1/filials/",

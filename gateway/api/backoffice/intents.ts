@@ -1,7 +1,7 @@
 /** What the stations of the owner's organization collect now. */
 import { z } from "zod";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { intentJson, intentSchema } from "../cashier/intent-json.ts";
 import {
   stationNameJson,
@@ -27,7 +27,7 @@ const listActiveIntents: SessionHandler<undefined, z.infer<typeof stationPageQue
   return ok({ active_intents, ...page } satisfies z.infer<typeof activeIntentsSchema>);
 };
 
-export const backofficeIntentRoutes: readonly Route[] = [
+export const backofficeIntentRoutes = [
   route({
     method: "GET",
     path: "/api/backoffice/v1/active-intents/",

@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as messages from "../../../services/bus/messages/kill-switches.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { actorJson, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { actorSchema } from "./events.ts";
 
@@ -136,7 +136,7 @@ const freezeRoutes = SUBJECTS.flatMap(({ kind, name, path, what, effect }) =>
   ),
 );
 
-export const killSwitchRoutes: readonly Route[] = [
+export const killSwitchRoutes = [
   ...freezeRoutes,
   route({
     method: "GET",

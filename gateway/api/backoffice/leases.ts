@@ -3,7 +3,7 @@ import { z } from "zod";
 import { idempotencyHeaderSchema, sessionCommandId } from "../../http/command-id.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { getLease, leaseHolderJson, leaseHolderSchema, leaseJson, leaseSchema } from "../cashier/leases.ts";
 import {
   stationNameJson,
@@ -45,7 +45,7 @@ const lease = `${root}/stations/{station_id}/lease/` as const;
 const who = session("organization.manage");
 const tag = "backoffice";
 
-export const backofficeLeaseRoutes: readonly Route[] = [
+export const backofficeLeaseRoutes = [
   route({
     method: "GET",
     path: lease,

@@ -4,7 +4,7 @@ import * as orders from "../../../services/bus/messages/orders.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { requireOwnStation } from "../../http/own-station.ts";
 import { pageBeforeQuery, pageOnWire, queryId, stationsOfList } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { orderJson, orderSchema, orderStatusSchema, ordersSchema } from "../cashier/orders.ts";
 
 const ordersQuerySchema = z.strictObject({
@@ -37,7 +37,7 @@ const root = "/api/backoffice/v1/orders/";
 const who = session("organization.manage");
 const tag = "backoffice";
 
-export const backofficeOrderRoutes: readonly Route[] = [
+export const backofficeOrderRoutes = [
   route({
     method: "GET",
     path: root,

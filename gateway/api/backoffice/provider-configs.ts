@@ -4,7 +4,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/provider-configs.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, nameSchema, reasonSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 
@@ -168,7 +168,7 @@ const tag = "backoffice";
 const configs = "/api/backoffice/v1/provider-configs/" as const;
 const config = `${configs}{config_id}` as const;
 
-export const providerConfigRoutes: readonly Route[] = [
+export const providerConfigRoutes = [
   route({
     method: "GET",
     path: configs,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as bus from "../../../services/bus/messages/provider-configs.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreOfAuditLog, pageOfAuditLogQuery } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { actorSchema } from "./events.ts";
 
@@ -45,7 +45,7 @@ const listProviderEvents: SessionHandler<undefined, z.infer<typeof pageOfAuditLo
   return ok({ events: events.map(providerEventJson), has_more: hasMore });
 };
 
-export const providerEventRoutes: readonly Route[] = [
+export const providerEventRoutes = [
   route({
     method: "GET",
     path: "/api/backoffice/v1/provider-events/",

@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as messages from "../../../services/bus/messages/consumers.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { modeSchema } from "./provider-configs.ts";
 
@@ -98,7 +98,7 @@ const consumers = "/api/backoffice/v1/robotics-consumers/" as const;
 const who = session("organization.manage");
 const tag = "backoffice";
 
-export const roboticsConsumerRoutes: readonly Route[] = [
+export const roboticsConsumerRoutes = [
   route({
     method: "GET",
     path: consumers,

@@ -20,7 +20,7 @@ import {
   type SessionHandler,
 } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import {
   currencySchema,
   idSchema,
@@ -245,7 +245,7 @@ const who = session("organization.manage");
 const tag = "backoffice";
 const freshReply = { description: "The sandbox, with what is shown this once.", schema: freshSandboxSchema };
 
-export const sandboxRoutes: readonly Route[] = [
+export const sandboxRoutes = [
   route({
     method: "GET",
     path: root,

@@ -6,7 +6,7 @@ import * as messages from "../../../services/bus/messages/serving-tasks.ts";
 import { idempotencyHeaderSchema, idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, nameSchema } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import {
@@ -129,7 +129,7 @@ const who = session("organization.manage");
 const tag = "backoffice";
 const taskReply = (description: string) => ({ 200: { description, schema: ownServingTaskSchema } });
 
-export const servingTaskRoutes: readonly Route[] = [
+export const servingTaskRoutes = [
   route({
     method: "GET",
     path: tasks,

@@ -4,7 +4,7 @@ import { STATION_STATUSES, type StationStandingEvent } from "../../../machines/s
 import * as messages from "../../../services/bus/messages/stations.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { currencySchema, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 export const stationStatusSchema = z.enum(STATION_STATUSES).meta({ id: "StationStatus" });
@@ -94,7 +94,7 @@ const who = session("organization.manage");
 const tag = "backoffice";
 const stationReply = { 200: { description: "The station after the change.", schema: stationSchema } };
 
-export const backofficeStationRoutes: readonly Route[] = [
+export const backofficeStationRoutes = [
   route({
     method: "GET",
     path: "/api/backoffice/v1/stations/",

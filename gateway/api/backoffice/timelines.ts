@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { getIntentTimeline as getTimeline, type Timeline } from "../../../services/bus/messages/timelines.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { intentStatusSchema } from "../cashier/intent-json.ts";
 import { actorSchema, eventDataJson, eventDataSchema } from "./events.ts";
@@ -59,7 +59,7 @@ const getIntentTimeline: SessionHandler = async (context) => {
   return ok(timelineJson(await deps.bus.call(getTimeline, { caller, intentId: context.id("intent_id") })));
 };
 
-export const timelineRoutes: readonly Route[] = [
+export const timelineRoutes = [
   route({
     method: "GET",
     path: "/api/backoffice/v1/intents/{intent_id}/timeline/",

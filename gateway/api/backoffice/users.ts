@@ -4,7 +4,7 @@ import { PERMISSIONS, ROLES } from "../../../services/bus/messages/caller.ts";
 import * as messages from "../../../services/bus/messages/users.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, nameSchema } from "../../http/shared-schemas.ts";
 
 export const roleSchema = z.enum(ROLES).meta({ id: "Role" });
@@ -103,7 +103,7 @@ const who = session("organization.manage");
 const tag = "backoffice";
 const userReply = { 200: { description: "The person after the change.", schema: userSchema } };
 
-export const userRoutes: readonly Route[] = [
+export const userRoutes = [
   route({
     method: "GET",
     path: users,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as messages from "../../../services/bus/messages/webhook-deliveries.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { deliveryFields, deliveryFilters, deliveryJson } from "../robotics/webhook-deliveries.ts";
 
@@ -102,7 +102,7 @@ const getWebhookDelivery: SessionHandler = async (context) => {
 const who = session("organization.manage");
 const deliveries = "/api/backoffice/v1/webhook-deliveries/" as const;
 
-export const webhookDeliveryRoutes: readonly Route[] = [
+export const webhookDeliveryRoutes = [
   route({
     method: "GET",
     path: deliveries,

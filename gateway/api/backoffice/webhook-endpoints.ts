@@ -5,7 +5,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/webhook-endpoints.ts";
 import { created, noContent, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { EXAMPLE_SECRET } from "../robotics/webhook-events.ts";
@@ -157,7 +157,7 @@ const who = session("organization.manage");
 const endpoints = "/api/backoffice/v1/webhook-endpoints/" as const;
 const endpoint = `${endpoints}{endpoint_id}` as const;
 
-export const webhookEndpointRoutes: readonly Route[] = [
+export const webhookEndpointRoutes = [
   route({
     method: "GET",
     path: endpoints,

@@ -4,7 +4,7 @@ import { formatAmount } from "../../../machines/currency.ts";
 import * as messages from "../../../services/bus/messages/catalogue-items.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema } from "../../http/shared-schemas.ts";
 
 const itemSchema = z
@@ -43,7 +43,7 @@ const listStationItems: SessionHandler<undefined, z.infer<typeof querySchema>> =
   return ok({ items: page, has_more: hasMore });
 };
 
-export const stationItemRoutes: readonly Route[] = [
+export const stationItemRoutes = [
   route({
     method: "GET",
     path: "/api/cashier/v1/stations/{station_id}/catalogue-items/",

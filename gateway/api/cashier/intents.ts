@@ -14,7 +14,7 @@ import {
   type SessionHandler,
 } from "../../http/handler-context.ts";
 import { cashierActor, ownStation } from "../../http/own-station.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { createdIntentJson, decidedIntentJson, intentJson, intentSchema, paymentRouteSchema } from "./intent-json.ts";
@@ -202,7 +202,7 @@ const tag = "cashier";
 const headers = idempotencyHeaderSchema;
 const intentReply = { 200: { description: "The intent after the change.", schema: intentSchema } };
 
-export const intentRoutes: readonly Route[] = [
+export const intentRoutes = [
   route({
     method: "POST",
     path: intents,

@@ -11,7 +11,7 @@ import { RefusedError, UnavailableError } from "../../../services/bus/refusals.t
 import { idempotencyHeaderSchema, requestDigest, sessionCommandId } from "../../http/command-id.ts";
 import { ok, Refusal, type Reply, type SessionContext, type SessionHandler } from "../../http/handler-context.ts";
 import { cashierActor, ownStation } from "../../http/own-station.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 
@@ -205,7 +205,7 @@ const who = session("payments.collect");
 const tag = "cashier";
 const replies = { 200: { description: "The lease after the change.", schema: leaseSchema } };
 
-export const leaseRoutes: readonly Route[] = [
+export const leaseRoutes = [
   route({
     method: "GET",
     path,

@@ -5,7 +5,7 @@ import { blockedReason } from "../../../machines/standing.ts";
 import type { ShownOrder, StationState } from "../../../machines/station/state.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { blockedReasonSchema } from "../backoffice/devices.ts";
 import { stationStatusSchema } from "../backoffice/stations.ts";
@@ -131,7 +131,7 @@ const followLive: SessionHandler = async (context) => {
   return ok(liveJson(state, { switches: deps.switches(), polledAtMs, nowMs: deps.nowMs(), userId: caller.userId }));
 };
 
-export const liveRoutes: readonly Route[] = [
+export const liveRoutes = [
   route({
     method: "GET",
     path: "/api/cashier/v1/stations/{station_id}/live/",

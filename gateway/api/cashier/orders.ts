@@ -10,7 +10,7 @@ import { created, type HandlerDeps, ok, Refusal, type SessionHandler } from "../
 import { ownStation } from "../../http/own-station.ts";
 import { hasMoreBefore, pageBeforeQuery, pageOnWire } from "../../http/page.ts";
 import { priceMinor, priceSchema } from "../../http/price.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import {
   amountSchema,
   currencySchema,
@@ -241,7 +241,7 @@ const who = session("payments.collect");
 const tag = "cashier";
 const orderReply = { 200: { description: "The order after the change.", schema: orderSchema } };
 
-export const orderRoutes: readonly Route[] = [
+export const orderRoutes = [
   route({
     method: "POST",
     path: stationOrders,

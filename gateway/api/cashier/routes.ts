@@ -7,7 +7,7 @@ import type { StationDevice, StationState } from "../../../machines/station/stat
 import { companionOffers, routeOffers } from "../../../machines/views/routes.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, timestampSchema } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { blockedReasonSchema, livenessJson, livenessSchema } from "../backoffice/devices.ts";
@@ -148,7 +148,7 @@ const listRoutes: SessionHandler = async (context) => {
   return ok(routesJson(state, { switches: deps.switches(), polledAtMs: deps.polledAtMs, nowMs: deps.nowMs() }));
 };
 
-export const routeOfferRoutes: readonly Route[] = [
+export const routeOfferRoutes = [
   route({
     method: "GET",
     path: "/api/cashier/v1/stations/{station_id}/routes/",

@@ -5,7 +5,7 @@ import type { StationState } from "../../../machines/station/state.ts";
 import * as bus from "../../../services/bus/messages/stations.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
 import { blockedReasonSchema } from "../backoffice/devices.ts";
 import { stationStatusSchema } from "../backoffice/stations.ts";
@@ -65,7 +65,7 @@ const listStations: SessionHandler<undefined, z.infer<typeof stationsQuerySchema
   return ok({ stations: page, has_more: hasMore });
 };
 
-export const stationRoutes: readonly Route[] = [
+export const stationRoutes = [
   route({
     method: "GET",
     path: "/api/cashier/v1/stations/",

@@ -17,7 +17,7 @@ import {
   type Reply,
   type StationCommandRequest,
 } from "../../http/handler-context.ts";
-import { device, deviceForwardedBlocked, poll, type Route, route } from "../../http/route.ts";
+import { device, deviceForwardedBlocked, poll, route } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { etagOf } from "../../read-model/etag.ts";
@@ -218,7 +218,7 @@ function reportJson(report: Report) {
   };
 }
 
-export const assignmentRoutes: readonly Route[] = [
+export const assignmentRoutes = [
   poll({
     method: "GET",
     path: "/api/payments/v1/devices/assignment/",

@@ -1,7 +1,7 @@
 /** What a customer display shows (contract, "GET display"). */
 import { z } from "zod";
 import { conditionalHeaderSchema, etagHeaderSchema, unchanged } from "../../http/conditional.ts";
-import { device, poll, type Route } from "../../http/route.ts";
+import { device, poll } from "../../http/route.ts";
 import { amountSchema, currencySchema, timestampSchema } from "../../http/shared-schemas.ts";
 import { INTENT_STATUSES } from "../cashier/intent-json.ts";
 
@@ -37,7 +37,7 @@ const displayStateSchema = z
     ],
   });
 
-export const displayRoutes: readonly Route[] = [
+export const displayRoutes = [
   poll({
     method: "GET",
     path: "/api/payments/v1/devices/display/",

@@ -6,7 +6,7 @@ import { addressBlock } from "../../../services/bus/address-block.ts";
 import * as codes from "../../../services/bus/messages/enrollment-codes.ts";
 import type { ReplyOf } from "../../../services/bus/operation.ts";
 import { type Handler, Refusal } from "../../http/handler-context.ts";
-import { anyone, DEVICE_SCOPES, type Route, route } from "../../http/route.ts";
+import { anyone, DEVICE_SCOPES, route } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
 import { serverTime } from "../../read-model/polls.ts";
 import { ENROLL_RATE, throttleHeaders } from "../../read-model/throttles.ts";
@@ -75,7 +75,7 @@ function snapshotOf({ organizationId, device, station }: Claimed, switches: Kill
   };
 }
 
-export const enrollmentRoutes: readonly Route[] = [
+export const enrollmentRoutes = [
   route({
     method: "POST",
     path: "/api/payments/v1/devices/enroll/",

@@ -1,7 +1,7 @@
 /** The device's own snapshot: read by the device, and the answer to its heartbeat (contract, "POST heartbeat"). */
 import { z } from "zod";
 import type { DeviceHandler } from "../../http/handler-context.ts";
-import { deviceEvenBlocked, poll, type Route, route } from "../../http/route.ts";
+import { deviceEvenBlocked, poll, route } from "../../http/route.ts";
 import { idSchema, timestampSchema } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { serverTime } from "../../read-model/polls.ts";
@@ -73,7 +73,7 @@ const sendHeartbeat: DeviceHandler<z.infer<typeof heartbeatBodySchema>> = async 
   return { status: 200, ready: deps.deviceView("self", device).head + serverTime(deps.nowMs()) + TAIL };
 };
 
-export const selfRoutes: readonly Route[] = [
+export const selfRoutes = [
   route({
     method: "POST",
     path: "/api/payments/v1/devices/heartbeat/",

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { PARTITION_COUNT } from "../../../machines/partition.ts";
 import { SERVICE_FAULTS } from "../../../services/bus/messages/health.ts";
 import { type Handler, ok } from "../../http/handler-context.ts";
-import { anyone, type Route, route } from "../../http/route.ts";
+import { anyone, route } from "../../http/route.ts";
 
 export const healthSchema = z.object({ status: z.literal("ok") }).meta({ id: "Health", examples: [{ status: "ok" }] });
 
@@ -112,7 +112,7 @@ const getReadiness: Handler = async ({ deps }) => {
   return { status: readiness.ready ? 200 : 503, body: readiness };
 };
 
-export const healthRoutes: readonly Route[] = [
+export const healthRoutes = [
   route({
     method: "GET",
     path: "/healthz",

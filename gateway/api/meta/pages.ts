@@ -1,7 +1,7 @@
 /** The OpenAPI and AsyncAPI documents and the API page, served from memory. */
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { anyone, type Route, route } from "../../http/route.ts";
+import { anyone, route } from "../../http/route.ts";
 import { staticFile } from "./static-file.ts";
 
 /** Where the documents are checked in. */
@@ -18,7 +18,7 @@ const UNCHANGED = {
 };
 
 /** Redirects a browser that opens the service to the API page. */
-function redirectToPage(path: "/" | "/docs", operation: string): Route {
+function redirectToPage(path: "/" | "/docs", operation: string) {
   return route({
     method: "GET",
     path,
@@ -35,7 +35,7 @@ function redirectToPage(path: "/" | "/docs", operation: string): Route {
 }
 
 /** One file of the API page. The gateway serves all of them, so the page needs no other host. */
-function page(path: `/docs/${string}`, operation: string, file: () => URL | string, contentType: string): Route {
+function page(path: `/docs/${string}`, operation: string, file: () => URL | string, contentType: string) {
   return route({
     method: "GET",
     path,
@@ -54,7 +54,7 @@ function swaggerFile(name: string): string {
   return fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`));
 }
 
-export const pageRoutes: readonly Route[] = [
+export const pageRoutes = [
   route({
     method: "GET",
     path: "/openapi.json",

@@ -74,7 +74,7 @@ function compressedBytes({ bytes, compressed }: StaticFile, coding: ContentCodin
 const CODINGS: readonly ContentCoding[] = ["br", "gzip"];
 
 /** Which compression a client accepts (RFC 9110, 12.5.3); undefined for none, which every client accepts. */
-function acceptedCoding(header: string): ContentCoding | undefined {
+export function acceptedCoding(header: string): ContentCoding | undefined {
   const weights = new Map<string, number>();
   for (const entry of header.toLowerCase().split(",")) {
     const [coding = "", ...parameters] = entry.split(";").map((part) => part.trim());

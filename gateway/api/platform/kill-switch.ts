@@ -2,7 +2,7 @@
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/kill-switches.ts";
 import { type Handler, ok } from "../../http/handler-context.ts";
-import { platform, type Route, route } from "../../http/route.ts";
+import { platform, route } from "../../http/route.ts";
 import { nameSchema } from "../../http/shared-schemas.ts";
 import {
   IN_TIME,
@@ -36,7 +36,7 @@ const setKillSwitch =
     return ok(killSwitchJson(killSwitch));
   };
 
-export const platformKillSwitchRoutes: readonly Route[] = [
+export const platformKillSwitchRoutes = [
   route({
     method: "GET",
     path: "/api/platform/v1/kill-switch/",

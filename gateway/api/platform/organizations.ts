@@ -4,7 +4,7 @@ import * as messages from "../../../services/bus/messages/organizations.ts";
 import { emailSchema, newPasswordSchema } from "../../../services/bus/messages/users.ts";
 import { created, type Handler, ok } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { platform, type Route, route } from "../../http/route.ts";
+import { platform, route } from "../../http/route.ts";
 import { idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { userJson, userSchema } from "../backoffice/users.ts";
 
@@ -112,7 +112,7 @@ const getOrganization: Handler = async (context) => {
 const organizations = "/api/platform/v1/organizations/" as const;
 const tag = "platform";
 
-export const organizationRoutes: readonly Route[] = [
+export const organizationRoutes = [
   route({
     method: "POST",
     path: organizations,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as bus from "../../../services/bus/messages/callbacks.ts";
 import { parseSignatureHeader } from "../../../services/bus/signature-header.ts";
 import { type Context, type Handler, Refusal, type Reply } from "../../http/handler-context.ts";
-import { anyone, type Route, rawBodyRoute } from "../../http/route.ts";
+import { anyone, rawBodyRoute } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema } from "../../http/shared-schemas.ts";
 import { type BucketRate, CALLBACK_RATE, throttleHeaders } from "../../read-model/throttles.ts";
 
@@ -122,7 +122,7 @@ async function forward(context: Context<Buffer | null>, body: Buffer | null): Pr
   throw new Refusal(code, { headers });
 }
 
-export const callbackRoutes: readonly Route[] = [
+export const callbackRoutes = [
   rawBodyRoute({
     method: "POST",
     path: "/api/providers/v1/{config_id}/callback/",

@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as bus from "../../../services/bus/messages/statement-accounts.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { currencySchema, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { modeSchema } from "../backoffice/provider-configs.ts";
 
@@ -140,7 +140,7 @@ const tag = "reconciliation";
 const accounts = "/api/reconciliation/v1/accounts/" as const;
 const account = `${accounts}{account_id}/` as const;
 
-export const statementAccountRoutes: readonly Route[] = [
+export const statementAccountRoutes = [
   route({
     method: "GET",
     path: accounts,

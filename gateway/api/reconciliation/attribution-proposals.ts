@@ -2,7 +2,7 @@
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/attributions.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, reasonSchema } from "../../http/shared-schemas.ts";
 import { issueJson } from "./issue-json.ts";
 import { attributeIssueBodySchema, ISSUE_CONFLICT_DESCRIPTION, issueReply } from "./issues.ts";
@@ -53,7 +53,7 @@ const tag = "reconciliation";
 const proposal = "/api/reconciliation/v1/issues/{issue_id}/proposal/" as const;
 const shared = { method: "POST", tag, who, replies: issueReply } as const;
 
-export const attributionProposalRoutes: readonly Route[] = [
+export const attributionProposalRoutes = [
   route({
     ...shared,
     path: proposal,

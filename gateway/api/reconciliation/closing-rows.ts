@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { pageAfterQuery } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { closingJson } from "./closings.ts";
 
 /** `head`, or the kind of an item and its key. */
@@ -46,7 +46,7 @@ const listClosingRows: SessionHandler<undefined, z.infer<typeof rowsQuerySchema>
   return ok({ rows: issues.rows, has_more: issues.hasMore });
 };
 
-export const closingRowRoutes: readonly Route[] = [
+export const closingRowRoutes = [
   route({
     method: "GET",
     path: "/api/reconciliation/v1/closings/{closing_id}/rows/",

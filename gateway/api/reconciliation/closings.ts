@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { dateSchema } from "./line-json.ts";
 
@@ -132,7 +132,7 @@ const who = session("reconciliation.manage");
 const tag = "reconciliation";
 const api = "/api/reconciliation/v1/" as const;
 
-export const closingRoutes: readonly Route[] = [
+export const closingRoutes = [
   route({
     method: "GET",
     path: `${api}closings/`,

@@ -5,7 +5,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { queryId } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -152,7 +152,7 @@ function totalsJson({ currency, settled, electronic, statement, tips, openDiffer
   } satisfies z.infer<typeof totalsSchema>;
 }
 
-export const dayReportRoutes: readonly Route[] = [
+export const dayReportRoutes = [
   route({
     method: "GET",
     path: "/api/reconciliation/v1/day-report/",

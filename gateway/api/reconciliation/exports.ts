@@ -5,7 +5,7 @@ import * as issueMessages from "../../../services/bus/messages/issues.ts";
 import * as matchMessages from "../../../services/bus/messages/reconciliation-matches.ts";
 import * as lineMessages from "../../../services/bus/messages/statement-lines.ts";
 import type { Reply, SessionHandler } from "../../http/handler-context.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { type Cell, csvRow } from "./csv.ts";
 import { issueJson, issueSchema } from "./issue-json.ts";
 import { issuesFilterOf, issuesQuerySchema } from "./issues.ts";
@@ -161,7 +161,7 @@ const description =
   "All of it in one answer. In CSV no cell is a formula, and amounts are there in decimals and in minor units.";
 const reply = (schema: z.ZodType) => ({ 200: { description: "The file.", schema: z.array(schema), textType: CSV } });
 
-export const exportRoutes: readonly Route[] = [
+export const exportRoutes = [
   route({
     method: "GET",
     path: `${exportsPath}lines/`,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/import-decisions.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, reasonSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 export const importStatusSchema = z.enum(bus.IMPORT_STATUSES).meta({
@@ -72,7 +72,7 @@ const tag = "reconciliation";
 const statementImport = "/api/reconciliation/v1/imports/{import_id}/" as const;
 const replies = { 200: { description: "The import after the decision.", schema: decidedImportSchema } };
 
-export const importDecisionRoutes: readonly Route[] = [
+export const importDecisionRoutes = [
   route({
     method: "POST",
     path: `${statementImport}release/`,

@@ -6,7 +6,7 @@ import * as bus from "../../../services/bus/messages/statement-imports.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
 import { created, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { fileBodyRoute, type Route, route, session } from "../../http/route.ts";
+import { fileBodyRoute, route, session } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -219,7 +219,7 @@ const imports = "/api/reconciliation/v1/imports/" as const;
 const statementImport = `${imports}{import_id}/` as const;
 const CONFLICTS = `The \`reason\` of a \`conflict\` is one of ${IMPORT_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`;
 
-export const statementImportRoutes: readonly Route[] = [
+export const statementImportRoutes = [
   fileBodyRoute({
     method: "POST",
     path: "/api/reconciliation/v1/accounts/{account_id}/imports/",

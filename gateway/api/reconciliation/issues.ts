@@ -9,7 +9,7 @@ import * as bus from "../../../services/bus/messages/issues.ts";
 import { detailsSchema } from "../../../services/bus/messages/sentence.ts";
 import { created, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId, queryNumber } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { currencySchema, idSchema, reasonSchema } from "../../http/shared-schemas.ts";
 import { commentJson, issueCommentSchema, issueDetailsJson, issueDetailsSchema } from "./issue-details.ts";
 import { issueJson, issueKindSchema, issueSchema, issueSourceSchema, issueStatusSchema } from "./issue-json.ts";
@@ -234,7 +234,7 @@ const issues = "/api/reconciliation/v1/issues/" as const;
 const issue = `${issues}{issue_id}` as const;
 export const issueReply = { 200: { description: "The issue after the change.", schema: issueSchema } };
 
-export const issueRoutes: readonly Route[] = [
+export const issueRoutes = [
   route({
     method: "GET",
     path: issues,

@@ -5,7 +5,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/statement-lines.ts";
 import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { pageAfterQuery, queryId, queryNumber } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
 import { dateSchema, malformedRowSchema, positionSchema, statementLineJson, statementLineSchema } from "./line-json.ts";
 import { lineKindSchema } from "./matches.ts";
@@ -157,7 +157,7 @@ const who = session("reconciliation.manage");
 const tag = "reconciliation";
 const api = "/api/reconciliation/v1/" as const;
 
-export const statementLineRoutes: readonly Route[] = [
+export const statementLineRoutes = [
   route({
     method: "GET",
     path: `${api}lines/`,

@@ -5,7 +5,7 @@ import { nameSchema as nameOnTheBus } from "../../../services/bus/messages/name.
 import * as bus from "../../../services/bus/messages/statement-mappings.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -244,7 +244,7 @@ const mappings = "/api/reconciliation/v1/statement-mappings/" as const;
 const { mappingBodyBytes: bodyBytes } = LIMITS;
 const CONFLICTS = `The body may have ${bodyBytes / 1_024} KiB. The \`reason\` of a \`conflict\` is one of ${bus.MAPPING_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`;
 
-export const statementMappingRoutes: readonly Route[] = [
+export const statementMappingRoutes = [
   route({
     method: "GET",
     path: mappings,

@@ -6,7 +6,7 @@ import * as bus from "../../../services/bus/messages/reconciliation-matches.ts";
 import { LINE_KINDS } from "../../../services/bus/messages/statement-formats.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -246,7 +246,7 @@ const decided = { 200: { description: "What is decided now about each line and p
 const AFTERWARDS =
   "It counts from the next run, which starts by itself, and returns with the line when its file is imported again.";
 
-export const matchRoutes: readonly Route[] = [
+export const matchRoutes = [
   route({
     method: "GET",
     path: matches,

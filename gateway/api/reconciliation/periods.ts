@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { queryId, queryNumber } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, reasonSchema } from "../../http/shared-schemas.ts";
 import { closingJson, closingSchema, periodKindSchema } from "./closings.ts";
 import { dateSchema } from "./line-json.ts";
@@ -141,7 +141,7 @@ const who = session("reconciliation.manage");
 const tag = "reconciliation";
 const periods = "/api/reconciliation/v1/periods/" as const;
 
-export const periodRoutes: readonly Route[] = [
+export const periodRoutes = [
   route({
     method: "GET",
     path: periods,

@@ -4,7 +4,7 @@ import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/reconciliation-runs.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -239,7 +239,7 @@ const tag = "reconciliation";
 const runs = "/api/reconciliation/v1/runs/" as const;
 const run = `${runs}{run_id}/` as const;
 
-export const runRoutes: readonly Route[] = [
+export const runRoutes = [
   route({
     method: "GET",
     path: runs,

@@ -5,7 +5,7 @@ import * as messages from "../../../services/bus/messages/serving-tasks.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
 import { type ConsumerContext, type ConsumerHandler, ok, Refusal, type Reply } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { consumer, type Route, route } from "../../http/route.ts";
+import { consumer, route } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { etagOf, matchesEtag } from "../../read-model/etag.ts";
 
@@ -134,7 +134,7 @@ const unchanged = {
 };
 const taskReply = { 200: { description: "The task after the change.", schema: servingTaskSchema } };
 
-export const consumerTaskRoutes: readonly Route[] = [
+export const consumerTaskRoutes = [
   route({
     method: "GET",
     path: tasks,

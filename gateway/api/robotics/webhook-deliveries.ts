@@ -11,7 +11,7 @@ import {
 import { idempotencyHeaderSchema, idempotencyKey } from "../../http/command-id.ts";
 import { type ConsumerHandler, ok } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { type Route, route, consumer as who } from "../../http/route.ts";
+import { route, consumer as who } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, timestampSchema } from "../../http/shared-schemas.ts";
 import { endedTaskSchema, filialPayloadSchema, offeredTaskSchema, testPayloadSchema } from "./webhook-events.ts";
 
@@ -114,7 +114,7 @@ const redeliverWebhook: ConsumerHandler = async (context) => {
 
 const deliveries = "/api/robotics/v1/webhook-deliveries/" as const;
 
-export const consumerWebhookDeliveryRoutes: readonly Route[] = [
+export const consumerWebhookDeliveryRoutes = [
   route({
     method: "GET",
     path: deliveries,

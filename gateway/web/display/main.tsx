@@ -1,0 +1,16 @@
+import { LanguageSwitch } from "../shared/language-switch.tsx";
+import { startPage } from "../shared/page.tsx";
+import { words } from "./words.ts";
+
+function Display() {
+  return (
+    <main class="skeleton stack">
+      <div class="row row-spread">
+        <h1>{words().title}</h1>
+        <LanguageSwitch />
+      </div>
+    </main>
+  );
+}
+
+startPage(<Display />);

@@ -1,0 +1,152 @@
+/**
+ * How a page calls the API:
+ *
+ *   const result = await call("GET /api/cashier/v1/stations/{station_id}/routes/", { path: { station_id } });
+ *   if (result.ok) show(result.reply); else showFailure(result);
+ *
+ * The compiler checks the name, what it needs and what it answers against the route table. A call never throws and always
+ * ends: at its deadline, if not before. The session is the cookie; requests go to this origin alone.
+ */
+import { signal } from "@preact/signals";
+import type { Failure, NoAnswerCode } from "./failures.ts";
+import type { ErrorBody, OperationName, ReplyOf, RequestOf } from "./operations.ts";
+
+/** Longer than the gateway's longest answer (12 s), so that its own answer is seen where there is one. */
+const DEADLINE_MS = 15_000;
+
+export interface Success<T> {
+  readonly ok: true;
+  readonly reply: T;
+  /** The server's time at the answer, as far as its `Date` header says. */
+  readonly atMs: number;
+}
+
+export type Result<T> = Success<T> | Failure;
+
+/** True while the browser or the last call says that the service cannot be reached. Pages disable what needs it. */
+export const isOffline = signal(false);
+/** True once an answer has said that there is no session; the page then shows its sign-in. */
+export const hasNoSession = signal(false);
+
+addEventListener("offline", () => {
+  isOffline.value = true;
+});
+addEventListener("online", () => {
+  isOffline.value = false;
+});
+
+/**
+ * An idempotency key. Make it when the form or button appears, not when it is clicked: two clicks are then one request, and
+ * so is a retry. Make a new one when what is asked for changes.
+ */
+export function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+interface CallOptions {
+  readonly deadlineMs?: number;
+  /** Ends the call early; it then fails with `no_answer`. */
+  readonly signal?: AbortSignal;
+}
+
+interface LooseRequest {
+  readonly path?: Readonly<Record<string, number>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly body?: unknown;
+  readonly key?: string;
+}
+
+type Arguments<N extends OperationName> =
+  object extends RequestOf<N>
+    ? readonly [request?: RequestOf<N>, options?: CallOptions]
+    : readonly [request: RequestOf<N>, options?: CallOptions];
+
+export async function call<N extends OperationName>(name: N, ...args: Arguments<N>): Promise<Result<ReplyOf<N>>> {
+  const [request = {}, options = {}] = args as readonly [LooseRequest?, CallOptions?];
+  return (await send(name, request, options)) as Result<ReplyOf<N>>;
+}
+
+/** The address of an operation that is a GET, for links, downloads and WebSockets. */
+export function addressOf<N extends Extract<OperationName, `GET ${string}`>>(name: N, request: RequestOf<N>): string {
+  return addressIn(name, request as unknown as LooseRequest);
+}
+
+function addressIn(name: string, { path = {}, query = {} }: LooseRequest): string {
+  const filled = name.slice(name.indexOf(" ") + 1).replace(/\{(\w+)\}/g, (_whole, id: string) => String(path[id]));
+  const search = new URLSearchParams();
+  for (const [field, value] of Object.entries(query)) if (value !== undefined) search.set(field, String(value));
+  const text = search.toString();
+  return text === "" ? filled : `${filled}?${text}`;
+}
+
+async function send(name: string, request: LooseRequest, options: CallOptions): Promise<Result<unknown>> {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort();
+  const timer = setTimeout(abort, options.deadlineMs ?? DEADLINE_MS);
+  options.signal?.addEventListener("abort", abort);
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (request.body !== undefined) headers["Content-Type"] = "application/json";
+  if (request.key !== undefined) headers["Idempotency-Key"] = request.key;
+  const init: RequestInit = {
+    method: name.slice(0, name.indexOf(" ")),
+    headers,
+    credentials: "same-origin",
+    cache: "no-store",
+    signal: controller.signal,
+  };
+  if (request.body !== undefined) init.body = JSON.stringify(request.body);
+  try {
+    const answer = await fetch(addressIn(name, request), init);
+    const text = await answer.text();
+    isOffline.value = false;
+    return resultOf(answer, text);
+  } catch {
+    // A browser says the same for every reason; what differs is whether it knows that it is offline, and who has ended it.
+    if (controller.signal.aborted) return noAnswer("no_answer");
+    isOffline.value = true;
+    return noAnswer("offline");
+  } finally {
+    clearTimeout(timer);
+    options.signal?.removeEventListener("abort", abort);
+  }
+}
+
+const noAnswer = (code: NoAnswerCode, httpStatus = 0): Failure => ({
+  ok: false,
+  code,
+  detail: "",
+  httpStatus,
+  retryAfterMs: null,
+});
+
+function resultOf(answer: Response, text: string): Result<unknown> {
+  const body = parsed(answer, text);
+  if (answer.ok && body !== undefined) {
+    hasNoSession.value = false;
+    return { ok: true, reply: body, atMs: Date.parse(answer.headers.get("date") ?? "") || Date.now() };
+  }
+  if (answer.ok || body === undefined || body === null || typeof (body as ErrorBody).code !== "string") {
+    return noAnswer("answer_unreadable", answer.status);
+  }
+  const { code } = body as ErrorBody;
+  if (code === "session_missing" || code === "session_invalid") hasNoSession.value = true;
+  const seconds = Number(answer.headers.get("retry-after"));
+  return {
+    ...(body as ErrorBody),
+    ok: false,
+    httpStatus: answer.status,
+    retryAfterMs: seconds > 0 ? seconds * 1_000 : null,
+  };
+}
+
+/** Undefined for text that is no JSON though it says so. */
+function parsed(answer: Response, text: string): unknown {
+  if (text === "") return null;
+  if (!(answer.headers.get("content-type") ?? "").startsWith("application/json")) return answer.ok ? text : undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

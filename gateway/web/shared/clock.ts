@@ -1,0 +1,22 @@
+/** The time by the server's clock, once a second, for countdowns and ages. */
+import { signal } from "@preact/signals";
+
+/** The shortest step that a countdown shows. */
+const TICK_MS = 1_000;
+
+let aheadMs = 0;
+/** Milliseconds since 1970 by the server's clock; changes once a second while the page is visible. */
+export const now = signal(Date.now());
+
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now() + aheadMs;
+}, TICK_MS);
+document.addEventListener("visibilitychange", () => {
+  now.value = Date.now() + aheadMs;
+});
+
+/** Call it with each `server_time`: this machine's clock may be wrong by minutes. */
+export function serverTime(text: string): void {
+  aheadMs = Date.parse(text) - Date.now();
+  now.value = Date.now() + aheadMs;
+}

@@ -1,0 +1,99 @@
+/**
+ * A question above the page. The browser's own dialog keeps the focus inside and closes by Escape; browsers without one get
+ * a box that does the same.
+ */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { Button } from "./button.tsx";
+import { sharedWords } from "./words.ts";
+
+interface DialogProps {
+  readonly title: string;
+  readonly children: ComponentChildren;
+  readonly onClose: () => void;
+}
+
+const FOCUSABLE = "button, input, select, textarea, a[href]";
+
+export function Dialog({ title, children, onClose }: DialogProps) {
+  const titleId = useId();
+  const native = useRef<HTMLDialogElement>(null);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    if (native.current !== null && !native.current.open) native.current.showModal();
+    box.current?.querySelector<HTMLElement>(FOCUSABLE)?.focus();
+    return () => (before instanceof HTMLElement ? before.focus() : undefined);
+  }, []);
+  const content = (
+    <div class="stack">
+      <h2 id={titleId}>{title}</h2>
+      {children}
+    </div>
+  );
+  if (typeof HTMLDialogElement === "function") {
+    return (
+      <dialog
+        ref={native}
+        class="dialog"
+        aria-labelledby={titleId}
+        onCancel={(event) => {
+          event.preventDefault();
+          onClose();
+        }}
+      >
+        {content}
+      </dialog>
+    );
+  }
+  return (
+    <div class="dialog-cover">
+      <div
+        ref={box}
+        class="dialog"
+        role="dialog"
+        aria-modal="true"
+        aria-labelledby={titleId}
+        onKeyDown={(event) => keepInside(event, box.current, onClose)}
+      >
+        {content}
+      </div>
+    </div>
+  );
+}
+
+function keepInside(event: KeyboardEvent, box: HTMLElement | null, onClose: () => void): void {
+  if (event.key === "Escape") return onClose();
+  if (event.key !== "Tab" || box === null) return;
+  const all = box.querySelectorAll<HTMLElement>(FOCUSABLE);
+  const [first, last] = [all[0], all[all.length - 1]];
+  const isLeaving = document.activeElement === (event.shiftKey ? first : last);
+  if (!isLeaving) return;
+  event.preventDefault();
+  (event.shiftKey ? last : first)?.focus();
+}
+
+interface QuestionProps extends DialogProps {
+  /** What the button says that does it: a verb, not "OK". */
+  readonly action: string;
+  readonly onConfirm: () => unknown;
+  readonly isDangerous?: boolean;
+  readonly disabledBecause?: string | null;
+}
+
+/** Asks before something that cannot be undone. The answer that does nothing comes first. */
+export function Question({ action, onConfirm, isDangerous, disabledBecause, children, ...dialog }: QuestionProps) {
+  return (
+    <Dialog {...dialog}>
+      {children}
+      <div class="row row-spread">
+        <Button local onClick={dialog.onClose}>
+          {sharedWords().cancel}
+        </Button>
+        <Button kind={isDangerous === true ? "danger" : "main"} onClick={onConfirm} disabledBecause={disabledBecause}>
+          {action}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,83 @@
+/** A labelled input with its help and its fault. */
+
+import type { InputHTMLAttributes, TargetedInputEvent } from "preact";
+import { useId } from "preact/hooks";
+
+interface FieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onInput: (value: string) => void;
+  readonly help?: string | undefined;
+  /** What is wrong with the value; null when nothing is. */
+  readonly fault?: string | null | undefined;
+  readonly type?: "text" | "email" | "password" | "search" | "date" | "number" | undefined;
+  readonly inputMode?: "text" | "decimal" | "numeric" | undefined;
+  readonly autoComplete?: InputHTMLAttributes["autoComplete"] | undefined;
+  readonly maxLength?: number | undefined;
+  readonly required?: boolean | undefined;
+  readonly placeholder?: string | undefined;
+}
+
+export function Field(props: FieldProps) {
+  const id = useId();
+  const { label, value, onInput, help, fault = null, type = "text" } = props;
+  // The types of Preact tie attributes to each kind of input; this is one element for all kinds.
+  const kind: { readonly type: "text" } = { type: type as "text" };
+  const described = [help !== undefined && `${id}-help`, fault !== null && `${id}-fault`].filter(Boolean).join(" ");
+  return (
+    <div class="field">
+      <label class="field-label" for={id}>
+        {label}
+      </label>
+      <input
+        {...kind}
+        id={id}
+        class="input"
+        value={value}
+        onInput={(event: TargetedInputEvent<HTMLInputElement>) => onInput(event.currentTarget.value)}
+        inputMode={props.inputMode}
+        autoComplete={props.autoComplete ?? "off"}
+        maxLength={props.maxLength}
+        required={props.required}
+        placeholder={props.placeholder}
+        aria-invalid={fault !== null}
+        aria-describedby={described || undefined}
+      />
+      {help !== undefined && (
+        <p id={`${id}-help`} class="field-help">
+          {help}
+        </p>
+      )}
+      {fault !== null && (
+        <p id={`${id}-fault`} class="field-fault" role="alert">
+          {fault}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface ChoiceProps<T extends string> {
+  readonly label: string;
+  readonly value: T;
+  readonly onChange: (value: T) => void;
+  readonly options: readonly { readonly value: T; readonly text: string }[];
+}
+
+export function Choice<T extends string>({ label, value, onChange, options }: ChoiceProps<T>) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label class="field-label" for={id}>
+        {label}
+      </label>
+      <select id={id} class="input" value={value} onChange={(event) => onChange(event.currentTarget.value as T)}>
+        {options.map((option) => (
+          <option key={option.value} value={option.value}>
+            {option.text}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}

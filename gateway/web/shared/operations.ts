@@ -1,0 +1,56 @@
+/**
+ * What pages can call, for the compiler alone: the types of the route table. Nothing of the table is in a page's script, so
+ * import from here with `import type` only.
+ */
+import type { z } from "zod";
+import type { ErrorCode } from "../../http/errors.ts";
+import type { TypedRoute } from "../../routes.ts";
+
+export type { ErrorBody } from "../../http/shared-schemas.ts";
+export type { ErrorCode };
+
+type TypesOf<T> = T extends { readonly types?: infer F } ? Exclude<F, undefined> : never;
+interface Facts {
+  readonly method: string;
+  readonly path: string;
+  readonly body: unknown;
+  readonly query: unknown;
+  readonly replies: object;
+  readonly headers: unknown;
+}
+type Rows = Extract<TypesOf<TypedRoute>, Facts>;
+type NamedRow<R extends Facts> = R extends Facts
+  ? { readonly name: `${R["method"]} ${R["path"]}`; readonly row: R }
+  : never;
+type Named = NamedRow<Rows>;
+
+/** An operation by method and path, as in the API document: `GET /api/cashier/v1/stations/`. */
+export type OperationName = Named["name"];
+type RowOf<N extends OperationName> = Extract<Named, { readonly name: N }>["row"];
+
+type Parameters<P extends string> = P extends `${string}{${infer Name}}${infer Rest}` ? Name | Parameters<Rest> : never;
+type Input<T> = T extends z.ZodType ? z.input<T> : undefined;
+type PathPart<P extends string> = [Parameters<P>] extends [never]
+  ? object
+  : { readonly path: Readonly<Record<Parameters<P>, number>> };
+type BodyPart<T> = [T] extends [undefined] ? object : { readonly body: T };
+/** Queries are text; numbers and booleans are written as such. */
+type QueryPart<T> = [T] extends [undefined]
+  ? object
+  : { readonly query?: { readonly [K in keyof T]?: T[K] | string | number | undefined } };
+/** Made before the click, so that a click that is repeated is the same request (see `newKey`). */
+type KeyPart<T> = T extends { readonly shape: { readonly "Idempotency-Key": unknown } }
+  ? { readonly key: string }
+  : object;
+
+/** What a call of this operation needs. */
+export type RequestOf<N extends OperationName> = PathPart<RowOf<N>["path"]> &
+  BodyPart<Input<RowOf<N>["body"]>> &
+  QueryPart<Input<RowOf<N>["query"]>> &
+  KeyPart<RowOf<N>["headers"]>;
+
+type GoodReply<R> = R extends { readonly schema: infer S } ? (S extends z.ZodType ? z.output<S> : null) : never;
+type GoodReplies<R> = { [K in keyof R]: K extends 304 | 308 ? never : GoodReply<R[K]> }[keyof R];
+
+/** The body of its good answer; null for an answer without a body. */
+export type ReplyOf<N extends OperationName> = GoodReplies<RowOf<N>["replies"]>;

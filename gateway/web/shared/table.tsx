@@ -1,0 +1,49 @@
+/** A table that scrolls sideways on narrow screens. */
+import type { ComponentChildren } from "preact";
+
+interface Column<T> {
+  readonly title: string;
+  readonly cell: (row: T) => ComponentChildren;
+  readonly isNumber?: boolean;
+}
+
+interface TableProps<T> {
+  /** Read out by screen readers. */
+  readonly caption: string;
+  readonly columns: readonly Column<T>[];
+  readonly rows: readonly T[];
+  readonly keyOf: (row: T) => string | number;
+}
+
+export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>) {
+  const classOf = ({ isNumber }: Column<T>): string => (isNumber === true ? "cell-number" : "");
+  return (
+    // Focusable, so that it scrolls by keyboard too.
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+    <div class="table-frame" role="region" aria-label={caption} tabIndex={0}>
+      <table class="table">
+        <caption class="for-readers">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.title} scope="col" class={classOf(column)}>
+                {column.title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map((column) => (
+                <td key={column.title} class={classOf(column)}>
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,21 @@
+/** What runs: how long something still takes, and how old something is. */
+import { now } from "./clock.ts";
+import { minutesAndSeconds } from "./format.ts";
+import { sharedWords } from "./words.ts";
+
+/** Counts down to a moment of the server's clock. */
+export function Countdown({ until, label }: { readonly until: string; readonly label?: string }) {
+  const leftMs = Date.parse(until) - now.value;
+  return (
+    <span class="countdown" role="timer" aria-label={label}>
+      {minutesAndSeconds(leftMs)}
+    </span>
+  );
+}
+
+/** How old data is. */
+export function Age({ since }: { readonly since: string | number }) {
+  const sinceMs = typeof since === "number" ? since : Date.parse(since);
+  const seconds = Math.max(0, Math.floor((now.value - sinceMs) / 1_000));
+  return <span class="soft numbers">{sharedWords().age(seconds)}</span>;
+}

@@ -1,0 +1,58 @@
+/** Short messages about what has just happened, read out by screen readers. */
+import { signal } from "@preact/signals";
+import { sharedWords } from "./words.ts";
+
+interface Toast {
+  readonly id: number;
+  readonly text: string;
+  readonly action?: { readonly label: string; readonly run: () => void } | undefined;
+}
+
+/** Long enough to read two sentences; one with an action stays until it is closed, or as long as undoing is possible. */
+const SHOWN_MS = 6_000;
+/** More would hide the page. */
+const MOST_TOASTS = 3;
+
+const toasts = signal<readonly Toast[]>([]);
+let lastId = 0;
+
+export function toast(
+  text: string,
+  options: { readonly action?: Toast["action"]; readonly shownMs?: number } = {},
+): void {
+  lastId += 1;
+  const id = lastId;
+  toasts.value = [...toasts.value, { id, text, action: options.action }].slice(-MOST_TOASTS);
+  setTimeout(() => closeToast(id), options.shownMs ?? SHOWN_MS);
+}
+
+function closeToast(id: number): void {
+  toasts.value = toasts.value.filter((one) => one.id !== id);
+}
+
+export function Toasts() {
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {toasts.value.map(({ id, text, action }) => (
+        <div key={id} class="toast">
+          <span>{text}</span>
+          {action !== undefined && (
+            <button
+              type="button"
+              class="button"
+              onClick={() => {
+                closeToast(id);
+                action.run();
+              }}
+            >
+              {action.label}
+            </button>
+          )}
+          <button type="button" class="button" onClick={() => closeToast(id)}>
+            {sharedWords().close}
+          </button>
+        </div>
+      ))}
+    </div>
+  );
+}

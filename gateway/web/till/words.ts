@@ -1,0 +1,6 @@
+import { dictionary } from "../shared/language.ts";
+
+export const words = dictionary({
+  en: { title: "Till" },
+  de: { title: "Kasse" },
+});
