@@ -130,7 +130,8 @@ const table = [
   ...healthRoutes,
   ...pageRoutes,
   ...webPageRoutes,
-];
+  // A tuple keeps the types of all rows; an array would keep the widest.
+] as const;
 
 export const routes: readonly Route[] = table;
 

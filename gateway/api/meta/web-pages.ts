@@ -16,8 +16,9 @@ interface LoadedFile {
 /** All pages together are less than a megabyte; a new build counts from the next start on. */
 let loaded: ReadonlyMap<string, LoadedFile> | undefined;
 
+const read = (file: string): Buffer => readFileSync(new URL(file, BUILT_PAGES));
+
 function load(): ReadonlyMap<string, LoadedFile> {
-  const read = (file: string): Buffer => readFileSync(new URL(file, BUILT_PAGES));
   const { files } = JSON.parse(read("manifest.json").toString("utf8")) as BuildManifest;
   const found = Object.entries(files).map(([path, { file, type, hashed }]) => {
     const identity = read(file);
