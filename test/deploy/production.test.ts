@@ -370,6 +370,7 @@ describe("the steps in a clean folder", () => {
     expect(run("gateway/main.ts", "--help")).toContain("node gateway/main.ts");
     expect(run("services/main.ts", "stations", "--help")).toContain("node services/main.ts stations");
     expect(run("services/migrate.ts", "--help")).toContain("--replicas");
+    expect(existsSync(inImage("/app/gateway/web/dist/manifest.json"))).toBe(true);
     expect(run("clients/organization.ts", "--help")).toContain("create --name");
     expect(run("clients/conformance.ts", "--help")).toContain("--sandbox ID");
     // What an owner's run by the API needs beside the program.
@@ -397,16 +398,24 @@ function sourcesOf(copy: Copy): readonly string[] {
 function perform(instruction: Instruction, inImage: (path: string) => string): void {
   const keyword = instruction.getKeyword().toUpperCase();
   if (keyword === "WORKDIR") mkdirSync(inImage(textOf(instruction)), { recursive: true });
-  if (keyword === "RUN") {
-    expect(textOf(instruction)).toBe("npm ci --omit=dev && node_modules/.bin/node --version");
-    linkPackages(inImage("/app"));
-  }
+  if (keyword === "RUN") runStep(textOf(instruction), inImage("/app"));
   if (keyword !== "COPY") return;
   const copy = instruction as Copy;
   // Both stages have one folder here, so what one takes from the other is in its place.
   if (copy.getFromFlag() !== null) return;
   const sources = sourcesOf(copy);
-  for (const source of sources) cpSync(join(CHECKOUT, source), join(inImage("/app"), source), { recursive: true });
+  // A clean checkout has no pages built.
+  const filter = (path: string): boolean => !path.startsWith(join(CHECKOUT, "gateway", "web", "dist"));
+  for (const source of sources) {
+    cpSync(join(CHECKOUT, source), join(inImage("/app"), source), { recursive: true, filter });
+  }
+}
+
+function runStep(command: string, app: string): void {
+  if (command === "npm ci --omit=dev && node_modules/.bin/node --version") return linkPackages(app);
+  const [program, ...args] = command.split(" ");
+  expect(program).toBe("node_modules/.bin/node");
+  execFileSync(join(app, "node_modules", ".bin", "node"), args, { cwd: app, env: { PATH: "/usr/bin:/bin" } });
 }
 
 interface LockedPackage {

@@ -32,7 +32,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const checkout = join(import.meta.dirname, "..", "..");
   process.env["NODE_COMPILE_CACHE"] ??= join(checkout, "node_modules", ".cache", "node-compile");
   process.env["NODE_OPTIONS"] = [process.env["NODE_OPTIONS"], await bundlePrograms()].filter(Boolean).join(" ");
-  await startProgramsFaster(checkout);
   await buildPages();
   const natsBinary = await findNatsServer({ environment: process.env, checkout, print });
   const server = await startPostgres({

@@ -4,7 +4,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/certification-artifacts.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
-import { type Route, route, session } from "../../http/route.ts";
+import { route, session } from "../../http/route.ts";
 import { idSchema, nameSchema, reasonSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { outcomeSchema } from "./conformance-runs.ts";
 
@@ -196,7 +196,7 @@ const who = session("organization.manage");
 const tag = "backoffice";
 const CONFLICTS = `The \`reason\` of a \`conflict\` is one of ${messages.CERTIFICATION_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`;
 
-export const certificationArtifactRoutes: readonly Route[] = [
+export const certificationArtifactRoutes = [
   route({
     method: "GET",
     path: root,
