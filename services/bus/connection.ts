@@ -176,7 +176,7 @@ async function firstConnection(
   dialling: Dialling,
 ): Promise<NatsConnection> {
   const options = connectionOptions({ url, access, name }, dialling);
-  const deadlineMs = Date.now() + (withinMs ?? BUS_LIMITS.firstConnectMs);
+  const deadlineMs = performance.now() + (withinMs ?? BUS_LIMITS.firstConnectMs);
   const stopped = whenAborted(signal);
   for (let attempt = 1; ; attempt += 1) {
     const connecting = connect(options);
@@ -190,7 +190,7 @@ async function firstConnection(
       if (cause instanceof errors.AuthorizationError) {
         throw refusedByBus(options, cause);
       }
-      if (Date.now() >= deadlineMs) throw unreachableBus(options.servers, cause);
+      if (performance.now() >= deadlineMs) throw unreachableBus(options.servers, cause);
       const pause = new Promise((resolve) => setTimeout(resolve, backOffMs(attempt, BUS_LIMITS.redial)));
       await Promise.race([pause, stopped]);
     }

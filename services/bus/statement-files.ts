@@ -140,14 +140,14 @@ export async function deleteFile({ jsm }: Pick<Bus, "jsm">, name: string): Promi
   await jsm.streams.purge(STREAM, { filter: chunksOf(name) });
 }
 
-/** The names of files whose newest chunk is older than this, by the clock of the bus's servers. */
-export async function listOldFiles({ jsm }: Pick<Bus, "jsm">, olderThanMs: number): Promise<string[]> {
+/** The names of files whose newest chunk is older than this, by the clock of the bus. */
+export async function listOldFiles({ jsm, clock }: Pick<Bus, "jsm" | "clock">, olderThanMs: number): Promise<string[]> {
   const chunks = chunksOf("");
   const { state } = await jsm.streams.info(STREAM, { subjects_filter: `${chunks}>` });
   const old: string[] = [];
   for (const subject of Object.keys(state.subjects ?? {})) {
     const newest = await jsm.streams.getMessage(STREAM, { last_by_subj: subject });
-    if (newest !== null && newest.time.getTime() < Date.now() - olderThanMs) old.push(subject.slice(chunks.length));
+    if (newest !== null && newest.time.getTime() < clock.nowMs() - olderThanMs) old.push(subject.slice(chunks.length));
   }
   return old;
 }

@@ -28,7 +28,7 @@ type Place = Pick<Request, "organizationId" | "stationId" | "configId">;
  * the intent is still under way then, or while the kill switches are not known: a frozen provider is asked for nothing.
  */
 export async function createProviderPayment(deps: ProvidersDeps, request: Request): Promise<Reply> {
-  const deadlineMs = Date.now() + PROVIDER_LIMITS.createTotalMs;
+  const deadlineMs = performance.now() + PROVIDER_LIMITS.createTotalMs;
   const earlier = await sql.findPayment(deps.database, request.intentId);
   if (earlier !== undefined) return await waitForAnswer(deps, request, deadlineMs);
   const config = await findUsableConfig(deps.database, request);
@@ -36,14 +36,14 @@ export async function createProviderPayment(deps: ProvidersDeps, request: Reques
   if (isFrozen(deps, request)) return { created: false, reason: "provider_frozen" };
   const { callMs, createMarginMs, shortestCallMs } = PROVIDER_LIMITS;
   const latestStartMs = deadlineMs - createMarginMs - shortestCallMs;
-  const mostWaitMs = Math.max(0, latestStartMs - Date.now());
+  const mostWaitMs = Math.max(0, latestStartMs - performance.now());
   const release = await deps.creations.acquire(request.configId, mostWaitMs, config.kind);
   // The provider was not asked, so no guest can have paid.
   if (release === undefined) return { created: false, reason: "provider_unavailable" };
   try {
     const payment = await registerPayment(deps, request, config);
     if (payment === undefined) return await waitForAnswer(deps, request, deadlineMs);
-    const leftMs = deadlineMs - createMarginMs - Date.now();
+    const leftMs = deadlineMs - createMarginMs - performance.now();
     return await ask(deps, { config, payment, callMs: Math.max(1, Math.min(callMs, leftMs)) });
   } finally {
     release();
@@ -121,7 +121,7 @@ async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: 
     if (payment.status !== "asked") return replyOf(payment);
     // The task withdraws what the provider may have made; another request would make it again.
     if (payment.withdrawn_at !== null) throw endedConflict();
-    if (Date.now() + PROVIDER_LIMITS.answerPollMs >= deadlineMs) {
+    if (performance.now() + PROVIDER_LIMITS.answerPollMs >= deadlineMs) {
       // Another process may still get an answer; the host asks again for it.
       if (payment.asked_until.getTime() > deps.bus.clock.nowMs()) throw new RefusedError({ code: "unavailable" });
       return await settleAnswer(deps, payment, { failure: "provider_timed_out", mayHaveTakenEffect: true });
@@ -134,7 +134,7 @@ async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: 
 
 /** Asks again when the earlier request has run out of time, and there is time enough for a call. */
 async function takeOver(deps: ProvidersDeps, request: Request, deadlineMs: number): Promise<Reply | undefined> {
-  const callMs = Math.min(PROVIDER_LIMITS.callMs, deadlineMs - Date.now() - PROVIDER_LIMITS.createMarginMs);
+  const callMs = Math.min(PROVIDER_LIMITS.callMs, deadlineMs - performance.now() - PROVIDER_LIMITS.createMarginMs);
   if (callMs < PROVIDER_LIMITS.shortestCallMs) return undefined;
   const isForbidden = isFrozen(deps, request);
   const payment = await sql.takeOverRequest(deps.database, request.intentId, callMs + PROVIDER_LIMITS.createMarginMs);

@@ -14,7 +14,7 @@ type Names = "differences" | "mapping_tests" | "files" | "orphans";
 export function reconciliationRetention({
   database,
   bus,
-}: Pick<ReconciliationDeps, "database"> & { readonly bus: Pick<Bus, "jsm"> }): Retention<Names> {
+}: Pick<ReconciliationDeps, "database"> & { readonly bus: Pick<Bus, "jsm" | "clock"> }): Retention<Names> {
   const { runRetentionDays, retention } = RUN_LIMITS;
   return {
     what: "differences of old runs, tests of mappings and files",
@@ -30,7 +30,7 @@ export function reconciliationRetention({
 
 async function removeEndedFiles(
   database: ReconciliationDeps["database"],
-  bus: Pick<Bus, "jsm">,
+  bus: Pick<Bus, "jsm" | "clock">,
   limit: number,
 ): Promise<number> {
   const ended = await listEndedFiles(database, { olderThanHours: IMPORT_LIMITS.fileRetentionHours, limit });
@@ -42,7 +42,10 @@ async function removeEndedFiles(
 }
 
 /** What uploads have left that were cut off; all of it at once, because the bus lists it so. */
-async function removeOrphans(database: ReconciliationDeps["database"], bus: Pick<Bus, "jsm">): Promise<number> {
+async function removeOrphans(
+  database: ReconciliationDeps["database"],
+  bus: Pick<Bus, "jsm" | "clock">,
+): Promise<number> {
   const old = await listOldFiles(bus, IMPORT_LIMITS.orphanHours * 3_600_000);
   const orphans = await listUnknownFiles(database, old);
   for (const name of orphans) await deleteFile(bus, name);

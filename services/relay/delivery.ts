@@ -111,6 +111,7 @@ interface KeyState {
   /** The run after it, which reads rows that were committed since the first began; flushes share it. */
   next: Promise<boolean> | undefined;
   retryPauseMs: number;
+  /** By the steady clock: a clock that is set back must not hold back a revocation. 0 is without a pause. */
   retryAtMs: number;
 }
 
@@ -173,7 +174,7 @@ export class KeyDeliverer {
     } catch (error) {
       const { retryPauseMs, longestRetryPauseMs } = RELAY_LIMITS;
       state.retryPauseMs = Math.min(state.retryPauseMs * 2 || retryPauseMs, longestRetryPauseMs);
-      state.retryAtMs = Date.now() + state.retryPauseMs;
+      state.retryAtMs = performance.now() + state.retryPauseMs;
       const facts = { key, err: error, retryInMs: state.retryPauseMs };
       this.#deps.log.warn(facts, "the relay could not deliver an outbox key and will retry it");
       return false;

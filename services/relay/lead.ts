@@ -42,7 +42,7 @@ function startPoll({ sql, log }: RelayDeps, deliverer: KeyDeliverer): Repeated {
   return repeat({ everyMs, what: "reading the outbox", log }, async () => {
     const keys = await listPendingKeys(sql, after, keysPerPoll);
     for (const key of keys) {
-      if (deliverer.canStart(key, Date.now())) void deliverer.deliver(key);
+      if (deliverer.canStart(key, performance.now())) void deliverer.deliver(key);
     }
     after = keys.length < keysPerPoll ? "" : (keys.at(-1) ?? "");
   });

@@ -66,7 +66,7 @@ export function createLog(options: { readonly service: string; readonly level: L
       hooks: {
         logMethod(inputs, method, level) {
           const line = errorLine(inputs, level);
-          if (line === undefined || limiter === undefined || limiter.admits(line, Date.now()))
+          if (line === undefined || limiter === undefined || limiter.admits(line, performance.now()))
             method.apply(this, inputs);
         },
       },

@@ -328,7 +328,7 @@ export class StationHost {
     const nowMs = this.#deps.bus.clock.nowMs();
     for (const [index, partition] of this.#partitions) if (this.#ownership.isCurrent(index)) partition.tick(nowMs);
     this.#takeUpLateCommits();
-    this.#cache.passivate(Date.now() - this.#deps.settings.passivateMs);
+    this.#cache.passivate(performance.now() - this.#deps.settings.passivateMs);
   }
 
   /**

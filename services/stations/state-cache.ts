@@ -61,7 +61,7 @@ export class StateCache {
   }
 
   #touch(stationId: number, cached: Cached): void {
-    cached.usedAtMs = Date.now();
+    cached.usedAtMs = performance.now();
     this.#cached.delete(stationId);
     this.#cached.set(stationId, cached);
   }

@@ -1,6 +1,6 @@
 /** Statement files in the object store of a real NATS server. */
 import { createHash, randomBytes } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
@@ -107,5 +107,16 @@ describe("a statement file", () => {
     expect(await listOldFiles(bus, 60_000)).toEqual([]);
     await deleteFile(bus, "cut-off");
     expect(await listOldFiles(bus, -60_000)).not.toContain("cut-off");
+  });
+
+  test("that is new is not listed when the machine's clock is a day ahead", async () => {
+    const { name } = await storeFile(bus, pieces(randomBytes(10)));
+    // The clock of the bus is known from here on.
+    await bus.clock.measure();
+    const realNow = Date.now.bind(Date);
+    vi.spyOn(Date, "now").mockImplementation(() => realNow() + 24 * 3_600_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    expect(await listOldFiles(bus, 3_600_000)).toEqual([]);
+    expect(await listOldFiles(bus, -60_000)).toContain(name);
   });
 });

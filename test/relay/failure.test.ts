@@ -1,6 +1,6 @@
 /** What happens to outbox rows when a relay, the bus, the database or the actor hosts fail, and when a relay is stalled. */
 import { pino } from "pino";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { switchKeyOf } from "../../services/bus/messages/kill-switches.ts";
 import { type BucketDefinition, CREDENTIALS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { roboticsEventSubject, stationCommandSubject } from "../../services/bus/subjects.ts";
@@ -174,6 +174,22 @@ describe("stations without a host", () => {
       const commits = await fixture.commits(stationId);
       expect(commits.map((commit) => commit.state.revision)).toEqual(revisions);
     }
+  });
+});
+
+describe("a relay whose machine's clock is set back by an hour", () => {
+  test("what waits for its next attempt is delivered without that hour", async () => {
+    const lines: string[] = [];
+    const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+    await fixture.startRelay({ log });
+    await fixture.write(stationRow(1, 1));
+    await expect.poll(() => lines.filter((line) => line.includes("could not deliver")).length).toBeGreaterThan(0);
+    const realNow = Date.now.bind(Date);
+    vi.spyOn(Date, "now").mockImplementation(() => realNow() - 3_600_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    await fixture.startStations();
+    await fixture.delivered(10_000);
+    expect(await fixture.commits(1)).toHaveLength(1);
   });
 });
 
