@@ -11,6 +11,7 @@ import { addStations, BEHIND_PROXY, type ChaosStation } from "../chaos/chaos-wor
 import { freePort } from "../support/free-port.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startPostgres, type TestServer } from "../support/servers.ts";
+import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestProcess, type TestProcess } from "../support/test-process.ts";
 import { NatsCluster, NODES } from "./nats-cluster.ts";
@@ -22,10 +23,14 @@ export type Kind = (typeof KINDS)[number];
 /** `gateway-0`, `gateway-1`, … */
 export type ProcessName = `${Kind}-${0 | 1}`;
 
+const SET_CLOCK = join(import.meta.dirname, "programs", "set-clock.mjs");
 const COPIES = [0, 1] as const;
-/** The process of each kind that reaches the NATS servers by way of links. */
+/** The process of each kind that reaches the NATS servers by way of links, and whose clock a test sets. */
 export const LINKED_COPY = 0;
 const REPLICAS = 3;
+/** The NATS server whose disk can be filled. */
+export const FILLED_NODE = "n2";
+const DISK_MEGABYTES = 512;
 const LOGS = 6;
 /** Seeding hashes two passwords beside many processes that start. */
 const SEED_MS = 30_000;
@@ -33,6 +38,8 @@ const KEY_BYTES = 32;
 
 export interface ClusterWorld {
   readonly nats: NatsCluster;
+  /** That of `FILLED_NODE`. */
+  readonly disk: SmallDisk;
   readonly postgres: TestServer;
   readonly logs: StationLogs;
   /** A separate connection of the test, for what has no HTTP endpoint and for reading what is stored. */
@@ -59,7 +66,11 @@ export async function startClusterWorld(stationCount: number, older?: OlderCheck
   const folder = temporaryFolder("cluster-world");
   mkdirSync(folder.path, { recursive: true });
   const logFile = (name: string): string => join(folder.path, `${name}.log`);
-  const [nats, postgres] = await Promise.all([NatsCluster.start(), startPostgres()]);
+  const disk = mountSmallDisk("cluster-disk", DISK_MEGABYTES);
+  const [nats, postgres] = await Promise.all([
+    NatsCluster.start({ smallDisk: { node: FILLED_NODE, path: disk.path } }),
+    startPostgres(),
+  ]);
   const installation = { databaseUrl: postgres.url, natsUrl: nats.url(), layout: { replicas: REPLICAS, logs: LOGS } };
   const migrate = async (): Promise<void> =>
     void (await migrateInstallation({ ...installation, log: () => undefined }));
@@ -79,9 +90,10 @@ export async function startClusterWorld(stationCount: number, older?: OlderCheck
   const start = async (kind: Kind, copy: 0 | 1, nth: number): Promise<void> => {
     const name: ProcessName = `${kind}-${copy}`;
     const first = NODES[nth % NODES.length];
-    // One process of each kind can be cut off from its server.
+    // One process of each kind can be cut off from its server, and its clock can be set.
     const natsUrl = copy === LINKED_COPY ? await nats.linkedUrl(name, first ?? NODES[0]) : nats.url(first);
-    const environment = { ...shared, NATS_URL: natsUrl };
+    const NODE_OPTIONS = `${process.env["NODE_OPTIONS"] ?? ""} --import=${SET_CLOCK}`;
+    const environment = { ...shared, NATS_URL: natsUrl, ...(copy === LINKED_COPY ? { NODE_OPTIONS } : {}) };
     const program =
       kind === "gateway"
         ? { script: "gateway/main.ts", args: [], environment: { ...environment, PORT: String(ports[copy]) } }
@@ -109,6 +121,7 @@ export async function startClusterWorld(stationCount: number, older?: OlderCheck
   const stations = await addStations({ system: { baseUrl, sandbox }, owner, cashier }, stationCount);
   return {
     nats,
+    disk,
     postgres,
     logs: new StationLogs(LOGS),
     bus,
@@ -124,6 +137,7 @@ export async function startClusterWorld(stationCount: number, older?: OlderCheck
       await bus.close();
       await Promise.all([...processes.values()].map((one) => one.kill9()));
       await Promise.all([nats.stop(), postgres.stop()]);
+      disk.remove();
       folder.remove();
     },
   };

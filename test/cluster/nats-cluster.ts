@@ -4,7 +4,7 @@
  * servers would learn each other's real addresses and go around the links.
  */
 import { randomBytes } from "node:crypto";
-import { rmSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
@@ -33,6 +33,8 @@ export interface ClusterOptions {
   readonly binary: string;
   /** The servers dial each other without links, so that none can be separated and no proxy costs CPU. */
   readonly isDirect: boolean;
+  /** A server whose streams are in a folder of its own. */
+  readonly smallDisk: { readonly node: NodeName; readonly path: string } | undefined;
 }
 
 export class NatsCluster {
@@ -53,8 +55,8 @@ export class NatsCluster {
 
   /** Starts the servers and waits until they have elected a leader for their streams. */
   static async start(options: Partial<ClusterOptions> = {}): Promise<NatsCluster> {
-    const { binary = inject("natsBinary").path, isDirect = false } = options;
-    const cluster = new NatsCluster({ binary, isDirect });
+    const { binary = inject("natsBinary").path, isDirect = false, smallDisk } = options;
+    const cluster = new NatsCluster({ binary, isDirect, smallDisk });
     try {
       await cluster.#prepare();
       await Promise.all(NODES.map((node) => cluster.startNode(node)));
@@ -141,9 +143,11 @@ export class NatsCluster {
     return join(this.#folder.path, node);
   }
 
-  /** Takes the disk of a server that does not run away. */
+  /** What a server that does not run has stored is lost. */
   emptyDisk(node: NodeName): void {
-    rmSync(this.storeFolder(node), { recursive: true });
+    for (const entry of readdirSync(this.storeFolder(node))) {
+      rmSync(join(this.storeFolder(node), entry), { recursive: true });
+    }
   }
 
   signalNode(node: NodeName, signal: "SIGSTOP" | "SIGCONT"): void {
@@ -222,6 +226,8 @@ export class NatsCluster {
       }
     }
     for (const node of NODES) writeFileSync(join(this.#folder.path, `${node}.conf`), this.#configuration(node));
+    const { smallDisk } = this.#options;
+    if (smallDisk !== undefined) symlinkSync(smallDisk.path, this.storeFolder(smallDisk.node));
   }
 
   #configuration(node: NodeName): string {

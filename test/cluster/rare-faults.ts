@@ -5,7 +5,7 @@ import { vi } from "vitest";
 import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
 import type { Random } from "../chaos/random.ts";
 import { STATION_LOG } from "../support/one-log.ts";
-import { type ClusterWorld, KINDS, type Kind, LINKED_COPY, type ProcessName } from "./cluster-world.ts";
+import { type ClusterWorld, FILLED_NODE, KINDS, type Kind, LINKED_COPY, type ProcessName } from "./cluster-world.ts";
 import {
   DOWN_MS,
   type Draw,
@@ -18,13 +18,20 @@ import {
   PAIR_MS,
   PARTITION_MS,
 } from "./faults.ts";
+import { moveLeaders } from "./leaders.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
 
 /** Longer than a message between two continents takes, and shorter than any wait of NATS for a server. */
 const SLOW_MS = 150;
 const CUT_MS = 10_000;
+const FULL_MS = 20_000;
 const FLAPS = 6;
 const FLAP_MS = 1_500;
+/** Ahead, back, and right again (`programs/set-clock.mjs`). */
+const CLOCK_SETTINGS = 3;
+/** Nothing fails but an attempt that is repeated at once. */
+const NOTHING_MS = 1_500;
+const SERVERS_START_MS = 3_000;
 const DATABASE_STALL_MS = 6_000;
 /** What follows the end of a stall or a restart of PostgreSQL. */
 const DATABASE_BACK_MS = 2_000;
@@ -111,6 +118,24 @@ const loseDisk =
       },
     };
   };
+
+/** A server that finds no space stores nothing until it is started again with space, as an operator does. */
+const fillDisk: Draw = async (world) => {
+  await moveLeaders(world.bus, FILLED_NODE, [STATION_LOG.name]);
+  return {
+    name: "fill the disk of a leader",
+    target: FILLED_NODE,
+    withinMs: ELECTION_MS,
+    async run() {
+      world.disk.fill(0);
+      await delay(FULL_MS);
+      world.disk.empty();
+      await world.nats.killNode(FILLED_NODE);
+      await world.nats.startNode(FILLED_NODE);
+      await joinedAgain(world, FILLED_NODE);
+    },
+  };
+};
 
 /** Only that process loses that server; the server and the others are well. */
 const cutProcess =
@@ -211,6 +236,52 @@ const killDatabase: Draw = async (world) => ({
   },
 });
 
+/** No copy of a service is left, and nothing of a collection by card or cash needs it. */
+const killBoth =
+  (kind: Kind): Draw =>
+  async (world) => {
+    const copies = ([0, 1] as const).flatMap((copy) => world.processes.get(`${kind}-${copy}`) ?? []);
+    return {
+      name: `kill both processes of ${kind}`,
+      target: kind,
+      withinMs: NOTHING_MS,
+      async run() {
+        await Promise.all(copies.map((each) => each.kill9()));
+        await delay(CUT_MS);
+        await Promise.all(copies.map((each) => each.restart()));
+      },
+    };
+  };
+
+const killTwoServers: Draw = async (world, random) => {
+  const [one, other] = random.shuffled(NODES) as [NodeName, NodeName, NodeName];
+  return {
+    name: "kill two servers",
+    target: `${one} and ${other}`,
+    withinMs: CUT_MS + SERVERS_START_MS + ELECTION_MS,
+    async run() {
+      await Promise.all([world.nats.killNode(one), world.nats.killNode(other)]);
+      await delay(CUT_MS);
+      await Promise.all([world.nats.startNode(one), world.nats.startNode(other)]);
+      await joinedAgain(world, one);
+      await joinedAgain(world, other);
+    },
+  };
+};
+
+/** An hour ahead, then an hour back, at one process of each kind. */
+const setClocks: Draw = async (world) => ({
+  name: "set the clock of one process of each kind",
+  target: "an hour ahead, then back",
+  withinMs: NOTHING_MS,
+  async run() {
+    for (let nth = 0; nth < CLOCK_SETTINGS; nth += 1) {
+      for (const kind of KINDS) process.kill(world.processes.get(`${kind}-${LINKED_COPY}`)?.pid() ?? 0, "SIGUSR2");
+      await delay(FLAP_MS * 2);
+    }
+  },
+});
+
 /** A server and a process, which nothing connects. */
 const twoAtOnce: Draw = async (world: ClusterWorld, random: Random) => {
   const one = await random.pick(OF_SERVERS)(world, random);
@@ -233,9 +304,15 @@ export const RARE: readonly Draw[] = [
   flappingServer,
   loseDisk("leader"),
   loseDisk("follower"),
+  fillDisk,
   stallServerBriefly,
   stallDatabase,
   killDatabase,
+  setClocks,
+  killTwoServers,
+  killBoth("relay"),
+  killBoth("audit"),
+  killBoth("providers"),
   twoAtOnce,
   twoAtOnce,
   killDuringHandOver("stations"),

