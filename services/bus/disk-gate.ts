@@ -27,6 +27,7 @@ const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
   ["webhooks.registerWebhookEndpoint", "reserve"],
   ["webhooks.testWebhookEndpoint", "reserve"],
   ["webhooks.redeliverWebhook", "reserve"],
+  ["webhooks.resendWebhookDelivery", "reserve"],
   ["settlement.openOrder", "full"],
 ]);
 /** The subjects above. */

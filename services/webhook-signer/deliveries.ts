@@ -80,14 +80,21 @@ export const getWebhookDelivery: SignerHandler<typeof messages.getWebhookDeliver
   });
 };
 
+interface Redelivery {
+  readonly consumerId: number;
+  readonly organizationId: number;
+  readonly deliveryId: number;
+  readonly idempotencyKey: string | undefined;
+}
+
 /**
  * One more attempt: the same delivery, the same bytes, a fresh signature; past an open breaker, as its probe. Refuses with
  * `not_found`, `conflict` (an owner's test), `delivery_lapsed` or `endpoint_unavailable`.
  */
-export const redeliverWebhook: SignerHandler<typeof messages.redeliverWebhook> = async (
-  deps,
-  { consumer: { consumerId, organizationId }, deliveryId, idempotencyKey },
-) => {
+async function redeliver(
+  deps: Parameters<SignerHandler<typeof messages.redeliverWebhook>>[0],
+  { consumerId, organizationId, deliveryId, idempotencyKey }: Redelivery,
+): Promise<{ delivery: messages.Delivery }> {
   const delivery = await deps.database.begin(async (tx) => {
     const endpoint = await sql.lockEndpointOf(tx, { consumerId, deliveryId });
     const row = existing(await sql.lockForRedelivery(tx, { consumerId, deliveryId }));
@@ -109,4 +116,20 @@ export const redeliverWebhook: SignerHandler<typeof messages.redeliverWebhook> =
   });
   deps.wake([organizationId]);
   return { delivery: deliveryMessage(delivery) };
+}
+
+export const redeliverWebhook: SignerHandler<typeof messages.redeliverWebhook> = async (
+  deps,
+  { consumer: { consumerId, organizationId }, deliveryId, idempotencyKey },
+) => await redeliver(deps, { consumerId, organizationId, deliveryId, idempotencyKey });
+
+/** Refuses also with `permission_denied`. */
+export const resendWebhookDelivery: SignerHandler<typeof messages.resendWebhookDelivery> = async (
+  deps,
+  { caller, deliveryId, idempotencyKey },
+) => {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const row = existing(await sql.getWebhookDelivery(deps.database, { organizationId, deliveryId }));
+  return await redeliver(deps, { consumerId: row.consumer_id, organizationId, deliveryId, idempotencyKey });
 };

@@ -158,5 +158,6 @@ function serveAll(deps: SignerDeps): readonly Serving[] {
     on(deliveryMessages.getWebhookDelivery, deliveries.getWebhookDelivery),
     on(deliveryMessages.listConsumerWebhookDeliveries, deliveries.listConsumerWebhookDeliveries),
     on(deliveryMessages.redeliverWebhook, deliveries.redeliverWebhook),
+    on(deliveryMessages.resendWebhookDelivery, deliveries.resendWebhookDelivery),
   ];
 }

@@ -1,11 +1,17 @@
 /** The webhook deliveries to the owner's consumers, and the attempts of each delivery. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/webhook-deliveries.ts";
+import { idempotencyKey } from "../../http/command-id.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
 import { route, session } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
-import { deliveryFields, deliveryFilters, deliveryJson } from "../robotics/webhook-deliveries.ts";
+import {
+  deliveryFields,
+  deliveryFilters,
+  deliveryJson,
+  redeliveryHeadersSchema,
+} from "../robotics/webhook-deliveries.ts";
 
 /** A delivery as its consumer reads it, with the consumer's id. */
 export const ownerDeliverySchema = z
@@ -99,6 +105,13 @@ const getWebhookDelivery: SessionHandler = async (context) => {
   return ok({ webhook_delivery: ownerDeliveryJson(delivery), attempts: attempts.map(attemptJson) });
 };
 
+const resendWebhookDelivery: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const request = { caller, deliveryId: context.id("delivery_id"), idempotencyKey: idempotencyKey(context) };
+  const { delivery } = await deps.bus.call(messages.resendWebhookDelivery, request);
+  return { status: 202, body: ownerDeliveryJson(delivery) };
+};
+
 const who = session("organization.manage");
 const deliveries = "/api/backoffice/v1/webhook-deliveries/" as const;
 
@@ -127,5 +140,19 @@ export const webhookDeliveryRoutes = [
     replies: { 200: { description: "The delivery.", schema: deliveryDetailSchema } },
     errors: ["not_found"],
     handler: getWebhookDelivery,
+  }),
+  route({
+    method: "POST",
+    path: `${deliveries}{delivery_id}/redeliver/`,
+    operation: "resendWebhookDelivery",
+    tag: "backoffice",
+    summary: "Send a delivery once more",
+    description:
+      "One attempt now, with the same delivery id and body and a fresh signature, as the consumer's own request has it: an offer is not sent after its expiry, a test not again (`conflict`), nor a delivery that had no endpoint.",
+    who,
+    headers: redeliveryHeadersSchema,
+    replies: { 202: { description: "It will be sent.", schema: ownerDeliverySchema } },
+    errors: ["not_found", "conflict", "delivery_lapsed", "endpoint_unavailable"],
+    handler: resendWebhookDelivery,
   }),
 ];

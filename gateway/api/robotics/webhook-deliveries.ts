@@ -70,7 +70,7 @@ export const deliveryFilters = {
   status: statusSchema.optional().meta({ description: "Only deliveries of this status; all when left out." }),
 };
 const deliveriesQuerySchema = z.strictObject({ ...pageAfterQuery, ...deliveryFilters });
-const redeliveryHeadersSchema = z.object({
+export const redeliveryHeadersSchema = z.object({
   "Idempotency-Key": idempotencyHeaderSchema.shape["Idempotency-Key"].meta({
     description: "Under the same key a delivery is resent once, however often it is asked for.",
   }),

@@ -123,3 +123,14 @@ export const redeliverWebhook = defineOperation(
   }),
   z.object({ delivery: deliverySchema }),
 );
+/** As `redeliverWebhook`, for the owner. Needs `organization.manage`. */
+export const resendWebhookDelivery = defineOperation(
+  "webhooks.resendWebhookDelivery",
+  "repeatable_with_key",
+  z.object({
+    caller,
+    deliveryId: id,
+    idempotencyKey: z.string().min(1).max(BOUNDS.idempotencyKeyCharacters).optional(),
+  }),
+  z.object({ delivery: deliverySchema }),
+);
