@@ -130,6 +130,12 @@ export const webPageRoutes = [
       serve(() => `/${page}/`),
     ),
   ]),
+  // The sections of the back office are one page, which reads its address.
+  fileRow(
+    "/back/{file}/",
+    "getSectionBack",
+    serve(() => "/back/"),
+  ),
   // Browsers ask for these two by one name.
   fileRow(
     "/display/service-worker.js",

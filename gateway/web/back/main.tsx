@@ -1,16 +1,29 @@
-import { LanguageSwitch } from "../shared/language-switch.tsx";
+import "./shell/old-browsers.ts";
+import { LocationProvider } from "preact-iso/router";
 import { startPage } from "../shared/page.tsx";
-import { words } from "./words.ts";
+import { Audit } from "./audit/audit.tsx";
+import "./back.css";
+import { Catalogue } from "./catalogue/catalogue.tsx";
+import { Certificates } from "./certificates/certificates.tsx";
+import { Conformance } from "./conformance/conformance.tsx";
+import { Devices } from "./devices/devices.tsx";
+import { People } from "./people/people.tsx";
+import { Providers } from "./providers/providers.tsx";
+import { Sandboxes } from "./sandbox/sandbox.tsx";
+import { Frame, type SectionGroup } from "./shell/frame.tsx";
+import { Stations } from "./stations/stations.tsx";
+import { Switches } from "./switches/switches.tsx";
+import { Webhooks } from "./webhooks/webhooks.tsx";
 
-function Back() {
-  return (
-    <main class="skeleton stack">
-      <div class="row row-spread">
-        <h1>{words().title}</h1>
-        <LanguageSwitch />
-      </div>
-    </main>
-  );
-}
+const GROUPS: readonly SectionGroup[] = [
+  { group: "places", sections: { stations: Stations, devices: Devices, catalogue: Catalogue, people: People } },
+  { group: "connections", sections: { providers: Providers, webhooks: Webhooks } },
+  { group: "safety", sections: { switches: Switches, audit: Audit } },
+  { group: "tests", sections: { sandbox: Sandboxes, conformance: Conformance, certificates: Certificates } },
+];
 
-startPage(<Back />);
+startPage(
+  <LocationProvider scope="/back/">
+    <Frame groups={GROUPS} />
+  </LocationProvider>,
+);

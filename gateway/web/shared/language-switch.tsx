@@ -12,7 +12,8 @@ export function LanguageSwitch() {
           type="button"
           lang={each}
           aria-pressed={language.value === each}
-          aria-label={NAMES[each]}
+          // It has the visible text, which people say who steer by voice.
+          aria-label={`${each} ${NAMES[each]}`}
           onClick={() => chooseLanguage(each)}
         >
           {each}

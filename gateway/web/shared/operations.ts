@@ -19,9 +19,11 @@ interface Facts {
   readonly headers: unknown;
 }
 type Rows = Extract<TypesOf<TypedRoute>, Facts>;
-type NamedRow<R extends Facts> = R extends Facts
-  ? { readonly name: `${R["method"]} ${R["path"]}`; readonly row: R }
+/** Rows that are made in a loop have the paths of all of them. */
+type NamedPath<R extends Facts, P> = P extends string
+  ? { readonly name: `${R["method"]} ${P}`; readonly row: Omit<R, "path"> & { readonly path: P } }
   : never;
+type NamedRow<R extends Facts> = R extends Facts ? NamedPath<R, R["path"]> : never;
 type Named = NamedRow<Rows>;
 
 /** An operation by method and path, as in the API document: `GET /api/cashier/v1/stations/`. */

@@ -1,0 +1,171 @@
+/** The audit logs, with a filter over what is loaded. */
+import { call, type Result } from "../../shared/call.ts";
+import { dateAndTime } from "../../shared/format.ts";
+import { Empty } from "../../shared/states.tsx";
+import { Table } from "../../shared/table.tsx";
+import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../shell/filters.tsx";
+import { SectionHead } from "../shell/frame.tsx";
+import { Listed, mapReply, type Page, pageOf, usePages } from "../shell/loading.tsx";
+import { usePlaces } from "../shell/places.ts";
+import { shellWords } from "../shell/words.ts";
+import { words } from "./words.ts";
+
+/** An entry of any of the logs. */
+interface Entry {
+  readonly id: number;
+  readonly key: string;
+  readonly at: string;
+  readonly who: string;
+  readonly what: string;
+  readonly subject: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+interface LogEvent {
+  readonly event_id: number;
+  readonly at: string;
+  readonly actor: { readonly kind: string; readonly name: string };
+  readonly action: string;
+  readonly subject: { readonly kind: string; readonly id: number };
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+const LOGS = ["organization", "providers", "robotics", "station"] as const;
+type LogName = (typeof LOGS)[number];
+const EVERY_MS = 15_000;
+const LIMIT = 100;
+
+const whoOf = ({ kind, name }: LogEvent["actor"]): string => (name === "" ? kind : `${name} (${kind})`);
+const spaced = (word: string): string => word.split("_").join(" ");
+
+const entryOf = (event: LogEvent): Entry => ({
+  id: event.event_id,
+  key: String(event.event_id),
+  at: event.at,
+  who: whoOf(event.actor),
+  what: spaced(event.action),
+  subject: `${spaced(event.subject.kind)} ${event.subject.id}`,
+  data: event.data,
+});
+
+type Answer = Promise<Result<{ readonly events: readonly LogEvent[]; readonly has_more: boolean }>>;
+
+const entries = (asked: Answer): Promise<Result<Page<Entry>>> =>
+  mapReply(asked, ({ events, has_more }) => pageOf(events.map(entryOf), has_more, ({ id }) => id));
+
+/** A station's events are counted by version, oldest first. */
+function stationEntries(stationId: number, since_version: string | number | undefined): Promise<Result<Page<Entry>>> {
+  const request = { path: { station_id: stationId }, query: { since_version, limit: LIMIT } };
+  return mapReply(call("GET /api/backoffice/v1/stations/{station_id}/events/", request), ({ events, has_more }) =>
+    pageOf(
+      events.map((event) => ({
+        id: event.version,
+        key: `${event.version} ${event.ordinal}`,
+        at: event.at,
+        who: whoOf(event.actor),
+        what: spaced(event.type),
+        subject: event.intent_id === null ? "" : `payment ${event.intent_id}`,
+        data: event.data,
+      })),
+      has_more,
+      ({ id }) => id,
+    ),
+  );
+}
+
+function load(log: LogName, stationId: number, cursor: string | number | undefined): Promise<Result<Page<Entry>>> {
+  const query = { before_id: cursor, limit: LIMIT };
+  if (log === "station") return stationEntries(stationId, cursor);
+  if (log === "providers") return entries(call("GET /api/backoffice/v1/provider-events/", { query }));
+  if (log === "robotics") return entries(call("GET /api/backoffice/v1/robotics-events/", { query }));
+  return entries(call("GET /api/backoffice/v1/events/", { query }));
+}
+
+export function Audit() {
+  const filters = useFilters();
+  const { query } = filters;
+  const log = LOGS.find((name) => name === query.log) ?? "organization";
+  const places = usePlaces();
+  const needsStation = log === "station" && !(Number(query.station) > 0);
+  return (
+    <>
+      <SectionHead name="audit" intro={words().intro} />
+      <FilterBar filters={filters}>
+        <ChoiceFilter
+          filters={filters}
+          name="log"
+          label={words().log}
+          all={words().logs.organization}
+          options={LOGS.filter((name) => name !== "organization").map((value) => ({
+            value,
+            text: words().logs[value],
+          }))}
+        />
+        {log === "station" && (
+          <ChoiceFilter
+            filters={filters}
+            name="station"
+            label={shellWords().station}
+            all="–"
+            options={places.data?.stationOptions ?? []}
+          />
+        )}
+        <TextFilter filters={filters} name="text" label={words().who_filter} />
+      </FilterBar>
+      {needsStation ? (
+        <Empty title={words().chooseStation} />
+      ) : (
+        <Log key={`${log} ${query.station}`} log={log} stationId={Number(query.station)} text={query.text ?? ""} />
+      )}
+    </>
+  );
+}
+
+interface LogProps {
+  readonly log: LogName;
+  readonly stationId: number;
+  readonly text: string;
+}
+
+function Log({ log, stationId, text }: LogProps) {
+  const found = usePages(`log ${log} ${stationId}`, (cursor) => load(log, stationId, cursor), EVERY_MS);
+  const wanted = text.toLowerCase();
+  const isWanted = (entry: Entry): boolean =>
+    wanted === "" ||
+    `${entry.who} ${entry.what} ${entry.subject} ${JSON.stringify(entry.data)}`.toLowerCase().includes(wanted);
+  const empty = <Empty title={words().empty}>{words().emptyText}</Empty>;
+  return (
+    <>
+      {wanted !== "" && <p class="small soft">{words().searched}</p>}
+      <Listed of={found} empty={empty}>
+        {(all) => {
+          const rows = all.filter(isWanted);
+          if (rows.length === 0) return empty;
+          return (
+            <Table
+              caption={shellWords().nav.audit}
+              rows={rows}
+              keyOf={(entry) => entry.key}
+              columns={[
+                { title: words().at, cell: (entry) => <span class="nowrap">{dateAndTime(entry.at)}</span> },
+                { title: words().who, cell: (entry) => entry.who },
+                { title: words().what, cell: (entry) => <strong>{entry.what}</strong> },
+                { title: words().subject, cell: (entry) => entry.subject },
+                {
+                  title: words().data,
+                  cell: (entry) =>
+                    Object.keys(entry.data).length > 0 && (
+                      <details>
+                        <summary>{words().show}</summary>
+                        <pre>{JSON.stringify(entry.data, null, 2)}</pre>
+                      </details>
+                    ),
+                },
+              ]}
+            />
+          );
+        }}
+      </Listed>
+    </>
+  );
+}

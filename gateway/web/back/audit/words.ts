@@ -1,0 +1,48 @@
+import { dictionary } from "../../shared/language.ts";
+
+export const words = dictionary({
+  en: {
+    intro: "Who did what, when and why. Kept for ever; it never contains a secret.",
+    log: "Log",
+    logs: {
+      organization: "Places, devices, people, switches",
+      providers: "Providers and issues",
+      robotics: "Robotics and webhooks",
+      station: "One station",
+    },
+    at: "At",
+    who: "Who",
+    what: "What",
+    subject: "About",
+    data: "Details",
+    show: "Show",
+    who_filter: "Who or what contains",
+    empty: "No entry here",
+    emptyText: "Change the filter, or show more below.",
+    chooseStation: "Choose a station to read what it committed.",
+    following: "The newest come first.",
+    searched: "The filter searches what is loaded; show more to search further back.",
+  },
+  de: {
+    intro: "Wer was wann und warum getan hat. Es bleibt für immer und enthält nie ein Geheimnis.",
+    log: "Protokoll",
+    logs: {
+      organization: "Orte, Geräte, Personen, Notschalter",
+      providers: "Anbieter und Klärungsfälle",
+      robotics: "Roboter und Webhooks",
+      station: "Eine Station",
+    },
+    at: "Um",
+    who: "Wer",
+    what: "Was",
+    subject: "Worüber",
+    data: "Einzelheiten",
+    show: "Zeigen",
+    who_filter: "Wer oder was enthält",
+    empty: "Hier ist kein Eintrag",
+    emptyText: "Ändern Sie den Filter oder zeigen Sie unten mehr.",
+    chooseStation: "Wählen Sie eine Station, um ihr Protokoll zu lesen.",
+    following: "Die neuesten stehen oben.",
+    searched: "Der Filter sucht im Geladenen; zeigen Sie mehr, um weiter zurück zu suchen.",
+  },
+});

@@ -1,0 +1,43 @@
+import { dictionary } from "../../shared/language.ts";
+
+export const words = dictionary({
+  en: {
+    intro:
+      "Items that tills offer with one tap. Orders that exist keep the name and the price that they were opened with.",
+    add: "Add an item",
+    item: "Item",
+    category: "Heading",
+    categoryHelp: "Tills group items under it. May stay empty.",
+    price: "Price",
+    currency: "Currency",
+    priceFault: "A price such as 3.80.",
+    change: "Change",
+    remove: "Remove",
+    removeTitle: (name: string) => `Remove "${name}"?`,
+    removeText: "Tills no longer offer it. Orders that have it stay as they are.",
+    removed: "The item is removed.",
+    changed: "The item is changed.",
+    added: "The item is added.",
+    empty: "The catalogue is empty",
+    emptyText: "Cashiers can type lines of their own. Add items so that one tap is enough.",
+  },
+  de: {
+    intro: "Artikel, die Kassen mit einem Tipp anbieten. Bestehende Bestellungen behalten Namen und Preis.",
+    add: "Artikel anlegen",
+    item: "Artikel",
+    category: "Überschrift",
+    categoryHelp: "Kassen ordnen Artikel darunter. Darf leer bleiben.",
+    price: "Preis",
+    currency: "Währung",
+    priceFault: "Ein Preis wie 3,80.",
+    change: "Ändern",
+    remove: "Entfernen",
+    removeTitle: (name: string) => `„${name}“ entfernen?`,
+    removeText: "Kassen bieten ihn nicht mehr an. Bestellungen, die ihn haben, bleiben, wie sie sind.",
+    removed: "Der Artikel ist entfernt.",
+    changed: "Der Artikel ist geändert.",
+    added: "Der Artikel ist angelegt.",
+    empty: "Noch kein Artikel",
+    emptyText: "Kassierer können eigene Zeilen tippen. Legen Sie Artikel an, damit ein Tipp genügt.",
+  },
+});

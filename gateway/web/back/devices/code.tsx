@@ -1,0 +1,116 @@
+/** The one-time code of a device, shown once: as text, with a countdown, and for a display as a QR code that pairs it. */
+import { useEffect } from "preact/hooks";
+import { Button } from "../../shared/button.tsx";
+import { call } from "../../shared/call.ts";
+import { now } from "../../shared/clock.ts";
+import { Dialog } from "../../shared/dialog.tsx";
+import type { ReplyOf } from "../../shared/operations.ts";
+import { QrCode } from "../../shared/qr-code.tsx";
+import { Notice } from "../../shared/states.tsx";
+import { Countdown } from "../../shared/time.tsx";
+import { toast } from "../../shared/toasts.tsx";
+import { CopyButton, closeDialog, openForm, showDialog } from "../shell/dialogs.tsx";
+import { shellWords } from "../shell/words.ts";
+import { words } from "./words.ts";
+
+interface CodeDevice {
+  readonly device_id: number;
+  readonly name: string;
+  readonly kind: string;
+}
+type Issued = ReplyOf<"POST /api/backoffice/v1/devices/{device_id}/enrollment-codes/">;
+
+const SECONDS = { short: 900, hour: 3_600, day: 86_400, week: 604_800 };
+/** How soon the dialog notices that the device has claimed the code. */
+const CLAIM_POLL_MS = 2_000;
+
+export function issueCode(device: CodeDevice, then: () => unknown): void {
+  openForm({
+    title: words().issue,
+    intro: words().issueIntro,
+    action: words().issue,
+    fields: [
+      {
+        name: "seconds",
+        label: words().validFor,
+        options: [
+          { value: String(SECONDS.short), text: words().minutes(15) },
+          { value: String(SECONDS.hour), text: words().minutes(60) },
+          { value: String(SECONDS.day), text: words().day },
+          { value: String(SECONDS.week), text: words().week },
+        ],
+      },
+    ],
+    run: ({ seconds }) =>
+      call("POST /api/backoffice/v1/devices/{device_id}/enrollment-codes/", {
+        path: { device_id: device.device_id },
+        body: { lifetime_seconds: Number(seconds) },
+      }),
+    after: (issued) => {
+      showDialog(<CodeDialog device={device} issued={issued} onClaimed={then} />);
+      return then();
+    },
+  });
+}
+
+/** The display reads the code behind `#`, which no server sees. */
+export const pairingAddress = (code: string): string => `${location.origin}/display/#code=${code}`;
+
+interface CodeDialogProps {
+  readonly device: CodeDevice;
+  readonly issued: Issued;
+  readonly onClaimed: () => unknown;
+}
+
+export function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
+  const { code, enrollment_code: facts } = issued;
+  const isOver = Date.parse(facts.expires_at) <= now.value;
+  useEffect(() => {
+    const path = { device_id: device.device_id };
+    const timer = setInterval(async () => {
+      const result = await call("GET /api/backoffice/v1/devices/{device_id}/enrollment-codes/", { path });
+      const status =
+        result.ok && result.reply.enrollment_codes.find(({ code_id }) => code_id === facts.code_id)?.status;
+      if (status !== "spent") return;
+      clearInterval(timer);
+      closeDialog();
+      toast(words().claimed);
+      await onClaimed();
+    }, CLAIM_POLL_MS);
+    return () => clearInterval(timer);
+  }, [facts.code_id]);
+  return (
+    <Dialog title={words().codeTitle(device.name)} onClose={closeDialog}>
+      {isOver ? (
+        <Notice tone="warn" title={words().codeIsOver} isUrgent />
+      ) : (
+        <>
+          <p>{shellWords().shownOnce}</p>
+          <div class="row">
+            <code class="secret-value">{code}</code>
+            <CopyButton value={code} label={words().code} />
+          </div>
+          <p>
+            {words().codeLeft} <Countdown until={facts.expires_at} label={words().codeLeft} />
+          </p>
+          {device.kind === "customer_display" && (
+            <>
+              <QrCode content={pairingAddress(code)} label={words().qrLabel} />
+              <p class="small">{words().scan}</p>
+              <div class="row">
+                <code class="small">{pairingAddress(code)}</code>
+                <CopyButton value={pairingAddress(code)} label={words().displayLink} />
+              </div>
+            </>
+          )}
+        </>
+      )}
+      <div class="row row-spread">
+        <span />
+        <Button local onClick={closeDialog}>
+          {shellWords().noted}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

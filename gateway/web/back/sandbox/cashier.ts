@@ -1,0 +1,87 @@
+/**
+ * The sandbox's cashier, played by the panel: an owner cannot collect. The session is a bearer token in this page's memory;
+ * requests carry no cookie and take none, so the owner stays signed in.
+ */
+import { newKey, type Result } from "../../shared/call.ts";
+import type { Failure } from "../../shared/failures.ts";
+import type { ErrorBody, ReplyOf } from "../../shared/operations.ts";
+
+export interface CashierAccess {
+  readonly email: string;
+  readonly password: string;
+  readonly stationId: number;
+}
+
+export type Sandbox = ReplyOf<"GET /api/backoffice/v1/sandboxes/">["sandboxes"][number];
+export type Intent = ReplyOf<"GET /api/cashier/v1/stations/{station_id}/intents/{intent_id}/">;
+
+/** As for other calls. */
+const DEADLINE_MS = 15_000;
+
+async function send<T>(method: string, path: string, token: string | null, body?: unknown): Promise<Result<T>> {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), DEADLINE_MS);
+  try {
+    const answer = await fetch(`/api/cashier/v1/${path}`, {
+      method,
+      credentials: "omit",
+      cache: "no-store",
+      signal: controller.signal,
+      headers: {
+        "Content-Type": "application/json",
+        ...(token === null ? {} : { Authorization: `Bearer ${token}`, "Idempotency-Key": newKey() }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const json = (await answer.json()) as T;
+    if (answer.ok) return { ok: true, reply: json, atMs: Date.now() };
+    return { ...(json as ErrorBody), ok: false, httpStatus: answer.status, retryAfterMs: null };
+  } catch {
+    return { ok: false, code: "no_answer", detail: "", httpStatus: 0, retryAfterMs: null };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export class SandboxCashier {
+  readonly #access: CashierAccess;
+  #token: string | null = null;
+
+  constructor(access: CashierAccess) {
+    this.#access = access;
+  }
+
+  get #station(): string {
+    return `stations/${this.#access.stationId}`;
+  }
+
+  async #signedIn(): Promise<Failure | null> {
+    if (this.#token !== null) return null;
+    const { email, password } = this.#access;
+    const session = await send<{ readonly token: string }>("POST", "session/", null, { email, password });
+    if (!session.ok) return session;
+    this.#token = session.reply.token;
+    return null;
+  }
+
+  /** Takes the station, opens an order of this amount and shows its QR code. */
+  async collect(amount: string, name: string): Promise<Result<Intent>> {
+    const refused = await this.#signedIn();
+    if (refused !== null) return refused;
+    const lease = await send("POST", `${this.#station}/lease/`, this.#token, {});
+    if (!lease.ok) return lease;
+    const lines = [{ name, quantity: 1, unit_amount: amount }];
+    const order = await send<{ readonly order_id: number }>("POST", `${this.#station}/orders/`, this.#token, { lines });
+    if (!order.ok) return order;
+    const body = { order_id: order.reply.order_id, route: "dynamic_qr" };
+    return await send<Intent>("POST", `${this.#station}/intents/`, this.#token, body);
+  }
+
+  read(intentId: number): Promise<Result<Intent>> {
+    return send<Intent>("GET", `${this.#station}/intents/${intentId}/`, this.#token);
+  }
+
+  cancel(intentId: number): Promise<Result<Intent>> {
+    return send<Intent>("POST", `${this.#station}/intents/${intentId}/cancel/`, this.#token, {});
+  }
+}

@@ -1,0 +1,165 @@
+/** Plays payments at one sandbox: each outcome by one click, and the guest's phone beside it. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Button } from "../../shared/button.tsx";
+import { call } from "../../shared/call.ts";
+import type { Failure } from "../../shared/failures.ts";
+import { currencyDigits, money } from "../../shared/format.ts";
+import { QrCode } from "../../shared/qr-code.tsx";
+import { FailureNotice } from "../../shared/states.tsx";
+import { Countdown } from "../../shared/time.tsx";
+import { announce } from "../shell/dialogs.tsx";
+import { label } from "../shell/labels.ts";
+import { StatusTag } from "../shell/status-tag.tsx";
+import type { Intent, Sandbox, SandboxCashier } from "./cashier.ts";
+import { words } from "./words.ts";
+
+/** An amount that asks for nothing: the provider approves. */
+const APPROVED_ENDING = "50";
+const POLL_MS = 1_000;
+
+/** An amount of about twelve units whose last two digits are these. */
+function amountWith(ending: string, currency: string): string {
+  const minor = `12${ending}`;
+  const digits = currencyDigits(currency);
+  return digits === 0 ? minor : `${minor.slice(0, -digits) || "0"}.${minor.slice(-digits)}`;
+}
+
+interface PlayProps {
+  readonly sandbox: Sandbox;
+  readonly cashier: SandboxCashier | undefined;
+  readonly reload: () => unknown;
+}
+
+export function Play({ sandbox, cashier, reload }: PlayProps) {
+  const intent = useSignal<Intent | null>(null);
+  const failure = useSignal<Failure | null>(null);
+  const isUnderWay = intent.value !== null && intent.value.ended_at === null;
+  useEffect(() => {
+    if (!isUnderWay) return;
+    const timer = setInterval(async () => {
+      const before = intent.peek();
+      const result = before === null ? undefined : await cashier?.read(before.intent_id);
+      if (result?.ok === true && intent.peek()?.intent_id === result.reply.intent_id) intent.value = result.reply;
+    }, POLL_MS);
+    return () => clearInterval(timer);
+  }, [isUnderWay]);
+  const collect = async (ending: string, name: string): Promise<void> => {
+    if (cashier === undefined) return;
+    const result = await cashier.collect(amountWith(ending, sandbox.currency), name.slice(0, 100));
+    failure.value = result.ok ? null : result;
+    if (result.ok) intent.value = result.reply;
+  };
+  const cancel = async (): Promise<void> => {
+    if (intent.value === null || cashier === undefined) return;
+    const result = await cashier.cancel(intent.value.intent_id);
+    failure.value = result.ok ? null : result;
+    if (result.ok) intent.value = result.reply;
+  };
+  const rename = async (ending: string): Promise<void> => {
+    const result = await call("PATCH /api/backoffice/v1/devices/{device_id}/", {
+      path: { device_id: sandbox.companion.device_id },
+      body: { name: `${words().companion} ${ending}` },
+    });
+    failure.value = result.ok ? null : result;
+    if (result.ok) announce(words().companionNamed, result.reply);
+    await reload();
+  };
+  // Names that look like numbers from 10 on come before "01".
+  // oxlint-disable-next-line unicorn/no-array-sort
+  const endings = Object.entries(words().provider).sort(([a], [b]) => a.localeCompare(b));
+  const outcomes = [[APPROVED_ENDING, words().approves] as const, ...endings];
+  const because = isUnderWay ? words().still : null;
+  return (
+    <section class="stack" aria-labelledby="play">
+      <h2 id="play">
+        {words().play}: {sandbox.name}
+      </h2>
+      <p class="soft">{words().playIntro}</p>
+      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {because !== null && <p role="status">{because}</p>}
+      <div class="columns">
+        <div class="stack">
+          <h3>{words().outcomes}</h3>
+          <ul class="outcomes">
+            {outcomes.map(([ending, does]) => (
+              <li key={ending}>
+                <button
+                  type="button"
+                  class="button outcome"
+                  aria-disabled={isUnderWay}
+                  onClick={() => (isUnderWay ? undefined : collect(ending, does))}
+                >
+                  <span class="numbers">{money(amountWith(ending, sandbox.currency), sandbox.currency)}</span>
+                  <span class="outcome-text">{does}</span>
+                </button>
+              </li>
+            ))}
+          </ul>
+          <h3>{words().companionPart}</h3>
+          <p class="small soft">
+            {words().companionIntro} ({sandbox.companion.name})
+          </p>
+          <ul class="outcomes">
+            {Object.entries(words().behaviour).map(([ending, does]) => (
+              <li key={ending}>
+                <button type="button" class="button outcome" onClick={() => rename(ending)}>
+                  <span>{ending}</span>
+                  <span class="outcome-text">{does}</span>
+                </button>
+              </li>
+            ))}
+          </ul>
+        </div>
+        <Phone intent={intent.value} onCancel={cancel} />
+      </div>
+    </section>
+  );
+}
+
+interface PhoneProps {
+  readonly intent: Intent | null;
+  readonly onCancel: () => unknown;
+}
+
+/** What the guest has in hand: the QR code, and behind it the provider's page, which opens in a window of its own. */
+function Phone({ intent, onCancel }: PhoneProps) {
+  const payload = intent?.provider?.qr_payload ?? "";
+  const isUnderWay = intent !== null && intent.ended_at === null;
+  return (
+    <aside class="phone" aria-label={words().phone}>
+      <div class="phone-screen stack" aria-live="polite">
+        <h3>{words().phone}</h3>
+        {intent === null && <p class="soft">{words().phoneEmpty}</p>}
+        {intent !== null && (
+          <>
+            <p class="phone-amount">{money(intent.amount, intent.currency)}</p>
+            <p>
+              <StatusTag status={intent.status} />{" "}
+              {intent.end_reason !== "" && <span class="small">{label("endReason", intent.end_reason)}</span>}
+              {isUnderWay && <Countdown until={intent.expires_at} label={words().state} />}
+            </p>
+            {isUnderWay && payload === "" && <p class="soft">{words().waitingForQr}</p>}
+            {isUnderWay && payload !== "" && (
+              <>
+                <QrCode content={payload} label={payload} />
+                {/^https?:\/\//.test(payload) && (
+                  <a class="button button-main" href={payload} target="_blank" rel="noopener noreferrer">
+                    {words().guestPage}
+                  </a>
+                )}
+                <p class="small soft">{words().scan}</p>
+              </>
+            )}
+            {isUnderWay && <Button onClick={onCancel}>{words().cancel}</Button>}
+            {!isUnderWay && (
+              <p>
+                <a href={`/back/payments/?payment=${intent.intent_id}`}>{words().timeline}</a>
+              </p>
+            )}
+          </>
+        )}
+      </div>
+    </aside>
+  );
+}

@@ -1,0 +1,275 @@
+/**
+ * Dialogs that sections open by a call: a question before an action, a form, and what is shown once. One is open at a time.
+ *
+ *   ask({ title: words().suspend, text: words().suspendMeans, action: words().suspend, run: () => call(…), done, after });
+ */
+import { signal, useSignal } from "@preact/signals";
+import type { ComponentChild, ComponentChildren } from "preact";
+import { Button } from "../../shared/button.tsx";
+import type { Result } from "../../shared/call.ts";
+import { Dialog } from "../../shared/dialog.tsx";
+import type { Failure } from "../../shared/failures.ts";
+import { Choice, Field } from "../../shared/field.tsx";
+import { FailureNotice } from "../../shared/states.tsx";
+import { toast } from "../../shared/toasts.tsx";
+import { sharedWords } from "../../shared/words.ts";
+import { shellWords } from "./words.ts";
+
+/** A number, so that the same kind of dialog opened anew has its state anew. */
+const open = signal<{ readonly number: number; readonly content: ComponentChild } | null>(null);
+let lastNumber = 0;
+
+export function showDialog(content: ComponentChild): void {
+  lastNumber += 1;
+  open.value = { number: lastNumber, content };
+}
+
+export function closeDialog(): void {
+  open.value = null;
+}
+
+export function DialogPlace() {
+  return open.value === null ? null : <div key={open.value.number}>{open.value.content}</div>;
+}
+
+/** Whether a change is stored and not yet in force at every gateway and station: the service then answers 202. */
+export function isEffective(reply: unknown): boolean {
+  return (reply as { readonly effective?: boolean } | null)?.effective !== false;
+}
+
+/** Says what was done, and when it is stored only. */
+export function announce(done: string, reply: unknown): void {
+  toast(isEffective(reply) ? done : `${done} ${shellWords().notEffective}`);
+}
+
+interface Question<T> {
+  readonly title: string;
+  /** What happens; each entry is a paragraph. */
+  readonly text: readonly string[];
+  /** The verb of the button. */
+  readonly action: string;
+  readonly isDangerous?: boolean;
+  /** Asks for a reason, which the audit log keeps. */
+  readonly asksReason?: boolean;
+  readonly run: (reason: string) => Promise<Result<T>>;
+  /** The sentence after it was done; none where `after` shows what came of it. */
+  readonly done?: string;
+  readonly after?: (reply: T) => unknown;
+}
+
+export function ask<T>(question: Question<T>): void {
+  showDialog(<QuestionDialog question={question as Question<unknown>} />);
+}
+
+function QuestionDialog({ question }: { readonly question: Question<unknown> }) {
+  const reason = useSignal("");
+  const failure = useSignal<Failure | null>(null);
+  const { title, text, action, isDangerous = false, asksReason = false } = question;
+  const confirm = async (): Promise<void> => {
+    const result = await question.run(reason.value.trim());
+    if (!result.ok) {
+      failure.value = result;
+      return;
+    }
+    closeDialog();
+    if (question.done !== undefined) announce(question.done, result.reply);
+    await question.after?.(result.reply);
+  };
+  const isMissing = asksReason && reason.value.trim() === "";
+  return (
+    <Dialog title={title} onClose={closeDialog}>
+      {text.map((paragraph) => (
+        <p key={paragraph}>{paragraph}</p>
+      ))}
+      {asksReason && (
+        <Field
+          label={shellWords().reason}
+          help={shellWords().reasonHelp}
+          value={reason.value}
+          maxLength={200}
+          onInput={(value) => {
+            reason.value = value;
+          }}
+        />
+      )}
+      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      <div class="row row-spread">
+        <Button local onClick={closeDialog}>
+          {sharedWords().cancel}
+        </Button>
+        <Button
+          kind={isDangerous ? "danger" : "main"}
+          onClick={confirm}
+          disabledBecause={isMissing ? shellWords().reasonMissing : null}
+        >
+          {action}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
+export interface FormField {
+  readonly name: string;
+  readonly label: string;
+  readonly type?: "text" | "email" | "password" | "number";
+  readonly inputMode?: "decimal" | "numeric";
+  readonly initial?: string;
+  readonly help?: string;
+  readonly isOptional?: boolean;
+  readonly maxLength?: number;
+  readonly options?: readonly { readonly value: string; readonly text: string }[];
+  /** Shown only while it holds. */
+  readonly when?: (values: FormValues) => boolean;
+  /** What is wrong with the value; the service checks everything as well. */
+  readonly check?: (value: string, values: FormValues) => string | null;
+}
+
+export type FormValues = Readonly<Record<string, string>>;
+
+interface Form<T> {
+  readonly title: string;
+  readonly intro?: string;
+  readonly fields: readonly FormField[];
+  readonly action: string;
+  readonly run: (values: FormValues) => Promise<Result<T>>;
+  readonly done?: string;
+  readonly after?: (reply: T) => unknown;
+}
+
+export function openForm<T>(form: Form<T>): void {
+  showDialog(<FormDialog form={form as Form<unknown>} />);
+}
+
+function FormDialog({ form }: { readonly form: Form<unknown> }) {
+  const initial = Object.fromEntries(
+    form.fields.map(({ name, initial: value = "", options }) => {
+      const isChoosable = options?.some((option) => option.value === value) ?? true;
+      return [name, isChoosable ? value : (options?.[0]?.value ?? "")];
+    }),
+  );
+  const values = useSignal<FormValues>(initial);
+  const failure = useSignal<Failure | null>(null);
+  const isBusy = useSignal(false);
+  const wasTried = useSignal(false);
+  const shown = form.fields.filter(({ when }) => when?.(values.value) ?? true);
+  const faultOf = (field: FormField): string | null => {
+    const value = (values.value[field.name] ?? "").trim();
+    if (value === "") return field.isOptional === true ? null : sharedWords().required;
+    return field.check?.(value, values.value) ?? null;
+  };
+  const told = (name: string): string | null =>
+    failure.value?.errors?.find(({ pointer }) => pointer === `/${name}`)?.detail ?? null;
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    wasTried.value = true;
+    if (isBusy.peek() || shown.some((field) => faultOf(field) !== null)) return;
+    isBusy.value = true;
+    const trimmed = form.fields.map(({ name, type }) => {
+      const value = values.peek()[name] ?? "";
+      return [name, type === "password" ? value : value.trim()] as const;
+    });
+    const result = await form.run(Object.fromEntries(trimmed));
+    isBusy.value = false;
+    failure.value = result.ok ? null : result;
+    if (!result.ok) return;
+    closeDialog();
+    if (form.done !== undefined) announce(form.done, result.reply);
+    await form.after?.(result.reply);
+  };
+  return (
+    <Dialog title={form.title} onClose={closeDialog}>
+      <form class="stack" onSubmit={submit} noValidate>
+        {form.intro !== undefined && <p class="soft">{form.intro}</p>}
+        {shown.map((field) => {
+          const change = (value: string): void => {
+            values.value = { ...values.peek(), [field.name]: value };
+          };
+          const value = values.value[field.name] ?? "";
+          if (field.options !== undefined) {
+            return (
+              <Choice key={field.name} label={field.label} value={value} options={field.options} onChange={change} />
+            );
+          }
+          return (
+            <Field
+              key={field.name}
+              label={field.label}
+              type={field.type}
+              inputMode={field.inputMode}
+              autoComplete={field.type === "password" ? "new-password" : undefined}
+              value={value}
+              help={field.help}
+              maxLength={field.maxLength}
+              required={field.isOptional !== true}
+              fault={(wasTried.value ? faultOf(field) : null) ?? told(field.name)}
+              onInput={change}
+            />
+          );
+        })}
+        {failure.value !== null && <FailureNotice failure={failure.value} />}
+        <div class="row row-spread">
+          <Button local onClick={closeDialog}>
+            {sharedWords().cancel}
+          </Button>
+          <Button kind="main" submit busy={isBusy.value}>
+            {form.action}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+interface ShownOnce {
+  readonly title: string;
+  readonly values: readonly { readonly label: string; readonly value: string }[];
+  readonly children?: ComponentChildren;
+}
+
+/** A secret that no later answer shows. */
+export function showOnce({ title, values, children }: ShownOnce): void {
+  showDialog(
+    <Dialog title={title} onClose={closeDialog}>
+      <p>{shellWords().shownOnce}</p>
+      {values.map(({ label, value }) => (
+        <div key={label} class="secret">
+          <p class="field-label">{label}</p>
+          <div class="row">
+            <code class="secret-value">{value}</code>
+            <CopyButton value={value} label={label} />
+          </div>
+        </div>
+      ))}
+      {children}
+      <div class="row row-spread">
+        <span />
+        <Button local onClick={closeDialog}>
+          {shellWords().noted}
+        </Button>
+      </div>
+    </Dialog>,
+  );
+}
+
+export function CopyButton({ value, label }: { readonly value: string; readonly label: string }) {
+  const isCopied = useSignal(false);
+  const copy = async (): Promise<void> => {
+    isCopied.value = await copyText(value);
+  };
+  return (
+    <Button local onClick={copy} label={`${shellWords().copy}: ${label}`}>
+      {isCopied.value ? shellWords().copied : shellWords().copy}
+    </Button>
+  );
+}
+
+/** Pages without TLS and old browsers have no clipboard; a person then marks the text. */
+async function copyText(value: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(value);
+    return true;
+  } catch {
+    return false;
+  }
+}

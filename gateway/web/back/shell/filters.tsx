@@ -1,0 +1,122 @@
+/** What a section shows is in the address, so that a link, a reload and the way back show the same. */
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useId } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { Button } from "../../shared/button.tsx";
+import { shellWords } from "./words.ts";
+
+export interface Filters {
+  readonly query: Readonly<Record<string, string>>;
+  /** An empty value takes the filter off. */
+  set(changes: Readonly<Record<string, string>>): void;
+  clear(): void;
+}
+
+export function useFilters(): Filters {
+  const { path, query, route } = useLocation();
+  const go = (next: Readonly<Record<string, string>>): void => {
+    const search = new URLSearchParams(Object.entries(next).filter(([, value]) => value !== "")).toString();
+    route(search === "" ? `${path}/` : `${path}/?${search}`, true);
+  };
+  return { query, set: (changes) => go({ ...query, ...changes }), clear: () => go({}) };
+}
+
+interface FilterBarProps {
+  readonly filters: Filters;
+  readonly children: ComponentChildren;
+  /** Behind the filters: a download, a button. */
+  readonly actions?: ComponentChildren;
+}
+
+export function FilterBar({ filters, children, actions }: FilterBarProps) {
+  const isSet = Object.values(filters.query).some((value) => value !== "");
+  return (
+    <div class="filters" role="search" aria-label={shellWords().filters}>
+      {children}
+      <div class="filters-end">
+        {isSet && (
+          <Button local kind="quiet" onClick={filters.clear}>
+            {shellWords().clearFilters}
+          </Button>
+        )}
+        {actions}
+      </div>
+    </div>
+  );
+}
+
+interface ChoiceFilterProps {
+  readonly filters: Filters;
+  readonly name: string;
+  readonly label: string;
+  readonly options: readonly { readonly value: string; readonly text: string }[];
+  /** What no choice means. */
+  readonly all?: string;
+}
+
+export function ChoiceFilter({ filters, name, label, options, all }: ChoiceFilterProps) {
+  const id = useId();
+  return (
+    <div class="filter">
+      <label class="filter-label" for={id}>
+        {label}
+      </label>
+      <select
+        id={id}
+        class="input"
+        value={filters.query[name] ?? ""}
+        onChange={(event) => filters.set({ [name]: event.currentTarget.value })}
+      >
+        <option value="">{all ?? shellWords().all}</option>
+        {options.map(({ value, text }) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+interface TextFilterProps {
+  readonly filters: Filters;
+  readonly name: string;
+  readonly label: string;
+  readonly type?: "search" | "date";
+}
+
+/** Long enough that not each letter is a request. */
+const TYPING_MS = 400;
+
+export function TextFilter({ filters, name, label, type = "search" }: TextFilterProps) {
+  const id = useId();
+  const inAddress = filters.query[name] ?? "";
+  const typed = useSignal(inAddress);
+  useEffect(() => {
+    typed.value = inAddress;
+  }, [inAddress]);
+  useEffect(() => {
+    if (typed.value === inAddress) return;
+    const timer = setTimeout(() => filters.set({ [name]: typed.peek().trim() }), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [typed.value]);
+  const kind: { readonly type: "text" } = { type: type as "text" };
+  return (
+    <div class="filter">
+      <label class="filter-label" for={id}>
+        {label}
+      </label>
+      <input
+        {...kind}
+        id={id}
+        class="input"
+        value={typed.value}
+        onInput={(event: { readonly currentTarget: HTMLInputElement }) => {
+          typed.value = event.currentTarget.value;
+        }}
+        autoComplete="off"
+      />
+    </div>
+  );
+}

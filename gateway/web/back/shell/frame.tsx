@@ -1,0 +1,178 @@
+/** The frame around each section: menu, person, language; and the sign-in in front of everything. */
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren, FunctionComponent } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { Button } from "../../shared/button.tsx";
+import { hasNoSession } from "../../shared/call.ts";
+import { Dialog } from "../../shared/dialog.tsx";
+import { LanguageSwitch } from "../../shared/language-switch.tsx";
+import { Empty, FailureNotice, Skeleton } from "../../shared/states.tsx";
+import { sharedWords } from "../../shared/words.ts";
+import { DialogPlace } from "./dialogs.tsx";
+import { person, readSession, sessionFailure, signOut } from "./session.ts";
+import { SignIn } from "./sign-in.tsx";
+import { shellWords } from "./words.ts";
+
+export type SectionName = keyof ReturnType<typeof shellWords>["nav"];
+export type GroupName = keyof ReturnType<typeof shellWords>["groups"];
+export interface SectionGroup {
+  readonly group: GroupName;
+  readonly sections: Readonly<Partial<Record<SectionName, FunctionComponent>>>;
+}
+
+export function Frame({ groups }: { readonly groups: readonly SectionGroup[] }) {
+  const { path } = useLocation();
+  useEffect(() => {
+    void readSession();
+  }, []);
+  const current = path.split("/")[2] ?? Object.keys(groups[0]?.sections ?? {})[0] ?? "";
+  const found = groups.map(({ sections }) => sections[current as SectionName]).find((section) => section !== undefined);
+  const title = found === undefined ? shellWords().title : shellWords().nav[current as SectionName];
+  useEffect(() => {
+    document.title = `${title} · ${shellWords().title}`;
+  }, [title]);
+  if (person.value === undefined) {
+    return (
+      <main class="gate">
+        {sessionFailure.value === null ? (
+          <Skeleton />
+        ) : (
+          <FailureNotice failure={sessionFailure.value} onRetry={readSession} />
+        )}
+      </main>
+    );
+  }
+  if (person.value === null) return <Gate />;
+  const Section = found;
+  return (
+    <div class="frame">
+      <a class="skip" href="#content">
+        {shellWords().skip}
+      </a>
+      <Menu groups={groups} current={current} />
+      <main id="content" class="content stack" tabIndex={-1}>
+        {sessionFailure.value !== null && <FailureNotice failure={sessionFailure.value} onRetry={signOut} />}
+        {Section === undefined ? (
+          <Empty title={shellWords().notFound}>{shellWords().notFoundText}</Empty>
+        ) : (
+          <Section key={current} />
+        )}
+      </main>
+      <DialogPlace />
+      {hasNoSession.value && (
+        <Dialog title={shellWords().sessionEnded} onClose={() => undefined}>
+          <p>{shellWords().sessionEndedText}</p>
+          <SignIn />
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+function Gate() {
+  return (
+    <main class="gate">
+      <div class="gate-box card stack">
+        <div class="row row-spread">
+          <h1>{shellWords().title}</h1>
+          <LanguageSwitch />
+        </div>
+        <p class="soft">{shellWords().signInIntro}</p>
+        <SignIn />
+      </div>
+    </main>
+  );
+}
+
+function Menu({ groups, current }: { readonly groups: readonly SectionGroup[]; readonly current: string }) {
+  const isOpen = useSignal(false);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    isOpen.value = false;
+    // A new section is read from its beginning, by eye and by screen reader.
+    if (!isFirst.current) {
+      scrollTo(0, 0);
+      document.getElementById("content")?.focus();
+    }
+    isFirst.current = false;
+  }, [current]);
+  return (
+    <header class="menu">
+      <div class="menu-top">
+        <p class="menu-title">{shellWords().title}</p>
+        <button
+          type="button"
+          class="button menu-button"
+          aria-expanded={isOpen.value}
+          aria-controls="menu"
+          onClick={() => {
+            isOpen.value = !isOpen.value;
+          }}
+        >
+          {shellWords().menu}
+        </button>
+      </div>
+      <div id="menu" class={isOpen.value ? "menu-body menu-open" : "menu-body"}>
+        <nav aria-label={shellWords().sections}>
+          {groups.map(({ group, sections }) => (
+            <div key={group} class="menu-group">
+              <p class="menu-heading">{shellWords().groups[group]}</p>
+              <ul>
+                {(Object.keys(sections) as SectionName[]).map((name) => (
+                  <li key={name}>
+                    <a class="menu-link" href={`/back/${name}/`} aria-current={name === current ? "page" : undefined}>
+                      {shellWords().nav[name]}
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </div>
+          ))}
+        </nav>
+        <div class="menu-end stack-tight">
+          <p class="small soft">{person.value?.name}</p>
+          <div class="row row-spread">
+            <LanguageSwitch />
+            <Button kind="quiet" onClick={signOut}>
+              {sharedWords().signOut}
+            </Button>
+          </div>
+        </div>
+      </div>
+    </header>
+  );
+}
+
+interface SectionHeadProps {
+  readonly name: SectionName;
+  readonly intro?: string;
+  /** The main action of the section. */
+  readonly children?: ComponentChildren;
+}
+
+export function SectionHead({ name, intro, children }: SectionHeadProps) {
+  return (
+    <div class="section-head">
+      <div>
+        <h1>{shellWords().nav[name]}</h1>
+        {intro !== undefined && <p class="soft">{intro}</p>}
+      </div>
+      {children !== undefined && <div class="row">{children}</div>}
+    </div>
+  );
+}
+
+/** Names and values of one thing. */
+export function Facts({ of }: { readonly of: readonly (readonly [label: string, value: ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {of.map(([label, value]) => (
+        <div key={label} class="fact">
+          <dt>{label}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

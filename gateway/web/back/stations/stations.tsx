@@ -1,0 +1,223 @@
+/** Filials and their stations, and who drives which. */
+import { Button } from "../../shared/button.tsx";
+import { call, newKey } from "../../shared/call.ts";
+import { clockTime } from "../../shared/format.ts";
+import { Empty, Tag } from "../../shared/states.tsx";
+import { Table } from "../../shared/table.tsx";
+import { ask, openForm } from "../shell/dialogs.tsx";
+import { ChoiceFilter, FilterBar, useFilters } from "../shell/filters.tsx";
+import { SectionHead } from "../shell/frame.tsx";
+import { optionsOf } from "../shell/labels.ts";
+import { allPages, LoadedView, useLoad } from "../shell/loading.tsx";
+import { type Places, type Station, usePlaces } from "../shell/places.ts";
+import { StatusTag } from "../shell/status-tag.tsx";
+import { shellWords } from "../shell/words.ts";
+import { words } from "./words.ts";
+
+/** Who drives what changes by the minute. */
+const LEASES_EVERY_MS = 10_000;
+
+function useLeases() {
+  return useLoad(
+    "leases",
+    () =>
+      allPages(async (since_id) => {
+        const result = await call("GET /api/backoffice/v1/leases/", { query: { since_id, limit: 200 } });
+        if (!result.ok) return result;
+        const { leases, has_more, through_id } = result.reply;
+        return { ...result, reply: { items: leases, next: has_more ? through_id : null } };
+      }),
+    LEASES_EVERY_MS,
+  );
+}
+
+export function Stations() {
+  const filters = useFilters();
+  const places = usePlaces();
+  const leases = useLeases();
+  const { filial, status } = filters.query;
+  const reload = (): Promise<unknown> => Promise.all([places.reload(), leases.reload()]);
+  return (
+    <>
+      <SectionHead name="stations" intro={words().intro}>
+        <Button onClick={() => addFilial(places.reload)}>{words().addFilial}</Button>
+        {(places.data?.filials.length ?? 0) > 0 && (
+          <Button kind="main" onClick={() => places.data && addStation(places.data, places.reload)}>
+            {words().add}
+          </Button>
+        )}
+      </SectionHead>
+      <LoadedView of={places}>
+        {(found) => (
+          <>
+            <FilterBar filters={filters}>
+              <ChoiceFilter filters={filters} name="filial" label={shellWords().filial} options={found.filialOptions} />
+              <ChoiceFilter
+                filters={filters}
+                name="status"
+                label={shellWords().status}
+                options={optionsOf("status", ["active", "suspended", "closed"])}
+              />
+            </FilterBar>
+            {found.stations.length === 0 && <Empty title={words().empty}>{words().emptyText}</Empty>}
+            {found.stations.length > 0 && (
+              <Table
+                caption={shellWords().nav.stations}
+                rows={found.stations.filter(
+                  (station) =>
+                    (!filial || String(station.filial_id) === filial) && (!status || station.status === status),
+                )}
+                keyOf={(station) => station.station_id}
+                columns={[
+                  { title: shellWords().name, cell: (station) => <strong>{station.name}</strong> },
+                  { title: shellWords().filial, cell: (station) => found.filialName(station.filial_id) },
+                  { title: words().currency, cell: (station) => station.currency },
+                  {
+                    title: shellWords().status,
+                    cell: (station) => (
+                      <>
+                        <StatusTag status={station.status} />
+                        {station.sandbox && <Tag>{words().sandbox}</Tag>}
+                      </>
+                    ),
+                  },
+                  {
+                    title: words().driver,
+                    cell: (station) => {
+                      const driven = leases.data?.find(({ station_id }) => station_id === station.station_id);
+                      if (driven === undefined) return <span class="soft">{words().free}</span>;
+                      return `${driven.lease.cashier_name}, ${words().since} ${clockTime(driven.lease.acquired_at)}`;
+                    },
+                  },
+                  {
+                    title: shellWords().actions,
+                    cell: (station) => {
+                      const driven = leases.data?.find(({ station_id }) => station_id === station.station_id);
+                      return <Actions station={station} driver={driven?.lease.cashier_name ?? null} reload={reload} />;
+                    },
+                  },
+                ]}
+              />
+            )}
+          </>
+        )}
+      </LoadedView>
+    </>
+  );
+}
+
+function addFilial(then: () => unknown): void {
+  openForm({
+    title: words().addFilial,
+    action: words().addFilial,
+    fields: [{ name: "name", label: shellWords().name, maxLength: 100 }],
+    run: ({ name = "" }) => call("POST /api/backoffice/v1/filials/", { body: { name } }),
+    after: then,
+  });
+}
+
+function addStation(places: Places, then: () => unknown): void {
+  openForm({
+    title: words().add,
+    action: words().add,
+    fields: [
+      { name: "filial_id", label: shellWords().filial, options: places.filialOptions },
+      { name: "name", label: shellWords().name, maxLength: 100 },
+      {
+        name: "currency",
+        label: words().currency,
+        help: words().currencyHelp,
+        initial: places.stations[0]?.currency ?? "EUR",
+        maxLength: 3,
+        check: (value) => (/^[A-Z]{3}$/.test(value.toUpperCase()) ? null : words().currencyFault),
+      },
+    ],
+    run: ({ filial_id, name = "", currency = "" }) =>
+      call("POST /api/backoffice/v1/stations/", {
+        body: { filial_id: Number(filial_id), name, currency: currency.toUpperCase() },
+      }),
+    after: then,
+  });
+}
+
+interface ActionsProps {
+  readonly station: Station;
+  readonly driver: string | null;
+  readonly reload: () => unknown;
+}
+
+function Actions({ station, driver, reload }: ActionsProps) {
+  const { station_id, name, status } = station;
+  const path = { station_id };
+  const rename = (): void =>
+    openForm({
+      title: words().rename,
+      action: words().rename,
+      fields: [{ name: "name", label: shellWords().name, initial: name, maxLength: 100 }],
+      run: (values) =>
+        call("PATCH /api/backoffice/v1/stations/{station_id}/", { path, body: { name: values.name ?? "" } }),
+      done: words().renamed,
+      after: reload,
+    });
+  const suspend = (): void =>
+    ask({
+      title: words().suspendTitle(name),
+      text: [words().suspendText],
+      action: words().suspend,
+      isDangerous: true,
+      run: () => call("POST /api/backoffice/v1/stations/{station_id}/suspend/", { path }),
+      done: words().suspended,
+      after: reload,
+    });
+  const resume = (): void =>
+    ask({
+      title: words().resumeTitle(name),
+      text: [words().resumeText],
+      action: words().resume,
+      run: () => call("POST /api/backoffice/v1/stations/{station_id}/resume/", { path }),
+      done: words().resumed,
+      after: reload,
+    });
+  const close = (): void =>
+    ask({
+      title: words().closeTitle(name),
+      text: [words().closeText],
+      action: words().close,
+      isDangerous: true,
+      run: () => call("POST /api/backoffice/v1/stations/{station_id}/close/", { path }),
+      done: words().closed,
+      after: reload,
+    });
+  const free = (): void => {
+    const key = newKey();
+    ask({
+      title: words().breakTitle(name),
+      text: [words().breakText(driver ?? "")],
+      action: words().breakLease,
+      isDangerous: true,
+      run: () => call("DELETE /api/backoffice/v1/stations/{station_id}/lease/", { path, key }),
+      done: words().broken,
+      after: reload,
+    });
+  };
+  return (
+    <div class="cell-actions">
+      <a class="button" href={`/back/devices/?station=${station_id}`}>
+        {words().devices}
+      </a>
+      {status !== "closed" && <Button onClick={rename}>{words().rename}</Button>}
+      {driver !== null && <Button onClick={free}>{words().breakLease}</Button>}
+      {status === "active" && (
+        <Button kind="danger" onClick={suspend}>
+          {words().suspend}
+        </Button>
+      )}
+      {status === "suspended" && <Button onClick={resume}>{words().resume}</Button>}
+      {status !== "closed" && (
+        <Button kind="danger" onClick={close}>
+          {words().close}
+        </Button>
+      )}
+    </div>
+  );
+}

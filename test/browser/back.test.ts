@@ -1,0 +1,301 @@
+/** The back office in a real browser, against the whole system: whole tasks, and each section for people with disabilities. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { apiClient } from "../support/api-client.ts";
+import { enrollDevice } from "../support/devices.ts";
+import { addFleet, offerTask } from "../support/fleets.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { type Receiver, startReceiver } from "../webhook-signer/receiver.ts";
+import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+
+/** A list that is read every ten seconds, on a slow machine. */
+const SHOWN = { timeout: 20_000 };
+/** Runs a script where a page takes it for markup, and breaks an attribute where it is put into one. */
+const HOSTILE = `"><img src=x onerror=alert(1)><script>alert(2)</script>`;
+const HOOK = "/back-office";
+/** Colours that still change would be judged in between. */
+const STILL = { reducedMotion: "reduce" } as const;
+
+const folder = temporaryFolder("back-office");
+let receiver: Receiver;
+let system: TestSystem;
+let browser: Browser;
+let owner: Person;
+let cashier: Person;
+let stationId: number;
+let context: BrowserContext;
+let page: Page;
+/** What the page has run that it must not, and requests that left the origin. */
+const faults: string[] = [];
+
+beforeAll(async () => {
+  receiver = await startReceiver();
+  const caFile = join(folder.path, "ca.pem");
+  writeFileSync(caFile, receiver.authority.cert);
+  [system, browser] = await Promise.all([
+    startSystem({
+      sandboxProvider: true,
+      webhookSigner: true,
+      environment: { WEBHOOK_ALLOW_LOOPBACK: "true", WEBHOOK_CA_FILE: caFile },
+    }),
+    startBrowser(),
+  ]);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  stationId = system.sandbox.stations[0]?.stationId ?? 0;
+  context = await browser.newContext({ ...STILL, locale: "en-GB", viewport: { width: 1280, height: 900 } });
+  page = await context.newPage();
+  watch(page);
+  await signIn(page);
+});
+afterAll(async () => {
+  await browser.close();
+  await Promise.all([system.stop(), receiver.stop()]);
+  folder.remove();
+});
+
+function watch(watched: Page): void {
+  watched.on("dialog", (dialog) => {
+    faults.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  watched.on("pageerror", (error) => faults.push(`error: ${error.message}`));
+  watched.on("request", (request) => {
+    if (new URL(request.url()).origin !== system.baseUrl) faults.push(`request: ${request.url()}`);
+  });
+}
+
+async function signIn(at: Page): Promise<void> {
+  await at.goto(`${system.baseUrl}/back/`);
+  await fillSignIn(at);
+  await at.getByRole("navigation", { name: "Sections" }).waitFor({ state: "attached", ...SHOWN });
+}
+
+async function fillSignIn(at: Page): Promise<void> {
+  await at.getByLabel("E-mail address").fill(system.owner.email);
+  await at.getByLabel("Password", { exact: true }).fill(system.owner.password);
+  await at.getByRole("button", { name: "Sign in" }).click();
+}
+
+const open = async (section: string, at = page): Promise<void> => {
+  await at.goto(`${system.baseUrl}/back/${section}`);
+  await at.getByRole("heading", { level: 1 }).waitFor(SHOWN);
+};
+const dialog = (at = page): Locator => at.getByRole("dialog");
+const press = (name: string, within: Page | Locator = page): Promise<void> =>
+  within.getByRole("button", { name, exact: true }).click(SHOWN);
+const said = (text: string, at = page): Promise<void> => at.getByText(text).first().waitFor(SHOWN);
+
+describe("devices", () => {
+  test("a display is registered, gets a code with a QR, claims it, is suspended, resumed and revoked", async () => {
+    await open(`devices/?station=${stationId}`);
+    await press("Register a device");
+    await dialog().getByLabel("Name").fill(HOSTILE);
+    await press("Register a device", dialog());
+    await page.getByRole("heading", { level: 2, name: HOSTILE }).waitFor(SHOWN);
+    await press("Issue a code");
+    await press("Issue a code", dialog());
+    await page.getByRole("img", { name: "QR code" }).waitFor(SHOWN);
+    await dialog().getByRole("timer").waitFor(SHOWN);
+    await expectAccessible(page);
+    const code = (await dialog().locator("code.secret-value").textContent()) ?? "";
+    expect(code).toMatch(/^[\dA-Z]{5}-[\dA-Z]{5}$/);
+    const device = await enrollDevice(system.baseUrl, code);
+    await said("The device has claimed its code.");
+    await dialog().waitFor({ state: "hidden", ...SHOWN });
+    await device.good("POST", "heartbeat/", { body: { summary: { app: HOSTILE } } });
+    await said("online");
+    await press("Suspend");
+    await said("It keeps its credential but may not act");
+    await press("Suspend", dialog());
+    await said("The device is suspended.");
+    await device.refused("device_suspended", "GET", "display/");
+    await press("Resume");
+    await press("Resume", dialog());
+    await said("The device is resumed.");
+    await device.good("GET", "display/");
+    await press("Revoke for good");
+    await press("Revoke for good", dialog());
+    await said("The device is revoked.");
+    await device.refused("credential_invalid", "GET", "display/");
+  });
+
+  test("a companion is registered and its code ended by keyboard alone", async () => {
+    await open(`devices/?station=${stationId}`);
+    await page.getByRole("button", { name: "Register a device" }).waitFor(SHOWN);
+    const keyboard = page.keyboard;
+    const tabTo = async (wanted: Locator): Promise<void> => {
+      for (let presses = 0; presses < 60; presses += 1) {
+        if (await wanted.evaluate((element) => element === element.ownerDocument.activeElement)) return;
+        await keyboard.press("Tab");
+      }
+      throw new Error(`The keyboard does not reach ${wanted}.`);
+    };
+    await tabTo(page.getByRole("button", { name: "Register a device" }));
+    await keyboard.press("Enter");
+    await tabTo(dialog().getByLabel("Kind"));
+    await keyboard.type("Smart");
+    await tabTo(dialog().getByLabel("Name"));
+    await keyboard.type("Typed companion");
+    await keyboard.press("Enter");
+    await page.getByRole("heading", { level: 2, name: "Typed companion" }).waitFor(SHOWN);
+    await tabTo(page.getByRole("button", { name: "Issue a code" }));
+    await keyboard.press("Enter");
+    await dialog().waitFor(SHOWN);
+    await tabTo(dialog().getByRole("button", { name: "Issue a code" }));
+    await keyboard.press("Enter");
+    await dialog().getByText("It is valid for").waitFor(SHOWN);
+    await keyboard.press("Escape");
+    await dialog().waitFor({ state: "hidden" });
+    await tabTo(page.getByRole("button", { name: "End the code" }));
+    await keyboard.press("Enter");
+    await tabTo(dialog().getByRole("button", { name: "End the code" }));
+    await keyboard.press("Enter");
+    await said("The code is ended.");
+    const { devices } = await owner.good<{ devices: { name: string; kind: string }[] }>("GET", "devices/");
+    expect(devices).toContainEqual(expect.objectContaining({ name: "Typed companion", kind: "smart_pos_companion" }));
+  });
+});
+
+describe("kill switches", () => {
+  test("a frozen station offers cash alone, and everything again after the freeze", async () => {
+    const offered = async (): Promise<string[]> => {
+      const path = `stations/${stationId}/routes/`;
+      const { routes } = await cashier.good<{ routes: { route: string; offered: boolean }[] }>("GET", path);
+      return routes.flatMap((each) => (each.offered ? [each.route] : []));
+    };
+    const before = await offered();
+    await open("switches/");
+    await page.getByLabel("Choose").selectOption(String(stationId));
+    await press("Freeze …");
+    await said("Every payment route but cash is withdrawn at this station");
+    await said("Give a reason first.");
+    await dialog().getByLabel("Reason").fill(HOSTILE);
+    await press("Freeze", dialog());
+    await page.getByRole("cell", { name: HOSTILE }).waitFor(SHOWN);
+    await vi.waitFor(async () => expect(await offered()).toEqual(["cash"]), SHOWN);
+    await expectAccessible(page);
+    await press("End the freeze");
+    await dialog().getByLabel("Reason").fill("It is over.");
+    await press("End the freeze", dialog());
+    await said("Nothing is frozen");
+    await vi.waitFor(async () => expect(await offered()).toEqual(before), SHOWN);
+  });
+});
+
+describe("webhooks", () => {
+  test("an endpoint is registered, tested, and a delivery sent again", async () => {
+    const [filial] = (await owner.good<{ filials: { filial_id: number }[] }>("GET", "filials/")).filials;
+    const fleet = await addFleet(system.baseUrl, owner, filial?.filial_id ?? 0, HOSTILE);
+    await open(`webhooks/?view=endpoints&consumer=${fleet.consumerId}`);
+    await press("Register an endpoint");
+    await dialog().getByLabel("Address").fill(receiver.url(HOOK));
+    await press("Register an endpoint", dialog());
+    await said("This is shown once.");
+    expect(await dialog().locator("code.secret-value").textContent()).toMatch(/^whsec_/);
+    await press("I have it", dialog());
+    receiver.behave(HOOK, () => ({ status: 500, body: HOSTILE }));
+    await press("Send a test");
+    await said("The endpoint did not accept the test.");
+    await dialog().getByText(HOSTILE).waitFor(SHOWN);
+    await expectAccessible(page);
+    await press("Close", dialog());
+    receiver.behave(HOOK, () => 204);
+    await press("Send a test");
+    await said("The endpoint answered as it should.");
+    await press("Close", dialog());
+    await offerTask(owner, fleet);
+    await open(`webhooks/?view=deliveries&consumer=${fleet.consumerId}&event=serving_task.offered&status=delivered`);
+    const link = page.getByRole("table").getByRole("link").first();
+    await link.click(SHOWN);
+    await press("Send again");
+    await press("Send again", dialog());
+    await said("asked for");
+  });
+});
+
+describe("sandbox", () => {
+  test("a seeded sandbox plays a payment by one click, and the guest pays it", async () => {
+    await open("sandbox/");
+    await press("Seed a sandbox");
+    await dialog().getByLabel("Name").fill("Played");
+    await press("Seed a sandbox", dialog());
+    await said("Password of the cashier");
+    await press("I have it", dialog());
+    await page
+      .getByRole("row", { name: /Played/ })
+      .getByRole("button", { name: "Play" })
+      .click(SHOWN);
+    await page.getByRole("button", { name: /approves the payment/ }).click(SHOWN);
+    await page.getByRole("complementary").getByText("paid").waitFor(SHOWN);
+    await expectAccessible(page);
+    await page.getByRole("button", { name: /declines after a short delay/ }).click(SHOWN);
+    await said("declined by the provider");
+    // The owner's own session is the same as before.
+    await open("stations/");
+    await page.getByRole("cell", { name: "Played" }).waitFor(SHOWN);
+  });
+});
+
+describe("session", () => {
+  test("one that ends in the middle of a form asks to sign in again, and nothing that was typed is lost", async () => {
+    const own = await browser.newContext({ ...STILL, locale: "en-GB" });
+    const at = await own.newPage();
+    watch(at);
+    await signIn(at);
+    await open("people/", at);
+    await press("Add a person", at);
+    await dialog(at).getByLabel("Name").fill("Kim");
+    await dialog(at).getByLabel("E-mail address").fill(`kim-${Date.now()}@sandbox.example`);
+    await dialog(at).getByLabel("Password").fill("a long pass phrase");
+    const [cookie] = (await own.cookies()).filter(({ name }) => name === "dp_session");
+    await apiClient(`${system.baseUrl}/api/backoffice/v1/`, cookie?.value ?? "").good("DELETE", "session/");
+    await press("Add a person", dialog(at));
+    const again = at.getByRole("dialog", { name: "Your session has ended" });
+    await again.waitFor(SHOWN);
+    await expectAccessible(at);
+    await again.getByLabel("E-mail address").fill(system.owner.email);
+    await again.getByLabel("Password").fill(system.owner.password);
+    await press("Sign in", again);
+    await again.waitFor({ state: "hidden", ...SHOWN });
+    await press("Add a person", dialog(at));
+    await said("The person is added.", at);
+    await own.close();
+  });
+
+  test("a wrong password says so, in German too", async () => {
+    const own = await browser.newContext({ ...STILL, locale: "de-DE", viewport: { width: 360, height: 740 } });
+    const at = await own.newPage();
+    await at.goto(`${system.baseUrl}/back/`);
+    await at.getByLabel("E-Mail-Adresse").fill(system.owner.email);
+    await at.getByLabel("Passwort", { exact: true }).fill("not this one");
+    await at.getByRole("button", { name: "Anmelden" }).click();
+    await at.getByRole("alert").waitFor(SHOWN);
+    await expectAccessible(at);
+    await expectNoSideways(at);
+    await own.close();
+  });
+});
+
+describe("every section", () => {
+  test("is accessible in light and dark at 360 pixels, and nothing hostile has run", async () => {
+    const station = { filial_id: 1, name: HOSTILE, currency: "EUR" };
+    const [filial] = (await owner.good<{ filials: { filial_id: number }[] }>("GET", "filials/")).filials;
+    await owner.good("POST", "stations/", { body: { ...station, filial_id: filial?.filial_id } });
+    await page.setViewportSize({ width: 360, height: 740 });
+    const links = await page.getByRole("navigation", { name: "Sections", includeHidden: true }).locator("a").all();
+    const addresses = await Promise.all(links.map((link) => link.getAttribute("href")));
+    expect(addresses.length).toBeGreaterThan(9);
+    for (const address of addresses) {
+      await open((address ?? "").replace("/back/", ""));
+      await page.locator(".content .skeleton").waitFor({ state: "detached", ...SHOWN });
+      await expectAccessible(page);
+      await expectNoSideways(page);
+    }
+    expect(faults).toEqual([]);
+  });
+});

@@ -1,0 +1,62 @@
+/**
+ * A real browser: Debian's Chromium, the installed one or the package fetched into the cache, driven by playwright-core. One
+ * browser for each test file, and one context for each person or device in a test.
+ */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { delimiter, dirname, join } from "node:path";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { expect } from "vitest";
+import { debianPrograms } from "../support/debian-programs.ts";
+
+const ARGUMENTS = [
+  "--headless",
+  // Root has no sandbox; the browser opens pages of this checkout alone.
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export async function startBrowser(): Promise<Browser> {
+  const program = await debianPrograms("chromium");
+  const { path, libraries } = program.chromium;
+  if (libraries === "") return await chromium.launch({ executablePath: path, args: ARGUMENTS });
+  // `bin/chromium` is a script for an installed browser. PulseAudio's library is in a folder of its own.
+  const folders = libraries.split(delimiter).flatMap((folder) => [folder, join(folder, "pulseaudio")]);
+  return await chromium.launch({
+    executablePath: join(dirname(path), "..", "lib", "chromium", "chromium"),
+    args: ARGUMENTS,
+    env: { ...process.env, LD_LIBRARY_PATH: folders.join(delimiter) },
+  });
+}
+
+interface Violation {
+  readonly id: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
+}
+
+/** Expects that axe finds nothing that people with disabilities cannot use, in light and dark. */
+export async function expectAccessible(page: Page): Promise<void> {
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    // Evaluated by the debugger, which the page's policy does not concern.
+    await page.evaluate(AXE);
+    const found = await page.evaluate<{ violations: readonly Violation[] }>(
+      "axe.run(document, { resultTypes: ['violations'] })",
+    );
+    const violations = found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+    expect(violations, colorScheme).toEqual([]);
+  }
+  await page.emulateMedia({ colorScheme: null });
+}
+
+/** Expects that nothing is wider than the window. */
+export async function expectNoSideways(page: Page): Promise<void> {
+  const [content, window] = await page.evaluate<[number, number]>("[document.documentElement.scrollWidth, innerWidth]");
+  expect(content).toBeLessThanOrEqual(window);
+}
