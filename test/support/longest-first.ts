@@ -6,29 +6,49 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 
 /**
- * What took more than 30 s on two cores, longest first, and waiting ones beside computing ones. A fresh checkout has no
+ * What takes longest, and waiting ones beside computing ones. A fresh checkout has no
  * durations of its own; the others follow by size.
  */
 const LONGEST = [
-  "test/webhook-signer/processes.test.ts",
-  "test/clients/virtual-devices.test.ts",
   "test/chaos/kill.test.ts",
-  "test/clients/magic-behaviours.test.ts",
+  "test/stations/provider-saga.test.ts",
   "test/deploy/sandbox.test.ts",
+  "test/clients/virtual-devices.test.ts",
+  "test/conformance/broken-services.test.ts",
+  "test/registry/login-throttle.test.ts",
+  "test/webhook-signer/processes.test.ts",
+  "test/stations/stalled-providers.test.ts",
+  "test/clients/reconciliation-commands.test.ts",
+  "test/money/one-money.test.ts",
+  "test/clients/magic-behaviours.test.ts",
+  "test/conformance/devices/devices.test.ts",
   "test/gateway/readiness.test.ts",
-  "test/webhook-signer/kills-at-steps.test.ts",
-  "test/gateway/random-requests.test.ts",
-  "test/webhook-signer/suspended.test.ts",
-  "test/money/interleavings.test.ts",
+  "test/chaos/two-claims.test.ts",
+  "test/deploy/bootstrap.test.ts",
+  "test/conformance/service.test.ts",
+  "test/gateway/openapi.test.ts",
+  "test/stations/confirmation.test.ts",
+  "test/gateway/people/organizations.test.ts",
+  "test/stations/saga.test.ts",
+  "test/deploy/proxies.test.ts",
+  "test/money/one-order.test.ts",
   "test/clients/webhooks-command.test.ts",
+  "test/webhook-signer/stalls.test.ts",
+  "test/gateway/people/bus-emptied.test.ts",
+  "test/deploy/restart.test.ts",
+  "test/money/interleavings.test.ts",
+  "test/webhook-signer/memory.test.ts",
+  "test/gateway/people/effect.test.ts",
+  "test/reconciliation/kills.test.ts",
+  "test/reconciliation/bounded-memory.test.ts",
+  "test/gateway/random-requests.test.ts",
+  "test/webhook-signer/kills-at-steps.test.ts",
+  "test/gateway/people/switches-lost.test.ts",
+  "test/chaos/attest-races.test.ts",
+  "test/registry/enrollment-timing.test.ts",
   "test/gateway/server-life.test.ts",
   "test/providers/magic-amounts.test.ts",
-  "test/gateway/people/switches-lost.test.ts",
-  "test/stations/provider-saga.test.ts",
-  "test/deploy/bootstrap.test.ts",
-  "test/chaos/two-claims.test.ts",
   "test/webhook-signer/faults.test.ts",
-  "test/deploy/restart.test.ts",
 ];
 
 export class LongestFirst extends BaseSequencer {
@@ -39,9 +59,13 @@ export class LongestFirst extends BaseSequencer {
     // oxlint-disable-next-line unicorn/no-array-sort -- A sequencer's, which changes nothing of what it is given.
     const sorted = await super.sort(files);
     const rank = ({ moduleId, project }: TestSpecification): number => {
-      const place = LONGEST.indexOf(relative(CHECKOUT, moduleId));
+      const path = relative(CHECKOUT, moduleId);
+      const { include, sequence } = project.config;
+      // A project that names its files has them in that order.
+      const places = include.includes(path) ? include : LONGEST;
+      const place = places.indexOf(path);
       // What is to run after all others stays there.
-      return project.config.sequence.groupOrder * LONGEST.length * 2 + (place === -1 ? LONGEST.length : place);
+      return sequence.groupOrder * LONGEST.length * 2 + (place === -1 ? LONGEST.length : place);
     };
     return sorted.toSorted((a, b) => rank(a) - rank(b));
   }

@@ -6,7 +6,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Fleet, type SignerProcess, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+import {
+  type Fleet,
+  SHORT_LEASES,
+  type SignerProcess,
+  type SignerWorld,
+  startSignerWorld,
+  waitFor,
+} from "./signer-world.ts";
 
 const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 500);
 const FLEETS = 20;
@@ -131,7 +138,7 @@ async function delivered(): Promise<number> {
 }
 
 test("killed at each of its steps, it loses no event, and what was under way is all that is sent again", async () => {
-  let signer = await world.addSignerProcess();
+  let signer = await world.addSignerProcess(SHORT_LEASES);
   fleets = await Promise.all(Array.from({ length: FLEETS }, () => world.openFleet()));
   for (const [at, fleet] of fleets.entries()) await world.addEndpoint(fleet, `/steps/${at}`);
   rested = await Promise.all(Array.from({ length: 5 }, () => world.openFleet()));
@@ -153,7 +160,7 @@ test("killed at each of its steps, it loses no event, and what was under way is 
     await signer.kill9();
     await release();
     const killedAtMs = Date.now();
-    signer = await world.addSignerProcess();
+    signer = await world.addSignerProcess(SHORT_LEASES);
     await waitFor(`all, after it was killed when ${name}`, async () => (await delivered()) === emitted);
     expect(Date.now() - killedAtMs, name).toBeLessThan(30_000);
   }

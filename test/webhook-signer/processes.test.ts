@@ -9,6 +9,7 @@ import { metricSum, scrape } from "../support/scrape.ts";
 import {
   type Fleet,
   holdAnswers,
+  SHORT_LEASES,
   type SignerProcess,
   type SignerWorld,
   startSignerWorld,
@@ -112,7 +113,7 @@ test("the work of a killed process goes on within half a minute", async () => {
 });
 
 test("a process that was stalled sends nothing of what others have taken over meanwhile", async () => {
-  const frozen = await world.addSignerProcess();
+  const frozen = await world.addSignerProcess(SHORT_LEASES);
   const fleets = await openFleets(2, "/frozen");
   for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => ({ status: 200, afterMs: 20 }));
   await world.emitMany(fleets, 2_000);
@@ -122,7 +123,7 @@ test("a process that was stalled sends nothing of what others have taken over me
   await frozen.freeze();
   for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => 200);
   letGo();
-  await world.addSignerProcess();
+  await world.addSignerProcess(SHORT_LEASES);
   await waitFor("the others' work", async () => (await countDelivered()) === 2_000);
   const before = world.receiver.received.length;
   frozen.signal("SIGCONT");
@@ -136,7 +137,7 @@ test("a process that was stalled sends nothing of what others have taken over me
 test("what a process reports after others have taken over loses no success and overwrites nothing", async () => {
   const EVENTS = 8;
   const metricsPort = await freePort();
-  const old = await world.addSignerProcess({ METRICS_PORT: String(metricsPort) });
+  const old = await world.addSignerProcess({ ...SHORT_LEASES, METRICS_PORT: String(metricsPort) });
   const fleets = await openFleets(3, "/late");
   const [succeeded, overtaken, failed] = fleets as [Fleet, Fleet, Fleet];
   // What the old process receives, and what the new one does.
@@ -176,7 +177,7 @@ test("what a process reports after others have taken over loses no success and o
   release.resolve();
   await holding;
   expect((await Promise.all(fleets.map(tries))).flat().every(({ attempts }) => attempts === 0)).toBe(true);
-  await world.addSignerProcess();
+  await world.addSignerProcess(SHORT_LEASES);
   const isTried = ({ attempts }: Tried): boolean => attempts === 1;
   await waitFor("the new one's", async () => (await Promise.all(fleets.map(tries))).flat().every(isTried));
   const planned = (await tries(failed)).map((one) => one.due_at);
@@ -201,14 +202,17 @@ test("what a process reports after others have taken over loses no success and o
 
 test("many events while processes are killed at random: each is delivered, none is lost", async () => {
   const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 1_000);
-  const processes: SignerProcess[] = [await world.addSignerProcess(), await world.addSignerProcess()];
+  const processes: SignerProcess[] = [
+    await world.addSignerProcess(SHORT_LEASES),
+    await world.addSignerProcess(SHORT_LEASES),
+  ];
   const fleets = await openFleets(40, "/chaos");
   const emitting = world.emitMany(fleets, EVENTS);
   for (let kill = 0; kill < 5; kill += 1) {
     await delay(200 + Math.random() * 1_800);
     const victim = processes.shift();
     await victim?.kill9();
-    processes.push(await world.addSignerProcess());
+    processes.push(await world.addSignerProcess(SHORT_LEASES));
   }
   await emitting;
   await waitFor("all of them", async () => (await countDelivered()) === EVENTS);

@@ -36,6 +36,14 @@ import { type Behaviour, type Receiver, startReceiver } from "./receiver.ts";
 const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
 const WITH_LIMITS = join(import.meta.dirname, "programs", "signer-with-limits.ts");
 
+/**
+ * Settings of a signer whose leases end after 3 s instead of 10, for tests in which another process takes over. The test "the
+ * work of a killed process goes on within half a minute" has the product's.
+ */
+export const SHORT_LEASES = {
+  SIGNER_LIMITS: JSON.stringify({ ownerLeaseMs: 3_000, leaseMarginMs: 500, ownerTurnMs: 300 }),
+};
+
 export interface Fleet {
   readonly organizationId: number;
   readonly filialId: number;

@@ -54,6 +54,7 @@ test("what was read for it before is not sent a second later", async () => {
   const atMs = Date.now();
   await delay(4_000);
   expect([...(await begunAfter(world, fleet, atMs + 1_500))]).toEqual([]);
+  answer.afterMs = 0;
   await setStatus(fleet, "active");
   await waitFor("the rest", () => world.receiver.at("/cut-off").length === 120);
 });
