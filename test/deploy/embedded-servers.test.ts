@@ -13,12 +13,12 @@ import { onlyWhere } from "../support/only-where.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { cloneDatabase, startNats as startTestNats, startPostgres as startTestPostgres } from "../support/servers.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { serverFolder } from "../support/temporary-folder.ts";
 
 const PROGRAM = join(import.meta.dirname, "programs", "servers.ts");
 const isRoot = process.getuid?.() === 0;
 /** Most tests use the data folder of the test before, because the creation of a database takes longer than the rest of a test. */
-const shared = temporaryFolder("embedded-shared");
+const shared = serverFolder("embedded-shared");
 const folders: (() => void)[] = [];
 /** The watchdog counts whole seconds, so it may take one or two longer than its grace time. */
 const ORPHAN_WAIT = { timeout: deployLimits.orphanGraceMs + 3_000, interval: 50 };
@@ -35,7 +35,7 @@ afterEach(async () => {
 afterAll(shared.remove);
 
 function folder(): string {
-  const made = temporaryFolder("embedded");
+  const made = serverFolder("embedded");
   folders.push(made.remove);
   return made.path;
 }

@@ -5,7 +5,7 @@ import { deployLimits } from "../../deploy/limits.ts";
 import { type Fault, type FaultyServer, startFaultyServer } from "../support/faulty-server.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { serverFolder } from "../support/temporary-folder.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const CTRL_C_MS = 2_000;
@@ -34,7 +34,7 @@ async function servers(context: TestContext, faults: { readonly bus: Fault; read
 }
 
 function run(context: TestContext, { bus, store }: Servers, program: string, args: string[] = []): RunningProgram {
-  const folder = temporaryFolder("hanging");
+  const folder = serverFolder("hanging");
   const own = { NATS_URL: bus.url, DATABASE_URL: store.url, PORT: "0", DATA_DIR: folder.path, LOG_LEVEL: "warn" };
   const env = { ...process.env, ...own };
   const running = runProgram(process.execPath, [join(CHECKOUT, program), ...args], { env });

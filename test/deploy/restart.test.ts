@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { collectAt, sandboxFacts } from "../support/demo-station.ts";
 import { startPorts } from "../support/free-port.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { serverFolder } from "../support/temporary-folder.ts";
 
 const START = join(import.meta.dirname, "..", "..", "deploy", "start.ts");
 /** The parts by the name in their lines, and by what their command line holds. */
@@ -23,7 +23,7 @@ const PART_NAMES = Object.keys(PARTS) as (keyof typeof PARTS)[];
 /** Starting and restarting everything, on a machine that is busy with other tests. */
 const TEST_MS = 300_000;
 
-const folder = temporaryFolder("restart");
+const folder = serverFolder("restart");
 let program: RunningProgram;
 
 beforeAll(async () => {

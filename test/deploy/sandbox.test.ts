@@ -13,7 +13,7 @@ import { freePort } from "../support/free-port.ts";
 import { send } from "../support/http.ts";
 import { logIn } from "../support/people.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { serverFolder } from "../support/temporary-folder.ts";
 
 const START = join(import.meta.dirname, "..", "..", "deploy", "start.ts");
 const DEMO = join(import.meta.dirname, "..", "..", "clients", "demo.ts");
@@ -23,7 +23,7 @@ const TEST_MS = 600_000;
 const SECOND_START_MS = 15_000;
 /** Processes that got a stop signal, or that a killed supervisor leaves to its watchdog, are gone by then. */
 const GONE_MS = deployLimits.orphanGraceMs + 5_000;
-const folder = temporaryFolder("sandbox");
+const folder = serverFolder("sandbox");
 const started: RunningProgram[] = [];
 
 // One that a failed test leaves would keep the data folder from the next test.

@@ -13,7 +13,7 @@ import { claimBus } from "../../services/bus/installation.ts";
 import { newInstallation, type TestInstallation } from "../support/installations.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { serverFolder } from "../support/temporary-folder.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const START = join(CHECKOUT, "deploy", "start.ts");
@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 
 function folder(): string {
-  const made = temporaryFolder("start");
+  const made = serverFolder("start");
   cleanUps.push(made.remove);
   return made.path;
 }

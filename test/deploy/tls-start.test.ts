@@ -10,13 +10,13 @@ import { selfSigned } from "../support/certificates.ts";
 import { sandboxFacts } from "../support/demo-station.ts";
 import { startPorts } from "../support/free-port.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { serverFolder } from "../support/temporary-folder.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const LINES_MS = 120_000;
 /** A whole start, on a machine that is busy with other tests. */
 const TEST_MS = 300_000;
-const folder = temporaryFolder("tls-start");
+const folder = serverFolder("tls-start");
 const certFile = join(folder.path, "cert.pem");
 const keyFile = join(folder.path, "key.pem");
 let program: RunningProgram;

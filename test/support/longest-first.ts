@@ -11,6 +11,7 @@ const CHECKOUT = join(import.meta.dirname, "..", "..");
  */
 const LONGEST = [
   "test/chaos/kill.test.ts",
+  "test/deploy/embedded-servers.test.ts",
   "test/stations/provider-saga.test.ts",
   "test/deploy/sandbox.test.ts",
   "test/clients/virtual-devices.test.ts",
@@ -23,11 +24,13 @@ const LONGEST = [
   "test/clients/magic-behaviours.test.ts",
   "test/conformance/devices/devices.test.ts",
   "test/gateway/readiness.test.ts",
+  "test/deploy/find-nats-server.test.ts",
   "test/chaos/two-claims.test.ts",
   "test/deploy/bootstrap.test.ts",
   "test/conformance/service.test.ts",
   "test/gateway/openapi.test.ts",
   "test/stations/confirmation.test.ts",
+  "test/deploy/start-errors.test.ts",
   "test/gateway/people/organizations.test.ts",
   "test/stations/saga.test.ts",
   "test/deploy/proxies.test.ts",

@@ -23,10 +23,21 @@ const PROGRAMS = [
   "clients/virtual-companion",
   "clients/virtual-display",
   "deploy/start",
+  "test/deploy/programs/find-nats-server",
+  "test/deploy/programs/servers",
   "test/webhook-signer/programs/signer-with-limits",
 ];
 /** Of which a bundle is made; a change of one makes a new bundle. */
-const SOURCES = ["clients", "deploy", "gateway", "machines", "services", "patches", "test/webhook-signer/programs"];
+const SOURCES = [
+  "clients",
+  "deploy",
+  "gateway",
+  "machines",
+  "services",
+  "patches",
+  "test/deploy/programs",
+  "test/webhook-signer/programs",
+];
 /** Native ones, and those that read files of their own package. */
 const NOT_BUNDLED = [
   /^uWebSockets\.js/,
