@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { candidatesSchema } from "../bus/messages/statement-imports.ts";
 import { archivedFiles, isArchive } from "./formats/archive.ts";
 import { decode, detectEncoding, type Encoding } from "./formats/decode.ts";
+import { refuseOtherFile } from "./formats/file-kinds.ts";
 import { StatementRefusedError } from "./formats/format.ts";
 import { FORMAT_LIMITS } from "./formats/limits.ts";
 import { detectFormats } from "./formats/registry.ts";
@@ -39,7 +40,10 @@ const refusedAs = (code: string, detail: string): Candidates => ({
 
 async function headOf(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const file = await peeked(bytes);
-  if (!isArchive(file.head)) return await beginningOf(file.bytes);
+  if (!isArchive(file.head)) {
+    refuseOtherFile(file.head);
+    return await beginningOf(file.bytes);
+  }
   for await (const archived of archivedFiles(file.bytes)) return await beginningOf(archived.bytes);
   return new Uint8Array();
 }

@@ -10,6 +10,7 @@ import type { Database, Transaction } from "../db/pool.ts";
 import { archivedRecords, isArchive } from "./formats/archive.ts";
 import type { CsvMapping } from "./formats/csv/mapping.ts";
 import { decode } from "./formats/decode.ts";
+import { refuseOtherFile } from "./formats/file-kinds.ts";
 import {
   type ControlTotal,
   type MalformedLine,
@@ -95,6 +96,10 @@ class ImportWork {
   #lines: WritableLine[] = [];
   #characters = 0;
   #malformed: MalformedLine[] = [];
+  #first: MalformedLine | undefined;
+  /** What is being written while the file is read on. */
+  #written = Promise.resolve();
+  #writer: LineWriter | undefined;
   #readBytes = 0;
   #records = 0;
   #malformedCount = 0;
@@ -134,8 +139,10 @@ class ImportWork {
     const { object_name: objectName, encoding } = this.#taken;
     const file = await peeked(this.#counted(this.#deps.openFile(objectName)));
     const parse = (bytes: AsyncIterable<Uint8Array>): AsyncIterable<StatementRecord> =>
-      format.parse(decode(bytes, encoding), options);
-    return isArchive(file.head) ? archivedRecords(file.bytes, parse) : parse(file.bytes);
+      format.parse(decode(this.#kept(bytes), encoding), options);
+    if (isArchive(file.head)) return archivedRecords(file.bytes, parse);
+    refuseOtherFile(file.head);
+    return parse(file.bytes);
   }
 
   /** Nothing of a refused file stays. */
@@ -171,30 +178,41 @@ class ImportWork {
     }
   }
 
+  /** Keeps the import also while a file has no row for long: blank lines, or what stands between the entries. */
+  async *#kept(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+    for await (const chunk of bytes) {
+      if (performance.now() > this.#reportedAtMs + IMPORT_LIMITS.silentMs) {
+        await this.#written;
+        await this.#report([], true);
+        await this.#writer?.keep();
+      }
+      yield chunk;
+    }
+  }
+
   /** One batch is written while the next is read. Undefined when the file has no line to store. */
   async #writeAll(tx: Transaction, records: AsyncIterable<StatementRecord>): Promise<LineWriter | undefined> {
-    let writer: LineWriter | undefined;
-    let written = Promise.resolve();
     const writeNext = async (): Promise<void> => {
-      await written;
+      await this.#written;
       if (this.#deps.stopping?.aborted === true) throw new ImportStoppedError();
       const [lines, malformed] = [this.#lines, this.#malformed];
       [this.#lines, this.#malformed, this.#characters] = [[], [], 0];
       const write = async (): Promise<void> => {
         await this.#report(malformed);
-        if (lines.length === 0 || this.#isHeldForAccount()) return;
-        writer ??= await this.#beginWriting(tx);
-        await writer.write(lines);
+        // A transaction that has the account and is silent for long counts as hung.
+        if (lines.length === 0 || this.#isHeldForAccount()) return await this.#writer?.keep();
+        this.#writer ??= await this.#beginWriting(tx);
+        await this.#writer.write(lines);
       };
-      written = write();
+      this.#written = write();
       // It is awaited before the next batch, and at the end.
-      written.catch(() => undefined);
+      this.#written.catch(() => undefined);
     };
     try {
       for await (const record of records) {
         this.#add(record);
-        const isFull =
-          this.#lines.length >= IMPORT_LIMITS.linesPerBatch || this.#characters >= IMPORT_LIMITS.charactersPerBatch;
+        const rows = this.#lines.length + this.#malformed.length;
+        const isFull = rows >= IMPORT_LIMITS.linesPerBatch || this.#characters >= IMPORT_LIMITS.charactersPerBatch;
         if (isFull) await writeNext();
         // The connection sends and receives only between two turns.
         else if (this.#records % IMPORT_LIMITS.recordsPerTurn === 0) await turn();
@@ -202,10 +220,10 @@ class ImportWork {
       await writeNext();
     } finally {
       // Nothing of the transaction is under way when it ends.
-      await written.catch(() => undefined);
+      await this.#written.catch(() => undefined);
     }
-    await written;
-    return writer;
+    await this.#written;
+    return this.#writer;
   }
 
   async #beginWriting(tx: Transaction): Promise<LineWriter> {
@@ -224,6 +242,10 @@ class ImportWork {
       this.#malformed.push(record.malformed);
       this.#malformedCount += 1;
       this.#characters += record.malformed.raw.length;
+      this.#first ??= record.malformed;
+      // Each record is counted, so that the others are lines, headers and totals.
+      const isMost = this.#malformedCount > this.#records - this.#malformedCount;
+      if (this.#malformedCount > IMPORT_LIMITS.mostlyMalformed && isMost) throw mostlyMalformed(this.#first);
     } else if (record.type === "total") {
       if (this.#totals.length >= IMPORT_LIMITS.totals) throw tooMany("control totals", IMPORT_LIMITS.totals);
       this.#totals.push(record.total);
@@ -318,6 +340,11 @@ function joined(known: Days | undefined, { from, to }: Days): Days {
 
 /** Letter case and spaces do not count: an IBAN is written in groups. */
 const comparableAccount = (account: string): string => account.replaceAll(/\s/g, "").toUpperCase();
+
+function mostlyMalformed({ position, reason }: MalformedLine): StatementRefusedError {
+  const sentence = `More than ${IMPORT_LIMITS.mostlyMalformed} rows of the file cannot be read, and fewer can; of the first one, line ${position}, the reason is: ${reason.replace(/\.$/, "")}. Declare the format, the encoding or the mapping that the file has.`;
+  return new StatementRefusedError("not_this_format", sentence);
+}
 
 function tooMany(what: string, most: number): StatementRefusedError {
   return new StatementRefusedError("too_large", `The file has more than ${most} ${what}; split it.`);

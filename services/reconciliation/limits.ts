@@ -17,7 +17,7 @@ export const IMPORT_LIMITS = {
   fileRetentionHours: 48,
   /** Uploaded chunks without an import belong to an upload that was cut off; the longest upload takes some hours. */
   orphanHours: 24,
-  /** Lines that are written at once while the next are read: a few hundred milliseconds, and little of it is waiting. */
+  /** Lines and malformed rows that are written at once while the next are read: a few hundred milliseconds, and little of it is waiting. */
   linesPerBatch: 5_000,
   /** The text of one batch; two are held in memory beside one record. */
   charactersPerBatch: 4 * 1_024 * 1_024,
@@ -25,8 +25,12 @@ export const IMPORT_LIMITS = {
   recordsPerTurn: 25,
   /** How often an import stores how far it is: a progress bar shows no more. */
   progressMs: 250,
+  /** How long a file is read without a row before its import reports all the same: a part of the lease. */
+  silentMs: 5_000,
   /** The longest statement or transaction over a whole file: five million lines take minutes. */
   longestWorkMs: 60 * 60_000,
+  /** Malformed rows of a file that has fewer lines than these: it is of another format than declared, and is read no further. */
+  mostlyMalformed: 10_000,
   /** Control totals of one file: one for each batch, day and currency of a year. */
   totals: 10_000,
   /** Accounts that a file names and that are compared with its own. */

@@ -68,6 +68,11 @@ export class LineWriter {
     this.#sources += rows.sources.length;
   }
 
+  /** Shows the database that the transaction goes on. */
+  async keep(): Promise<void> {
+    await this.#tx`select`;
+  }
+
   /** Decides what was left open. Returns how many lines are new and how many known. */
   async end(): Promise<{ readonly linesNew: number; readonly linesKnown: number }> {
     if (this.#hasUndecided) {

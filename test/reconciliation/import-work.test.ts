@@ -1,5 +1,6 @@
 /** What an import stores of a file, and what it refuses. */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { gzipSync } from "node:zlib";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { FileLostError } from "../../services/bus/statement-files.ts";
 import { importNext } from "../../services/reconciliation/import-work.ts";
 import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";
@@ -82,6 +83,29 @@ describe("an import", () => {
     expect(await world.linesOf(accountId)).toEqual([]);
   });
 
+  test("of a file of which most rows are malformed: it is refused with the first reason, and nothing stays", async () => {
+    const accountId = await world.addAccount();
+    const [bad, good] = [IMPORT_LIMITS.mostlyMalformed + 1, 2];
+    const lines = Array.from({ length: good }, (_, index) => ({ id: `good-${index}` }));
+    const text = statementOf(lines) + "1,x,x,acct_1,many,EUR,2026-11-01\n".repeat(bad);
+    const facts = await world.importText(accountId, text);
+    expect(facts).toMatchObject({ status: "refused", status_code: "not_this_format", lines_new: 0 });
+    expect(facts.status_detail).toMatch(
+      /^More than 10000 rows .* of the first one, line 4, the reason is: "many" .*\.$/,
+    );
+    expect(await world.linesOf(accountId)).toEqual([]);
+    const [{ rows }] = await world.database<[{ rows: number }]>`
+      select count(*)::int as rows from statement_malformed join statement_imports using (import_id)
+      where account_id = ${accountId}`;
+    expect(rows).toBe(0);
+  });
+
+  test("of a compressed file: the refusal says that it is compressed", async () => {
+    const facts = await world.importText(await world.addAccount(), gzipSync(statementOf([{ id: "a" }])));
+    expect(facts).toMatchObject({ status: "refused", status_code: "not_text" });
+    expect(facts.status_detail).toMatch(/gzip: unpack it/);
+  });
+
   test("of a file of another account: it is held, and an operator's release imports it", async () => {
     const accountId = await world.addAccount();
     const text = statementOf([{ id: "a", account: "acct_2" }]);
@@ -136,6 +160,30 @@ test("an import that has failed too often: it is refused, and not begun again fo
   await world.database`update statement_imports set attempts = ${IMPORT_LIMITS.attempts} where import_id = ${importId}`;
   expect(await importNext(world.depsOf())).toBe(true);
   expect(await world.factsOf(importId)).toMatchObject({ status: "refused", status_code: "import_failed" });
+});
+
+test("a file that has no row for long: its import keeps its lease", async () => {
+  const importId = await world.upload(await world.addAccount(), "");
+  const isLeased = async (): Promise<unknown> => {
+    const [row] = await world.database<[{ is_leased: boolean }]>`
+      select leased_until > now() as is_leased from statement_imports where import_id = ${importId}`;
+    return row.is_leased;
+  };
+  const realNow = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, "now");
+  const seen: unknown[] = [];
+  const openFile = async function* () {
+    yield Buffer.from(statementOf([{ id: "a" }]));
+    await world.database`update statement_imports set leased_until = now() - interval '1 s' where import_id = ${importId}`;
+    yield Buffer.from("\n");
+    seen.push(await isLeased());
+    clock.mockImplementation(() => realNow() + IMPORT_LIMITS.silentMs);
+    yield Buffer.from("\n");
+    seen.push(await isLeased());
+  };
+  await importNext(world.depsOf({ openFile })).finally(() => clock.mockRestore());
+  expect(seen).toEqual([false, true]);
+  expect(await world.factsOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
 });
 
 test("a process that stops: its import waits again at once, and counts no attempt", async () => {

@@ -60,7 +60,12 @@ export async function startImportWorld(): Promise<ImportWorld> {
   const testDatabase = await cloneDatabase();
   const database = openDatabase({ url: testDatabase.url, maxConnections: 4 });
   const { longestWorkMs } = IMPORT_LIMITS;
-  const longDatabase = openDatabase({ url: testDatabase.url, maxConnections: 2, longestWorkMs });
+  const longDatabase = openDatabase({
+    url: testDatabase.url,
+    maxConnections: 2,
+    longestWorkMs,
+    idleInTransactionMs: longestWorkMs,
+  });
   const files = new Map<string, string | Buffer>();
   const organizationId = await addOrganization(database, "Osteria");
   const upload = async (accountId: number, text: string | Buffer): Promise<number> => {

@@ -24,6 +24,8 @@ export const FORMAT_LIMITS = {
   amountDigits: 18,
   /** Physical lines of one CSV record: a genuine text field has a few line breaks, a quote that is never closed all of them. */
   recordLines: 200,
+  /** Of one header: the widest known report has about 100, and a merchant can add some 50 keys of metadata to each of its objects. */
+  columns: 1_000,
   /** Lines before the header of a CSV file: a mapping may have its header row there. */
   preambleLines: MAPPING_BOUNDS.headerRow,
   /** Batches, payouts and currencies of one file that are added up for control totals; a year has some 400 batches. */

@@ -35,6 +35,7 @@ describe("archivedFiles", () => {
   it.each<[string, readonly ZippedFile[], RegExp]>([
     ["an encrypted file", [{ name: "a.xml", content: "a", isEncrypted: true }], /the encrypted file “a\.xml”/],
     ["a compression that is not deflate", [{ name: "a.xml", content: "a", method: 14 }], /not deflate/],
+    ["a document of Excel", [{ name: "[Content_Types].xml", content: "<Types/>" }], /office program: store it as CSV/],
     ["an archive by its name", [{ name: "a.zip", content: "a" }], /the archive “a\.zip” in it/],
     ["an archive by its bytes", [{ name: "a.xml", content: zipOf([]) }], /the archive “a\.xml” in it/],
     [

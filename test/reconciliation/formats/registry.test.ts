@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 import * as fc from "fast-check";
 import iconvLite from "iconv-lite";
 import { describe, expect, it } from "vitest";
@@ -10,6 +11,7 @@ import {
   statementFormat,
 } from "../../../services/reconciliation/formats/registry.ts";
 import { oneChunk } from "./chunks.ts";
+import { zipOf } from "./zip-writer.ts";
 
 const SAMPLES = new URL("../samples/", import.meta.url);
 /** Each folder's samples are of one of these formats, or of none that is known. */
@@ -34,6 +36,28 @@ describe("the candidates of a file", () => {
     for (const encoding of ["macintosh", "cp850"]) {
       const { formats, encodings } = await detectCandidates(oneChunk(iconvLite.encode(text, encoding)));
       expect([formats.map(({ name }) => name), encodings[0]?.encoding]).toEqual([["sumup"], encoding]);
+    }
+  });
+
+  it.each<[string, Uint8Array, string, RegExp]>([
+    ["a gzip", gzipSync("Date,Total\n"), "not_text", /^The file is compressed with gzip: unpack it/],
+    ["a spreadsheet", Buffer.from("d0cf11e0a1b11ae100", "hex"), "not_text", /office program: store it as CSV/],
+    ["a PDF", Buffer.from("%PDF-1.7\n"), "not_text", /^The file is a PDF: download the statement as CSV/],
+    ["a spreadsheet in a zip", zipOf([{ name: "[Content_Types].xml", content: "x" }]), "archive_refused", /as CSV/],
+  ])("are none for %s, and its sentence says what it is", async (_name, bytes, code, sentence) => {
+    expect(await detectCandidates(oneChunk(bytes))).toEqual({
+      formats: [],
+      encodings: [],
+      refusal: { code, detail: expect.stringMatching(sentence) as string },
+    });
+  });
+
+  it("are none for a header of a million columns, within moments", async () => {
+    for (const header of [",".repeat(1_000_000), `CH${",x".repeat(30_000)}`, ";".repeat(60_000)]) {
+      const startedAtMs = performance.now();
+      expect((await detectCandidates(oneChunk(Buffer.from(`RH,1\n${header}\n`)))).formats).toEqual([]);
+      // It was minutes while the time grew with the square of the columns.
+      expect(performance.now() - startedAtMs).toBeLessThan(10_000);
     }
   });
 });

@@ -114,7 +114,9 @@ function placesOf(columns: readonly string[]): ReadonlyMap<string, readonly numb
   const places = new Map<string, number[]>();
   for (const [index, column] of columns.entries()) {
     const key = nameKey(column);
-    places.set(key, [...(places.get(key) ?? []), index]);
+    const known = places.get(key);
+    if (known === undefined) places.set(key, [index]);
+    else known.push(index);
   }
   return places;
 }

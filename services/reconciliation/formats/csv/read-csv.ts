@@ -130,6 +130,8 @@ class CsvReader {
     const divided = delimiters
       .map((candidate) => ({ delimiter: candidate, columns: divideRow(text, candidate) ?? [] }))
       .toSorted((first, second) => second.columns.length - first.columns.length);
+    const most = divided[0]?.columns.length ?? 0;
+    if (most > FORMAT_LIMITS.columns) throw tooManyColumns(number, most);
     const accepted = divided.filter(({ columns }) => columns.length > 0 && header.accepts(columns, number));
     const [best, second] = accepted;
     this.#preamble.push(divided[0]?.columns ?? []);
@@ -165,6 +167,11 @@ const isBlank = (field: string): boolean => field.trim() === "";
 
 function malformed(line: MalformedLine): CsvRecord {
   return { type: "malformed", malformed: { ...line, raw: cutTo(FORMAT_LIMITS.rawCharacters, line.raw) } };
+}
+
+function tooManyColumns(position: number, columns: number): StatementRefusedError {
+  const sentence = `Line ${position} has ${columns} columns, and the header of a statement has ${FORMAT_LIMITS.columns} at most; upload the file as the provider made it.`;
+  return new StatementRefusedError("too_large", sentence);
 }
 
 function undecided(position: number): StatementRefusedError {

@@ -125,6 +125,15 @@ describe("readCsv", () => {
     expect(await outline("amount,fee,note\n17,00,1,\n")).toEqual([few(2, 4, 3)]);
   });
 
+  it("refuses a header of more columns than any statement has", async () => {
+    const wide = (columns: number): string => Array.from({ length: columns }, (_, index) => `c${index}`).join(",");
+    expect(await outline(`${wide(FORMAT_LIMITS.columns)}\n1\n`)).toHaveLength(1);
+    await expect(read(`${wide(FORMAT_LIMITS.columns + 1)}\n1\n`)).rejects.toMatchObject({
+      code: "too_large",
+      message: `Line 1 has ${FORMAT_LIMITS.columns + 1} columns, and the header of a statement has ${FORMAT_LIMITS.columns} at most; upload the file as the provider made it.`,
+    });
+  });
+
   it("looks for the header in a bounded count of lines", async () => {
     const header: HeaderRule = { ...FIRST_LINE, accepts: ([first]) => first === "a" };
     const preamble = "x\n".repeat(FORMAT_LIMITS.preambleLines);
