@@ -283,9 +283,19 @@ describe("session", () => {
 
 describe("every section", () => {
   test("is accessible in light and dark at 360 pixels, and nothing hostile has run", async () => {
-    const station = { filial_id: 1, name: HOSTILE, currency: "EUR" };
     const [filial] = (await owner.good<{ filials: { filial_id: number }[] }>("GET", "filials/")).filials;
-    await owner.good("POST", "stations/", { body: { ...station, filial_id: filial?.filial_id } });
+    const filial_id = filial?.filial_id;
+    const named = { filial_id, name: HOSTILE };
+    await owner.good("POST", "stations/", { body: { ...named, currency: "EUR" } });
+    await owner.good("POST", "catalogue-items/", {
+      body: { ...named, category: HOSTILE, unit_amount: "1.00", currency: "EUR" },
+    });
+    const configs = await owner.good<{ provider_configs: { config_id: number }[] }>("GET", "provider-configs/");
+    const [config] = configs.provider_configs;
+    await owner.good("PATCH", `provider-configs/${config?.config_id}/`, { body: { name: HOSTILE } });
+    await owner.good("POST", "users/", {
+      body: { name: HOSTILE, email: "hostile@sandbox.example", role: "cashier", password: "a long pass phrase" },
+    });
     await page.setViewportSize({ width: 360, height: 740 });
     const links = await page.getByRole("navigation", { name: "Sections", includeHidden: true }).locator("a").all();
     const addresses = await Promise.all(links.map((link) => link.getAttribute("href")));

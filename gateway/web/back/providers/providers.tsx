@@ -17,7 +17,7 @@ import { words } from "./words.ts";
 type Config = ReplyOf<"GET /api/backoffice/v1/provider-configs/">["provider_configs"][number];
 type WithSecrets = ReplyOf<"POST /api/backoffice/v1/provider-configs/">;
 const KINDS = ["sandbox", "emvco_generic"] as const satisfies readonly Config["kind"][];
-const MODES = ["test", "live"] as const satisfies readonly Config["mode"][];
+const MODES = ["live", "test"] as const satisfies readonly Config["mode"][];
 
 export function Providers() {
   const places = usePlaces();
@@ -97,7 +97,8 @@ function addProvider(places: Places, then: () => unknown): void {
     fields: [
       { name: "filial_id", label: shellWords().filial, options: places.filialOptions },
       { name: "kind", label: words().kind, options: KINDS.map((value) => ({ value, text: words().kinds[value] })) },
-      { name: "mode", label: words().mode, options: optionsOf("mode", MODES) },
+      // The sandbox provider moves no money, so it is for tests only.
+      { name: "mode", label: words().mode, options: optionsOf("mode", MODES), when: isEmvco },
       { name: "name", label: shellWords().name, maxLength: 100 },
       { name: "guid", label: words().guid, when: isEmvco, maxLength: 32 },
       { name: "tag", label: words().tag, when: isEmvco, initial: "26", maxLength: 2 },
@@ -114,7 +115,7 @@ function addProvider(places: Places, then: () => unknown): void {
         body: {
           filial_id: Number(values.filial_id),
           kind: values.kind as Config["kind"],
-          mode: values.mode as Config["mode"],
+          mode: isEmvco(values) ? (values.mode as Config["mode"]) : "test",
           name: values.name ?? "",
           settings: isEmvco(values) ? emvcoSettings(values) : {},
         },
