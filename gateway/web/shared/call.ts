@@ -44,6 +44,12 @@ export function newKey(): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+/** Whether it is unknown if the service has done it: then the same request is sent again, with the same key. */
+export function isUnknown({ code }: Failure): boolean {
+  const codes: readonly string[] = ["offline", "no_answer", "answer_unreadable", "unavailable", "internal_error"];
+  return codes.includes(code);
+}
+
 interface CallOptions {
   readonly deadlineMs?: number;
   /** Ends the call early; it then fails with `no_answer`. */

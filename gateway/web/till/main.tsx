@@ -1,16 +1,27 @@
-import { LanguageSwitch } from "../shared/language-switch.tsx";
+/** The till: sign in, choose a station, collect. */
+import { useEffect } from "preact/hooks";
 import { startPage } from "../shared/page.tsx";
-import { words } from "./words.ts";
+import { FailureNotice, Skeleton } from "../shared/states.tsx";
+import { loadSession, session, sessionFailure, stationId } from "./session.ts";
+import { SignIn } from "./sign-in.tsx";
+import { StationView } from "./station.tsx";
+import { Stations } from "./stations.tsx";
+import "./till.css";
 
 function Till() {
-  return (
-    <main class="skeleton stack">
-      <div class="row row-spread">
-        <h1>{words().title}</h1>
-        <LanguageSwitch />
-      </div>
-    </main>
-  );
+  useEffect(() => void loadSession(), []);
+  if (session.value === undefined) {
+    return sessionFailure.value === null ? (
+      <Skeleton />
+    ) : (
+      <main class="sign-in">
+        <FailureNotice failure={sessionFailure.value} onRetry={loadSession} />
+      </main>
+    );
+  }
+  if (session.value === null) return <SignIn />;
+  if (stationId.value === null) return <Stations />;
+  return <StationView key={stationId.value} stationId={stationId.value} />;
 }
 
 startPage(<Till />);

@@ -1,0 +1,283 @@
+/** The collection under way: what it waits for and how long, the evidence, settle and cancel; and how the last one ended. */
+import { useSignal } from "@preact/signals";
+import { Button } from "../shared/button.tsx";
+import { call, type Result } from "../shared/call.ts";
+import { Question } from "../shared/dialog.tsx";
+import type { Failure } from "../shared/failures.ts";
+import { Field } from "../shared/field.tsx";
+import { clockTime, dateAndTime, money } from "../shared/format.ts";
+import { FailureNotice, Notice, Tag, type Tone } from "../shared/states.tsx";
+import { Countdown } from "../shared/time.tsx";
+import { useKey } from "./key.ts";
+import { isCurrent, live } from "./live.ts";
+import { openOrder, startNewOrder } from "./order-store.ts";
+import { type Intent, obstacleText } from "./reasons.ts";
+import { MayHaveMoved } from "./routes.tsx";
+import { words } from "./words.ts";
+
+interface CollectionProps {
+  readonly stationId: number;
+  readonly intent: Intent;
+  /** Why this cashier cannot act; null when they can. */
+  readonly because: string | null;
+}
+
+export function Collection({ stationId, intent, because }: CollectionProps) {
+  return (
+    <section class="card stack collection" aria-label={words().collection(intent.intent_display_number)}>
+      <div class="row row-spread">
+        <h2>
+          {words()[intent.route]} <span class="soft">{words().collection(intent.intent_display_number)}</span>
+        </h2>
+        <span>
+          <span class="soft small">{words().left} </span>
+          <Countdown until={intent.expires_at} label={words().left} />
+        </span>
+      </div>
+      <p class="amount numbers">{money(intent.amount, intent.currency)}</p>
+      <p class="waits" role="status">
+        {waitText(intent)}
+      </p>
+      <Evidence intent={intent} />
+      <Decision key={intent.intent_id} stationId={stationId} intent={intent} because={because} />
+    </section>
+  );
+}
+
+function waitText({ route, status }: Intent): string {
+  if (route === "cash") return words().createdCash;
+  if (route === "attested_terminal") return words().createdTerminal;
+  if (status === "processing") return words().processing;
+  if (route === "dynamic_qr") return status === "created" ? words().createdQr : words().presentedQr;
+  return status === "created" ? words().created : words().presented;
+}
+
+type Outcome = Intent["reports"][number]["outcome"];
+const OUTCOME_TONES: Readonly<Record<Outcome, Tone>> = {
+  reported_success: "good",
+  reported_declined: "bad",
+  reported_cancelled: "warn",
+  reported_unknown: "warn",
+};
+
+/** The device's word, never truth: it stands beside the decision. The newest report first. */
+function Evidence({ intent }: { readonly intent: Intent }) {
+  if (intent.route !== "smart_pos" && intent.reports.length === 0) return null;
+  return (
+    <div class="stack-tight">
+      <h3>{words().evidence}</h3>
+      {intent.reports.length === 0 && <p class="soft">{words().noEvidence}</p>}
+      <ul class="evidence">
+        {[...intent.reports].reverse().map((report, index) => (
+          <li key={`${report.reported_at} ${index}`} class="row">
+            <Tag tone={OUTCOME_TONES[report.outcome]}>{words()[report.outcome]}</Tag>
+            <code class="reference">{report.provider_reference}</code>
+            <span class="soft small">{clockTime(report.reported_at)}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** The longest reference that the service takes (`LIMITS.referenceCharacters`). */
+const REFERENCE_CHARACTERS = 100;
+
+interface Confirmations {
+  readonly confirms_reference_already_used?: true;
+  readonly confirms_money_may_have_moved?: true;
+}
+
+function Decision({ stationId, intent, because }: CollectionProps) {
+  const reference = useSignal("");
+  const isTried = useSignal(false);
+  const failure = useSignal<Failure | null>(null);
+  const asked = useSignal<Failure | null>(null);
+  const confirmed = useSignal<Confirmations>({});
+  const isAskingToCancel = useSignal(false);
+  const path = { station_id: stationId, intent_id: intent.intent_id };
+  const settling = useKey(`attest ${intent.intent_id} ${reference.value.trim()}`);
+  const cancelling = useKey(`cancel ${intent.intent_id}`);
+  const needsReference = intent.route === "attested_terminal";
+  const isMissing = needsReference && reference.value.trim() === "";
+
+  const settle = async (confirms: Confirmations): Promise<void> => {
+    isTried.value = true;
+    if (isMissing) return;
+    confirmed.value = { ...confirmed.value, ...confirms };
+    const typed = reference.value.trim();
+    const body = { ...confirmed.value, ...(typed === "" ? {} : { reference: typed }) };
+    const key = `${settling.key}${Object.keys(confirmed.value).join("-")}`;
+    const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/{intent_id}/attest/", {
+      path,
+      body,
+      key,
+    });
+    settling.after(result);
+    note(result);
+  };
+  const note = (result: Result<unknown>): void => {
+    const isQuestion =
+      !result.ok && (result.code === "reference_already_used" || result.code === "money_may_have_moved");
+    asked.value = isQuestion ? result : null;
+    failure.value = result.ok || isQuestion ? null : result;
+  };
+  const cancel = async (): Promise<void> => {
+    const { key } = cancelling;
+    const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/{intent_id}/cancel/", { path, key });
+    cancelling.after(result);
+    note(result);
+    isAskingToCancel.value = false;
+  };
+  const needed = intent.confirmation_needed;
+  const settleBecause = because ?? settleObstacle(intent);
+  const cancelBecause = because ?? (intent.cancel_offered ? null : "");
+  const amount = money(intent.amount, intent.currency);
+  return (
+    <div class="stack">
+      {needed !== null && <MayHaveMoved reason={needed.reason} earlier={needed.earlier_intent_id} />}
+      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void settle({});
+        }}
+      >
+        {needsReference && (
+          <Field
+            label={words().reference}
+            help={words().referenceHelp}
+            value={reference.value}
+            maxLength={REFERENCE_CHARACTERS}
+            onInput={(value) => (reference.value = value)}
+            fault={isTried.value && isMissing ? words().referenceFault : null}
+          />
+        )}
+        <div class="decision">
+          <Button kind="danger" onClick={() => (isAskingToCancel.value = true)} disabledBecause={cancelBecause}>
+            {words().cancelShort}
+          </Button>
+          <Button
+            kind="main"
+            class="button-settle"
+            onClick={() => settle(needed === null ? {} : { confirms_money_may_have_moved: true })}
+            disabledBecause={settleBecause}
+          >
+            {needed !== null
+              ? words().settleAnyway
+              : intent.route === "cash"
+                ? words().settleCash(amount)
+                : words().settle(amount)}
+          </Button>
+        </div>
+      </form>
+      {isAskingToCancel.value && (
+        <Question
+          title={words().cancelTitle}
+          action={words().cancel}
+          isDangerous
+          onClose={() => (isAskingToCancel.value = false)}
+          onConfirm={cancel}
+          disabledBecause={cancelBecause}
+        >
+          {intent.money_may_have_moved !== "" && <MayHaveMoved reason={intent.money_may_have_moved} />}
+          <p>{words().cancelText}</p>
+        </Question>
+      )}
+      {asked.value !== null && (
+        <SettleQuestion failure={asked.value} onClose={() => (asked.value = null)} settle={settle} />
+      )}
+    </div>
+  );
+}
+
+function settleObstacle(intent: Intent): string | null {
+  if (intent.settle_offered || intent.confirmation_needed !== null) return null;
+  if (intent.settle_obstacle !== "") return obstacleText(intent.settle_obstacle);
+  return intent.route === "dynamic_qr" ? words().settleWaitsQr : words().settleWaits;
+}
+
+interface SettleQuestionProps {
+  readonly failure: Failure;
+  readonly onClose: () => void;
+  readonly settle: (confirms: Confirmations) => Promise<void>;
+}
+
+function SettleQuestion({ failure, onClose, settle }: SettleQuestionProps) {
+  if (failure.code === "money_may_have_moved") {
+    return (
+      <Question
+        title={words().mayHaveMoved}
+        action={words().settleAnyway}
+        isDangerous
+        onClose={onClose}
+        onConfirm={() => settle({ confirms_money_may_have_moved: true })}
+      >
+        <MayHaveMoved reason={failure.reason} earlier={failure.earlier_intent_id} />
+      </Question>
+    );
+  }
+  const earlier = failure.earlier_order;
+  return (
+    <Question
+      title={words().usedTitle}
+      action={words().usedAnyway}
+      isDangerous
+      onClose={onClose}
+      onConfirm={() => settle({ confirms_reference_already_used: true })}
+    >
+      {earlier !== undefined && (
+        <p>
+          {words().usedText(
+            earlier.order_display_number,
+            earlier.station_name,
+            money(earlier.amount, earlier.currency),
+            dateAndTime(earlier.settled_at),
+          )}
+        </p>
+      )}
+    </Question>
+  );
+}
+
+export const STATUS_TONES: Readonly<Record<Intent["status"], Tone>> = {
+  created: "accent",
+  presented: "accent",
+  processing: "accent",
+  succeeded: "good",
+  cancelled: "plain",
+  expired: "warn",
+};
+
+/** How the last collection ended; stays until the cashier goes on. */
+export function Ended({ intent, onDone }: { readonly intent: Intent; readonly onDone: () => void }) {
+  const isPaid = intent.status === "succeeded";
+  const title = words()[intent.status as "succeeded" | "cancelled" | "expired"];
+  return (
+    <section class={`card stack ended ${isPaid ? "ended-good" : ""}`} role="status">
+      <h2>
+        {title} <span class="soft">{words().order(intent.order_display_number)}</span>
+      </h2>
+      <p>{isPaid ? words().succeededText(money(intent.amount, intent.currency)) : words().endedUnpaid}</p>
+      {intent.money_may_have_moved !== "" && <MayHaveMoved reason={intent.money_may_have_moved} />}
+      <Button
+        local
+        kind="main"
+        onClick={() => {
+          if (isPaid) startNewOrder();
+          else void openOrder(intent.order_id);
+          onDone();
+        }}
+      >
+        {isPaid ? words().done : words().again}
+      </Button>
+    </section>
+  );
+}
+
+/** Shown where nothing can be decided because the state is not known. */
+export function NotCurrent() {
+  if (isCurrent.value) return null;
+  return <Notice tone="warn" title={live.value === null ? words().reconnecting : words().stale} isUrgent />;
+}

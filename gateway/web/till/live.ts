@@ -1,0 +1,98 @@
+/**
+ * Follows one station over a WebSocket. Each message is the whole state, so a lost connection loses nothing:
+ *
+ *   connecting ── message ──► live ── close ──► waiting ── after a growing pause ──► connecting
+ *                              └── "stale" ──► not current until the next state
+ */
+import { computed, signal } from "@preact/signals";
+import { addressOf, hasNoSession, isOffline } from "../shared/call.ts";
+import { serverTime } from "../shared/clock.ts";
+import type { LiveState } from "./reasons.ts";
+
+/** The first pause before a connection is tried again, and the longest: a till must be back within three seconds. */
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 2_000;
+/** A network that drops packets leaves a connection attempt open for minutes. */
+const CONNECT_MS = 5_000;
+/** The codes with which the service ends a socket (the operation's description). */
+const SESSION_ENDED = 4401;
+const STATION_GONE = 4404;
+
+export const live = signal<LiveState | null>(null);
+/** Whether `live` is what the station is now. Without it nothing is decided on this page. */
+export const isCurrent = signal(false);
+/** Whether the socket is connected; else the newest state is not known. */
+export const isConnected = signal(false);
+/** The station does not exist any more. */
+export const isGone = signal(false);
+
+export const mayDrive = computed(() => isCurrent.value && live.value?.lease?.mine === true);
+
+/** The number of a collection that people know; of one that this page has not seen, the number that programs know. */
+export function collectionName(intentId: number): string {
+  const known = [live.value?.active_intent, live.value?.last_ended_intent].find((one) => one?.intent_id === intentId);
+  return known === undefined || known === null ? `#${intentId}` : String(known.intent_display_number);
+}
+
+/** Begins to follow; returns how to stop. */
+export function follow(stationId: number): () => void {
+  let socket: WebSocket | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let pauseMs = FIRST_PAUSE_MS;
+  let isStopped = false;
+
+  function connect(): void {
+    const path = addressOf("GET /api/cashier/v1/stations/{station_id}/live/", { path: { station_id: stationId } });
+    const opened = new WebSocket(`${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}${path}`);
+    socket = opened;
+    timer = setTimeout(() => opened.close(), CONNECT_MS);
+    opened.addEventListener("message", (event: MessageEvent<string>) => {
+      clearTimeout(timer);
+      pauseMs = FIRST_PAUSE_MS;
+      isConnected.value = true;
+      isOffline.value = false;
+      take(event.data);
+    });
+    opened.addEventListener("close", (event) => {
+      clearTimeout(timer);
+      isConnected.value = false;
+      isCurrent.value = false;
+      if (isStopped) return;
+      if (event.code === SESSION_ENDED) hasNoSession.value = true;
+      else if (event.code === STATION_GONE) isGone.value = true;
+      else again();
+    });
+  }
+
+  function again(): void {
+    timer = setTimeout(connect, pauseMs);
+    pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+  }
+
+  /** A machine that wakes up, or is online again, does not wait for the pause. */
+  function hurry(): void {
+    if (isConnected.value || isStopped || document.hidden) return;
+    pauseMs = FIRST_PAUSE_MS;
+  }
+
+  live.value = null;
+  isGone.value = false;
+  connect();
+  addEventListener("online", hurry);
+  document.addEventListener("visibilitychange", hurry);
+  return () => {
+    isStopped = true;
+    clearTimeout(timer);
+    removeEventListener("online", hurry);
+    document.removeEventListener("visibilitychange", hurry);
+    socket?.close();
+    live.value = null;
+  };
+}
+
+function take(text: string): void {
+  const message = JSON.parse(text) as LiveState | { readonly type: "stale"; readonly server_time: string };
+  serverTime(message.server_time);
+  if (message.type === "state") live.value = message;
+  isCurrent.value = message.type === "state";
+}

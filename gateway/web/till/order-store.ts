@@ -1,0 +1,153 @@
+/**
+ * The order that this tab works on. Lines are changed on the page at once and sent behind it, one request at a time:
+ *
+ *   edit ──► shown ──► sent (the newest lines) ──► the service's order replaces the page's
+ *
+ * A collection can begin only when the page shows what the service has.
+ */
+import { computed, signal } from "@preact/signals";
+import { call, isUnknown, newKey } from "../shared/call.ts";
+import type { Failure } from "../shared/failures.ts";
+import type { ReplyOf, RequestOf } from "../shared/operations.ts";
+import { stationId } from "./session.ts";
+
+export type Order = ReplyOf<"GET /api/cashier/v1/orders/{order_id}/">;
+type SentLine = RequestOf<"PUT /api/cashier/v1/orders/{order_id}/lines/">["body"]["lines"][number];
+export type Item = ReplyOf<"GET /api/cashier/v1/stations/{station_id}/catalogue-items/">["items"][number];
+
+/** A line as it is shown; `itemId` until the service has given it its name and price. */
+export interface Line {
+  readonly name: string;
+  readonly unitAmount: string;
+  readonly quantity: number;
+  readonly itemId?: number;
+}
+
+/** The service's own bound of a line (`BOUNDS.lineQuantity`) is higher; more than this is a mistake of the finger. */
+const MOST_OF_A_LINE = 999;
+
+export const order = signal<Order | null>(null);
+export const lines = signal<readonly Line[]>([]);
+export const orderFailure = signal<Failure | null>(null);
+const unsaved = signal(false);
+const isSending = signal(false);
+/** Whether the page shows something that the service does not have yet. */
+export const isSaving = computed(() => unsaved.value || isSending.value);
+
+/** Of the order that the first line opens: made before it, and again for each further order. */
+let openKey = newKey();
+/** The lines that it was first sent with; null before. */
+let openBody: SentLine[] | null = null;
+
+export function startNewOrder(): void {
+  openKey = newKey();
+  openBody = null;
+  order.value = null;
+  lines.value = [];
+  unsaved.value = false;
+  orderFailure.value = null;
+}
+
+function show(found: Order): void {
+  order.value = found;
+  if (unsaved.peek()) return;
+  lines.value = found.lines.map(({ name, unit_amount, quantity }) => ({ name, unitAmount: unit_amount, quantity }));
+}
+
+export async function openOrder(orderId: number): Promise<void> {
+  const result = await call("GET /api/cashier/v1/orders/{order_id}/", { path: { order_id: orderId } });
+  if (!result.ok) {
+    orderFailure.value = result;
+    return;
+  }
+  if (unsaved.peek() && order.peek()?.order_id !== orderId) return;
+  orderFailure.value = null;
+  show(result.reply);
+}
+
+/** Another tab, or the payment, has changed the order. */
+export function noteRevision(orderId: number, revision: number): void {
+  const known = order.peek();
+  if (known?.order_id === orderId && known.revision < revision && !isSaving.peek()) void openOrder(orderId);
+}
+
+const isSame = (left: Line, right: Line): boolean => left.name === right.name && left.unitAmount === right.unitAmount;
+
+export function addItem(item: Item): void {
+  addLine({ name: item.name, unitAmount: item.unit_amount, quantity: 1, itemId: item.item_id });
+}
+
+export function addLine(line: Line): void {
+  const index = lines.peek().findIndex((one) => isSame(one, line));
+  if (index < 0) edit([...lines.peek(), line]);
+  else changeQuantity(index, line.quantity);
+}
+
+export function changeQuantity(index: number, by: number): void {
+  const changed = lines.peek().map((line, place) => {
+    return place === index ? { ...line, quantity: Math.min(line.quantity + by, MOST_OF_A_LINE) } : line;
+  });
+  edit(changed.filter(({ quantity }) => quantity > 0));
+}
+
+function edit(changed: readonly Line[]): void {
+  lines.value = changed;
+  unsaved.value = true;
+  void save();
+}
+
+export async function save(): Promise<void> {
+  if (isSending.peek()) return;
+  isSending.value = true;
+  while (unsaved.peek()) {
+    unsaved.value = false;
+    const result = await send(lines.peek().map(sentLine));
+    if (!result.ok) {
+      unsaved.value = true;
+      orderFailure.value = result;
+      break;
+    }
+    orderFailure.value = null;
+    show(result.reply);
+  }
+  isSending.value = false;
+}
+
+const sentLine = ({ name, unitAmount, quantity, itemId }: Line): SentLine =>
+  itemId === undefined ? { name, unit_amount: unitAmount, quantity } : { item_id: itemId, quantity };
+
+async function send(sent: SentLine[]) {
+  const known = order.peek();
+  if (known !== null && known.status === "open") {
+    const path = { order_id: known.order_id };
+    return await call("PUT /api/cashier/v1/orders/{order_id}/lines/", { path, body: { lines: sent } });
+  }
+  // Repeated as it was first sent, so that a lost answer opens no second order; what was changed since follows.
+  if (openBody !== null && JSON.stringify(openBody) !== JSON.stringify(sent)) unsaved.value = true;
+  openBody ??= sent;
+  const request = { path: { station_id: stationId.peek() ?? 0 }, key: openKey, body: { lines: openBody } };
+  const result = await call("POST /api/cashier/v1/stations/{station_id}/orders/", request);
+  if (result.ok || !isUnknown(result)) {
+    openBody = null;
+    openKey = newKey();
+  }
+  return result;
+}
+
+/** The page's changes cannot be kept: shows what the service has. */
+export async function discard(): Promise<void> {
+  unsaved.value = false;
+  orderFailure.value = null;
+  const known = order.peek();
+  if (known === null) startNewOrder();
+  else await openOrder(known.order_id);
+}
+
+export async function voidOrder(): Promise<Failure | null> {
+  const known = order.peek();
+  if (known === null) return null;
+  const result = await call("POST /api/cashier/v1/orders/{order_id}/void/", { path: { order_id: known.order_id } });
+  if (!result.ok) return result;
+  startNewOrder();
+  return null;
+}

@@ -1,0 +1,287 @@
+/** The order: its lines, the items of the catalogue, and a line that is typed. */
+import { signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Button } from "../shared/button.tsx";
+import { call } from "../shared/call.ts";
+import { Question } from "../shared/dialog.tsx";
+import type { Failure } from "../shared/failures.ts";
+import { Field } from "../shared/field.tsx";
+import { amountOf, currencyDigits, money } from "../shared/format.ts";
+import { Empty, FailureNotice } from "../shared/states.tsx";
+import { sharedWords } from "../shared/words.ts";
+import { live } from "./live.ts";
+import {
+  addItem,
+  addLine,
+  changeQuantity,
+  discard,
+  type Item,
+  isSaving,
+  type Line,
+  lines,
+  openOrder,
+  order,
+  orderFailure,
+  save,
+  startNewOrder,
+  voidOrder,
+} from "./order-store.ts";
+import { words } from "./words.ts";
+
+/** One page of the API; a catalogue that is longer is found by its search. */
+const PAGE = 100;
+/** The longest catalogue that a till shows. */
+const MOST_PAGES = 10;
+const NAME_CHARACTERS = 200;
+
+const items = signal<readonly Item[] | null>(null);
+
+async function loadItems(stationId: number): Promise<void> {
+  const found: Item[] = [];
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const query = { limit: PAGE, since_id: found[found.length - 1]?.item_id };
+    const path = { station_id: stationId };
+    const result = await call("GET /api/cashier/v1/stations/{station_id}/catalogue-items/", { path, query });
+    if (!result.ok) break;
+    found.push(...result.reply.items);
+    if (!result.reply.has_more) break;
+  }
+  items.value = found;
+}
+
+export function OrderPanel({ stationId, currency }: { readonly stationId: number; readonly currency: string }) {
+  const isCollecting = (live.value?.active_intent ?? null) !== null;
+  const isOpen = order.value === null || order.value.status === "open";
+  useEffect(() => void loadItems(stationId), [stationId]);
+  return (
+    <section class="card stack order" aria-label={words().newOrder}>
+      <div class="row row-spread">
+        <h2>{order.value === null ? words().newOrder : words().order(order.value.order_display_number)}</h2>
+        <OrderMenu stationId={stationId} isCollecting={isCollecting} />
+      </div>
+      {orderFailure.value !== null && (
+        <FailureNotice failure={orderFailure.value} onRetry={isSaving.value ? save : undefined} />
+      )}
+      {orderFailure.value !== null && isSaving.value && (
+        <Button kind="quiet" onClick={discard}>
+          {sharedWords().cancel}
+        </Button>
+      )}
+      <Lines currency={currency} isFixed={isCollecting || !isOpen} />
+      <p class="total numbers">
+        <span>{words().total}</span>
+        <strong aria-live="polite">
+          {isSaving.value ? words().saving : money(order.value?.total ?? zeroOf(currency), currency)}
+        </strong>
+      </p>
+      {!isCollecting && isOpen && (
+        <>
+          <Catalogue currency={currency} />
+          <FreeLine currency={currency} />
+        </>
+      )}
+    </section>
+  );
+}
+
+const zeroOf = (currency: string): string => amountOf("0", currencyDigits(currency)) ?? "0";
+
+function Lines({ currency, isFixed }: { readonly currency: string; readonly isFixed: boolean }) {
+  if (lines.value.length === 0) {
+    return (
+      <Empty title={words().emptyOrder}>
+        <p>{words().emptyOrderHelp}</p>
+      </Empty>
+    );
+  }
+  return (
+    <ul class="lines">
+      {lines.value.map((line, index) => (
+        <li key={`${line.name} ${line.unitAmount}`} class="line">
+          <span class="line-name">{line.name}</span>
+          <span class="line-price numbers soft">{money(line.unitAmount, currency)}</span>
+          <Quantity line={line} index={index} isFixed={isFixed} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Quantity({
+  line,
+  index,
+  isFixed,
+}: {
+  readonly line: Line;
+  readonly index: number;
+  readonly isFixed: boolean;
+}) {
+  if (isFixed) return <span class="line-quantity numbers">× {line.quantity}</span>;
+  return (
+    <span class="line-quantity">
+      <Button local label={words().less(line.name)} onClick={() => changeQuantity(index, -1)} class="button-square">
+        −
+      </Button>
+      <span class="numbers quantity">{line.quantity}</span>
+      <Button local label={words().more(line.name)} onClick={() => changeQuantity(index, 1)} class="button-square">
+        +
+      </Button>
+    </span>
+  );
+}
+
+/** Above this many items a search is faster than scrolling. */
+const SEARCHED_FROM = 12;
+
+function Catalogue({ currency }: { readonly currency: string }) {
+  const search = useSignal("");
+  const all = items.value ?? [];
+  if (items.value !== null && all.length === 0) return <p class="soft small">{words().noCatalogue}</p>;
+  const wanted = search.value.trim().toLowerCase();
+  const shown = all.filter(({ name, category }) => `${name} ${category}`.toLowerCase().includes(wanted));
+  return (
+    <section class="stack-tight" aria-label={words().catalogue}>
+      {all.length >= SEARCHED_FROM && (
+        <Field
+          label={words().findItem}
+          type="search"
+          value={search.value}
+          onInput={(value) => (search.value = value)}
+        />
+      )}
+      <ul class="items">
+        {shown.map((item) => (
+          <li key={item.item_id}>
+            <button type="button" class="item" onClick={() => addItem(item)}>
+              <span>{item.name}</span>
+              <span class="numbers soft">{money(item.unit_amount, currency)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function FreeLine({ currency }: { readonly currency: string }) {
+  const name = useSignal("");
+  const price = useSignal("");
+  const isTried = useSignal(false);
+  const amount = amountOf(price.value, currencyDigits(currency));
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    isTried.value = true;
+    if (amount === undefined || name.value.trim() === "") return;
+    addLine({ name: name.value.trim(), unitAmount: amount, quantity: 1 });
+    name.value = "";
+    price.value = "";
+    isTried.value = false;
+  };
+  return (
+    <form class="free-line" onSubmit={submit} aria-label={words().freeLine}>
+      <Field
+        label={words().lineName}
+        value={name.value}
+        maxLength={NAME_CHARACTERS}
+        onInput={(value) => (name.value = value)}
+        fault={isTried.value && name.value.trim() === "" ? words().nameFault : null}
+      />
+      <Field
+        label={words().linePrice}
+        value={price.value}
+        inputMode="decimal"
+        onInput={(value) => (price.value = value)}
+        fault={isTried.value && amount === undefined ? words().priceFault : null}
+      />
+      <Button local submit>
+        {words().add}
+      </Button>
+    </form>
+  );
+}
+
+function OrderMenu({ stationId, isCollecting }: { readonly stationId: number; readonly isCollecting: boolean }) {
+  const isAsking = useSignal(false);
+  const failure = useSignal<Failure | null>(null);
+  const known = order.value;
+  return (
+    <div class="row">
+      {!isCollecting && <OpenOrders stationId={stationId} />}
+      {known !== null && known.status === "open" && !isCollecting && (
+        <Button kind="quiet" onClick={() => (isAsking.value = true)}>
+          {words().voidOrder}
+        </Button>
+      )}
+      {isAsking.value && (
+        <Question
+          title={words().voidTitle}
+          action={words().voidOrder}
+          isDangerous
+          onClose={() => (isAsking.value = false)}
+          onConfirm={async () => {
+            failure.value = await voidOrder();
+            if (failure.value === null) isAsking.value = false;
+          }}
+        >
+          <p>{words().voidText}</p>
+          {failure.value !== null && <FailureNotice failure={failure.value} />}
+        </Question>
+      )}
+    </div>
+  );
+}
+
+interface OtherOrder {
+  readonly order_id: number;
+  readonly text: string;
+}
+
+async function otherOrders(stationId: number, current: number | null): Promise<readonly OtherOrder[]> {
+  const path = { station_id: stationId };
+  const found = await call("GET /api/cashier/v1/stations/{station_id}/orders/", { path, query: { status: "open" } });
+  if (!found.ok) return [];
+  const open = found.reply.orders.filter(({ order_id }) => order_id !== current);
+  return open.map(({ order_id, order_display_number, total, currency }) => ({
+    order_id,
+    text: `${words().order(order_display_number)} · ${money(total, currency)}`,
+  }));
+}
+
+/** Other orders of the station that are not paid: a guest comes back. */
+function OpenOrders({ stationId }: { readonly stationId: number }) {
+  const others = useSignal<readonly OtherOrder[]>([]);
+  const current = order.value?.order_id ?? null;
+  const revision = live.value?.order?.revision;
+  useEffect(() => {
+    let isOver = false;
+    void otherOrders(stationId, current).then((found) => {
+      if (!isOver) others.value = found;
+      return undefined;
+    });
+    return () => {
+      isOver = true;
+    };
+  }, [stationId, current, revision]);
+  if (others.value.length === 0 && current === null) return null;
+  return (
+    <details class="menu">
+      <summary class="button button-quiet">{words().openOrders}</summary>
+      <ul class="menu-list card">
+        {current !== null && (
+          <li>
+            <Button local kind="quiet" onClick={startNewOrder}>
+              {words().newOrder}
+            </Button>
+          </li>
+        )}
+        {others.value.map(({ order_id, text }) => (
+          <li key={order_id}>
+            <Button kind="quiet" onClick={() => openOrder(order_id)}>
+              {text}
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

@@ -1,0 +1,157 @@
+/** One tap for each way to pay; each that is withdrawn says why. */
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { Button } from "../shared/button.tsx";
+import { call } from "../shared/call.ts";
+import { Question } from "../shared/dialog.tsx";
+import type { Failure } from "../shared/failures.ts";
+import { FailureNotice, Notice, Tag } from "../shared/states.tsx";
+import { useKey } from "./key.ts";
+import { collectionName, isCurrent, live } from "./live.ts";
+import { isSaving, order } from "./order-store.ts";
+import { type LiveState, unclearText, withdrawalText } from "./reasons.ts";
+import { words } from "./words.ts";
+
+type Offer = LiveState["routes"][number];
+type Companion = LiveState["companions"][number];
+interface Choice {
+  readonly route: Offer["route"];
+  readonly deviceId?: number | undefined;
+}
+
+export function Routes({ stationId, because }: { readonly stationId: number; readonly because: string | null }) {
+  const failure = useSignal<Failure | null>(null);
+  const asked = useSignal<{ readonly choice: Choice; readonly failure: Failure } | null>(null);
+  const known = order.value;
+  const last = live.value?.last_ended_intent?.intent_id ?? 0;
+  // A further attempt at the same order is another request once the one before has ended.
+  const { key, after } = useKey(`${known?.order_id} ${known?.revision} ${last}`);
+
+  const begin = async (choice: Choice, confirms: boolean): Promise<void> => {
+    if (known === null) return;
+    const body = {
+      order_id: known.order_id,
+      route: choice.route,
+      ...(choice.deviceId === undefined ? {} : { device_id: choice.deviceId }),
+      ...(confirms ? { confirms_money_may_have_moved: true } : {}),
+    };
+    const path = { station_id: stationId };
+    // The way to pay is part of the key: another way is another request.
+    const named = `${key}-${choice.route}-${choice.deviceId ?? ""}${confirms ? "-confirmed" : ""}`;
+    const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/", { path, body, key: named });
+    after(result);
+    asked.value = !result.ok && result.code === "money_may_have_moved" ? { choice, failure: result } : null;
+    failure.value = result.ok || asked.value !== null ? null : result;
+  };
+
+  const nothing = known === null || known.status !== "open" || !/[1-9]/.test(known.total);
+  const common = because ?? (nothing ? words().nothingToCollect : isSaving.value ? words().stillSaving : null);
+  const state = live.value;
+  if (state === null) return null;
+  return (
+    <section class="card stack" aria-label={words().collect}>
+      <h2>{words().collect}</h2>
+      <p class="soft">{common ?? words().collectHelp}</p>
+      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      <ul class="routes">
+        {state.routes.map((offer) => (
+          <RouteRow
+            key={offer.route}
+            offer={offer}
+            companions={offer.route === "smart_pos" ? state.companions : []}
+            isDisabled={common !== null || !isCurrent.value}
+            begin={(deviceId) => begin({ route: offer.route, deviceId }, false)}
+          />
+        ))}
+      </ul>
+      {asked.value !== null && (
+        <Question
+          title={words().mayHaveMoved}
+          action={words().collectAnyway}
+          isDangerous
+          onClose={() => (asked.value = null)}
+          onConfirm={() => (asked.value === null ? undefined : begin(asked.value.choice, true))}
+        >
+          <MayHaveMoved reason={asked.value.failure.reason} earlier={asked.value.failure.earlier_intent_id} />
+        </Question>
+      )}
+    </section>
+  );
+}
+
+/** What is known of money that may have moved, and what the cashier does about it. */
+export function MayHaveMoved(props: { readonly reason?: string | undefined; readonly earlier?: number | undefined }) {
+  const { reason, earlier } = props;
+  return (
+    <Notice tone="warn" title={reason === undefined ? words().mayHaveMoved : unclearText(reason)}>
+      {earlier !== undefined && <p>{words().earlierCollection(collectionName(earlier))}</p>}
+      <p>{words().mayHaveMovedText}</p>
+    </Notice>
+  );
+}
+
+interface RouteRowProps {
+  readonly offer: Offer;
+  readonly companions: readonly Companion[];
+  readonly isDisabled: boolean;
+  readonly begin: (deviceId?: number) => Promise<void>;
+}
+
+function RouteRow({ offer, companions, isDisabled, begin }: RouteRowProps) {
+  const name = words()[offer.route];
+  const usable = companions.filter(({ offered }) => offered);
+  return (
+    <li class="route">
+      {usable.length > 1 ? (
+        usable.map((companion) => (
+          <RouteButton
+            key={companion.device_id}
+            isDisabled={isDisabled}
+            reason={null}
+            onClick={() => begin(companion.device_id)}
+          >
+            {name} · {companion.name}
+          </RouteButton>
+        ))
+      ) : (
+        <RouteButton isDisabled={isDisabled} reason={offer.reason} onClick={() => begin()}>
+          {name}
+        </RouteButton>
+      )}
+      {companions.length > 0 && (
+        <ul class="companions small">
+          {companions.map((companion) => (
+            <li key={companion.device_id}>
+              {companion.name} <Readiness companion={companion} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </li>
+  );
+}
+
+interface RouteButtonProps {
+  readonly children: ComponentChildren;
+  readonly isDisabled: boolean;
+  readonly reason: string | null;
+  readonly onClick: () => Promise<void>;
+}
+
+/** What holds for all ways is said once above them; here stands what holds for this one. */
+function RouteButton({ children, isDisabled, reason, onClick }: RouteButtonProps) {
+  const because = reason === null ? (isDisabled ? "" : null) : withdrawalText(reason);
+  return (
+    <Button kind="main" class="button-wide button-route" onClick={onClick} disabledBecause={because}>
+      {children}
+    </Button>
+  );
+}
+
+function Readiness({ companion }: { readonly companion: Companion }) {
+  const { readiness, reason } = companion;
+  if (reason !== null && reason !== "device_offline") return <Tag tone="bad">{withdrawalText(reason)}</Tag>;
+  if (readiness === "ready") return <Tag tone="good">{words().companionReady}</Tag>;
+  if (readiness === "not_polling") return <Tag tone="warn">{words().companionSilent}</Tag>;
+  return <Tag tone="bad">{words().companionOffline}</Tag>;
+}

@@ -1,0 +1,54 @@
+/** Who is signed in, and which station this tab shows. */
+import { signal } from "@preact/signals";
+import { call, hasNoSession } from "../shared/call.ts";
+import type { Failure } from "../shared/failures.ts";
+import type { ReplyOf } from "../shared/operations.ts";
+
+export type Session = ReplyOf<"GET /api/cashier/v1/session/">;
+export type Station = ReplyOf<"GET /api/cashier/v1/stations/">["stations"][number];
+
+/** Undefined until the first answer; null without a session. */
+export const session = signal<Session | null | undefined>(undefined);
+export const sessionFailure = signal<Failure | null>(null);
+/** Whether a session has ended while the page was in use, so that the sign-in says why it is there. */
+export const hasEnded = signal(false);
+
+const STORED_STATION = "dp_till_station";
+/** Of this tab: a reload stays at its station. */
+export const stationId = signal<number | null>(Number(sessionStorage.getItem(STORED_STATION)) || null);
+
+export function chooseStation(id: number | null): void {
+  stationId.value = id;
+  if (id === null) sessionStorage.removeItem(STORED_STATION);
+  else sessionStorage.setItem(STORED_STATION, String(id));
+}
+
+export async function loadSession(): Promise<void> {
+  const result = await call("GET /api/cashier/v1/session/");
+  sessionFailure.value = result.ok || result.httpStatus === 401 ? null : result;
+  if (result.ok) session.value = result.reply;
+  else if (result.httpStatus === 401 || result.code === "permission_denied") session.value = null;
+}
+
+hasNoSession.subscribe((isMissing) => {
+  if (!isMissing) return;
+  if (session.peek()) hasEnded.value = true;
+  session.value = null;
+});
+
+export async function signIn(email: string, password: string): Promise<Failure | null> {
+  const result = await call("POST /api/cashier/v1/session/", { body: { email, password } });
+  if (!result.ok) return result;
+  hasEnded.value = false;
+  session.value = { user: result.reply.user, expires_at: result.reply.expires_at };
+  return null;
+}
+
+/** Also releases the station (design §9.8). */
+export async function signOut(): Promise<void> {
+  const result = await call("DELETE /api/cashier/v1/session/");
+  if (!result.ok && result.httpStatus !== 401) return;
+  chooseStation(null);
+  session.value = null;
+  hasEnded.value = false;
+}

@@ -1,0 +1,220 @@
+/** One station: who drives it, the order, the collection, and what was collected today. */
+import { signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Button } from "../shared/button.tsx";
+import { call, isOffline } from "../shared/call.ts";
+import { Question } from "../shared/dialog.tsx";
+import type { Failure } from "../shared/failures.ts";
+import { Empty, FailureNotice, Notice, Skeleton } from "../shared/states.tsx";
+import { sharedWords } from "../shared/words.ts";
+import { Collection, Ended, NotCurrent } from "./collection.tsx";
+import { Header } from "./header.tsx";
+import { History } from "./history.tsx";
+import { useKey } from "./key.ts";
+import { follow, isConnected, isCurrent, isGone, live, mayDrive } from "./live.ts";
+import { OrderPanel } from "./order.tsx";
+import { noteRevision, openOrder, order, startNewOrder } from "./order-store.ts";
+import { type LiveState, withdrawalText } from "./reasons.ts";
+import { Routes } from "./routes.tsx";
+import { chooseStation } from "./session.ts";
+import { words } from "./words.ts";
+
+/** Empty until it is known. */
+const currency = signal("");
+
+/** The live view names no currency while the station has no order. */
+async function loadCurrency(stationId: number): Promise<void> {
+  const found = await call("GET /api/cashier/v1/stations/", { query: { since_id: stationId - 1, limit: 1 } });
+  const station = found.ok ? found.reply.stations.find(({ station_id }) => station_id === stationId) : undefined;
+  if (station !== undefined) currency.value = station.currency;
+  else if (found.ok) isGone.value = true;
+  else setTimeout(() => void loadCurrency(stationId), found.retryAfterMs ?? RELOAD_MS);
+}
+
+/** After a failure that says no time. */
+const RELOAD_MS = 1_000;
+/** No collection has this id. */
+const NONE_ENDED = -1;
+/** A lease lasts 15 minutes; renewed three times as often, it outlives two lost renewals. */
+const RENEW_MS = 5 * 60_000;
+
+export function StationView({ stationId }: { readonly stationId: number }) {
+  /** The collections whose end the cashier has seen, by their ids. */
+  const seen = useSignal(0);
+  const isTaken = useSignal(false);
+  useEffect(() => {
+    isTaken.value = false;
+    startNewOrder();
+    void loadCurrency(stationId);
+    return follow(stationId);
+  }, [stationId]);
+  const state = live.value;
+  useEffect(() => {
+    if (state === null) return;
+    takeState(state, !isTaken.peek());
+    isTaken.value = true;
+  }, [state]);
+  useEffect(() => {
+    // A collection that ended before the page was opened is in the list of today.
+    if (state !== null && seen.value === 0) seen.value = state.last_ended_intent?.intent_id ?? NONE_ENDED;
+  }, [state === null]);
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (mayDrive.peek()) void renew(stationId);
+    }, RENEW_MS);
+    return () => clearInterval(timer);
+  }, [stationId]);
+
+  if (isGone.value) {
+    return (
+      <Empty title={words().noStations}>
+        <Button local kind="main" onClick={() => chooseStation(null)}>
+          {words().otherStation}
+        </Button>
+      </Empty>
+    );
+  }
+  if (state === null || currency.value === "") {
+    return (
+      <>
+        <Header title={words().title} />
+        <Skeleton />
+      </>
+    );
+  }
+  const because = whyNot();
+  const ended = state.last_ended_intent;
+  const isEndShown =
+    state.active_intent === null && ended !== null && seen.value !== 0 && ended.intent_id !== seen.value;
+  return (
+    <>
+      <Header title={state.name}>
+        <LeaseActions stationId={stationId} state={state} />
+      </Header>
+      <main class="till-main">
+        <div class="notices stack-tight">
+          <NotCurrent />
+          {!isConnected.value && state !== null && <Notice tone="warn" title={words().reconnecting} />}
+          {state.blocked_reason !== "" && (
+            <Notice tone="bad" title={words().blocked}>
+              <p>{withdrawalText(state.blocked_reason)}</p>
+            </Notice>
+          )}
+          <LostLease state={state} />
+        </div>
+        <div class="columns">
+          <OrderPanel
+            stationId={stationId}
+            currency={state.order?.currency ?? order.value?.currency ?? currency.value}
+          />
+          <div class="stack">
+            {state.active_intent !== null && (
+              <Collection stationId={stationId} intent={state.active_intent} because={because} />
+            )}
+            {isEndShown && <Ended intent={ended} onDone={() => (seen.value = ended.intent_id)} />}
+            {state.active_intent === null && !isEndShown && <Routes stationId={stationId} because={because} />}
+            <History stationId={stationId} />
+          </div>
+        </div>
+      </main>
+    </>
+  );
+}
+
+/** Why this cashier can decide nothing now; the sentence stands at each button that it concerns. */
+function whyNot(): string | null {
+  if (isOffline.value) return sharedWords().offline;
+  if (!isConnected.value) return words().reconnecting;
+  if (!isCurrent.value) return words().stale;
+  return mayDrive.value ? null : words().notYours;
+}
+
+/** The order of the station is shown until the cashier works on another one. */
+function takeState(
+  { order: shown, active_intent: active, last_ended_intent: ended }: LiveState,
+  isFirst: boolean,
+): void {
+  const known = order.peek();
+  if (active !== null && known?.order_id !== active.order_id) void openOrder(active.order_id);
+  else if (shown !== null && known === null && isFirst) void openOrder(shown.order_id);
+  if (shown !== null) noteRevision(shown.order_id, shown.revision);
+  // Paid: the order's own state has changed too.
+  if (known !== null && ended?.order_id === known.order_id && ended.status === "succeeded" && known.status === "open") {
+    void openOrder(known.order_id);
+  }
+}
+
+async function renew(stationId: number): Promise<void> {
+  await call("PUT /api/cashier/v1/stations/{station_id}/lease/", { path: { station_id: stationId }, body: {} });
+}
+
+interface StationProps {
+  readonly stationId: number;
+  readonly state: LiveState;
+}
+
+/** Take the station, take it over, or leave it. */
+function LeaseActions({ stationId, state }: StationProps) {
+  const { lease } = state;
+  const failure = useSignal<Failure | null>(null);
+  const isAsking = useSignal(false);
+  const taking = useKey(`take ${stationId} ${lease?.cashier_id ?? 0} ${lease?.acquired_at ?? ""}`);
+  const leaving = useKey(`leave ${stationId} ${lease?.acquired_at ?? ""}`);
+  const path = { station_id: stationId };
+  const take = async (): Promise<void> => {
+    const body = lease === null ? {} : { take_over_from: lease.cashier_id };
+    const result = await call("POST /api/cashier/v1/stations/{station_id}/lease/", { path, body, key: taking.key });
+    taking.after(result);
+    failure.value = result.ok ? null : result;
+    isAsking.value = false;
+  };
+  const leave = async (): Promise<void> => {
+    if (lease?.mine === true) {
+      const result = await call("DELETE /api/cashier/v1/stations/{station_id}/lease/", { path, key: leaving.key });
+      leaving.after(result);
+      if (!result.ok) {
+        failure.value = result;
+        return;
+      }
+    }
+    chooseStation(null);
+  };
+  return (
+    <div class="row">
+      {lease === null && (
+        <Button kind="main" onClick={take}>
+          {words().take}
+        </Button>
+      )}
+      {lease !== null && !lease.mine && (
+        <Button kind="main" onClick={() => (isAsking.value = true)}>
+          {words().takeOver}
+        </Button>
+      )}
+      <Button kind="quiet" onClick={leave}>
+        {lease?.mine === true ? words().leave : words().otherStation}
+      </Button>
+      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {isAsking.value && lease !== null && (
+        <Question
+          title={words().takeOverTitle}
+          action={words().takeOver}
+          onClose={() => (isAsking.value = false)}
+          onConfirm={take}
+        >
+          <p>{words().takeOverText(lease.cashier_name)}</p>
+        </Question>
+      )}
+    </div>
+  );
+}
+
+/** Why this cashier does not drive the station. */
+function LostLease({ state: { lease, lost_lease: lost } }: { readonly state: LiveState }) {
+  if (lease?.mine === true) return null;
+  if (lost?.mine === true) {
+    const text = lost.reason === "taken_over" ? words().lost(lost.by_name) : words().broken(lost.by_name);
+    return <Notice tone="warn" title={text} isUrgent />;
+  }
+  return <Notice title={lease === null ? words().stationFree : words().stationOf(lease.cashier_name)} />;
+}

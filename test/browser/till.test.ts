@@ -1,0 +1,303 @@
+/** The till in a real browser, against the whole system: what a cashier clicks, and what impatience and failures do. */
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { type LogIn, startSystem, type TestSystem } from "../support/system.ts";
+import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+
+/** A page on a busy machine. */
+const SHOWN = { timeout: 20_000 };
+/** Text that would run as a script on a careless page; a device's may turn the text around it as well. */
+const HOSTILE = '<img src=x onerror="document.title=1">';
+const HOSTILE_REFERENCE = `${HOSTILE} \u202Eterces`;
+
+let system: TestSystem;
+let browser: Browser;
+let owner: Person;
+let cashier: Person;
+beforeAll(async () => {
+  [system, browser] = await Promise.all([startSystem({ sandboxProvider: true }), startBrowser()]);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+});
+afterAll(async () => {
+  await browser.close();
+  await system.stop();
+});
+
+interface Till {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  readonly stationId: number;
+}
+
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name, exact: true });
+const click = (page: Page, name: string | RegExp) => button(page, name).click(SHOWN);
+const isShown = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor(SHOWN);
+
+async function signIn(page: Page, { email, password }: LogIn): Promise<void> {
+  await page.getByLabel("E-mail address").fill(email, SHOWN);
+  await page.getByLabel("Password").fill(password);
+  await click(page, "Sign in");
+}
+
+/** A station of its own for each test, so that none waits for the collection of another. */
+async function newStation(): Promise<{ readonly stationId: number; readonly name: string }> {
+  const filialId = system.sandbox.filialId;
+  const name = `Station ${performance.now()}`;
+  const body = { filial_id: filialId, name, currency: "EUR" };
+  const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
+  return { stationId, name };
+}
+
+async function openTill(options: Parameters<Browser["newContext"]>[0] = {}): Promise<Till> {
+  const { stationId, name } = await newStation();
+  const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce", ...options });
+  const page = await context.newPage();
+  await page.goto(`${system.baseUrl}/till/`);
+  await signIn(page, system.cashier);
+  await page.getByText(name).click(SHOWN);
+  await click(page, "Take the station");
+  await button(page, "Leave the station").waitFor(SHOWN);
+  return { context, page, stationId };
+}
+
+async function addLine(page: Page, name = "Soup", price = "12.50"): Promise<void> {
+  const form = page.getByRole("form", { name: "Free line" });
+  await form.getByLabel("Name").fill(name, SHOWN);
+  await form.getByLabel("Price").fill(price);
+  await click(page, "Add");
+}
+
+interface IntentBody {
+  readonly status: string;
+  readonly order_id: number;
+}
+async function intentsOf({ stationId }: Till): Promise<readonly IntentBody[]> {
+  const path = `stations/${stationId}/intents/`;
+  return (await cashier.good<{ intents: readonly IntentBody[] }>("GET", path)).intents;
+}
+
+/** A companion of this station that reports when a test wants it to. */
+async function newCompanion(till: Till): Promise<TestDevice> {
+  const body = { station_id: till.stationId, name: "Companion", kind: "smart_pos_companion" };
+  const { device_id: id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+  const { code } = await owner.good<{ code: string }>("POST", `devices/${id}/enrollment-codes/`);
+  const device = await enrollDevice(system.baseUrl, code);
+  await device.good("POST", "heartbeat/", { body: { summary: {} } });
+  return device;
+}
+
+async function reportOnce(device: TestDevice, outcome: string, reference: string): Promise<void> {
+  const assignment = await vi.waitFor(
+    async () => {
+      const found = await device.good<{ assignment: { intent_id: number } | null }>("GET", "assignment/");
+      if (found.assignment === null) throw new Error("There is no assignment yet.");
+      return found.assignment;
+    },
+    { timeout: 20_000, interval: 1_000 },
+  );
+  const body = {
+    intent_id: assignment.intent_id,
+    outcome,
+    provider_reference: reference,
+    provider_code: "00",
+    client_idempotency_key: `${assignment.intent_id}`,
+  };
+  await device.good("POST", "assignment/report/", { body });
+}
+
+describe("a collection", () => {
+  test("in cash: impatient clicks settle it once, and every state is accessible", async () => {
+    const till = await openTill();
+    const { page, context } = till;
+    await expectAccessible(page);
+    await addLine(page, HOSTILE);
+    await isShown(page, "€12.50");
+    expect(await page.getByText(HOSTILE).count()).toBe(1);
+    await button(page, "Cash").dblclick(SHOWN);
+    await isShown(page, "Take the money, then settle");
+    await expectAccessible(page);
+    await button(page, "€12.50 received").dblclick(SHOWN);
+    await button(page, "Next order").waitFor(SHOWN);
+    await expectAccessible(page);
+    expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded"]);
+    await page.setViewportSize({ width: 360, height: 740 });
+    await expectNoSideways(page);
+    await expectAccessible(page);
+    expect(await page.title()).toBe("Till");
+    await context.close();
+  });
+
+  test("by smart POS: the companion's evidence stands beside the decision, as text", async () => {
+    const till = await openTill();
+    const { page, context } = till;
+    await isShown(page, "This station has no companion.");
+    const device = await newCompanion(till);
+    await addLine(page);
+    await click(page, "Smart POS");
+    await isShown(page, "Wait for the report of the device.");
+    await reportOnce(device, "reported_success", HOSTILE_REFERENCE);
+    await isShown(page, "Approved");
+    expect(await page.locator("code.reference").textContent()).toBe(HOSTILE_REFERENCE);
+    await expectAccessible(page);
+    await click(page, "Settle €12.50");
+    await button(page, "Next order").waitFor(SHOWN);
+    expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded"]);
+    await context.close();
+  });
+
+  test("cancelled after a success was reported: the next one asks, and names the reason", async () => {
+    const till = await openTill();
+    const { page, context } = till;
+    const device = await newCompanion(till);
+    await addLine(page);
+    await click(page, "Smart POS");
+    await reportOnce(device, "reported_success", "REF-1");
+    await isShown(page, "Approved");
+    await click(page, "Cancel");
+    await page.getByRole("dialog").waitFor(SHOWN);
+    await expectAccessible(page);
+    await click(page, "Cancel the collection");
+    await click(page, "Back to the order");
+    await click(page, "Cash");
+    await page.getByRole("dialog").getByText("The device reported an approval.").waitFor(SHOWN);
+    expect((await intentsOf(till)).length).toBe(1);
+    await click(page, "The guest has not paid: collect");
+    await click(page, "€12.50 received");
+    await button(page, "Next order").waitFor(SHOWN);
+    expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded", "cancelled"]);
+    await context.close();
+  });
+
+  test("by terminal: a reference that was used before names its order, and settles when it is confirmed", async () => {
+    const { page, context } = await openTill();
+    for (const round of ["first", "second"]) {
+      await addLine(page);
+      await click(page, "Card terminal");
+      await click(page, "Settle €12.50");
+      await isShown(page, "Type the reference from the slip.");
+      await page.getByLabel("Reference").fill("TERMINAL-0042");
+      await click(page, "Settle €12.50");
+      if (round === "second") {
+        await page
+          .getByRole("dialog")
+          .getByText(/It has settled order/)
+          .waitFor(SHOWN);
+        await click(page, "One payment covers both: settle");
+      }
+      await click(page, "Next order");
+    }
+    await context.close();
+  });
+
+  test("by keyboard alone", async () => {
+    const till = await openTill();
+    const { page, context } = till;
+    const goTo = async (name: string): Promise<void> => {
+      for (let steps = 0; steps < 40; steps += 1) {
+        await page.keyboard.press("Tab");
+        const focused = await page.evaluate<string>(
+          "(document.activeElement.labels && document.activeElement.labels[0] || document.activeElement).textContent",
+        );
+        if (focused.trim() === name) return;
+      }
+      throw new Error(`The keyboard does not reach ${name}.`);
+    };
+    await goTo("Name");
+    await page.keyboard.type("Soup");
+    await goTo("Price");
+    await page.keyboard.type("12,50");
+    await page.keyboard.press("Enter");
+    await isShown(page, "Choose how the guest pays.");
+    await goTo("Cash");
+    await page.keyboard.press("Enter");
+    await isShown(page, "Take the money, then settle");
+    await goTo("€12.50 received");
+    await page.keyboard.press("Enter");
+    await button(page, "Next order").waitFor(SHOWN);
+    expect((await intentsOf(till)).length).toBe(1);
+    await context.close();
+  });
+});
+
+describe("in mid action", () => {
+  test("a reload and a second tab: both show the one collection, and it settles once", async () => {
+    const till = await openTill();
+    const { page, context, stationId } = till;
+    await addLine(page);
+    await isShown(page, "Choose how the guest pays.");
+    await click(page, "Cash");
+    await page.reload();
+    await isShown(page, "Take the money, then settle");
+    const second = await context.newPage();
+    await second.addInitScript(`sessionStorage.setItem("dp_till_station", "${stationId}")`);
+    await second.goto(`${system.baseUrl}/till/`);
+    await isShown(second, "Take the money, then settle");
+    // The slower click may find that the collection has ended already.
+    const clicks = await Promise.allSettled([click(page, "€12.50 received"), click(second, "€12.50 received")]);
+    expect(clicks.map(({ status }) => status)).toContain("fulfilled");
+    await isShown(page, "€12.50 is settled.");
+    await isShown(second, "€12.50 is settled.");
+    expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded"]);
+    await context.close();
+  });
+
+  test("the session ends: the page says so, and the collection is still there after the sign-in", async () => {
+    const { page, context } = await openTill();
+    await addLine(page);
+    await click(page, "Cash");
+    await isShown(page, "Take the money, then settle");
+    const { origin } = new URL(system.baseUrl);
+    await context.request.delete(`${system.baseUrl}/api/cashier/v1/session/`, { headers: { origin } });
+    await isShown(page, /Your session has ended/);
+    await expectAccessible(page);
+    await signIn(page, system.cashier);
+    await isShown(page, "Take the money, then settle");
+    await click(page, "Take the station");
+    await click(page, "€12.50 received");
+    await button(page, "Next order").waitFor(SHOWN);
+    await context.close();
+  });
+
+  test("another cashier takes the station over: the first one reads who, and can decide nothing", async () => {
+    const till = await openTill();
+    const { page, context, stationId } = till;
+    await addLine(page);
+    await isShown(page, "Choose how the guest pays.");
+    const details = { email: `second-${stationId}@example.com`, password: "a second cashier's pass phrase" };
+    await owner.good("POST", "users/", { body: { ...details, name: "Kim", role: "cashier" } });
+    const other = await browser.newContext({ locale: "en-GB" });
+    const otherPage = await other.newPage();
+    await otherPage.addInitScript(`sessionStorage.setItem("dp_till_station", "${stationId}")`);
+    await otherPage.goto(`${system.baseUrl}/till/`);
+    await signIn(otherPage, details);
+    await click(otherPage, "Take over");
+    await otherPage.getByRole("dialog").getByRole("button", { name: "Take over" }).click(SHOWN);
+    await button(otherPage, "Leave the station").waitFor(SHOWN);
+    await isShown(page, "Kim has taken the station over.");
+    expect(await button(page, "Cash").getAttribute("aria-disabled")).toBe("true");
+    await Promise.all([context.close(), other.close()]);
+  });
+
+  test("the service is killed and comes back: buttons say why they wait, and the newest state returns", async () => {
+    const till = await openTill();
+    const { page, context } = till;
+    await addLine(page);
+    await click(page, "Cash");
+    await isShown(page, "Take the money, then settle");
+    await system.processes.gateway.kill9();
+    await isShown(page, /Live updates are interrupted|No connection/);
+    expect(await button(page, "€12.50 received").getAttribute("aria-disabled")).toBe("true");
+    await expectAccessible(page);
+    await system.processes.gateway.restart();
+    await vi.waitFor(
+      async () => expect(await button(page, "€12.50 received").getAttribute("aria-disabled")).toBe("false"),
+      { timeout: 20_000, interval: 50 },
+    );
+    await click(page, "€12.50 received");
+    await button(page, "Next order").waitFor(SHOWN);
+    await context.close();
+  });
+});
