@@ -44,7 +44,7 @@ export async function signIn(email: string, password: string): Promise<Failure |
   return null;
 }
 
-/** Also releases the station (design §9.8). */
+/** The end of a session also releases the station that it drives. */
 export async function signOut(): Promise<void> {
   const result = await call("DELETE /api/cashier/v1/session/");
   if (!result.ok && result.httpStatus !== 401) return;
