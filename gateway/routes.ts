@@ -22,6 +22,8 @@ import { backofficeIntentRoutes } from "./api/backoffice/intents.ts";
 import { killSwitchRoutes } from "./api/backoffice/kill-switches.ts";
 import { backofficeLeaseRoutes } from "./api/backoffice/leases.ts";
 import { backofficeOrderRoutes } from "./api/backoffice/orders.ts";
+import { overviewRoutes } from "./api/backoffice/overview.ts";
+import { paymentRoutes } from "./api/backoffice/payments.ts";
 import { providerConfigRoutes } from "./api/backoffice/provider-configs.ts";
 import { providerEventRoutes } from "./api/backoffice/provider-events.ts";
 import { roboticsConsumerRoutes } from "./api/backoffice/robotics-consumers.ts";
@@ -91,6 +93,8 @@ const table = [
   ...certificationArtifactRoutes,
   ...backofficeStationRoutes,
   ...eventRoutes,
+  ...overviewRoutes,
+  ...paymentRoutes,
   ...timelineRoutes,
   ...backofficeDeviceRoutes,
   ...enrollmentCodeRoutes,

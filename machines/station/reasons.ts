@@ -74,7 +74,11 @@ export function withLaterEvents(intent: PaymentIntent, events: readonly StationE
   return { ...intent, reasonSinceEnd };
 }
 
-function reasonAfter(before: PaymentIntent["reasonSinceEnd"], event: StationEvent): PaymentIntent["reasonSinceEnd"] {
+/** The reason of an ended intent after one more event about it. */
+export function reasonAfter(
+  before: PaymentIntent["reasonSinceEnd"],
+  event: StationEvent,
+): PaymentIntent["reasonSinceEnd"] {
   const added = reasonOf(event);
   if (added !== undefined) return isAtLeastAsStrong(added, before) ? added : before;
   return before !== "" && isTakenBack(before, event) ? "" : before;

@@ -5,6 +5,7 @@
 import {
   type EndReason,
   isConfirmed,
+  isEnded,
   type PaymentIntent,
   PROVIDER_DECLINES,
   type UnclearReason,
@@ -201,4 +202,22 @@ export function unclearOfOrder(
   orderId: number,
 ): UnclearCollection | undefined {
   return strongestUnclear(unclearCollections.filter((unclear) => unclear.orderId === orderId));
+}
+
+/**
+ * Why money may have moved without being settled; empty without such a reason. An active intent carries its own reason; one
+ * that ended unpaid has the strongest of those known at its end and since. The reason stays when another collection pays
+ * the order, because the guest may have paid twice.
+ */
+export function unclearReason(
+  intent: PaymentIntent,
+  station: Pick<StationState, "unclearCollections" | "olderReasons">,
+): UnclearReason | "" {
+  const { intentId, orderId, status, moneyMayHaveMoved, reasonSinceEnd } = intent;
+  if (status === "succeeded") return "";
+  if (!isEnded(status)) return moneyMayHaveMoved;
+  const sinceEnd = reasonSinceEnd === "" ? [] : [{ orderId, intentId, reason: reasonSinceEnd }];
+  // For an intent that has left the station's state, the station may have a newer reason than the audit log.
+  const known = [...station.olderReasons, ...station.unclearCollections].filter((other) => other.intentId === intentId);
+  return strongestUnclear([...sinceEnd, ...known])?.reason ?? "";
 }

@@ -58,6 +58,11 @@ export const AUDIT_LIMITS = {
   /** Closed issues in one timeline, the newest: each is a person's decision about another provider payment for the intent. */
   timelineClosedIssues: 20,
 
+  /** Characters of a reference in the list of payments; the timeline has all of it. */
+  paymentReferenceCharacters: 255,
+  /** Stations, open collections and open issues that a live count goes through: more than any organization has. */
+  liveCount: 100_000,
+
   /** How often the retention job runs, and how many rows one statement deletes. */
   retention: { everyMs: 3_600_000, rowsPerBatch: 5_000 },
 

@@ -2,6 +2,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import * as eventMessages from "../bus/messages/events.ts";
 import { auditHealth } from "../bus/messages/health.ts";
+import * as paymentMessages from "../bus/messages/payments.ts";
 import * as timelineMessages from "../bus/messages/timelines.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
@@ -16,6 +17,7 @@ import type { AuditDeps } from "./deps.ts";
 import { listStationEvents } from "./events.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
 import { addCopierMetrics, addLagMetrics } from "./metrics.ts";
+import { getOverview, listPayments } from "./payments.ts";
 import { copyRetention } from "./retention.ts";
 import { auditSettingsSchema } from "./settings.ts";
 import { getIntentTimeline } from "./timeline/timeline.ts";
@@ -45,6 +47,8 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
   const serving = [
     serve(responder, timelineMessages.getIntentTimeline, (request) => getIntentTimeline(deps, request)),
     serve(responder, eventMessages.listStationEvents, (request) => listStationEvents(deps, request)),
+    serve(responder, paymentMessages.listPayments, (request) => listPayments(deps, request)),
+    serve(responder, paymentMessages.getOverview, (request) => getOverview(deps, request)),
     serve(responder, auditHealth, health),
   ];
   return {

@@ -51,8 +51,13 @@ create table audit_heads (
   stream_sequence bigint default 0 not null,
   collections jsonb,
   lost_collections jsonb default '[]'::jsonb not null,
+  organization_id bigint,
+  leased_until timestamp with time zone,
+  devices_online integer default 0 not null,
+  devices_offline integer default 0 not null,
   constraint audit_heads_pkey PRIMARY KEY (station_id)
 );
+CREATE INDEX audit_heads_of_organization ON audit_heads USING btree (organization_id);
 
 create table audit_position (
   stream text not null,
@@ -419,6 +424,7 @@ CREATE INDEX issues_refused ON issues USING btree (issue_id) WHERE kind = 'settl
 CREATE UNIQUE INDEX issues_statement_money_attributed_once ON issues USING btree (account_key, subject_key) WHERE config_id IS NULL AND money_names <> '{}'::text[] AND (status = 'attributed'::text OR attribution IS NOT NULL);
 CREATE INDEX issues_unresolved ON issues USING btree (organization_id, issue_id) WHERE status = ANY (ARRAY['open'::text, 'assigned'::text]);
 CREATE INDEX issues_unresolved_by_age ON issues USING btree (opened_at, kind) WHERE status = ANY (ARRAY['open'::text, 'assigned'::text]);
+CREATE TRIGGER issues_add_attributed_payment AFTER UPDATE OF status ON issues FOR EACH ROW WHEN (new.status = 'attributed'::text AND old.status IS DISTINCT FROM new.status) EXECUTE FUNCTION add_attributed_payment();
 
 create table kill_switches (
   switch_id bigint generated always as identity not null,
@@ -651,6 +657,39 @@ create table paid_money_names (
 );
 CREATE TRIGGER paid_money_names_append_only BEFORE DELETE OR UPDATE ON paid_money_names FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER paid_money_names_not_truncated BEFORE TRUNCATE ON paid_money_names FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table payments (
+  intent_id bigint not null,
+  organization_id bigint not null,
+  filial_id bigint not null,
+  station_id bigint not null,
+  sandbox boolean not null,
+  version bigint not null,
+  route text not null,
+  status text not null,
+  amount_minor bigint not null,
+  currency text not null,
+  order_id bigint not null,
+  order_display_number bigint not null,
+  cashier_id bigint,
+  device_id bigint,
+  reference text default ''::text not null,
+  money_may_have_moved text default ''::text not null,
+  created_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  constraint payments_pkey PRIMARY KEY (intent_id)
+);
+CREATE INDEX payments_by_amount ON payments USING btree (organization_id, currency, amount_minor);
+CREATE INDEX payments_by_order_number ON payments USING btree (organization_id, order_display_number);
+CREATE INDEX payments_by_reference ON payments USING btree (organization_id, "left"(lower(reference), 100) text_pattern_ops) WHERE reference <> ''::text;
+CREATE INDEX payments_by_time ON payments USING brin (created_at);
+CREATE INDEX payments_of_cashier ON payments USING btree (organization_id, cashier_id, created_at, intent_id);
+CREATE INDEX payments_of_filial ON payments USING btree (organization_id, filial_id, created_at, intent_id);
+CREATE INDEX payments_of_organization ON payments USING btree (organization_id, created_at, intent_id);
+CREATE INDEX payments_of_route ON payments USING btree (organization_id, route, created_at, intent_id);
+CREATE INDEX payments_of_sandbox ON payments USING btree (organization_id, created_at, intent_id) WHERE sandbox;
+CREATE INDEX payments_of_station ON payments USING btree (organization_id, station_id, created_at, intent_id);
+CREATE INDEX payments_of_status ON payments USING btree (organization_id, status, created_at, intent_id);
 
 create table period_closings (
   closing_id bigint generated always as identity not null,
@@ -1569,6 +1608,22 @@ create table webhook_signers (
   seen_at timestamp with time zone default now() not null,
   constraint webhook_signers_pkey PRIMARY KEY (signer_id)
 );
+
+CREATE OR REPLACE FUNCTION add_attributed_payment()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into payments (intent_id, organization_id, filial_id, station_id, sandbox, version, route, status, amount_minor,
+                        currency, order_id, order_display_number, reference, created_at, ended_at)
+  select t.intent_id, t.organization_id, s.filial_id, s.station_id, s.sandbox, 0, t.route, 'succeeded', t.amount_minor,
+         t.currency, t.order_id, o.display_number, left(t.reference, 255), t.settled_at, t.settled_at
+  from transactions t join orders o using (order_id) join stations s on s.station_id = t.station_id
+  where t.transaction_id = new.transaction_id and t.organization_id = new.organization_id
+  on conflict (intent_id) do nothing;
+  return null;
+end
+$function$;
 
 CREATE OR REPLACE FUNCTION closing_issue(i issues)
  RETURNS text

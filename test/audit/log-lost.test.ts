@@ -1,6 +1,7 @@
 /** What the audit copy keeps when nats-server has lost its newest data. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { listPayments } from "../../services/bus/messages/payments.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { findEndedIntent } from "../../services/settlement/intents.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
@@ -145,6 +146,12 @@ describe("an intent that only the lost commits had", () => {
     expect(await recall(402)).toMatchObject({ status: "expired" });
     expect(await recall(401)).toMatchObject({ status: "succeeded", attestation: { transactionId: 9 } });
     expect(await recall(4_711)).toBeNull();
+    const caller = world.ownerOf(station);
+    const { payments } = await world.ask(listPayments, { caller });
+    expect(payments.map(({ intentId, status: listed }) => [intentId, listed])).toEqual([
+      [402, "expired"],
+      [401, "succeeded"],
+    ]);
 
     const { status, entries } = await world.timelineOf(station, 402);
     expect(status).toBe("expired");

@@ -95,13 +95,14 @@ test("retention: the job deletes old events and intents, and the copy records no
   const count = async () => {
     const [row] = await world.database`
       select (select count(*) from station_events where station_id = ${stationId}) as events,
-             (select count(*) from intent_history where station_id = ${stationId}) as intents`;
+             (select count(*) from intent_history where station_id = ${stationId}) as intents,
+             (select count(*) from payments where station_id = ${stationId}) as payments`;
     return row;
   };
   const events = committedEvents(station).length;
-  expect(await count()).toEqual({ events, intents: 2 });
+  expect(await count()).toEqual({ events, intents: 2, payments: 2 });
   await remove(30);
-  expect(await count()).toEqual({ events: events - old, intents: 1 });
+  expect(await count()).toEqual({ events: events - old, intents: 1, payments: 1 });
   await station.collectCash(41_003);
   await world.untilCopied();
   const gaps = await world.database`select from station_events where station_id = ${stationId} and type = 'audit_gap'`;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
+import { listPayments } from "../../services/bus/messages/payments.ts";
 import { getIntentTimeline, type Timeline } from "../../services/bus/messages/timelines.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { findCopiedIntent } from "../../services/db/intent-history.ts";
@@ -315,6 +316,11 @@ describe("an ended intent that has left the state of its station", () => {
       return (await findCopiedIntent(world.database, key))?.intent;
     };
     const recalled = await copied();
+    const listed = async () => {
+      const { payments } = await world.ask(listPayments, { caller: world.ownerOf(station) });
+      return payments.find((payment) => payment.intentId === intentId)?.moneyMayHaveMoved;
+    };
+    expect(await listed()).toBe("qr_presented");
     for (let turn = 1; turn <= 8; turn += 1) {
       const other = intentId + turn;
       const order = orderSnapshot(other);
@@ -326,8 +332,10 @@ describe("an ended intent that has left the state of its station", () => {
     const confirmed = { type: "provider_confirm", intentId, providerReference: "PAY-1" } as const;
     await station.do(confirmed, PROVIDER, "late", recalled);
     expect(await copied()).toEqual({ ...recalled, reasonSinceEnd: "late_money" });
+    expect(await listed()).toBe("late_money");
     await station.do({ type: "provider_cleared", intentId }, PROVIDER);
     expect((await copied())?.reasonSinceEnd).toBe("");
+    expect(await listed()).toBe("");
     const differs = { type: "provider_money_differs", intentId, issue: "amount_mismatch", issueId: 1 } as const;
     await station.do(differs, PROVIDER, "differs", recalled);
     await station.do(confirmed, PROVIDER, "late:2", recalled);

@@ -19,7 +19,7 @@ import {
 import { take } from "../../../machines/pure-transition.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
-import { reasonAtEnd, unclearToConfirm } from "../../../machines/station/unclear-collections.ts";
+import { reasonAtEnd, unclearReason, unclearToConfirm } from "../../../machines/station/unclear-collections.ts";
 import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
 import {
   amountSchema,
@@ -29,7 +29,7 @@ import {
   timestampSchema,
   toTimestamp,
 } from "../../http/shared-schemas.ts";
-import { REASON_DESCRIPTION, unclearReason, unclearReasonSchema } from "./unclear-collections.ts";
+import { REASON_DESCRIPTION, unclearReasonSchema } from "./unclear-collections.ts";
 
 /** What each status of the wire means; a status without a meaning does not compile. */
 const STATUS_MEANINGS: Readonly<Record<IntentStatus, string>> = {
@@ -53,6 +53,10 @@ export const outcomeSchema = z.enum(REPORTED_OUTCOMES).meta({
     "`reported_success`: the payment application returned an approval. `reported_declined`: it returned a decline. `reported_cancelled`: the guest or the cashier abandoned it there. `reported_unknown`: it returned nothing usable, or the wait timed out.",
 });
 export const paymentRouteSchema = z.enum(ROUTES).meta({ id: "PaymentRoute" });
+
+export const moneyMayHaveMovedSchema = z
+  .enum(["", ...UNCLEAR_REASONS])
+  .meta({ id: "MoneyMayHaveMoved", description: REASON_DESCRIPTION });
 
 export const INTENT_ID_DESCRIPTION = "Ids of intents grow but may have gaps; a station's display numbers have none.";
 
@@ -134,9 +138,7 @@ export const intentSchema = z
     cancel_offered: z.boolean(),
     attestation: attestationSchema.nullable(),
     provider: providerPaymentSchema.nullable().meta({ description: "Of a dynamic QR; null for the other routes." }),
-    money_may_have_moved: z
-      .enum(["", ...UNCLEAR_REASONS])
-      .meta({ id: "MoneyMayHaveMoved", description: REASON_DESCRIPTION }),
+    money_may_have_moved: moneyMayHaveMovedSchema,
     ended_at: timestampSchema.nullable(),
     end_reason: z.enum(["", ...END_REASONS]).meta({
       id: "IntentEndReason",

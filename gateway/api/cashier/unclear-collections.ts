@@ -1,9 +1,9 @@
 /** Collections that may have moved money without settling: the reason of each, and the list of a station. */
 import { z } from "zod";
-import { isEnded, type PaymentIntent, UNCLEAR_REASONS, type UnclearReason } from "../../../machines/payment-intent.ts";
+import { isEnded, UNCLEAR_REASONS, type UnclearReason } from "../../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
 import type { StationState } from "../../../machines/station/state.ts";
-import { strongestUnclear } from "../../../machines/station/unclear-collections.ts";
+import { strongestUnclear, unclearReason } from "../../../machines/station/unclear-collections.ts";
 import { idSchema } from "../../http/shared-schemas.ts";
 
 /** What each reason means to a cashier; a missing one does not compile. */
@@ -41,24 +41,6 @@ export const UNCLEAR_DESCRIPTION = [
   `Listed are those of the station's last ${STATE_LIMITS.endedIntents} collections (fewer where reports are long), those that ask for a confirmation before their order is collected again, and ${STATE_LIMITS.olderReasons} older ones. Of the older ones the weakest reasons leave the list first, and among equal ones the oldest: a reported payment stays until ${STATE_LIMITS.olderReasons} newer ones of the same weight have come, because nothing marks it as dealt with.`,
   "A collection that is not listed any more still has its reason in `money_may_have_moved`, and its timeline has all evidence, late reports too.",
 ].join(" ");
-
-/**
- * Why money may have moved without being settled; empty without such a reason. An active intent carries its own reason; one
- * that ended unpaid has the strongest of those known at its end and since. The reason stays when another collection pays
- * the order, because the guest may have paid twice.
- */
-export function unclearReason(
-  intent: PaymentIntent,
-  station: Pick<StationState, "unclearCollections" | "olderReasons">,
-): UnclearReason | "" {
-  const { intentId, orderId, status, moneyMayHaveMoved, reasonSinceEnd } = intent;
-  if (status === "succeeded") return "";
-  if (!isEnded(status)) return moneyMayHaveMoved;
-  const sinceEnd = reasonSinceEnd === "" ? [] : [{ orderId, intentId, reason: reasonSinceEnd }];
-  // For an intent that has left the station's state, the station may have a newer reason than the audit log.
-  const known = [...station.olderReasons, ...station.unclearCollections].filter((other) => other.intentId === intentId);
-  return strongestUnclear([...sinceEnd, ...known])?.reason ?? "";
-}
 
 export type UnclearCollection = z.infer<typeof unclearCollectionSchema>;
 

@@ -4,95 +4,38 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as issueMessages from "../../../services/bus/messages/issues.ts";
 import * as matchMessages from "../../../services/bus/messages/reconciliation-matches.ts";
 import * as lineMessages from "../../../services/bus/messages/statement-lines.ts";
-import type { Reply, SessionHandler } from "../../http/handler-context.ts";
+import {
+  CSV_TYPE,
+  EXPORT_DESCRIPTION,
+  type ExportColumns,
+  type Exported,
+  exportedFile,
+  exportFormatSchema,
+} from "../../http/exported-file.ts";
+import type { SessionHandler } from "../../http/handler-context.ts";
 import { route, session } from "../../http/route.ts";
-import { type Cell, csvRow } from "./csv.ts";
 import { issueJson, issueSchema } from "./issue-json.ts";
 import { issuesFilterOf, issuesQuerySchema } from "./issues.ts";
 import { statementLineJson, statementLineSchema } from "./line-json.ts";
 import { filterOf, linesFilterShape } from "./lines.ts";
 import { matchesQuerySchema, matchJson, matchSchema } from "./matches.ts";
 
-const FORMATS = ["csv", "json"] as const;
-type Format = (typeof FORMATS)[number];
-const format = z
-  .enum(FORMATS)
-  .meta({ id: "ExportFormat" })
-  .default("csv")
-  .meta({
-    override: { default: "csv" },
-    description: "`csv` for spreadsheets, or `json`: the objects of the list, all in one array.",
-  });
 const withoutPage = { before_id: true, limit: true } as const;
-const linesQuerySchema = z.strictObject({ ...linesFilterShape, format });
-const issuesExportSchema = z.strictObject({ ...issuesQuerySchema.omit(withoutPage).shape, format });
-const matchesExportSchema = z.strictObject({ ...matchesQuerySchema.omit(withoutPage).shape, format });
+const linesQuerySchema = z.strictObject({ ...linesFilterShape, format: exportFormatSchema });
+const issuesExportSchema = z.strictObject({ ...issuesQuerySchema.omit(withoutPage).shape, format: exportFormatSchema });
+const matchesExportSchema = z.strictObject({
+  ...matchesQuerySchema.omit(withoutPage).shape,
+  format: exportFormatSchema,
+});
 
-type Item = Readonly<Record<string, unknown>>;
-/** Amounts in minor units beside those in decimals, for programs. */
-type Minor = Readonly<Record<string, string | null>>;
-interface Exported {
-  readonly json: Item;
-  readonly minor: Minor;
-}
-
-/** The name of the file that a browser stores. */
-function exported(name: string, as: Format, pages: AsyncIterable<readonly Exported[]>): Reply {
-  const headers = {
-    "Content-Type": as === "csv" ? CSV : "application/json",
-    "Content-Disposition": `attachment; filename="${name}.${as}"`,
-  };
-  return { status: 200, headers, stream: as === "csv" ? csvOf(name, pages) : jsonOf(pages) };
-}
-
-const CSV = "text/csv; charset=utf-8";
-
-async function* jsonOf(pages: AsyncIterable<readonly Exported[]>): AsyncIterable<string> {
-  let before = "[";
-  for await (const page of pages) {
-    const texts = page.map(({ json }) => JSON.stringify(json));
-    if (texts.length === 0) continue;
-    yield `${before}${texts.join(",\n")}`;
-    before = ",\n";
-  }
-  yield before === "[" ? "[]\n" : "]\n";
-}
-
-async function* csvOf(name: string, pages: AsyncIterable<readonly Exported[]>): AsyncIterable<string> {
-  const { columns, minor } = COLUMNS[name] as Columns;
-  const head = csvRow([...columns, ...minor]);
-  let isFirst = true;
-  for await (const page of pages) {
-    const rows = page.map((each) =>
-      csvRow([
-        ...columns.map((column) => cellOf(each.json[column])),
-        ...minor.map((column) => each.minor[column] ?? null),
-      ]),
-    );
-    yield `${isFirst ? head : ""}${rows.join("")}`;
-    isFirst = false;
-  }
-}
-
-/** What has parts is JSON in its cell. */
-function cellOf(value: unknown): Cell {
-  if (value === undefined || value === null) return null;
-  if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return value;
-  return JSON.stringify(value);
-}
-
-interface Columns {
-  readonly columns: readonly string[];
-  readonly minor: readonly string[];
-}
-const COLUMNS: Readonly<Record<string, Columns>> = {
+const COLUMNS = {
   lines: {
     columns: Object.keys(statementLineSchema.shape),
     minor: ["amount_minor", "fee_minor", "net_minor", "tip_minor"],
   },
   issues: { columns: Object.keys(issueSchema.shape), minor: ["amount_minor"] },
   matches: { columns: Object.keys(matchSchema.shape), minor: [] },
-};
+} satisfies Record<string, ExportColumns>;
 
 const limit = BOUNDS.listed;
 
@@ -118,7 +61,7 @@ const exportLines: SessionHandler<undefined, z.infer<typeof linesQuerySchema>> =
       after = { bookedOn: after.bookedOn, lineId: after.lineId };
     }
   }
-  return exported("lines", query.format, pages());
+  return exportedFile({ name: "lines", format: query.format, columns: COLUMNS.lines, pages: pages() });
 };
 
 const exportIssues: SessionHandler<undefined, z.infer<typeof issuesExportSchema>> = (context) => {
@@ -133,7 +76,7 @@ const exportIssues: SessionHandler<undefined, z.infer<typeof issuesExportSchema>
       if (!hasMore || beforeId === undefined) return;
     }
   }
-  return exported("issues", query.format, pages());
+  return exportedFile({ name: "issues", format: query.format, columns: COLUMNS.issues, pages: pages() });
 };
 
 const minorText = (minor: string | number | null): string | null => (minor === null ? null : String(minor));
@@ -151,15 +94,16 @@ const exportMatches: SessionHandler<undefined, z.infer<typeof matchesExportSchem
       if (!hasMore || beforeId === undefined) return;
     }
   }
-  return exported("matches", query.format, pages());
+  return exportedFile({ name: "matches", format: query.format, columns: COLUMNS.matches, pages: pages() });
 };
 
 const who = session("reconciliation.manage");
 const tag = "reconciliation";
 const exportsPath = "/api/reconciliation/v1/exports/" as const;
-const description =
-  "All of it in one answer. In CSV no cell is a formula, and amounts are there in decimals and in minor units.";
-const reply = (schema: z.ZodType) => ({ 200: { description: "The file.", schema: z.array(schema), textType: CSV } });
+const description = EXPORT_DESCRIPTION;
+const reply = (schema: z.ZodType) => ({
+  200: { description: "The file.", schema: z.array(schema), textType: CSV_TYPE },
+});
 
 export const exportRoutes = [
   route({

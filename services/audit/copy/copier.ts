@@ -28,6 +28,7 @@ import {
   upsertHeads,
   upsertIntents,
 } from "../sql/copy.ts";
+import { applyLaterEvents, upsertPayments } from "../sql/payments.ts";
 import { startingPosition } from "./lost-commits.ts";
 import { batchRows, type Gap, readCommit, type StreamedCommit } from "./rows.ts";
 
@@ -193,10 +194,16 @@ class LogCopier {
       // First, because it locks the position: of two copiers that both believe they have the hold, one writes.
       await movePosition(sql, this.#hold, { from: this.#position, to });
       const stationIds = new Set(commits.map(({ commit }) => commit.state.stationId));
-      const { events, intents, heads, gaps } = batchRows(commits, await selectHeads(sql, [...stationIds]));
-      // Sent together and answered together: one round trip for all three.
-      await Promise.all([insertEvents(sql, events), upsertIntents(sql, intents), upsertHeads(sql, heads)]);
-      return gaps;
+      const rows = batchRows(commits, await selectHeads(sql, [...stationIds]));
+      // Sent together and answered together: one round trip for all of them.
+      await Promise.all([
+        insertEvents(sql, rows.events),
+        upsertIntents(sql, rows.intents),
+        upsertPayments(sql, rows.payments),
+        upsertHeads(sql, rows.heads),
+      ]);
+      await applyLaterEvents(sql, rows.laterEvents);
+      return rows.gaps;
     });
   }
 

@@ -6,7 +6,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { StoredMsg } from "@nats-io/jetstream";
-import type { PaymentIntent } from "../../../machines/payment-intent.ts";
+import type { StationState } from "../../../machines/station/state.ts";
 import type { StationLogDefinition } from "../../bus/streams.ts";
 import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
@@ -22,6 +22,8 @@ import {
   selectStationsBehind,
   upsertIntents,
 } from "../sql/copy.ts";
+import { expireLostPayments, upsertPayments } from "../sql/payments.ts";
+import { paymentRow } from "./payment-rows.ts";
 import { intentRow, intentsOf, readCommit } from "./rows.ts";
 
 export interface Start {
@@ -147,19 +149,25 @@ async function isLost(
 
 /** The intents that the log still has count as the log has them; the others stay as the lost commits left them. */
 async function recordLoss(deps: AuditDeps, { hold, position }: Start, lost: CommitRange): Promise<void> {
-  const intents = await intentsInLog(deps, lost.stationId);
+  const state = await stateInLog(deps, lost.stationId);
+  const intents = state === undefined ? [] : intentsOf(state);
   const atMs = Date.now();
   await deps.database.begin(async (sql) => {
     await movePosition(sql, hold, { from: position, to: position });
     const version = await insertLoss(sql, lost, atMs);
-    const rows = intents.map((intent) => intentRow({ ...lost, version, atMs }, intent));
-    await upsertIntents(sql, rows);
+    const place = { ...lost, version, atMs };
+    await upsertIntents(
+      sql,
+      intents.map((intent) => intentRow(place, intent)),
+    );
+    const payments = state === undefined ? [] : intents.map((intent) => paymentRow(place, intent, state));
+    await upsertPayments(sql, payments);
+    await expireLostPayments(sql, lost, atMs);
   });
 }
 
-async function intentsInLog({ jsm, logs }: AuditDeps, stationId: number): Promise<readonly PaymentIntent[]> {
+async function stateInLog({ jsm, logs }: AuditDeps, stationId: number): Promise<StationState | undefined> {
   const query = { last_by_subj: logs.subject(stationId) };
   const newest = await jsm.streams.getMessage(logs.of(stationId).name, query);
-  const commit = newest === null ? undefined : readCommit(newest);
-  return commit === undefined ? [] : intentsOf(commit.state);
+  return newest === null ? undefined : readCommit(newest)?.state;
 }

@@ -11,6 +11,7 @@ import type { StationEvent } from "../../../machines/station/event.ts";
 import { collectionsOf } from "../../../machines/station/lost-collections.ts";
 import { findDevice, findIntent, type LostCollections, type StationState } from "../../../machines/station/state.ts";
 import { parseStationId } from "../../bus/subjects.ts";
+import { type LaterEvent, laterEventsOf, type PaymentRow, paymentRow } from "./payment-rows.ts";
 
 /** A commit as it was read from the stream. */
 export interface StreamedCommit {
@@ -43,6 +44,10 @@ interface HeadRow {
   readonly collections: LostCollections;
   /** Whether the station has got back what its log had lost of them. */
   readonly isRestored: boolean;
+  readonly organization_id: number;
+  readonly leased_until_ms: number | null;
+  readonly devices_online: number;
+  readonly devices_offline: number;
 }
 
 interface EventFacts {
@@ -57,6 +62,9 @@ export interface BatchRows {
   readonly events: readonly ReturnType<typeof eventRow>[];
   /** One row an intent: the newest. */
   readonly intents: readonly ReturnType<typeof intentRow>[];
+  /** The same intents, for the list of payments. */
+  readonly payments: readonly PaymentRow[];
+  readonly laterEvents: readonly LaterEvent[];
   readonly heads: readonly HeadRow[];
   readonly gaps: readonly Gap[];
 }
@@ -89,6 +97,8 @@ export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMa
   const heads = new Map<number, HeadRow>();
   const events: BatchRows["events"][number][] = [];
   const intents = new Map<number, BatchRows["intents"][number]>();
+  const payments = new Map<number, PaymentRow>();
+  const laterEvents: LaterEvent[] = [];
   const gaps: Gap[] = [];
   const headOf = (stationId: number): CopyHead => {
     const row = heads.get(stationId);
@@ -120,7 +130,9 @@ export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMa
     // Behind a gap the state still has the newest of the intents that are missing, so all of its intents are taken.
     for (const intent of isGap ? intentsOf(commit.state) : intentsMovedBy(commit)) {
       intents.set(intent.intentId, intentRow(place, intent));
+      payments.set(intent.intentId, paymentRow(place, intent, commit.state));
     }
+    laterEvents.push(...laterEventsOf(commit));
     heads.set(stationId, {
       station_id: stationId,
       version: Math.max(version, head.version),
@@ -129,9 +141,29 @@ export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMa
       collections: collectionsOf(commit.state),
       isRestored:
         heads.get(stationId)?.isRestored === true || commit.events.some(({ type }) => type === "collections_restored"),
+      ...presenceOf(commit.state),
     });
   }
-  return { events, intents: [...intents.values()], heads: [...heads.values()], gaps };
+  return {
+    events,
+    intents: [...intents.values()],
+    payments: [...payments.values()],
+    laterEvents,
+    heads: [...heads.values()],
+    gaps,
+  };
+}
+
+/** What live counts need of a station: until when it is leased, and how many of its devices in use are there. */
+function presenceOf({ organizationId, lease, devices }: StationState) {
+  const inUse = devices.filter(({ status }) => status === "active");
+  const online = inUse.filter(({ liveness }) => liveness.state === "online").length;
+  return {
+    organization_id: organizationId,
+    leased_until_ms: lease?.expiresAtMs ?? null,
+    devices_online: online,
+    devices_offline: inUse.length - online,
+  };
 }
 
 function eventRow({ commit, streamSequence }: StreamedCommit, actor: Actor, event: EventFacts) {

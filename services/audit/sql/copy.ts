@@ -121,13 +121,18 @@ export async function upsertHeads(sql: Transaction, heads: BatchRows["heads"]): 
   if (heads.length === 0) return;
   const restored = heads.filter((head) => head.isRestored).map((head) => head.station_id);
   await sql`
-    insert into audit_heads as known (station_id, version, version_offset, stream_sequence, collections)
-    select station_id, version, version_offset, stream_sequence, collections
+    insert into audit_heads as known (station_id, version, version_offset, stream_sequence, collections, organization_id,
+      leased_until, devices_online, devices_offline)
+    select station_id, version, version_offset, stream_sequence, collections, organization_id,
+      to_timestamp(leased_until_ms / 1000.0), devices_online, devices_offline
     from jsonb_to_recordset(${JSON.stringify(heads)}::text::jsonb) as r (
-      station_id bigint, version bigint, version_offset bigint, stream_sequence bigint, collections jsonb)
+      station_id bigint, version bigint, version_offset bigint, stream_sequence bigint, collections jsonb,
+      organization_id bigint, leased_until_ms double precision, devices_online integer, devices_offline integer)
     on conflict (station_id) do update
     set version = excluded.version, version_offset = excluded.version_offset,
         stream_sequence = excluded.stream_sequence, collections = excluded.collections,
+        organization_id = excluded.organization_id, leased_until = excluded.leased_until,
+        devices_online = excluded.devices_online, devices_offline = excluded.devices_offline,
         lost_collections = case when known.station_id = any(${restored}::bigint[]) then '[]' else known.lost_collections end`;
 }
 

@@ -9,6 +9,7 @@ import { startSystem, type TestSystem } from "../../support/system.ts";
 
 interface Order {
   readonly order_id: number;
+  readonly order_display_number: number;
   readonly status: string;
 }
 interface Intent {
@@ -260,6 +261,10 @@ describe("a dynamic QR", () => {
       ["intent_succeeded", "settlement"],
       ["provider_issue_attributed", "reconciliation_operator"],
     ]);
+    const listed = await owner.good<{ payments: object[] }>("GET", `payments/?search=${order.order_display_number}`);
+    expect(listed.payments).toContainEqual(
+      expect.objectContaining({ intent_id: paid.transaction.intent_id, status: "succeeded", amount: "12.09" }),
+    );
     const moments = timeline.entries.map(({ at }) => at);
     expect(moments).toEqual(moments.toSorted());
     // It is no collection of the station's, so its timeline is all that there is of it; the one it was meant for points to it.

@@ -1,8 +1,10 @@
-/** What the owner reads of the day's work over HTTP: orders, who drives which station, and what is being collected. */
+/** What the owner reads of the day's work over HTTP: orders, payments, who drives which station, and what is being collected. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { activeIntentsSchema } from "../../../gateway/api/backoffice/intents.ts";
 import type { stationLeasesSchema } from "../../../gateway/api/backoffice/leases.ts";
+import type { overviewSchema } from "../../../gateway/api/backoffice/overview.ts";
+import type { paymentsSchema } from "../../../gateway/api/backoffice/payments.ts";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { orderSchema, ordersSchema } from "../../../gateway/api/cashier/orders.ts";
 import { send } from "../../support/http.ts";
@@ -98,6 +100,73 @@ describe("leases and collections", () => {
     await owner.good("DELETE", `stations/${stationId}/lease/`);
     const left = await owner.good<z.infer<typeof stationLeasesSchema>>("GET", "leases/");
     expect(left.leases.map(({ station_id }) => station_id)).toEqual([otherId]);
+  });
+});
+
+describe("payments", () => {
+  const paid = async (name: string, reference: string) => {
+    const [, stationId = 0] = stations;
+    await cashier.good("POST", `stations/${stationId}/lease/`);
+    const lines = [{ name, quantity: 1, unit_amount: "7.30" }];
+    const order = await cashier.good<Order>("POST", `stations/${stationId}/orders/`, { body: { lines } });
+    const body = { order_id: order.order_id, route: "attested_terminal" };
+    const path = `stations/${stationId}/intents/`;
+    const intent = await cashier.good<z.infer<typeof intentSchema>>("POST", path, { body });
+    await cashier.good("POST", `${path}${intent.intent_id}/attest/`, { body: { reference } });
+    return { order, intent };
+  };
+
+  it("of all stations: each with its transaction's facts, by a filter, and as a file without formulas", async () => {
+    const { order, intent } = await paid("Wine", "=SLIP-1");
+    const [, stationId] = stations;
+    const list = async (query: string, who = owner) =>
+      (await who.good<z.infer<typeof paymentsSchema>>("GET", `payments/${query}`)).payments;
+    await expect
+      .poll(() => list("?status=succeeded&route=attested_terminal&search=%3Dslip"), { timeout: 10_000, interval: 50 })
+      .toMatchObject([
+        {
+          intent_id: intent.intent_id,
+          order_display_number: order.order_display_number,
+          station_id: stationId,
+          filial_id: system.sandbox.filialId,
+          amount: "7.30",
+          currency: "EUR",
+          cashier_id: cashier.userId,
+          cashier_name: cashier.name,
+          device_id: null,
+          reference: "=SLIP-1",
+          transaction_id: expect.any(Number),
+          sandbox: true,
+        },
+      ]);
+    expect(await list(`?currency=EUR&min_amount=7.30&max_amount=7.30&station_id=${stationId}`)).toHaveLength(1);
+    expect(await list("?currency=EUR&min_amount=7.31&search=%3DSLIP")).toEqual([]);
+    expect(await list("?sandbox=false")).toEqual([]);
+    expect(await list("", stranger)).toEqual([]);
+    const wrong = await owner.refused("invalid_request", "GET", "payments/?min_amount=7");
+    expect(wrong.body.errors).toMatchObject([{ pointer: "/min_amount" }]);
+    await owner.refused("invalid_request", "GET", "payments/?from=yesterday");
+
+    const file = await send(system.baseUrl, "GET", "/api/backoffice/v1/exports/payments/?search=%3DSLIP", {
+      token: owner.token,
+    });
+    expect(file.headers.get("content-disposition")).toBe('attachment; filename="payments.csv"');
+    const [head, row, rest] = file.text.trimEnd().split("\r\n");
+    expect(head).toMatch(/^intent_id,order_id,.*,amount_minor$/);
+    expect(row).toContain(",'=SLIP-1,");
+    expect(row).toMatch(/,730$/);
+    expect(rest).toBeUndefined();
+  });
+
+  it("the overview: what is open and there now, and the day's collections by route", async () => {
+    const overview = await owner.good<z.infer<typeof overviewSchema>>("GET", "overview/?time_zone=Europe/Berlin");
+    expect(overview.now).toMatchObject({ leased_stations: 1, devices_online: 0, open_issues: 0 });
+    const hours = overview.routes.find(({ route }) => route === "attested_terminal")?.hours;
+    expect(hours).toMatchObject([{ collections: 1, succeeded: 1, median_seconds: expect.any(Number) }]);
+    const past = await owner.good<z.infer<typeof overviewSchema>>("GET", "overview/?day=2020-02-29");
+    expect(past.routes.every((each) => each.hours.length === 0)).toBe(true);
+    await owner.refused("invalid_request", "GET", "overview/?time_zone=Mars");
+    await owner.refused("invalid_request", "GET", "overview/?day=2021-02-29");
   });
 });
 

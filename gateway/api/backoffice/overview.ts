@@ -1,0 +1,139 @@
+/** What goes on in the owner's organization now, and how a day went. */
+import { z } from "zod";
+import { ROUTES } from "../../../machines/payment-intent.ts";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
+import * as messages from "../../../services/bus/messages/payments.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { route, session } from "../../http/route.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
+import { paymentRouteSchema } from "../cashier/intent-json.ts";
+import { sandboxQuery } from "./payments.ts";
+
+const count = z.int().min(0);
+
+export const overviewSchema = z
+  .object({
+    now: z.object({
+      open_collections: count,
+      stations: count.meta({ description: "All but the closed ones, without those that have had no commit yet." }),
+      leased_stations: count.meta({ description: "Stations that a cashier drives." }),
+      devices_online: count,
+      devices_offline: count.meta({ description: "Devices in use that send no heartbeats." }),
+      open_issues: count.meta({ description: "Issues that are open or assigned." }),
+    }),
+    day: z.iso.date(),
+    time_zone: z.string(),
+    routes: z
+      .array(
+        z.object({
+          route: paymentRouteSchema,
+          hours: z
+            .array(
+              z.object({
+                hour: z.int().min(0).max(23),
+                collections: count.meta({ description: "Collections that began in this hour and have ended." }),
+                succeeded: count,
+                median_seconds: z
+                  .number()
+                  .nullable()
+                  .meta({ description: "From the creation to the success; null where none has succeeded." }),
+              }),
+            )
+            .meta({ description: "Only hours with a collection." }),
+        }),
+      )
+      .meta({ description: "Each route of a payment. The success rate is `succeeded` by `collections`." }),
+  })
+  .meta({
+    id: "Overview",
+    examples: [
+      {
+        now: {
+          open_collections: 2,
+          stations: 6,
+          leased_stations: 4,
+          devices_online: 7,
+          devices_offline: 1,
+          open_issues: 0,
+        },
+        day: "2026-11-20",
+        time_zone: "Europe/Berlin",
+        routes: [{ route: "cash", hours: [{ hour: 12, collections: 40, succeeded: 39, median_seconds: 8.4 }] }],
+      },
+    ],
+  });
+
+const querySchema = z.strictObject({
+  day: z.iso
+    .date()
+    .optional()
+    .meta({ description: "Of the series, in the time zone; today when left out.", examples: ["2026-11-20"] }),
+  time_zone: z
+    .string()
+    .max(BOUNDS.timeZoneCharacters)
+    .default("UTC")
+    .meta({
+      override: { default: "UTC" },
+      description: "Name of a time zone of the IANA database, in which the hours are counted.",
+      examples: ["Europe/Berlin"],
+    }),
+  sandbox: sandboxQuery,
+});
+
+/** The date at this moment; of an unknown time zone any date will do, because the service refuses it by name. */
+function dateAt(ms: number, timeZone: string): string {
+  try {
+    return new Intl.DateTimeFormat("en-CA", { timeZone, dateStyle: "short" }).format(ms);
+  } catch {
+    return toTimestamp(ms).slice(0, 10);
+  }
+}
+
+const MS_A_SECOND = 1_000;
+const seconds = (ms: number | null): number | null => (ms === null ? null : Math.round(ms) / MS_A_SECOND);
+
+const getOverview: SessionHandler<undefined, z.infer<typeof querySchema>> = async ({ caller, deps, query }) => {
+  const { time_zone: timeZone, day = dateAt(deps.nowMs(), timeZone) } = query;
+  const sandbox = query.sandbox === undefined ? undefined : query.sandbox === "true";
+  const { hours, ...now } = await deps.bus.call(messages.getOverview, { caller, day, timeZone, sandbox });
+  return ok({
+    now: {
+      open_collections: now.openCollections,
+      stations: now.stations,
+      leased_stations: now.leasedStations,
+      devices_online: now.devicesOnline,
+      devices_offline: now.devicesOffline,
+      open_issues: now.openIssues,
+    },
+    day,
+    time_zone: timeZone,
+    routes: ROUTES.map((name) => ({
+      route: name,
+      hours: hours
+        .filter((each) => each.route === name)
+        .map(({ hour, collections, succeeded, medianMs }) => ({
+          hour,
+          collections,
+          succeeded,
+          median_seconds: seconds(medianMs),
+        })),
+    })),
+  } satisfies z.infer<typeof overviewSchema>);
+};
+
+export const overviewRoutes = [
+  route({
+    method: "GET",
+    path: "/api/backoffice/v1/overview/",
+    operation: "getOverview",
+    tag: "backoffice",
+    summary: "See what goes on, and how a day went",
+    description:
+      "Counts of this moment over all stations, and the collections of one day by route and hour. Both follow the stations within a second or so.",
+    who: session("organization.manage"),
+    query: querySchema,
+    replies: { 200: { description: "The counts and the series.", schema: overviewSchema } },
+    errors: [],
+    handler: getOverview,
+  }),
+];

@@ -1,0 +1,80 @@
+/** All that a list's filter names as one file, made while it is sent: one page is in memory at a time. */
+import { z } from "zod";
+import { type Cell, csvRow } from "./csv.ts";
+import type { Reply } from "./handler-context.ts";
+
+const FORMATS = ["csv", "json"] as const;
+export type ExportFormat = (typeof FORMATS)[number];
+export const exportFormatSchema = z
+  .enum(FORMATS)
+  .meta({ id: "ExportFormat" })
+  .default("csv")
+  .meta({
+    override: { default: "csv" },
+    description: "`csv` for spreadsheets, or `json`: the objects of the list, all in one array.",
+  });
+
+export const CSV_TYPE = "text/csv; charset=utf-8";
+/** What every export's description says. */
+export const EXPORT_DESCRIPTION =
+  "All of it in one answer. In CSV no cell is a formula, and amounts are there in decimals and in minor units.";
+
+export interface Exported {
+  readonly json: Readonly<Record<string, unknown>>;
+  /** Amounts in minor units beside those in decimals, for programs. */
+  readonly minor: Readonly<Record<string, string | null>>;
+}
+
+export interface ExportColumns {
+  readonly columns: readonly string[];
+  readonly minor: readonly string[];
+}
+
+export interface ExportedFile {
+  /** The name of the file that a browser stores. */
+  readonly name: string;
+  readonly format: ExportFormat;
+  readonly columns: ExportColumns;
+  readonly pages: AsyncIterable<readonly Exported[]>;
+}
+
+export function exportedFile({ name, format, columns, pages }: ExportedFile): Reply {
+  const headers = {
+    "Content-Type": format === "csv" ? CSV_TYPE : "application/json",
+    "Content-Disposition": `attachment; filename="${name}.${format}"`,
+  };
+  return { status: 200, headers, stream: format === "csv" ? csvOf(columns, pages) : jsonOf(pages) };
+}
+
+async function* jsonOf(pages: ExportedFile["pages"]): AsyncIterable<string> {
+  let before = "[";
+  for await (const page of pages) {
+    const texts = page.map(({ json }) => JSON.stringify(json));
+    if (texts.length === 0) continue;
+    yield `${before}${texts.join(",\n")}`;
+    before = ",\n";
+  }
+  yield before === "[" ? "[]\n" : "]\n";
+}
+
+async function* csvOf({ columns, minor }: ExportColumns, pages: ExportedFile["pages"]): AsyncIterable<string> {
+  const head = csvRow([...columns, ...minor]);
+  let isFirst = true;
+  for await (const page of pages) {
+    const rows = page.map((each) =>
+      csvRow([
+        ...columns.map((column) => cellOf(each.json[column])),
+        ...minor.map((column) => each.minor[column] ?? null),
+      ]),
+    );
+    yield `${isFirst ? head : ""}${rows.join("")}`;
+    isFirst = false;
+  }
+}
+
+/** What has parts is JSON in its cell. */
+function cellOf(value: unknown): Cell {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return value;
+  return JSON.stringify(value);
+}

@@ -1,0 +1,41 @@
+/** The payments of an organization, page by page, and counts over them. */
+import { BOUNDS } from "../bus/bounds.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
+import type * as messages from "../bus/messages/payments.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { AuditDeps } from "./deps.ts";
+import { AUDIT_LIMITS } from "./limits.ts";
+import * as sql from "./sql/payments.ts";
+
+/** Refuses with `permission_denied`. A filter by a thing of another organization finds nothing. */
+export async function listPayments(
+  { database }: Pick<AuditDeps, "database">,
+  request: RequestOf<typeof messages.listPayments>,
+): Promise<ReplyOf<typeof messages.listPayments>> {
+  const { caller, beforeId, limit = BOUNDS.listedUnlessAsked, ...filter } = request;
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const found = await sql.listPayments(database, { ...filter, organizationId, beforeId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(found, limit);
+  return { payments: page, hasMore };
+}
+
+/** Refuses with `permission_denied`, or with `invalid_request` for an unknown time zone. */
+export async function getOverview(
+  { database }: Pick<AuditDeps, "database">,
+  { caller, day, timeZone, sandbox }: RequestOf<typeof messages.getOverview>,
+): Promise<ReplyOf<typeof messages.getOverview>> {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  if (!(await sql.knowsTimeZone(database, timeZone))) {
+    const detail = "This is no time zone of the IANA database, such as Europe/Berlin.";
+    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/time_zone", detail }] });
+  }
+  const [counts, hours] = await Promise.all([
+    sql.countLive(database, { organizationId, most: AUDIT_LIMITS.liveCount }),
+    sql.selectHours(database, { organizationId, day, timeZone, sandbox }),
+  ]);
+  return { ...counts, hours: hours as ReplyOf<typeof messages.getOverview>["hours"] };
+}

@@ -1,0 +1,103 @@
+/**
+ * The payments of an organization over all its stations, and counts over them: from the audit copy, a moment behind the
+ * stations. Amounts are minor units as strings of digits. All operations need `organization.manage`.
+ */
+import { z } from "zod";
+import { INTENT_STATES, ROUTES, UNCLEAR_REASONS } from "../../../machines/payment-intent.ts";
+import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { pageBefore } from "../page.ts";
+import { callerSchema as caller } from "./caller.ts";
+
+const id = z.int().positive();
+const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
+const status = z.enum(INTENT_STATES).exclude(["settling"]);
+
+export const paymentSchema = z.object({
+  intentId: id,
+  orderId: id,
+  orderDisplayNumber: id,
+  filialId: id,
+  filialName: z.string(),
+  stationId: id,
+  stationName: z.string(),
+  sandbox: z.boolean(),
+  route: z.enum(ROUTES),
+  /** `succeeded` where there is a transaction, whatever the station has committed. */
+  status,
+  amountMinor,
+  currency: z.string(),
+  /** Who began the collection; null for an operator's attribution. */
+  cashierId: id.nullable(),
+  cashierName: z.string(),
+  deviceId: id.nullable(),
+  deviceName: z.string(),
+  /** The first characters of it. */
+  reference: z.string(),
+  transactionId: id.nullable(),
+  moneyMayHaveMoved: z.enum(["", ...UNCLEAR_REASONS]),
+  createdAtMs: z.number(),
+  endedAtMs: z.number().nullable(),
+});
+export type Payment = z.infer<typeof paymentSchema>;
+
+const filter = {
+  filialId: id.optional(),
+  stationId: id.optional(),
+  cashierId: id.optional(),
+  route: z.enum(ROUTES).optional(),
+  status: status.optional(),
+  sandbox: z.boolean().optional(),
+  currency: z.string().optional(),
+  /** In `currency`. */
+  leastMinor: amountMinor.optional(),
+  mostMinor: amountMinor.optional(),
+  /** Created at this moment or later. */
+  fromMs: z.number().optional(),
+  /** Created before this moment. */
+  toMs: z.number().optional(),
+  /** How a reference begins, or an order's display number. */
+  search: z.string().min(1).max(BOUNDS.searchCharacters).optional(),
+};
+const filterSchema = z.object(filter);
+export type PaymentsFilter = z.infer<typeof filterSchema>;
+
+/** Newest first, by the time of creation. */
+export const listPayments = defineOperation(
+  "audit.listPayments",
+  "repeatable",
+  z.object({ caller, ...filter, ...pageBefore }),
+  z.object({ payments: z.array(paymentSchema), hasMore: z.boolean() }),
+);
+
+const hourSchema = z.object({
+  /** Of the day in the time zone. */
+  hour: z.int().min(0).max(23),
+  route: z.enum(ROUTES),
+  /** Ended ones that began in this hour. */
+  collections: z.int(),
+  succeeded: z.int(),
+  /** From the creation to the success; null where none has succeeded. */
+  medianMs: z.number().nullable(),
+});
+
+/** Counts of this moment, and a day's collections by hour and route. `invalid_request` for an unknown time zone. */
+export const getOverview = defineOperation(
+  "audit.getOverview",
+  "repeatable",
+  z.object({
+    caller,
+    day: z.iso.date(),
+    timeZone: z.string().max(BOUNDS.timeZoneCharacters),
+    sandbox: z.boolean().optional(),
+  }),
+  z.object({
+    stations: z.int(),
+    leasedStations: z.int(),
+    devicesOnline: z.int(),
+    devicesOffline: z.int(),
+    openCollections: z.int(),
+    openIssues: z.int(),
+    hours: z.array(hourSchema),
+  }),
+);

@@ -1,0 +1,227 @@
+/**
+ * The list of payments and the overview: what is copied is listed, every filter finds what it names and nothing else, and
+ * fast, also among very many. `PAYMENT_ROWS=1000000` is the long form.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import { getOverview, listPayments, type Payment, type PaymentsFilter } from "../../services/bus/messages/payments.ts";
+import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
+import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
+import { orderSnapshot } from "./scripted-station.ts";
+
+const ROWS = Number(process.env["PAYMENT_ROWS"] ?? 20_000);
+/** Rows of one statement, so that none takes as long as a single statement may on a busy machine. */
+const PIECE = 20_000;
+const BOUND_MS = 200;
+const DAY = "2026-11-19";
+
+let world: AuditWorld;
+beforeAll(async () => {
+  world = await startAuditWorld();
+  await world.startAudit();
+});
+afterAll(() => world.stop());
+
+async function walk(caller: Caller, filter: PaymentsFilter, limit: number, pages = Number.POSITIVE_INFINITY) {
+  const found: Payment[] = [];
+  for (let turn = 0, hasMore = true; hasMore && turn < pages; turn += 1) {
+    const page = await world.ask(listPayments, { caller, ...filter, limit, beforeId: found.at(-1)?.intentId });
+    found.push(...page.payments);
+    ({ hasMore } = page);
+  }
+  return found;
+}
+
+describe("the list of payments", () => {
+  test("follows each collection from its creation to its end, newest first", async () => {
+    const station = await world.openStation();
+    const caller = world.ownerOf(station);
+    const listed = async () => {
+      await world.untilCopied();
+      return (await world.ask(listPayments, { caller })).payments;
+    };
+    await station.collect(9_001, orderSnapshot(9_001));
+    const { stationId, companionId } = station.facts;
+    expect(await listed()).toMatchObject([
+      {
+        intentId: 9_001,
+        stationId,
+        stationName: "Counter 1",
+        filialName: "Filial",
+        status: "created",
+        endedAtMs: null,
+      },
+    ]);
+    await station.report(9_001, { providerReference: "RRN-9001" });
+    expect(await listed()).toMatchObject([
+      { status: "processing", deviceId: companionId, reference: "RRN-9001", moneyMayHaveMoved: "success_reported" },
+    ]);
+    await station.do({ type: "intent_cancel", intentId: 9_001 }, station.cashier);
+    await station.collectCash(9_002);
+    const { cashier } = station.facts;
+    expect(await listed()).toMatchObject([
+      { intentId: 9_002, status: "succeeded", route: "cash", amountMinor: "1250", cashierId: cashier.id },
+      { intentId: 9_001, status: "cancelled", moneyMayHaveMoved: "success_reported", endedAtMs: expect.any(Number) },
+    ]);
+    const stranger = world.ownerOf(await world.openStation());
+    expect((await world.ask(listPayments, { caller: stranger })).payments).toEqual([]);
+    expect((await world.ask(listPayments, { caller: stranger, stationId })).payments).toEqual([]);
+    const powerless = { ...caller, permissions: [] };
+    await expect(world.ask(listPayments, { caller: powerless })).rejects.toThrow("permission_denied");
+  });
+
+  test("the overview counts what is open and there, and sums up a day by route and hour", async () => {
+    const station = await world.openStation();
+    const caller = world.ownerOf(station);
+    await station.collectCash(9_101);
+    await station.collect(9_102, orderSnapshot(9_102));
+    await world.untilCopied();
+    const request = { caller, day: "2026-11-20", timeZone: "Europe/Berlin" };
+    // The script's clock is at noon UTC.
+    const hours = [{ hour: 13, route: "cash", collections: 1, succeeded: 1, medianMs: 2_000 }];
+    const counts = { stations: 1, devicesOnline: 1, devicesOffline: 0, openCollections: 1, openIssues: 0 };
+    expect(await world.ask(getOverview, request)).toEqual({ ...counts, leasedStations: expect.any(Number), hours });
+    await station.companionSilence();
+    await world.untilCopied();
+    const later = await world.ask(getOverview, { ...request, day: "2026-11-21" });
+    expect(later).toMatchObject({ devicesOnline: 0, devicesOffline: 1, hours: [] });
+    await expect(world.ask(getOverview, { ...request, timeZone: "Mars" })).rejects.toMatchObject({
+      refusal: { code: "invalid_request", errors: [{ pointer: "/time_zone" }] },
+    });
+  });
+});
+
+describe(`of ${ROWS} payments`, () => {
+  let caller: Caller;
+  let stationIds: number[];
+  let filialIds: number[];
+  let all: Payment[];
+
+  beforeAll(async () => {
+    const station = await world.openStation();
+    const { organizationId, filialId } = station.facts;
+    caller = world.ownerOf(station);
+    const [other] = await world.database<[{ filial_id: number }]>`
+      insert into filials (organization_id, name) values (${organizationId}, 'Small') returning filial_id`;
+    filialIds = [filialId, other.filial_id];
+    // The last station, the small filial, has a thousandth of the payments.
+    const stations = await world.database<{ station_id: number }[]>`
+      insert into stations (organization_id, filial_id, name, currency, sandbox)
+      select ${organizationId}, case when n = 10 then ${other.filial_id}::bigint else ${filialId}::bigint end,
+        'Station ' || n, 'EUR', n = 10
+      from generate_series(1, 10) n returning station_id`;
+    stationIds = stations.map(({ station_id }) => station_id);
+    // Made again at the end: to build an index is far quicker than to fill it row by row.
+    const indexes = await world.database<{ name: string; definition: string }[]>`
+      select indexname as name, indexdef as definition from pg_indexes
+      where tablename = 'payments' and indexname <> 'payments_pkey'`;
+    const builder = openDatabase({ url: world.databaseUrl, maxConnections: 1, longestWorkMs: 300_000 });
+    for (const { name } of indexes) await builder.unsafe(`drop index ${name}`);
+    for (let from = 1; from <= ROWS; from += PIECE) {
+      await builder`
+        insert into payments (intent_id, organization_id, filial_id, station_id, sandbox, version, route, status,
+          amount_minor, currency, order_id, order_display_number, cashier_id, device_id, reference, created_at, ended_at)
+        select 1000000 + n, ${organizationId}, s.filial_id, s.station_id, s.sandbox, 1,
+          case when n % 997 = 0 then 'attested_terminal' when n % 3 = 0 then 'cash' else 'smart_pos' end,
+          case when n % 1009 = 0 then 'processing' when n % 50 = 0 then 'expired' when n % 20 = 0 then 'cancelled' else 'succeeded' end,
+          100 + (n * 37) % 90000, 'EUR', n, 1 + n % 5000, 5 + n % 300, null,
+          case when n % 3 = 0 then '' when n % 2 = 0 then 'VIRT-' || n else 'rrn_' || n end,
+          -- Ids and times do not grow together everywhere.
+          timestamptz '2026-11-19 00:00Z' + make_interval(secs => (n / 7 * 7 - n % 7) * 172800.0 / ${ROWS}),
+          case when n % 1009 = 0 then null else timestamptz '2026-11-19 00:00Z' + make_interval(secs => n * 172800.0 / ${ROWS} + n % 40) end
+        from generate_series(${from}::int, ${Math.min(from + PIECE - 1, ROWS)}::int) n
+        join stations s on s.station_id = (${stationIds}::bigint[])[case when n % 1000 = 0 then 10 else 1 + n % 9 end]`;
+    }
+    for (const { definition } of indexes) await builder.unsafe(definition);
+    await builder`analyze payments`;
+    await closeDatabase(builder);
+  }, 600_000);
+
+  const filters = (): Readonly<Record<string, PaymentsFilter>> => ({
+    nothing: {},
+    "a filial": { filialId: filialIds[0] },
+    "a small filial": { filialId: filialIds[1] },
+    "a station": { stationId: stationIds[0] },
+    "a route": { route: "cash" },
+    "a rare route": { route: "attested_terminal" },
+    "a status": { status: "succeeded" },
+    "a rare status": { status: "processing" },
+    "a status that none has": { status: "presented" },
+    "an hour long ago": { fromMs: Date.parse(`${DAY}T01:00:00Z`), toMs: Date.parse(`${DAY}T02:00:00Z`) },
+    "a cashier": { cashierId: 17 },
+    "a narrow range of amounts": { currency: "EUR", leastMinor: "5000", mostMinor: "5010" },
+    "a wide range of amounts": { currency: "EUR", leastMinor: "5000" },
+    "the start of many references": { search: "virt-" },
+    "a whole reference": { search: `RRN_${ROWS - 1 - ((ROWS - 1) % 6) + 5 - 6}` },
+    "an order number": { search: "4711" },
+    "sign of a pattern": { search: "rrn%" },
+    "stations for tests": { sandbox: true },
+    "other stations": { sandbox: false },
+    "a cashier's cancelled ones at a station": { cashierId: 25, status: "cancelled", stationId: stationIds[2] },
+  });
+
+  const isNamed = (payment: Payment, filter: PaymentsFilter): boolean =>
+    (filter.filialId ?? payment.filialId) === payment.filialId &&
+    (filter.stationId ?? payment.stationId) === payment.stationId &&
+    (filter.cashierId ?? payment.cashierId) === payment.cashierId &&
+    (filter.route ?? payment.route) === payment.route &&
+    (filter.status ?? payment.status) === payment.status &&
+    (filter.sandbox ?? payment.sandbox) === payment.sandbox &&
+    Number(filter.leastMinor ?? 0) <= Number(payment.amountMinor) &&
+    Number(payment.amountMinor) <= Number(filter.mostMinor ?? Number.MAX_SAFE_INTEGER) &&
+    (filter.fromMs ?? 0) <= payment.createdAtMs &&
+    payment.createdAtMs < (filter.toMs ?? Number.MAX_SAFE_INTEGER) &&
+    (filter.search === undefined ||
+      payment.reference.toLowerCase().startsWith(filter.search.toLowerCase()) ||
+      String(payment.orderDisplayNumber) === filter.search);
+
+  test("a walk through the pages has each once, newest first", async () => {
+    if (ROWS > PIECE) return;
+    all = await walk(caller, {}, 500);
+    expect(all).toHaveLength(ROWS);
+    expect(new Set(all.map(({ intentId }) => intentId)).size).toBe(ROWS);
+    const order = all.map(({ createdAtMs, intentId }) => createdAtMs * 1e7 + intentId);
+    expect(order).toEqual(order.toSorted((a, b) => b - a));
+  });
+
+  test(`each filter finds what it names, within ${BOUND_MS} ms`, async () => {
+    const results: Record<string, number> = {};
+    for (const [name, filter] of Object.entries(filters())) {
+      const times: number[] = [];
+      let page: Payment[] = [];
+      for (let turn = 0; turn < 3; turn += 1) {
+        const fromMs = performance.now();
+        page = (await world.ask(listPayments, { caller, ...filter, limit: 100 })).payments;
+        times.push(performance.now() - fromMs);
+      }
+      // The quickest of three: what else runs on the machine is not measured.
+      results[name] = Math.round(Math.min(...times));
+      const expected = ROWS > PIECE ? page : all.filter((payment) => isNamed(payment, filter)).slice(0, 100);
+      expect(
+        page.every((payment) => isNamed(payment, filter)),
+        name,
+      ).toBe(true);
+      expect(
+        page.map(({ intentId }) => intentId),
+        name,
+      ).toEqual(expected.map(({ intentId }) => intentId));
+    }
+    process.stdout.write(`${JSON.stringify({ rows: ROWS, ms: results })}\n`);
+    expect(Object.entries(results).filter(([, ms]) => ms > BOUND_MS)).toEqual([]);
+  });
+
+  test("a page long behind the newest is as fast, and so is a day's overview", async () => {
+    const [oldest] = await world
+      .ask(listPayments, { caller, limit: 1, toMs: Date.parse(`${DAY}T03:00:00Z`) })
+      .then(({ payments }) => payments);
+    const fromMs = performance.now();
+    const page = await walk(caller, { status: "succeeded" }, 100, 1);
+    await world.ask(listPayments, { caller, status: "succeeded", beforeId: oldest?.intentId, limit: 100 });
+    expect(page).toHaveLength(100);
+    expect(performance.now() - fromMs).toBeLessThan(2 * BOUND_MS);
+    const { hours, openCollections } = await world.ask(getOverview, { caller, day: DAY, timeZone: "UTC" });
+    expect(hours.reduce((sum, { collections }) => sum + collections, 0)).toBeGreaterThan(ROWS / 2 - ROWS / 100);
+    expect(openCollections).toBe(Math.floor(ROWS / 1_009));
+    expect(new Set(hours.map(({ hour }) => hour)).size).toBe(24);
+  });
+});
