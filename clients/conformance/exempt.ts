@@ -30,10 +30,6 @@ export const EXEMPTIONS: readonly Exemption[] = [
   { text: "Rules:", reason: HEAD },
   { text: "Refusals of POST assignment/report:", reason: HEAD },
   { text: "Outcome meanings:", reason: HEAD },
-  {
-    text: "Wire format is JSON over HTTPS.",
-    reason: "depends on the address that the suite is given: a service on loopback may be without TLS",
-  },
   { text: "A separate optional channel delivers signed webhooks", reason: WEBHOOKS },
   { text: "Webhook authenticity is by signature", reason: WEBHOOKS },
   { text: "Webhook timestamp tolerance", reason: WEBHOOKS },

@@ -69,6 +69,14 @@ const TYPES = {
   object: (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value),
 } as const;
 
+/** A clock that differs more than this from the suite's is wrong on one of the two machines. */
+const CLOCK_MS = 60_000;
+
+export function isNow(what: string, value: unknown): void {
+  const skewMs = Math.abs(Date.parse(String(value)) - Date.now());
+  holds(what, skewMs < CLOCK_MS, "the time of now", value);
+}
+
 /** A field is there and has its type. */
 export function hasField(body: Record<string, unknown>, name: string, type: keyof typeof TYPES): void {
   if (!Object.hasOwn(body, name)) throw new Mismatch(`field \`${name}\``, "it is there", Object.keys(body));

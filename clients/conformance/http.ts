@@ -34,7 +34,22 @@ export interface Wire {
   readonly signal: AbortSignal;
   /** The newest exchange of any party. */
   last: Exchange | undefined;
+  /** What no answer to a device may be, whatever it was about; judged at the end. */
+  readonly oddities: Oddity[];
 }
+
+export interface Oddity {
+  readonly kind: "credential_repeated" | "throttled_at_pace" | "refusal_without_code" | "not_json";
+  /** The request. */
+  readonly where: string;
+}
+
+export const newWire = (baseUrl: string, signal: AbortSignal): Wire => ({
+  baseUrl: baseUrl.replace(/\/+$/, ""),
+  signal,
+  last: undefined,
+  oddities: [],
+});
 
 /** The service did not answer at all: the suite could not run. */
 export class NoAnswer extends Error {
@@ -44,6 +59,8 @@ export class NoAnswer extends Error {
 /** Requests that a device's credential may send at once, one less than it may; then one in a second (contract, "Limits" 1). */
 const BURST = 9;
 const GAP_MS = 1_050;
+
+export const DEVICE_ROOT = "/api/payments/v1/devices/";
 
 /** One party at one API: a person with a session, a device with a credential, or nobody. */
 export class Party {
@@ -93,7 +110,18 @@ export class Party {
       body: request.json === undefined ? (request.body ?? null) : JSON.stringify(request.json),
     });
     this.#wire.last = { ...exchange, answer };
+    if (this.#root === DEVICE_ROOT) this.#judge(`${method} ${path}`, answer);
     return answer;
+  }
+
+  #judge(where: string, { status, text, body, headers }: SuiteAnswer): void {
+    const note = (kind: Oddity["kind"], isOdd: boolean): void => {
+      if (isOdd) this.#wire.oddities.push({ kind, where });
+    };
+    note("credential_repeated", this.token !== "" && text.includes(this.token));
+    note("throttled_at_pace", this.#isPaced && status === 429);
+    note("refusal_without_code", status >= 400 && typeof (body as { code?: unknown } | undefined)?.code !== "string");
+    note("not_json", text !== "" && !/^application\/json\b/.test(headers.get("content-type") ?? ""));
   }
 
   /** Waits so that the throttle of this credential never answers: what it would refuse is not what a check is about. */

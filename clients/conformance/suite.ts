@@ -4,7 +4,7 @@ import { clientLimits } from "../limits.ts";
 import type { Check, CheckResult } from "./check.ts";
 import { CHECKS } from "./checks.ts";
 import { hasStatus, isSame, Mismatch, objectOf } from "./expect.ts";
-import { curlLine, NoAnswer, type Party, type Wire } from "./http.ts";
+import { curlLine, NoAnswer, newWire, type Party, type Wire } from "./http.ts";
 import { CannotRun, type LogIn, type OpenSession, ownerOf, resetSandbox, World } from "./world.ts";
 
 export interface RunOptions {
@@ -30,7 +30,7 @@ export interface RunResult {
 export async function runSuite(options: RunOptions): Promise<RunResult> {
   const { baseUrl, owner: details, sandboxId, signal, onResult } = options;
   const startedAtMs = performance.now();
-  const wire: Wire = { baseUrl: baseUrl.replace(/\/+$/, ""), signal, last: undefined };
+  const wire = newWire(baseUrl, signal);
   const owner = await ownerOf(wire, details);
   if (!("token" in details)) options.onSession?.(owner.token);
   const { sandbox, currency } = await resetSandbox(owner, sandboxId);

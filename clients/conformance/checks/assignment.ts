@@ -1,7 +1,7 @@
 /** The assignment: what a companion is handed, and when. */
 import { randomUUID } from "node:crypto";
 import type { Check } from "../check.ts";
-import { hasField, hasStatus, holds, isNot, isSame, objectOf } from "../expect.ts";
+import { hasField, hasStatus, holds, isNot, isNow, isSame, objectOf } from "../expect.ts";
 import { AMOUNT } from "../world.ts";
 import { sharedIn } from "./shared-collection.ts";
 
@@ -57,6 +57,7 @@ export const assignmentChecks: readonly Check[] = [
       const body = objectOf(hasStatus(await world.fetchAssignment(), 200));
       isSame("`assignment`", body["assignment"], null);
       hasField(body, "server_time", "date-time");
+      isNow("`server_time`", body["server_time"]);
     },
   },
   {

@@ -25,7 +25,12 @@ const ROWS: Readonly<Record<keyof typeof FIELDS, string>> = {
 };
 
 /** What the display showed in each state, for the checks of its fields. */
-const shownIn = perRun(() => ({ bodies: [] as Record<string, unknown>[], qr: {} as Collection }));
+const shownIn = perRun(() => ({ bodies: [] as Record<string, unknown>[], qr: {} as Collection, idleEtag: "" }));
+/** An amount that the sandbox provider leaves to the guest, who does not come. */
+const NEVER_PAID = [{ name: "Soup of the day", quantity: 1, unit_amount: "25.03" }];
+
+/** What was shown is judged later in the run. */
+const SHOWN_MS = 120_000;
 
 async function read(world: World): Promise<Record<string, unknown>> {
   return objectOf(hasStatus(await world.display.send("GET", "display/"), 200));
@@ -54,6 +59,10 @@ const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIEL
           "one of the four states",
           body[field],
         );
+      if (field === "server_time") {
+        const skewMs = Math.abs(Date.parse(String(body[field])) - Date.now());
+        holds("`server_time`", skewMs < SHOWN_MS, "a time of this run", body[field]);
+      }
       if (field === "qr_payload" && body["state"] !== "qr") isSame("`qr_payload` outside of `qr`", body[field], "");
     }
   },
@@ -71,6 +80,8 @@ export const displayChecks: readonly Check[] = [
     ],
     async run(world) {
       await shows(world, "idle");
+      const answer = hasStatus(await world.display.send("GET", "display/"), 200);
+      shownIn(world).idleEtag = answer.headers.get("etag") ?? "";
     },
   },
   {
@@ -85,6 +96,10 @@ export const displayChecks: readonly Check[] = [
       isSame("`amount` on the display", body["amount"], AMOUNT);
       isSame("`currency` on the display", body["currency"], world.currency);
       isSame("`order_display_number` on the display", body["order_display_number"], cash.orderDisplayNumber);
+      const { status } = await world.intent(cash.intentId);
+      isSame("`intent_status` on the display", body["intent_status"], status);
+      const headers = { "if-none-match": shownIn(world).idleEtag };
+      hasStatus(await world.display.send("GET", "display/", { headers }), 200);
       await world.discard(cash);
     },
   },
@@ -103,6 +118,8 @@ export const displayChecks: readonly Check[] = [
       const body = await shows(world, "qr", clientLimits.conformanceProviderMs);
       isNot("`qr_payload` in the state `qr`", body["qr_payload"], "");
       isSame("`amount` on the display", body["amount"], AMOUNT);
+      const { orderDisplayNumber } = shownIn(world).qr;
+      isSame("`order_display_number` on the display", body["order_display_number"], orderDisplayNumber);
     },
   },
   {
@@ -127,9 +144,43 @@ export const displayChecks: readonly Check[] = [
       isSame("`amount` on the display", body["amount"], AMOUNT);
       isSame("`intent_status` on the display", body["intent_status"], "succeeded");
       isSame("`qr_payload` in the state `paid`", body["qr_payload"], "");
+      isSame("`currency` on the display", body["currency"], world.currency);
+      const { orderDisplayNumber } = shownIn(world).qr;
+      isSame("`order_display_number` on the display", body["order_display_number"], orderDisplayNumber);
     },
   },
   ...fieldChecks,
+  {
+    id: "display.qr_needs_capability",
+    capability: "qr_dynamic_present",
+    after: ["display.qr"],
+    quotes: [
+      "`qr_payload` renders only on devices declaring `qr_dynamic_present`.",
+      "The owner declares the device capabilities and, for a smart POS companion, the launch reference of the co-resident payment application (exposed as `handoff_target`).",
+    ],
+    async run(world) {
+      const path = `devices/${world.sandbox.displayId}/`;
+      const declare = async (capabilities: unknown) =>
+        hasStatus(await world.owner.send("PATCH", path, { json: { capabilities } }), 200);
+      const { capabilities } = objectOf(hasStatus(await world.owner.send("GET", path), 200));
+      await declare((capabilities as string[]).filter((name) => name !== "qr_dynamic_present"));
+      const collection = await world.collect("dynamic_qr", { lines: NEVER_PAID });
+      const waitMs = clientLimits.conformanceProviderMs;
+      const intent = () => world.intent(collection.intentId);
+      try {
+        await world.until("the QR code is there", waitMs, intent, (now) => now["status"] === "presented");
+        const { qr_payload: payload } = await shows(world, "total");
+        isSame("`qr_payload` on a display without the capability", payload, "");
+      } finally {
+        await declare(capabilities);
+        await world.discard(collection);
+      }
+    },
+  },
+];
+
+/** While a collection lapses: nothing changes then. */
+export const unchangedDisplayChecks: readonly Check[] = [
   {
     id: "display.not_modified",
     capability: "display_total",
@@ -139,12 +190,18 @@ export const displayChecks: readonly Check[] = [
       "A polling read with an unchanged state answers 304 with no body; this is not an error.",
     ],
     async run(world) {
-      const idle = () => read(world);
+      let newest = "";
+      const isStable = async () => {
+        const { etag = "" } = Object.fromEntries(hasStatus(await world.display.send("GET", "display/"), 200).headers);
+        const before = newest;
+        newest = etag;
+        return etag !== "" && etag === before;
+      };
       await world.until(
-        "the display is idle again",
+        "the display has one `ETag` while nothing changes",
         clientLimits.conformanceProviderMs,
-        idle,
-        (now) => now["state"] === "idle",
+        isStable,
+        (is) => is,
       );
       const first = hasStatus(await world.display.send("GET", "display/"), 200);
       const etag = first.headers.get("etag") ?? "";

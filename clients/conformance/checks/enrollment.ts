@@ -16,6 +16,11 @@ const ENDPOINTS = [
 /** The answer to the second claim of a code. */
 const spentIn = perRun<{ answer?: SuiteAnswer }>(() => ({}));
 
+/** Headers that differ from answer to answer. */
+const OF_ONE_ANSWER = /^(?:date|x-request-id|retry-after|ratelimit.*|connection|keep-alive)$/;
+const headersOf = ({ headers }: SuiteAnswer): object =>
+  Object.fromEntries([...headers].filter(([name]) => !OF_ONE_ANSWER.test(name)));
+
 /** A refusal without the id of its request. */
 const withoutRequest = (body: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(body).filter(([name]) => name !== "request_id"));
@@ -69,6 +74,7 @@ export const enrollmentChecks: readonly Check[] = [
       const spent = await world.claim(world.enrollment("companion").code);
       spentIn(world).answer = spent;
       holds("second claim of a code", spent.status >= 400, "a refusal", `${spent.status} ${spent.text}`);
+      isNot("the credential of another device", world.display.token, world.companion.token);
       const me = await world.companion.send("GET", "me/");
       holds("answer to me", !me.text.includes(world.companion.token), "no credential", "the credential");
     },
@@ -92,6 +98,7 @@ export const enrollmentChecks: readonly Check[] = [
         withoutRequest(isRefused(spent, spent.status)),
         withoutRequest(isRefused(unknown, unknown.status)),
       );
+      isSame("headers for a spent and for an unknown code", headersOf(spent), headersOf(unknown));
     },
   },
   {
@@ -116,6 +123,24 @@ export const enrollmentChecks: readonly Check[] = [
   },
 ];
 
+/** While a collection lapses: they need none, and no heartbeat. */
+export const scopeChecks: readonly Check[] = [
+  {
+    id: "scopes.by_kind",
+    capability,
+    after: ["enroll.claims_code"],
+    quotes: [
+      "Device kinds that appear: a smart POS companion (reads assignments, reports outcomes) and a customer display (reads display state).",
+    ],
+    async run(world) {
+      isRefused(await world.display.send("GET", "assignment/"), 403);
+      const json = { intent_id: 1, outcome: "reported_success" };
+      isRefused(await world.display.send("POST", "assignment/report/", { json }), 403);
+      isRefused(await world.companion.send("GET", "display/"), 403);
+    },
+  },
+];
+
 /** In the middle of the companion's checks, because a new credential has a throttle of its own. */
 export const revocationChecks: readonly Check[] = [
   {
@@ -135,6 +160,7 @@ export const revocationChecks: readonly Check[] = [
         async () => (await before.unpaced().send("GET", "me/")).status,
         (status) => status === 401,
       );
+      for (const [method, path] of ENDPOINTS) isRefused(await before.unpaced().send(method, path), 401);
       isNot("the new credential", world.companion.token, before.token);
       hasStatus(await world.companion.send("GET", "me/"), 200);
     },

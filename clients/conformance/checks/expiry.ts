@@ -1,7 +1,7 @@
 /** A collection that lapses while its companion is silent: half a minute, in which nothing else can be collected. */
 import { clientLimits } from "../../limits.ts";
 import { type Check, perRun } from "../check.ts";
-import { hasStatus, isRefused, isSame } from "../expect.ts";
+import { hasStatus, holds, isRefused, isSame } from "../expect.ts";
 import type { Collection } from "../world.ts";
 
 const lapsingIn = perRun(() => ({ collection: {} as Collection }));
@@ -51,6 +51,8 @@ export const lapsedChecks: readonly Check[] = [
     async run(world) {
       const answer = await world.report(lapsingIn(world).collection.intentId, "reported_success");
       isSame("`status` of the refusal", isRefused(answer, 409, "intent_not_actionable")["status"], "expired");
+      const attested = await world.decide(lapsingIn(world).collection.intentId, "attest");
+      holds("attestation of an expired intent", attested.status >= 400, "a refusal", attested.status);
       isSame("`status` of the intent", (await world.intent(lapsingIn(world).collection.intentId))["status"], "expired");
       isSame("`status` of the order", (await world.order(lapsingIn(world).collection.orderId))["status"], "open");
     },

@@ -1,6 +1,8 @@
 /** Throttles: one request a second for each credential. */
-import type { Check } from "../check.ts";
-import { hasStatus, holds, isRefused } from "../expect.ts";
+import { type Check, perRun } from "../check.ts";
+import { hasStatus, holds, isRefused, isSame } from "../expect.ts";
+import type { Oddity } from "../http.ts";
+import type { World } from "../world.ts";
 
 export const limitChecks: readonly Check[] = [
   {
@@ -34,5 +36,59 @@ export const limitChecks: readonly Check[] = [
       }
       hasStatus(await world.companion.send("GET", "me/"), 200);
     },
+  },
+];
+
+const askedIn = perRun(() => ({ isDone: false }));
+
+/** One answer of each kind, so that each of these checks has something to judge also when it runs alone. */
+async function answersOf(world: World): Promise<void> {
+  const asked = askedIn(world);
+  if (asked.isDone) return;
+  asked.isDone = true;
+  hasStatus(await world.companion.send("GET", "me/"), 200);
+  hasStatus(await world.companion.send("GET", "assignment/"), 200);
+  hasStatus(await world.companion.send("POST", "heartbeat/", { json: {} }), 200);
+  hasStatus(await world.display.send("GET", "display/"), 200);
+  await world.nobody.send("GET", "me/");
+}
+
+const judges =
+  (kind: Oddity["kind"], what: string): Check["run"] =>
+  async (world) => {
+    await answersOf(world);
+    const odd = world.wire.oddities.filter((each) => each.kind === kind).map(({ where }) => where);
+    isSame(what, [...new Set(odd)], []);
+  };
+
+/** They judge all answers to devices, and so they come last. */
+export const historyChecks: readonly Check[] = [
+  {
+    id: "answers.without_credential",
+    capability: "enrollment",
+    after: ["enroll.claims_code"],
+    quotes: ["The credential is obtained by claiming an enrollment code at enroll and is returned only once."],
+    run: judges("credential_repeated", "answers with the credential"),
+  },
+  {
+    id: "answers.json",
+    capability: "presence",
+    after: ["enroll.claims_code"],
+    quotes: ["Wire format is JSON over HTTPS."],
+    run: judges("not_json", "answers to a device that are not `application/json`"),
+  },
+  {
+    id: "answers.refusals_have_code",
+    capability: "presence",
+    after: ["enroll.claims_code"],
+    quotes: ["Error body shape beyond the code and status fields: not shown."],
+    run: judges("refusal_without_code", "refusals without a `code`"),
+  },
+  {
+    id: "throttle.served_at_pace",
+    capability: "presence",
+    after: ["enroll.claims_code"],
+    quotes: ["A device needing more than one request per second is misbehaving."],
+    run: judges("throttled_at_pace", "requests at the allowed pace that were throttled"),
   },
 ];

@@ -1,6 +1,6 @@
 /** The report of an outcome, which is evidence, and the cashier's decision. */
 import type { Check } from "../check.ts";
-import { hasField, hasStatus, isRefused, isSame, objectOf } from "../expect.ts";
+import { hasField, hasStatus, holds, isNow, isRefused, isSame, objectOf } from "../expect.ts";
 import { AMOUNT, type Collection, type World } from "../world.ts";
 import { sharedIn } from "./shared-collection.ts";
 
@@ -26,7 +26,8 @@ const reportFields: readonly Check[] = (Object.keys(REPORT_ROWS) as (keyof typeo
     const report = objectOf({ body: sharedIn(world).reported } as never, "report");
     hasField(report, field, field === "reported_at" ? "date-time" : "string");
     const expected = { outcome: "reported_success", provider_reference: sharedIn(world).slip, provider_code: CODE };
-    if (field !== "reported_at") isSame(`\`${field}\``, report[field], expected[field]);
+    if (field === "reported_at") isNow("`reported_at`", report[field]);
+    else isSame(`\`${field}\``, report[field], expected[field]);
   },
 }));
 
@@ -61,6 +62,21 @@ export const reportChecks: readonly Check[] = [
     },
   },
   {
+    id: "report.required_fields",
+    capability: "outcome_report",
+    after: ["assignment.fetched"],
+    quotes: [
+      "intent_id | integer | yes | must be assigned to this device",
+      "outcome | string | yes | one of `reported_success`, `reported_declined`, `reported_cancelled`, `reported_unknown`",
+    ],
+    async run(world) {
+      const { intentId } = sharedIn(world).collection;
+      for (const json of [{ outcome: "reported_success" }, { intent_id: intentId }])
+        hasStatus(await world.companion.send("POST", "assignment/report/", { json }), 400);
+      isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
+    },
+  },
+  {
     id: "report.accepted",
     capability: "outcome_report",
     after: ["assignment.fetched"],
@@ -80,7 +96,9 @@ export const reportChecks: readonly Check[] = [
       const assignment = objectOf(answer, "assignment");
       isSame("`server_time` of the report's assignment", assignment["server_time"], undefined);
       isSame("`status` of the report's assignment", assignment["status"], "processing");
-      isSame("`amount` of the report's assignment", assignment["amount"], AMOUNT);
+      const { status: _, ...handedOut } = sharedIn(world).assignment;
+      for (const [name, value] of Object.entries(handedOut))
+        isSame(`\`${name}\` of the report's assignment`, assignment[name], value);
     },
   },
   ...reportFields,
@@ -135,7 +153,19 @@ export const reportChecks: readonly Check[] = [
       const more = { provider_reference, provider_code: CODE, client_idempotency_key };
       const again = objectOf(hasStatus(await world.report(collection.intentId, "reported_success", more), 200));
       isSame("`report` of the repetition", again["report"], sharedIn(world).reported["report"]);
+      const other = objectOf(hasStatus(await world.report(collection.intentId, "reported_declined", more), 200));
+      isSame("`report` under the same key", other["report"], sharedIn(world).reported["report"]);
       isSame("`report_count` of the intent", (await world.intent(collection.intentId))["report_count"], 1);
+    },
+  },
+  {
+    id: "assignment.changed",
+    capability: "handoff_present",
+    after: ["report.accepted"],
+    quotes: ["Response 304 with no body when the assignment is unchanged."],
+    async run(world) {
+      const answer = hasStatus(await world.fetchAssignment(sharedIn(world).etag), 200);
+      isSame("`status` of the assignment", objectOf(answer, "assignment")["status"], "processing");
     },
   },
   {
@@ -170,6 +200,12 @@ export const reportChecks: readonly Check[] = [
       const transaction = objectOf({ body: order } as never, "transaction");
       isSame("`amount` of the transaction", transaction["amount"], AMOUNT);
       isSame("`reference` of the transaction", transaction["reference"], slip);
+      // Neither a second attestation nor a late cancellation changes what is settled.
+      await world.decide(collection.intentId, "attest", { confirms_money_may_have_moved: true });
+      const cancelled = await world.decide(collection.intentId, "cancel");
+      holds("cancellation of a settled intent", cancelled.status >= 400, "a refusal", cancelled.status);
+      isSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "succeeded");
+      isSame("the order afterwards", await world.order(collection.orderId), order);
     },
   },
   {
@@ -236,6 +272,8 @@ export const decisionChecks: readonly Check[] = [
         (await world.intent(sharedIn(world).collection.intentId))["status"],
         "cancelled",
       );
+      const attested = await world.decide(sharedIn(world).collection.intentId, "attest");
+      holds("attestation of a cancelled intent", attested.status >= 400, "a refusal", attested.status);
       isSame("`status` of the order", (await world.order(sharedIn(world).collection.orderId))["status"], "open");
     },
   },
@@ -261,9 +299,12 @@ export const decisionChecks: readonly Check[] = [
     id: "report.cancelled",
     capability: "outcome_report",
     after: ["cancel.by_cashier"],
-    quotes: ["`reported_cancelled` = guest or cashier abandoned it in the app"],
+    quotes: [
+      "`reported_cancelled` = guest or cashier abandoned it in the app",
+      "client_idempotency_key | string | no, but senders should always send it | idempotency key for this report",
+    ],
     async run(world) {
-      const collection = await reportNew(world, "reported_cancelled");
+      const collection = await reportNew(world, "reported_cancelled", { client_idempotency_key: undefined });
       isSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "processing");
       await world.discard(collection);
     },
@@ -283,11 +324,23 @@ export const decisionChecks: readonly Check[] = [
       await world.discard(collection);
     },
   },
+  {
+    id: "report.other_route",
+    capability: "outcome_report",
+    after: ["report.unknown"],
+    quotes: ["404 | handoff_not_assigned | the intent is not assigned to this device"],
+    async run(world) {
+      const cash = await world.collect("cash");
+      isRefused(await world.report(cash.intentId, "reported_success"), 404, "handoff_not_assigned");
+      isSame("`status` of the cash intent", (await world.intent(cash.intentId))["status"], "created");
+      await world.discard(cash);
+    },
+  },
 ];
 
-async function reportNew(world: World, outcome: string): Promise<Collection> {
+async function reportNew(world: World, outcome: string, more: object = {}): Promise<Collection> {
   const collection = await world.collect("smart_pos");
   hasStatus(await world.fetchAssignment(), 200);
-  hasStatus(await world.report(collection.intentId, outcome), 200);
+  hasStatus(await world.report(collection.intentId, outcome, more), 200);
   return collection;
 }

@@ -34,12 +34,17 @@ export const standingChecks: readonly Check[] = [
       "blocked_reason | string | standing reason when the device or station lost standing",
     ],
     async run(world) {
+      // A new credential has a throttle of its own.
+      await world.enrollAgain("companion");
       const path = `devices/${world.sandbox.companionId}`;
       await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
         await isBlocked(world, "device_suspended");
         const beat = objectOf(hasStatus(await world.companion.send("POST", "heartbeat/", { json: {} }), 200));
         isSame("`blocked_reason`", beat["blocked_reason"], "device_suspended");
+        isSame("`smart_pos` is offered", await world.routeOffered("smart_pos"), false);
       });
+      const me = objectOf(hasStatus(await world.companion.send("GET", "me/"), 200));
+      isSame("`blocked_reason` of a resumed device", me["blocked_reason"], "");
     },
   },
   {
@@ -48,7 +53,6 @@ export const standingChecks: readonly Check[] = [
     after: ["standing.device_suspended"],
     quotes: ["403 | the standing reason | the device or station lost standing"],
     async run(world) {
-      await world.enrollAgain("companion");
       const collection = await world.collect("smart_pos");
       const { intentId } = collection;
       hasStatus(await world.fetchAssignment(), 200);
@@ -58,6 +62,16 @@ export const standingChecks: readonly Check[] = [
         isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
       });
       await world.discard(collection);
+    },
+  },
+  {
+    id: "kill_switch.device",
+    capability,
+    after: ["standing.report_refused"],
+    quotes: ["Kill switches apply to devices; cash keeps collecting through a platform freeze."],
+    async run(world) {
+      const path = `devices/${world.sandbox.companionId}`;
+      await whileBlocked(world, [`${path}/freeze/`, `${path}/unfreeze/`], () => isBlocked(world, "device_frozen"));
     },
   },
   {
@@ -75,6 +89,24 @@ export const standingChecks: readonly Check[] = [
       });
       const status = async () => (await world.companion.send("GET", "assignment/")).status;
       await world.until("status after the freeze", clientLimits.conformancePollMs * 10, status, (now) => now === 200);
+    },
+  },
+];
+
+/** While a collection lapses: they need none. */
+export const displayStandingChecks: readonly Check[] = [
+  {
+    id: "standing.display_suspended",
+    capability,
+    after: ["display.total"],
+    quotes: ["A device or station that lost standing is refused with 403 carrying a standing reason."],
+    async run(world) {
+      const path = `devices/${world.sandbox.displayId}`;
+      await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
+        const status = async () => (await world.display.send("GET", "display/")).status;
+        await world.until("status for a blocked display", 3_000, status, (now) => now === 403);
+        isRefused(await world.display.send("GET", "display/"), 403, "device_suspended");
+      });
     },
   },
 ];

@@ -1,6 +1,6 @@
 /** Runs the checks of a device: the suite is the cashier and the owner, and a real device acts. */
 import { CAPABILITIES, type Capability, type CheckResult } from "../check.ts";
-import type { Wire } from "../http.ts";
+import { newWire } from "../http.ts";
 import { chosen, cleanUp, type RunOptions, type RunResult, runChecks } from "../suite.ts";
 import { CannotRun, ownerOf, resetSandbox, World } from "../world.ts";
 import { DEVICE_CHECKS } from "./checks.ts";
@@ -51,7 +51,7 @@ export async function runDeviceSuite(options: DeviceRunOptions): Promise<Omit<De
   const { owner: details, sandboxId, signal, onResult, kind, device, listen } = options;
   const startedAt = new Date();
   const baseUrl = options.baseUrl.replace(/\/+$/, "");
-  const wire: Wire = { baseUrl, signal, last: undefined };
+  const wire = newWire(baseUrl, signal);
   const owner = await ownerOf(wire, details);
   if (!("token" in details)) options.onSession?.(owner.token);
   const { sandbox, currency } = await resetSandbox(owner, sandboxId);

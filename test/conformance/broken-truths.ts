@@ -1,0 +1,281 @@
+/** Services that answer in the right form and say something else than is true, or that let pass what they must refuse. */
+import {
+  accept,
+  atDevice,
+  type BrokenService,
+  broken,
+  goodAt,
+  inner,
+  intentReads,
+  isAt,
+  isCashier,
+  isGood,
+  orderReads,
+  refuse,
+  requestOf,
+} from "./broken-service.ts";
+
+const DEVICE = "/api/payments/v1/devices/";
+const isSnapshot = /\/(?:heartbeat|me)\/$/;
+
+export const BROKEN_TRUTHS: readonly BrokenService[] = [
+  // Enrollment and scopes.
+  broken(
+    "a spent code has a header of its own",
+    "enroll.alike_refusals",
+    atDevice("POST", "enroll/", (answer, passing) => {
+      if (!isGood(answer) && requestOf(passing)["code"] !== "00000-00000") answer.headers["x-reason"] = "spent";
+    }),
+  ),
+  broken("all devices have one credential", "enroll.credential_once", (passing, answer, memory) => {
+    if (!isAt(passing, "POST", "enroll/") || !isGood(answer) || answer.body === undefined) return;
+    answer.body["credential"] = memory.get("first") ?? answer.body["credential"];
+    memory.set("first", answer.body["credential"]);
+  }),
+  broken(
+    "a heartbeat leaks the credential",
+    "answers.without_credential",
+    goodAt("POST", "heartbeat/", (body, passing) => {
+      body["debug"] = { token: passing.headers["authorization"]?.slice("Bearer ".length) };
+    }),
+  ),
+  broken(
+    "the assignment leaks the credential",
+    "answers.without_credential",
+    goodAt("GET", "assignment/", (body, passing) => {
+      body["session"] = passing.headers["authorization"];
+    }),
+  ),
+  broken(
+    "a display may read assignments",
+    "scopes.by_kind",
+    atDevice("GET", "assignment/", (answer) => {
+      if (answer.body?.["code"] === "scope_denied") accept(answer, { assignment: null });
+    }),
+  ),
+  broken(
+    "a display may report",
+    "scopes.by_kind",
+    atDevice("POST", "assignment/report/", (answer) => {
+      if (answer.body?.["code"] === "scope_denied") accept(answer, {});
+    }),
+  ),
+  broken(
+    "a revoked credential may still send heartbeats",
+    "auth.revoked",
+    atDevice("POST", "heartbeat/", (answer, { headers }) => {
+      if (answer.status === 401 && headers["authorization"] !== undefined) accept(answer, {});
+    }),
+  ),
+  broken(
+    "a revoked credential may still read the assignment",
+    "auth.revoked",
+    atDevice("GET", "assignment/", (answer, { headers }) => {
+      if (answer.status === 401 && headers["authorization"] !== undefined) accept(answer, { assignment: null });
+    }),
+  ),
+
+  // Form of all answers.
+  broken("answers are text", "answers.json", ({ path }, answer) => {
+    if (path.startsWith(DEVICE) && answer.body !== undefined) answer.headers["content-type"] = "text/plain";
+  }),
+  broken("refusals have no code", "answers.refusals_have_code", ({ path, headers }, answer) => {
+    if (path.startsWith(DEVICE) && answer.status === 401 && headers["authorization"] === undefined)
+      answer.body = { detail: "No." };
+  }),
+  broken("the throttle is ten times as strict", "throttle.served_at_pace", (passing, answer) => {
+    if (isAt(passing, "GET", "me/") && isGood(answer)) {
+      answer.headers["retry-after"] = "10";
+      refuse(answer, 429, "throttled");
+    }
+  }),
+
+  // Snapshots.
+  ...(["name", "station_name", "kind", "status", "station_status", "blocked_reason"] as const).map((field) =>
+    broken(`a snapshot has another ${field}`, "snapshot.owner_truth", ({ path }, answer) => {
+      if (isSnapshot.test(path) && path.startsWith(DEVICE) && isGood(answer) && answer.body !== undefined)
+        answer.body[field] = "another";
+    }),
+  ),
+  broken(
+    "a display is enrolled without its capabilities",
+    "snapshot.owner_truth",
+    goodAt("POST", "enroll/", (body) => {
+      const device = body["device"] as Record<string, unknown>;
+      if (device["kind"] === "customer_display") device["capabilities"] = [];
+    }),
+  ),
+
+  // Assignments.
+  broken(
+    "the assignment's clock stands still",
+    "assignment.nothing",
+    goodAt("GET", "assignment/", (body) => (body["server_time"] = "2020-01-01T00:00:00.000Z")),
+  ),
+  broken("a reported assignment is called unchanged", "assignment.changed", (passing, answer, memory) => {
+    if (isAt(passing, "POST", "assignment/report/") && isGood(answer)) memory.set("reported", true);
+    if (!isAt(passing, "GET", "assignment/") || !memory.has("reported")) return;
+    if (passing.headers["if-none-match"] === undefined) return;
+    answer.status = 304;
+    answer.body = undefined;
+  }),
+
+  // Reports.
+  broken(
+    "a report needs no intent",
+    "report.required_fields",
+    atDevice("POST", "assignment/report/", (answer, passing) => {
+      if (requestOf(passing)["intent_id"] === undefined) accept(answer, {});
+    }),
+  ),
+  broken(
+    "a report needs no outcome",
+    "report.required_fields",
+    atDevice("POST", "assignment/report/", (answer, passing) => {
+      if (requestOf(passing)["outcome"] === undefined) accept(answer, {});
+    }),
+  ),
+  broken(
+    "a report needs a key",
+    "report.cancelled",
+    atDevice("POST", "assignment/report/", (answer, passing) => {
+      const hasNoKey = requestOf(passing)["client_idempotency_key"] === undefined;
+      if (isGood(answer) && hasNoKey) refuse(answer, 400, "invalid_request");
+    }),
+  ),
+  broken(
+    "an unknown outcome is refused",
+    "report.unknown",
+    atDevice("POST", "assignment/report/", (answer, passing) => {
+      if (requestOf(passing)["outcome"] === "reported_unknown") refuse(answer, 400, "invalid_request");
+    }),
+  ),
+  broken(
+    "the same key with another outcome is another report",
+    "report.same_key",
+    atDevice("POST", "assignment/report/", (answer, passing) => {
+      const report = inner(answer, "report");
+      if (report !== undefined) report["outcome"] = requestOf(passing)["outcome"];
+    }),
+  ),
+  broken(
+    "the report's time is that of the epoch",
+    "report.reported_at",
+    goodAt("POST", "assignment/report/", (body) => {
+      (body["report"] as Record<string, unknown>)["reported_at"] = "1970-01-01T00:00:00.000Z";
+    }),
+  ),
+  ...(["currency", "expires_at", "order_display_number", "handoff_target"] as const).map((field) =>
+    broken(
+      `the report's assignment has another ${field}`,
+      "report.accepted",
+      atDevice("POST", "assignment/report/", (answer) => {
+        const assignment = inner(answer, "assignment");
+        if (assignment !== undefined) assignment[field] = "another";
+      }),
+    ),
+  ),
+  broken(
+    "an intent of another route can be reported",
+    "report.other_route",
+    atDevice("POST", "assignment/report/", (answer, passing) => {
+      if (answer.status === 404 && requestOf(passing)["intent_id"] !== 999_999_999) accept(answer, {});
+    }),
+  ),
+
+  // The cashier's decision.
+  broken("a settled intent can be cancelled", "attest.settles", (passing, answer) => {
+    if (isCashier(passing, "POST", /\/cancel\/$/) && !isGood(answer)) accept(answer, {});
+  }),
+  broken("each attestation is another transaction", "attest.settles", (passing, answer, memory) => {
+    if (isCashier(passing, "POST", /\/attest\/$/)) memory.set("count", Number(memory.get("count") ?? 0) + 1);
+    orderReads((order) => {
+      const transaction = order["transaction"] as Record<string, unknown> | null;
+      if (transaction !== null) transaction["transaction_id"] = memory.get("count");
+    })(passing, answer, memory);
+  }),
+  broken("a cancelled intent can be attested", "cancel.by_cashier", (passing, answer) => {
+    if (isCashier(passing, "POST", /\/attest\/$/) && !isGood(answer)) accept(answer, {});
+  }),
+
+  // Standing.
+  broken("a suspended companion's route is offered", "standing.device_suspended", (passing, answer) => {
+    if (isCashier(passing, "GET", /\/routes\/$/) && isGood(answer))
+      for (const each of (answer.body?.["routes"] ?? []) as Record<string, unknown>[]) each["offered"] = true;
+  }),
+  broken(
+    "a suspended display is served",
+    "standing.display_suspended",
+    atDevice("GET", "display/", (answer) => {
+      if (answer.status === 403 && answer.body?.["code"] === "device_suspended") accept(answer, { state: "idle" });
+    }),
+  ),
+  broken(
+    "a frozen device is served",
+    "kill_switch.device",
+    atDevice("GET", "assignment/", (answer) => {
+      if (answer.body?.["code"] === "device_frozen") accept(answer, { assignment: null });
+    }),
+  ),
+  broken("a resumed device stays blocked", "standing.device_suspended", (passing, answer, memory) => {
+    if (answer.body?.["blocked_reason"] === "device_suspended") memory.set("blocked", true);
+    if (isAt(passing, "GET", "me/") && memory.has("blocked") && answer.body !== undefined)
+      answer.body["blocked_reason"] = "device_suspended";
+  }),
+
+  // Display.
+  broken(
+    "the display's clock stands still",
+    "display.server_time",
+    goodAt("GET", "display/", (body) => (body["server_time"] = "2020-01-01T00:00:00.000Z")),
+  ),
+  broken(
+    "the display names another intent status",
+    "display.total",
+    goodAt("GET", "display/", (body) => (body["intent_status"] = "processing")),
+  ),
+  broken("a changed display is called unchanged", "display.total", (passing, answer) => {
+    if (!isAt(passing, "GET", "display/") || passing.headers["if-none-match"] === undefined) return;
+    answer.status = 304;
+    answer.body = undefined;
+  }),
+  broken(
+    "the paid display names another order",
+    "display.paid",
+    goodAt("GET", "display/", (body) => {
+      if (body["state"] === "paid") body["order_display_number"] = 999_999;
+    }),
+  ),
+  broken(
+    "each display gets the QR",
+    "display.qr_needs_capability",
+    goodAt("GET", "display/", (body) => {
+      if (body["state"] === "total" && body["intent_status"] === "presented")
+        body["qr_payload"] = "https://pay.example/x";
+    }),
+  ),
+  broken(
+    "the QR's amount is another one",
+    "display.qr",
+    goodAt("GET", "display/", (body) => {
+      if (body["state"] === "qr") body["amount"] = "1.00";
+    }),
+  ),
+  broken(
+    "an unchanged display has another ETag each time",
+    "display.not_modified",
+    atDevice("GET", "display/", (answer, passing, memory) => {
+      const count = Number(memory.get("count") ?? 0) + 1;
+      memory.set("count", count);
+      if (isGood(answer)) answer.headers["etag"] = `"${count}"`;
+      if (answer.status === 304) accept(answer, passing.headers);
+    }),
+  ),
+  broken(
+    "an intent's reports are shown without their reference",
+    "report.shown_to_cashier",
+    intentReads((intent) => {
+      for (const report of (intent["reports"] ?? []) as Record<string, unknown>[]) report["provider_reference"] = "";
+    }),
+  ),
+];
