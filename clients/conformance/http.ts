@@ -39,7 +39,7 @@ export interface Wire {
 }
 
 export interface Oddity {
-  readonly kind: "credential_repeated" | "throttled_at_pace" | "refusal_without_code" | "not_json";
+  readonly kind: "credential_repeated" | "throttled_at_pace" | "refusal_without_code" | "not_json" | "cacheable";
   /** The request. */
   readonly where: string;
 }
@@ -121,6 +121,7 @@ export class Party {
     note("credential_repeated", this.token !== "" && text.includes(this.token));
     note("throttled_at_pace", this.#isPaced && status === 429);
     note("refusal_without_code", status >= 400 && typeof (body as { code?: unknown } | undefined)?.code !== "string");
+    note("cacheable", !/\bno-(?:cache|store)\b/.test(headers.get("cache-control") ?? ""));
     note("not_json", text !== "" && !/^application\/json\b/.test(headers.get("content-type") ?? ""));
   }
 

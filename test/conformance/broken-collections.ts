@@ -251,7 +251,9 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
   ...displayFields.map((field) =>
     broken(
       `the display has no ${field}`,
-      ["amount", "currency", "order_display_number", "intent_status"].includes(field) ? "display.total" : `display.${field}`,
+      ["amount", "currency", "order_display_number", "intent_status"].includes(field)
+        ? "display.total"
+        : `display.${field}`,
       goodAt("GET", "display/", (body) => delete body[field]),
     ),
   ),

@@ -75,7 +75,23 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
     }),
   ),
 
+  broken("a 401 does not say how to authenticate", "auth.bearer_needed", (_passing, answer) => {
+    delete answer.headers["www-authenticate"];
+  }),
+  broken(
+    "the answer with the credential may be stored",
+    "enroll.credential_once",
+    atDevice("POST", "enroll/", (answer) => {
+      if (isGood(answer)) answer.headers["cache-control"] = "private, no-cache";
+    }),
+  ),
+
   // Form of all answers.
+  broken(
+    "the display may be cached",
+    "answers.not_cached",
+    atDevice("GET", "display/", (answer) => (answer.headers["cache-control"] = "public, max-age=60")),
+  ),
   broken("answers are text", "answers.json", ({ path }, answer) => {
     if (path.startsWith(DEVICE) && answer.body !== undefined) answer.headers["content-type"] = "text/plain";
   }),
@@ -119,6 +135,14 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
     answer.status = 304;
     answer.body = undefined;
   }),
+
+  broken(
+    "the answer 304 has another ETag",
+    "assignment.not_modified",
+    atDevice("GET", "assignment/", (answer) => {
+      if (answer.status === 304) answer.headers["etag"] = '"another"';
+    }),
+  ),
 
   // Reports.
   broken(

@@ -148,6 +148,7 @@ export const assignmentChecks: readonly Check[] = [
       const etag = again.headers.get("etag") ?? "";
       const unchanged = hasStatus(await world.fetchAssignment(etag), 304);
       isSame("body of 304", unchanged.text, "");
+      isSame("header `ETag` of 304", unchanged.headers.get("etag"), etag);
       hasStatus(await world.fetchAssignment('"another"'), 200);
     },
   },

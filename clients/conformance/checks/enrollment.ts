@@ -73,6 +73,8 @@ export const enrollmentChecks: readonly Check[] = [
     async run(world) {
       const spent = await world.claim(world.enrollment("companion").code);
       spentIn(world).answer = spent;
+      const cache = world.enrollment("companion").answer.headers.get("cache-control");
+      holds("header `Cache-Control` with the credential", /\bno-store\b/.test(cache ?? ""), "no-store", cache);
       holds("second claim of a code", spent.status >= 400, "a refusal", `${spent.status} ${spent.text}`);
       isNot("the credential of another device", world.display.token, world.companion.token);
       const me = await world.companion.send("GET", "me/");
@@ -109,7 +111,12 @@ export const enrollmentChecks: readonly Check[] = [
       "Device endpoints other than enroll use `Authorization: Bearer <DEVICE_CREDENTIAL>`.",
     ],
     async run(world) {
-      for (const [method, path] of ENDPOINTS) isRefused(await world.nobody.send(method, path), 401);
+      for (const [method, path] of ENDPOINTS) {
+        const answer = await world.nobody.send(method, path);
+        isRefused(answer, 401);
+        const asked = answer.headers.get("www-authenticate");
+        holds("header `WWW-Authenticate` of 401", /^bearer\b/i.test(asked ?? ""), "Bearer", asked);
+      }
     },
   },
   {

@@ -85,6 +85,14 @@ export const historyChecks: readonly Check[] = [
     run: judges("refusal_without_code", "refusals without a `code`"),
   },
   {
+    id: "answers.not_cached",
+    capability: "presence",
+    after: ["enroll.claims_code"],
+    // What is answered from a cache on the way may be an old state.
+    quotes: ["Request header: `If-None-Match` (optional); the response supports ETag; 304 when unchanged."],
+    run: judges("cacheable", "answers to a device that a cache may repeat without asking"),
+  },
+  {
     id: "throttle.served_at_pace",
     capability: "presence",
     after: ["enroll.claims_code"],
