@@ -22,7 +22,7 @@ interface Instruction {
 }
 
 const [kind = "companion"] = process.argv.slice(2);
-const FILE = `under-test-${kind}.json`;
+const { FILE = `under-test-${kind}.json` } = process.env;
 /** Where the service is: after a power cut the device goes on there by itself. */
 const PLACE = `${FILE}.place`;
 
@@ -86,6 +86,8 @@ function follow({ id, instruction, base_url: baseUrl, code, act: wanted }: Instr
   }
 }
 
+// What is no answer is the program's log.
+process.stdout.write(`The ${kind} is ready.\n`);
 const place = placeOfBefore();
 if (place !== undefined) start(place);
 for await (const line of createInterface(process.stdin))

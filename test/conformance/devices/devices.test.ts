@@ -109,9 +109,11 @@ describe("a broken device", () => {
 
 describe("npm run conformance with a device", () => {
   const COMMAND = join(import.meta.dirname, "..", "..", "..", "clients", "conformance.ts");
+  const SAMPLE = join(import.meta.dirname, "..", "..", "..", "clients", "device-kit", "samples", "under-test.ts");
   async function conformance(...args: readonly string[]) {
     const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
-    const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD };
+    const FILE = join(folder.path, "device.json");
+    const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD, FILE };
     const program = runProgram(process.execPath, [COMMAND, ...args], { env: programEnvironment(access) });
     return { code: await program.ended, output: program.output() };
   }
@@ -119,7 +121,7 @@ describe("npm run conformance with a device", () => {
   it("a program beside the display: it is instructed line by line, and the result says whose device it is", async () => {
     const body = { filial_id: system.sandbox.filialId, name: "Program", currency: "EUR" };
     const seeded = await owner.good<{ sandbox_id: number; station_id: number }>("POST", "sandboxes/", { body });
-    const program = `"${process.execPath}" ${join(import.meta.dirname, "program.ts")}`;
+    const program = `"${process.execPath}" ${SAMPLE} display`;
     const json = join(folder.path, "result.json");
     const whose = ["--provider", "Acme", "--software", "4.2.0", "--software-sha256", "ab".repeat(32)];
     const what = ["--sandbox", `${seeded.sandbox_id}`, "--device", "display", "--program", program];
