@@ -30,7 +30,12 @@ export function Notice({ tone = "plain", title, children, isUrgent = false }: No
 }
 
 /** Why something failed and what to do next; with `onRetry` a button for it. */
-export function FailureNotice({ failure, onRetry }: { readonly failure: Failure; readonly onRetry?: () => unknown }) {
+interface FailureNoticeProps {
+  readonly failure: Failure;
+  readonly onRetry?: (() => unknown) | undefined;
+}
+
+export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
   const { sentence, next } = errorText(failure);
   return (
     <Notice tone="bad" title={sentence} isUrgent>
