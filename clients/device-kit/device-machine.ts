@@ -271,8 +271,9 @@ function sendHeartbeat(draft: DeviceDraft): void {
 }
 
 function heartbeatFailed(device: DeviceDraft, failure: Failure): void {
-  const { heartbeatFailures } = device.state;
-  const { heartbeatEveryMs, blockedMs } = KIT_LIMITS;
+  const { heartbeatFailures, isReady } = device.state;
+  const { heartbeatEveryMs, firstHeartbeatMs, blockedMs } = KIT_LIMITS;
+  const mostMs = isReady ? heartbeatEveryMs : firstHeartbeatMs;
   change(device, { heartbeat: "waiting", problem: problemOf("heartbeat", failure) });
   switch (meaningOf(failure)) {
     case "credential":
@@ -285,7 +286,7 @@ function heartbeatFailed(device: DeviceDraft, failure: Failure): void {
       return setTimer(
         device,
         "heartbeat",
-        backoffMs(heartbeatFailures, failure.retry_after_ms, device.input.random, heartbeatEveryMs),
+        backoffMs(heartbeatFailures, failure.retry_after_ms, device.input.random, mostMs),
       );
     case "final":
       return change(device, { heartbeat: "off" });

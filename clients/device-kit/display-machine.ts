@@ -123,7 +123,11 @@ function pollFailed(draft: DisplayDraft, failure: Failure): void {
       change(draft, { blockedReason: failure.code });
       return setTimer(draft, "poll", Math.max(KIT_LIMITS.blockedMs, failure.retry_after_ms));
     case "again":
-      return setTimer(draft, "poll", backoffMs(pollFailures, failure.retry_after_ms, draft.input.random));
+      return setTimer(
+        draft,
+        "poll",
+        backoffMs(pollFailures, failure.retry_after_ms, draft.input.random, KIT_LIMITS.pollEveryMs),
+      );
     case "final":
       return change(draft, { work: "off" });
   }

@@ -11,7 +11,9 @@ export const KIT_LIMITS = {
   answerMaxChars: 64 * 1_024,
   /** Two may be lost before the device counts as offline. */
   heartbeatEveryMs: 10_000,
-  /** As the device guide has it. A companion polls between collections only. */
+  /** A device that has just started does nothing before its first heartbeat is accepted: it is repeated as often as a poll. */
+  firstHeartbeatMs: 2_000,
+  /** As the device guide has it. A companion polls between collections only; a display repeats a failed poll no later. */
   pollEveryMs: 2_000,
   /** A blocked device has nothing to do; it tries again at this pace. */
   blockedMs: 10_000,
