@@ -60,6 +60,7 @@ import { dayReportRoutes } from "./api/reconciliation/day-report.ts";
 import { exportRoutes } from "./api/reconciliation/exports.ts";
 import { importDecisionRoutes } from "./api/reconciliation/import-decisions.ts";
 import { statementImportRoutes } from "./api/reconciliation/imports.ts";
+import { issueOverviewRoutes } from "./api/reconciliation/issue-overview.ts";
 import { issueRoutes } from "./api/reconciliation/issues.ts";
 import { statementLineRoutes } from "./api/reconciliation/lines.ts";
 import { statementMappingRoutes } from "./api/reconciliation/mappings.ts";
@@ -114,6 +115,7 @@ const table = [
   ...providerEventRoutes,
   ...attributionLimitRoutes,
   ...issueRoutes,
+  ...issueOverviewRoutes,
   ...attributionProposalRoutes,
   ...runRoutes,
   ...matchRoutes,

@@ -2,6 +2,7 @@
 import * as attributionMessages from "../bus/messages/attributions.ts";
 import * as callbackMessages from "../bus/messages/callbacks.ts";
 import { providersHealth } from "../bus/messages/health.ts";
+import * as overviewMessages from "../bus/messages/issue-overview.ts";
 import * as issueMessages from "../bus/messages/issues.ts";
 import * as configMessages from "../bus/messages/provider-configs.ts";
 import * as paymentMessages from "../bus/messages/provider-payments.ts";
@@ -11,6 +12,7 @@ import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
 import { type ClosingDeps, closeIssue, closeIssues, undoIssueClosing } from "../issues/closing.ts";
+import { getIssueOverview, listOperators } from "../issues/issue-overview.ts";
 import { assignIssue, commentIssue, listIssues } from "../issues/life-cycle.ts";
 import { ISSUE_LIMITS } from "../issues/limits.ts";
 import { addIssueGauges } from "../issues/metrics.ts";
@@ -191,6 +193,8 @@ function serveIssues(deps: ProvidersDeps, responder: ServeDeps): ReturnType<type
   };
   return [
     serve(responder, issueMessages.listIssues, (request) => listIssues(deps, request)),
+    serve(responder, overviewMessages.getIssueOverview, (request) => getIssueOverview(deps, request)),
+    serve(responder, overviewMessages.listOperators, (request) => listOperators(deps, request)),
     serve(responder, issueMessages.getIssue, (request) => getIssue(deps, request)),
     serve(responder, issueMessages.assignIssue, (request) => assignIssue(deps, request)),
     serve(responder, issueMessages.commentIssue, (request) => commentIssue(deps, request)),

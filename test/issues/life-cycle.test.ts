@@ -1,5 +1,6 @@
 /** What people do with issues: assign, comment, close one or all that a filter names, and undo; each step in the audit log. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as overview from "../../services/bus/messages/issue-overview.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
 import { ISSUE_LIMITS } from "../../services/issues/limits.ts";
 import { raiseIssues } from "../../services/issues/sql/raise.ts";
@@ -52,6 +53,47 @@ const close = (place: Place, issueId: number, reason = "The provider has correct
   world.ask(issues.closeIssue, { caller: place.operator, issueId, reason });
 const undo = (place: Place, issueId: number) => world.ask(issues.undoIssueClosing, { caller: place.operator, issueId });
 const colleagueOf = (place: Place): Place => ({ ...place, operator: { ...place.operator, userId: 424_242 } });
+
+describe("the overview", () => {
+  test("counts the undecided issues by view, and sums what the filter names by currency", async () => {
+    const place = await world.openPlace();
+    await raiseOf(place, ["a", "bb"]);
+    const [missing, old] = await raiseOf(place, ["ccc", "dddd"], { kind: "missing_in_statement" });
+    if (missing === undefined || old === undefined) throw new Error("There are no issues.");
+    const assigneeId = await addOperator(place);
+    await world.ask(issues.assignIssue, { caller: place.operator, issueId: missing.issueId, assigneeId });
+    await world.database`
+      update issues set opened_at = now() - interval '8 days', amount_minor = 7, currency = 'USD'
+      where issue_id = ${old.issueId}`;
+    const get = (filter: issues.IssueFilter = {}) =>
+      world.ask(overview.getIssueOverview, { caller: place.operator, ...filter });
+    const views = { all_open: 4, needs_attention: 3, waiting: 1, missing: 2, stale: 1 };
+    expect(await get()).toEqual({
+      views,
+      sums: [
+        { currency: "EUR", count: 3, amountMinor: "-600" },
+        { currency: "USD", count: 1, amountMinor: "7" },
+      ],
+    });
+    await close(place, old.issueId);
+    expect(await get({ isUnresolved: true, kind: "fee_mismatch" })).toEqual({
+      views: { all_open: 3, needs_attention: 2, waiting: 1, missing: 1, stale: 0 },
+      sums: [{ currency: "EUR", count: 2, amountMinor: "-300" }],
+    });
+    expect((await get({ status: "closed" })).sums).toEqual([{ currency: "USD", count: 1, amountMinor: "7" }]);
+  });
+
+  test("lists the active operators of the organization alone, by name", async () => {
+    const place = await world.openPlace();
+    const userId = await addOperator(place);
+    await addOperator(place, "suspended");
+    await addOperator(place, "active", "cashier");
+    await addOperator(await world.openPlace());
+    const { operators } = await world.ask(overview.listOperators, { caller: place.operator });
+    expect(operators).toContainEqual({ userId, name: "Rita" });
+    expect(operators.filter(({ name }) => name === "Rita")).toHaveLength(1);
+  });
+});
 
 describe("assigning", () => {
   test("names who works on it, once in the audit log, and back to any person", async () => {

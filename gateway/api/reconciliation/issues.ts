@@ -81,6 +81,9 @@ const commentIssueBodySchema = z
 const bulkFilterSchema = z
   .strictObject({
     ...filterShape,
+    status: z.enum(["open", "assigned"]).optional().meta({
+      description: "Only those that wait for any person, or only those that one works on; both when left out.",
+    }),
     station_id: idSchema.optional().meta({ description: DESCRIPTIONS.station }),
     assignee_id: idSchema.optional().meta({ description: DESCRIPTIONS.assignee }),
     min_age_days: z.int().min(0).max(MOST_DAYS).optional().meta({ description: DESCRIPTIONS.age }),
@@ -199,10 +202,11 @@ const closeIssue: SessionHandler<z.infer<typeof closeIssueBodySchema>> = async (
 
 const closeIssues: SessionHandler<z.infer<typeof closeIssuesBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
-  const { kind, source, account, station_id, assignee_id, min_age_days } = body.filter;
+  const { status, kind, source, account, station_id, assignee_id, min_age_days } = body.filter;
   const { closed, refused, hasMore } = await deps.bus.call(bus.closeIssues, {
     caller,
     filter: {
+      status,
       kind,
       source,
       accountKey: account,

@@ -65,13 +65,13 @@ export async function lockIssue(sql: Transaction, key: IssueKey): Promise<IssueR
   return row;
 }
 
-interface Filtered {
+export interface Filtered {
   readonly organizationId: number;
   readonly filter: IssueFilter;
 }
 
 /** The condition of a filter; every part that is left out lets every issue pass. */
-const ofFilter = (sql: Queryable, { organizationId, filter }: Filtered) => {
+export const ofFilter = (sql: Queryable, { organizationId, filter }: Filtered) => {
   const { status, isUnresolved, kind, source, accountKey, stationId, assigneeId, currency } = filter;
   const { leastMinor, mostMinor, leastAgeMs } = filter;
   const resolvedOrNot =
