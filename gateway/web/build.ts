@@ -78,9 +78,11 @@ export function manifestIn(folder: string): BuildManifest | undefined {
   }
 }
 
-/** Also of the packages: another version of a library is another build. */
+/** Also of the packages and of the device kit, which the display runs: another version of a library is another build. */
 function hashOfSources({ source, folder }: BuildOptions): string {
-  const names = readdirSync(source, { recursive: true, withFileTypes: true })
+  const deviceKit = join(source, "..", "..", "clients", "device-kit");
+  const names = [source, deviceKit]
+    .flatMap((root) => readdirSync(root, { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => !path.startsWith(join(folder, "/")))

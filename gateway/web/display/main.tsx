@@ -1,16 +1,80 @@
-import { LanguageSwitch } from "../shared/language-switch.tsx";
-import { startPage } from "../shared/page.tsx";
-import { words } from "./words.ts";
+/**
+ * The customer display: a device like any other, by the device kit. What it shows is what the service answers; what is not
+ * certain any more, the kit hides.
+ */
+import { render } from "preact";
+import { type Display, display } from "../../../clients/device-kit/display.ts";
+import { indexedDbStorage } from "../../../clients/device-kit/storage/indexed-db.ts";
+import "../shared/tokens.css";
+import "./display.css";
+import { takeCode } from "./address.ts";
+import { keepAwake } from "./awake.ts";
+import { buildName, keepNewest, keepShell } from "./build.ts";
+import { Screen } from "./screen.tsx";
+import { type Actions, FIRST_VIEW, isBusy, type View } from "./view.ts";
+import { whenAlone } from "./whole-browser.ts";
+import { chooseLanguage, chosenLanguage } from "./words.ts";
 
-function Display() {
-  return (
-    <main class="skeleton stack">
-      <div class="row row-spread">
-        <h1>{words().title}</h1>
-        <LanguageSwitch />
-      </div>
-    </main>
-  );
+/** The age of what is shown counts in seconds. */
+const REDRAW_EVERY_MS = 1_000;
+
+const place = document.getElementById("page") ?? document.body;
+// Before anything else can read the address.
+const code = takeCode();
+const storage = indexedDbStorage(window.indexedDB);
+let view: View = FIRST_VIEW;
+let device: Display | undefined;
+
+const actions: Actions = {
+  change(changes) {
+    view = { ...view, ...changes };
+    draw();
+  },
+  enroll: (typed) => device?.enroll(typed),
+  async forget() {
+    device?.stop();
+    await storage.remove().catch(() => undefined);
+    location.reload();
+  },
+};
+
+function draw(): void {
+  render(<Screen view={view} actions={actions} />, place);
 }
 
-startPage(<Display />);
+function start(): void {
+  device = display({
+    baseUrl: location.origin,
+    storage,
+    code,
+    summary: () => ({ page: "display", build: buildName(), screen: `${innerWidth}x${innerHeight}` }),
+    render(state, { isStale, blockedReason }) {
+      const wasStale = view.isStale;
+      actions.change({ state, isStale, blockedReason });
+      // After an outage the service may have a newer build.
+      if (wasStale && !isStale) void check();
+    },
+    onState({ phase, work, heartbeat, problem, display: newest, answeredAtMs }) {
+      const isStopped = phase === "enrolled" && (work === "off" || heartbeat === "off");
+      const lastAnswerAtMs = newest === null ? null : answeredAtMs;
+      const typedCode = phase === "enrolled" ? "" : view.typedCode;
+      actions.change({ phase, isStopped, problem, lastAnswerAtMs, typedCode });
+    },
+  });
+}
+
+chooseLanguage(chosenLanguage());
+place.textContent = "";
+draw();
+setInterval(draw, REDRAW_EVERY_MS);
+addEventListener("resize", draw);
+const check = keepNewest(() => isBusy(view));
+keepShell();
+keepAwake();
+whenAlone(
+  () => {
+    actions.change({ isOpenElsewhere: false });
+    start();
+  },
+  () => actions.change({ isOpenElsewhere: true }),
+);

@@ -1,6 +1,126 @@
-import { dictionary } from "../shared/language.ts";
+/** What guests and staff read on the display. Guests read the first group, from three metres: few words. */
+import { type Language, type Like, storedLanguage, storeLanguage } from "../shared/stored-language.ts";
 
-export const words = dictionary({
-  en: { title: "Customer display" },
-  de: { title: "Kundenanzeige" },
-});
+const en = {
+  language: "Language",
+  welcome: "Welcome",
+  total: "Total",
+  underWay: "Please pay now",
+  scan: "Scan to pay",
+  scanHelp: "Point your phone's camera at the code.",
+  qrLabel: (amount: string) => `QR code to pay ${amount}`,
+  noQr: "The code cannot be shown here. Please ask the staff.",
+  paid: "Paid",
+  thanks: "Thank you!",
+  order: (number: string) => `Order ${number}`,
+  wait: "One moment, please",
+  connecting: "Connecting …",
+  stale: "No connection",
+  staleHelp: "What is shown may be out of date. It goes on by itself.",
+  staleHidden: "Please ask the staff whether your payment has arrived.",
+  elsewhere: "This display is open in another tab",
+  elsewhereHelp: "Close the other tab, and it goes on here.",
+  updated: (age: string) => `Updated ${age}`,
+  seconds: (count: number) => `${count} s ago`,
+  minutes: (count: number) => `${count} min ago`,
+  hours: (count: number) => `${count} h ago`,
+  pair: {
+    title: "Pair this display",
+    help: "Enter the code of the back office, under Devices. Or scan its QR code with this device.",
+    code: "Pairing code",
+    fault: "A code has ten letters and digits, for example 7K3QX-9M2TB.",
+    action: "Pair",
+    busy: "Pairing …",
+    again: "Pair again",
+    unpaired: "This display is not paired any more",
+    unpairedHelp: "The owner has reset or revoked it. Ask for a new code.",
+    codeInvalid: "This code is unknown, used or expired. Ask for a new one.",
+    waiting: "The service does not answer yet. The code is tried again by itself.",
+    failed: (code: string) => `Pairing has failed (${code}). Ask the owner for a new code.`,
+    otherKind: "This code belongs to another kind of device",
+    otherKindHelp: "Register a customer display in the back office and use its code.",
+    defect: "This display has stopped",
+    defectHelp: (code: string) => `The service does not accept its requests (${code}). Reload, or pair it again.`,
+    noStorage: "This browser stores nothing: after a restart the display has to be paired again.",
+  },
+  blocked: {
+    title: "This display is paused",
+    device_suspended: "The owner has suspended this display.",
+    device_frozen: "A kill switch has stopped this display.",
+    station_suspended: "The owner has suspended this station.",
+    station_closed: "This station is closed for good.",
+    station_frozen: "A kill switch has stopped this station.",
+    organization_frozen: "A kill switch has stopped all stations of the organization.",
+    platform_frozen: "A kill switch has stopped the whole service.",
+    other: (code: string) => `The service has stopped this display (${code}).`,
+    help: "It goes on by itself when that ends. Please ask the staff how to pay.",
+  },
+};
+
+const de: Like<typeof en> = {
+  language: "Sprache",
+  welcome: "Willkommen",
+  total: "Summe",
+  underWay: "Bitte jetzt bezahlen",
+  scan: "Zum Bezahlen scannen",
+  scanHelp: "Die Kamera des Telefons auf den Code richten.",
+  qrLabel: (amount: string) => `QR-Code zum Bezahlen von ${amount}`,
+  noQr: "Der Code kann hier nicht gezeigt werden. Bitte das Personal fragen.",
+  paid: "Bezahlt",
+  thanks: "Vielen Dank!",
+  order: (number: string) => `Bestellung ${number}`,
+  wait: "Einen Moment, bitte",
+  connecting: "Verbindung wird hergestellt …",
+  stale: "Keine Verbindung",
+  staleHelp: "Was hier steht, kann veraltet sein. Es geht von selbst weiter.",
+  staleHidden: "Bitte das Personal fragen, ob die Zahlung angekommen ist.",
+  elsewhere: "Diese Anzeige ist in einem anderen Tab geöffnet",
+  elsewhereHelp: "Den anderen Tab schließen, dann geht es hier weiter.",
+  updated: (age: string) => `Stand ${age}`,
+  seconds: (count: number) => `vor ${count} s`,
+  minutes: (count: number) => `vor ${count} min`,
+  hours: (count: number) => `vor ${count} h`,
+  pair: {
+    title: "Diese Anzeige koppeln",
+    help: "Den Code aus dem Backoffice unter „Geräte“ eingeben. Oder dessen QR-Code mit diesem Gerät scannen.",
+    code: "Kopplungscode",
+    fault: "Ein Code hat zehn Buchstaben und Ziffern, zum Beispiel 7K3QX-9M2TB.",
+    action: "Koppeln",
+    busy: "Wird gekoppelt …",
+    again: "Neu koppeln",
+    unpaired: "Diese Anzeige ist nicht mehr gekoppelt",
+    unpairedHelp: "Der Inhaber hat sie zurückgesetzt oder gesperrt. Bitte nach einem neuen Code fragen.",
+    codeInvalid: "Dieser Code ist unbekannt, verbraucht oder abgelaufen. Bitte nach einem neuen fragen.",
+    waiting: "Der Dienst antwortet noch nicht. Der Code wird von selbst noch einmal versucht.",
+    failed: (code: string) => `Die Kopplung ist gescheitert (${code}). Bitte den Inhaber nach einem neuen Code fragen.`,
+    otherKind: "Dieser Code gehört zu einer anderen Art von Gerät",
+    otherKindHelp: "Im Backoffice eine Kundenanzeige anlegen und deren Code benutzen.",
+    defect: "Diese Anzeige ist stehen geblieben",
+    defectHelp: (code: string) =>
+      `Der Dienst nimmt ihre Anfragen nicht an (${code}). Bitte neu laden oder neu koppeln.`,
+    noStorage: "Dieser Browser speichert nichts: Nach einem Neustart muss die Anzeige neu gekoppelt werden.",
+  },
+  blocked: {
+    title: "Diese Anzeige pausiert",
+    device_suspended: "Der Inhaber hat diese Anzeige ausgesetzt.",
+    device_frozen: "Ein Notschalter hat diese Anzeige angehalten.",
+    station_suspended: "Der Inhaber hat diese Station ausgesetzt.",
+    station_closed: "Diese Station ist endgültig geschlossen.",
+    station_frozen: "Ein Notschalter hat diese Station angehalten.",
+    organization_frozen: "Ein Notschalter hat alle Stationen des Betriebs angehalten.",
+    platform_frozen: "Ein Notschalter hat den ganzen Dienst angehalten.",
+    other: (code: string) => `Der Dienst hat diese Anzeige angehalten (${code}).`,
+    help: "Es geht von selbst weiter, sobald das endet. Bitte das Personal fragen, wie bezahlt werden kann.",
+  },
+};
+
+let language = storedLanguage();
+export const chosenLanguage = (): Language => language;
+export const words = (): Like<typeof en> => (language === "de" ? de : en);
+
+/** Call it before the first drawing, too. */
+export function chooseLanguage(chosen: Language): void {
+  if (chosen !== language) storeLanguage(chosen);
+  language = chosen;
+  document.documentElement.lang = chosen;
+}

@@ -1,7 +1,6 @@
-import { chooseLanguage, LANGUAGES, type Language, language } from "./language.ts";
+import { chooseLanguage, language } from "./language.ts";
+import { LANGUAGE_NAMES, LANGUAGES } from "./stored-language.ts";
 import { sharedWords } from "./words.ts";
-
-const NAMES: Readonly<Record<Language, string>> = { en: "English", de: "Deutsch" };
 
 export function LanguageSwitch() {
   return (
@@ -13,7 +12,7 @@ export function LanguageSwitch() {
           lang={each}
           aria-pressed={language.value === each}
           // It has the visible text, which people say who steer by voice.
-          aria-label={`${each} ${NAMES[each]}`}
+          aria-label={`${each} ${LANGUAGE_NAMES[each]}`}
           onClick={() => chooseLanguage(each)}
         >
           {each}

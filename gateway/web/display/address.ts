@@ -1,0 +1,12 @@
+/** The code in the address, as the back office's QR code has it: `/display/#code=7K3QX-9M2TB`. */
+const CODE = /^#code=([\w-]{1,32})$/;
+
+/**
+ * Reads the code and removes it from the address bar and the history. A fragment is never sent to a server, so no log has
+ * it. A display that is paired already keeps the code for the case that its credential has ended.
+ */
+export function takeCode(): string | undefined {
+  const code = CODE.exec(location.hash)?.[1];
+  if (location.hash !== "") history.replaceState(null, "", location.pathname + location.search);
+  return code;
+}

@@ -1,0 +1,126 @@
+/** Where a person enters the code, and reads why the display needs one. */
+import { LANGUAGE_NAMES, LANGUAGES } from "../shared/stored-language.ts";
+import type { Actions, View } from "./view.ts";
+import { chooseLanguage, chosenLanguage, words } from "./words.ts";
+
+/** Of the code, without its hyphen. */
+const CODE_LENGTH = 10;
+const HALF = 5;
+
+/** As it is printed: capitals, and a hyphen in the middle. */
+function asCode(typed: string): string {
+  const plain = typed
+    .toUpperCase()
+    .replace(/[^0-9A-Z]/g, "")
+    .slice(0, CODE_LENGTH);
+  return plain.length > HALF ? `${plain.slice(0, HALF)}-${plain.slice(HALF)}` : plain;
+}
+
+interface PairingProps {
+  readonly view: View;
+  readonly actions: Actions;
+}
+
+export function PairingScreen(props: PairingProps) {
+  const { isStopped } = props.view;
+  return (
+    <div class="frame frame-pair" data-screen={isStopped ? "stopped" : "pair"}>
+      <div class="pair-language">
+        <LanguageSwitch {...props} />
+      </div>
+      <main class="content">{isStopped ? <Stopped {...props} /> : <CodeForm {...props} />}</main>
+    </div>
+  );
+}
+
+function LanguageSwitch({ actions }: PairingProps) {
+  return (
+    <div class="language-switch" role="group" aria-label={words().language}>
+      {LANGUAGES.map((each) => (
+        <button
+          key={each}
+          type="button"
+          lang={each}
+          aria-pressed={chosenLanguage() === each}
+          aria-label={LANGUAGE_NAMES[each]}
+          onClick={() => {
+            chooseLanguage(each);
+            actions.change({});
+          }}
+        >
+          {each}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function CodeForm({ view, actions }: PairingProps) {
+  const { phase, problem, typedCode, isTypedWrong } = view;
+  const texts = words().pair;
+  const isPairing = phase === "enrolling";
+  const hasEnded = !isPairing && (problem?.where === "poll" || problem?.where === "heartbeat");
+  const fault = isTypedWrong ? texts.fault : enrollFault(view);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const isWrong = typedCode.length !== CODE_LENGTH + 1;
+    actions.change({ isTypedWrong: isWrong });
+    if (!isWrong && !isPairing) actions.enroll(typedCode);
+  };
+  return (
+    <form class="pair-form" onSubmit={submit}>
+      <h1>{hasEnded ? texts.unpaired : texts.title}</h1>
+      {hasEnded && <p class="pair-why">{texts.unpairedHelp}</p>}
+      <p>{texts.help}</p>
+      <label class="pair-label" for="code">
+        {texts.code}
+      </label>
+      <input
+        id="code"
+        class="pair-code"
+        value={typedCode}
+        onInput={({ currentTarget }) => {
+          // Also where the code stays the same, the input shows what counts.
+          currentTarget.value = asCode(currentTarget.value);
+          actions.change({ typedCode: currentTarget.value, isTypedWrong: false });
+        }}
+        placeholder="XXXXX-XXXXX"
+        autoComplete="off"
+        spellcheck={false}
+        aria-invalid={fault !== "" && !isPairing}
+        aria-describedby="fault"
+      />
+      <p id="fault" class={isPairing ? "pair-wait" : "pair-fault"} role="status">
+        {fault}
+      </p>
+      <button type="submit" class="pair-button" aria-disabled={isPairing}>
+        {isPairing ? texts.busy : texts.action}
+      </button>
+    </form>
+  );
+}
+
+/** Why the code was not accepted, or what it waits for. */
+function enrollFault({ phase, problem }: View): string {
+  const texts = words().pair;
+  if (problem?.where === "storage") return texts.noStorage;
+  if (problem?.where !== "enroll") return "";
+  if (phase === "enrolling") return texts.waiting;
+  return problem.code === "enrollment_code_invalid" ? texts.codeInvalid : texts.failed(problem.code);
+}
+
+/** The service refuses for good what the display asks for. */
+function Stopped({ view, actions }: PairingProps) {
+  const texts = words().pair;
+  const code = view.problem?.code ?? "";
+  const isOtherKind = code === "scope_denied";
+  return (
+    <div class="pair-form">
+      <h1>{isOtherKind ? texts.otherKind : texts.defect}</h1>
+      <p>{isOtherKind ? texts.otherKindHelp : texts.defectHelp(code)}</p>
+      <button type="button" class="pair-button" onClick={() => void actions.forget()}>
+        {texts.again}
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,62 @@
+/**
+ * Keeps the display's shell in the browser: a kiosk that starts without a network shows the page and not the browser's
+ * error. What comes from the API is never kept.
+ */
+declare const BUILD: string;
+declare const SHELL: readonly string[];
+
+/** The parts of a worker's global that are used; its types and those of a page exclude each other. */
+interface WorkerEvent extends Event {
+  waitUntil(work: Promise<unknown>): void;
+}
+interface WorkerFetchEvent extends WorkerEvent {
+  readonly request: Request;
+  respondWith(answer: Promise<Response>): void;
+}
+interface Worker {
+  readonly location: Location;
+  readonly caches: CacheStorage;
+  readonly clients: { claim(): Promise<void> };
+  skipWaiting(): Promise<void>;
+  addEventListener(type: "install" | "activate", listener: (event: WorkerEvent) => void): void;
+  addEventListener(type: "fetch", listener: (event: WorkerFetchEvent) => void): void;
+}
+const worker = self as unknown as Worker;
+
+const PREFIX = "display-";
+const CACHE = PREFIX + BUILD;
+const PAGE = "/display/";
+
+worker.addEventListener("install", (event) => {
+  const store = async (): Promise<void> => {
+    const cache = await worker.caches.open(CACHE);
+    // The browser's own cache may have the page of the build before.
+    await cache.addAll(SHELL.map((path) => new Request(path, { cache: "reload" })));
+    await worker.skipWaiting();
+  };
+  event.waitUntil(store());
+});
+
+worker.addEventListener("activate", (event) => {
+  const replace = async (): Promise<void> => {
+    const names = await worker.caches.keys();
+    const old = names.filter((name) => name.startsWith(PREFIX) && name !== CACHE);
+    await Promise.all(old.map((name) => worker.caches.delete(name)));
+    await worker.clients.claim();
+  };
+  event.waitUntil(replace());
+});
+
+worker.addEventListener("fetch", (event) => {
+  const { request } = event;
+  const { origin, pathname } = new URL(request.url);
+  if (request.method !== "GET" || origin !== worker.location.origin) return;
+  // The page asks the service itself which build is the newest one.
+  const isPage = pathname === PAGE && request.mode === "navigate";
+  if (!isPage && !(pathname !== PAGE && SHELL.includes(pathname))) return;
+  const answer = async (): Promise<Response> => {
+    const cache = await worker.caches.open(CACHE);
+    return (await cache.match(pathname)) ?? (await fetch(request));
+  };
+  event.respondWith(answer());
+});

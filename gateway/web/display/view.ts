@@ -1,0 +1,49 @@
+/**
+ * What the display knows, as the kit reports it. The whole page is drawn from it again after each change: it is small, and
+ * a library that follows single changes would be a quarter of its size.
+ */
+import type { DisplayState } from "../../../clients/device-kit/client.ts";
+import type { Problem } from "../../../clients/device-kit/device-machine.ts";
+
+export interface View {
+  /** Null: there is nothing that the display may show. */
+  readonly state: DisplayState | null;
+  readonly isStale: boolean;
+  /** Empty, or why the display may not act. */
+  readonly blockedReason: string;
+  readonly phase: "starting" | "needs_code" | "enrolling" | "enrolled";
+  /** The service refuses the requests for good: a defect, or a code of another kind of device. */
+  readonly isStopped: boolean;
+  readonly problem: Problem | null;
+  /** On the monotonic clock; null before the first answer. */
+  readonly lastAnswerAtMs: number | null;
+  readonly isOpenElsewhere: boolean;
+  /** As far as a person has typed it. */
+  readonly typedCode: string;
+  readonly isTypedWrong: boolean;
+}
+
+/** What a person can do. */
+export interface Actions {
+  change(changes: Partial<View>): void;
+  enroll(code: string): void;
+  /** Forgets the credential and starts again. */
+  forget(): Promise<void>;
+}
+
+export const FIRST_VIEW: View = {
+  state: null,
+  isStale: false,
+  blockedReason: "",
+  phase: "starting",
+  isStopped: false,
+  problem: null,
+  lastAnswerAtMs: null,
+  isOpenElsewhere: false,
+  typedCode: "",
+  isTypedWrong: false,
+};
+
+/** Whether a person reads or types something that a reload would take away for a moment. */
+export const isBusy = ({ state, phase }: View): boolean =>
+  phase === "needs_code" || phase === "enrolling" || (state !== null && state.state !== "idle");

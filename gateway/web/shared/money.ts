@@ -1,0 +1,34 @@
+/** Amounts in a person's language. They are decimal strings and never become numbers. */
+const AMOUNT = /^(-?)(\d+)(?:\.(\d+))?$/;
+
+/**
+ * `12.50`, `EUR` as `€12.50` or `12,50 €`. `Intl` gives the pattern from a number with as many digits; the digits are the
+ * string's own, so an amount beyond what a number holds is right too.
+ */
+export function moneyIn(locale: string, amount: string, currency: string): string {
+  const match = AMOUNT.exec(amount);
+  if (match === null) return `${amount} ${currency}`;
+  const [, sign = "", whole = "0", fraction = ""] = match;
+  const digits = { minimumFractionDigits: fraction.length, maximumFractionDigits: fraction.length };
+  const format = new Intl.NumberFormat(locale, { style: "currency", currency, ...digits });
+  // Safari 12 has no parts.
+  if (!("formatToParts" in format)) return `${amount} ${currency}`;
+  const grouped = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 });
+  const parts = format.formatToParts(sign === "" ? 1 : -1);
+  let isWritten = false;
+  const written = parts.map(({ type, value }) => {
+    if (type === "fraction") return fraction;
+    if (type === "group") return "";
+    if (type !== "integer") return value;
+    if (isWritten) return "";
+    isWritten = true;
+    return groupDigits(whole.replace(/^0+(?=\d)/, ""), grouped);
+  });
+  return written.join("");
+}
+
+/** Digits in the language's groups, three by three from the right. */
+function groupDigits(digits: string, format: Intl.NumberFormat): string {
+  const separator = format.formatToParts(1_000_000).find(({ type }) => type === "group")?.value ?? "";
+  return digits.replace(/\B(?=(\d{3})+$)/g, separator);
+}
