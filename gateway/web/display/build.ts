@@ -43,6 +43,7 @@ export function keepNewest(isBusy: () => boolean): () => Promise<void> {
     }
   };
   setInterval(() => void check(), CHECK_EVERY_MS);
+  addEventListener("online", () => void check());
   return check;
 }
 

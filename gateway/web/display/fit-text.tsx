@@ -4,12 +4,15 @@ interface FitTextProps {
   /** The largest part of the screen's height that it may have. */
   readonly heightShare: number;
   readonly class: string;
+  /** What the screen is about. */
+  readonly isHeading?: boolean;
 }
 
 /** Measured at this size, then scaled. */
 const MEASURED_PX = 100;
 
-export function FitText({ text, heightShare, class: name }: FitTextProps) {
+export function FitText({ text, heightShare, class: name, isHeading = false }: FitTextProps) {
+  const Box = isHeading ? "h1" : "div";
   const fit = (box: HTMLElement | null): void => {
     const line = box?.firstElementChild;
     if (!box || !(line instanceof HTMLElement)) return;
@@ -24,8 +27,8 @@ export function FitText({ text, heightShare, class: name }: FitTextProps) {
   };
   return (
     // Another function at each drawing, so that it is called each time.
-    <div ref={(box) => fit(box)} class={`fit ${name}`}>
+    <Box ref={(box: HTMLElement | null) => fit(box)} class={`fit ${name}`}>
       <span>{text}</span>
-    </div>
+    </Box>
   );
 }

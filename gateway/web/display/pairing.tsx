@@ -25,9 +25,9 @@ export function PairingScreen(props: PairingProps) {
   const { isStopped } = props.view;
   return (
     <div class="frame frame-pair" data-screen={isStopped ? "stopped" : "pair"}>
-      <div class="pair-language">
+      <header class="pair-language">
         <LanguageSwitch {...props} />
-      </div>
+      </header>
       <main class="content">{isStopped ? <Stopped {...props} /> : <CodeForm {...props} />}</main>
     </div>
   );
@@ -42,7 +42,7 @@ function LanguageSwitch({ actions }: PairingProps) {
           type="button"
           lang={each}
           aria-pressed={chosenLanguage() === each}
-          aria-label={LANGUAGE_NAMES[each]}
+          aria-label={`${each} ${LANGUAGE_NAMES[each]}`}
           onClick={() => {
             chooseLanguage(each);
             actions.change({});

@@ -27,7 +27,7 @@ export function Screen({ view, actions }: ViewProps & { readonly actions: Action
     case "idle":
       return (
         <Frame view={view} kind="idle">
-          <FitText class="headline" text={words().welcome} heightShare={0.2} />
+          <FitText isHeading class="headline" text={words().welcome} heightShare={0.2} />
         </Frame>
       );
     case "qr":
@@ -50,7 +50,7 @@ export function Screen({ view, actions }: ViewProps & { readonly actions: Action
       return (
         <Frame view={view} kind="paid">
           <Check />
-          <FitText class="headline" text={words().paid} heightShare={0.18} />
+          <FitText isHeading class="headline" text={words().paid} heightShare={0.18} />
           <p class="lead">{amount}</p>
           <p class="order">
             {orderLine} · {words().thanks}
@@ -61,7 +61,7 @@ export function Screen({ view, actions }: ViewProps & { readonly actions: Action
       // `total`, and what a later version of the service may add: its amount is right in any case.
       return (
         <Frame view={view} kind="total">
-          <p class="lead">{state.intent_status === "" ? words().total : words().underWay}</p>
+          <h1 class="lead">{state.intent_status === "" ? words().total : words().underWay}</h1>
           <FitText class="amount" text={amount} heightShare={0.34} />
           <p class="order">{orderLine}</p>
         </Frame>

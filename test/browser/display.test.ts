@@ -1,0 +1,329 @@
+/** The customer display in a real browser, against the whole system. */
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+
+/** A poll every two seconds, and a slow machine. */
+const SHOWN = { timeout: 15_000 };
+
+let system: TestSystem;
+let browser: Browser;
+let owner: Person;
+let cashier: Person;
+let station: string;
+beforeAll(async () => {
+  [system, browser] = await Promise.all([startSystem({ sandboxProvider: true }), startBrowser()]);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+});
+afterAll(async () => {
+  await browser.close();
+  await system.stop();
+});
+
+interface NewDisplay {
+  readonly deviceId: number;
+  readonly code: string;
+}
+async function register(): Promise<NewDisplay> {
+  const station_id = system.sandbox.stations[0]?.stationId;
+  const body = { station_id, name: `Display ${performance.now()}`, kind: "customer_display" };
+  const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+  return { deviceId, code: await newCode(deviceId) };
+}
+async function newCode(deviceId: number): Promise<string> {
+  return (await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`)).code;
+}
+
+/** The address as the back office's QR code has it. */
+const addressWith = (code: string): string => `${system.baseUrl}/display/#code=${code}`;
+const isShown = (page: Page, screen: string) =>
+  page.locator(`[data-screen="${screen}"]`).waitFor({ state: "visible", ...SHOWN });
+
+interface Paired extends NewDisplay {
+  readonly context: BrowserContext;
+  readonly page: Page;
+}
+async function pair(options: Parameters<Browser["newContext"]>[0] = {}): Promise<Paired> {
+  const device = await register();
+  const context = await browser.newContext({ locale: "en-GB", ...options });
+  const page = await context.newPage();
+  await page.goto(addressWith(device.code));
+  await isShown(page, "idle");
+  return { ...device, context, page };
+}
+
+const openOrder = async (unit_amount = "12.50") =>
+  (
+    await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, {
+      body: { lines: [{ name: "Tea", quantity: 1, unit_amount }] },
+    })
+  ).order_id;
+const collect = async (order_id: number, route: string) =>
+  (await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body: { order_id, route } })).intent_id;
+
+describe("pairing", () => {
+  test("a typed code pairs, a wrong one says why, and a reload stays paired", async () => {
+    const { code } = await register();
+    const context = await browser.newContext({ locale: "de-DE", viewport: { width: 360, height: 640 } });
+    const page = await context.newPage();
+    await page.goto(`${system.baseUrl}/display/`);
+    await isShown(page, "pair");
+    await expectAccessible(page);
+    await expectNoSideways(page);
+    await page.getByLabel("Kopplungscode").fill("7k3qx9m2tb");
+    expect(await page.getByLabel("Kopplungscode").inputValue()).toBe("7K3QX-9M2TB");
+    await page.keyboard.press("Enter");
+    await page.getByText("Dieser Code ist unbekannt").waitFor(SHOWN);
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "English" }).click();
+    await page.getByLabel("Pairing code").fill(code.toLowerCase().replace("-", ""));
+    await page.getByRole("button", { name: "Pair" }).click();
+    await isShown(page, "idle");
+    await page.reload();
+    await isShown(page, "idle");
+    await context.close();
+  });
+
+  test("a code in the address pairs, leaves the address bar at once, and reaches no server", async () => {
+    const { code } = await register();
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.goto(addressWith(code));
+    await isShown(page, "idle");
+    expect(page.url()).toBe(`${system.baseUrl}/display/`);
+    expect(asked.filter((url) => url.includes(code))).toEqual([]);
+    expect(new Set(asked.map((url) => new URL(url).origin))).toEqual(new Set([system.baseUrl]));
+    await page.goBack().catch(() => null);
+    expect(page.url()).not.toContain(code);
+    await context.close();
+  });
+
+  test("a code of a companion is refused with a reason, and the display can be paired again", async () => {
+    const companion = await owner.good<{ device_id: number }>("POST", "devices/", {
+      body: { station_id: system.sandbox.stations[0]?.stationId, name: "A companion", kind: "smart_pos_companion" },
+    });
+    const context = await browser.newContext({ locale: "en-GB" });
+    const page = await context.newPage();
+    await page.goto(addressWith(await newCode(companion.device_id)));
+    await isShown(page, "stopped");
+    await page.getByText("This code belongs to another kind of device").waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Pair again" }).click();
+    await isShown(page, "pair");
+    await context.close();
+  });
+
+  test("a second tab waits, and goes on when the first one closes", async () => {
+    const { context, page } = await pair();
+    const second = await context.newPage();
+    await second.goto(`${system.baseUrl}/display/`);
+    await isShown(second, "elsewhere");
+    await expectAccessible(second);
+    await page.close();
+    await isShown(second, "idle");
+    await context.close();
+  });
+});
+
+describe("what a guest sees", () => {
+  test("each state as the service has it, accessible, also at 360 pixels and with reduced motion", async () => {
+    const { context, page } = await pair({ viewport: { width: 360, height: 640 }, reducedMotion: "reduce" });
+    await expectAccessible(page);
+    // The sandbox provider leaves this amount to its guest.
+    const order = await openOrder("1234.03");
+    await isShown(page, "total");
+    await page.getByText("€1,234.03").waitFor();
+    await expectAccessible(page);
+    await expectNoSideways(page);
+    const intent = await collect(order, "dynamic_qr");
+    await isShown(page, "qr");
+    await expectAccessible(page);
+    await expectNoSideways(page);
+    // The whole symbol is in the window, large enough, black on white also in the dark.
+    await page.emulateMedia({ colorScheme: "dark" });
+    const box = await page.locator(".qr-code").boundingBox();
+    expect(box?.width).toBeGreaterThanOrEqual(240);
+    expect((box?.x ?? -1) >= 0 && (box?.x ?? 0) + (box?.width ?? 0) <= 360).toBe(true);
+    expect(await page.locator(".qr-code path").first().getAttribute("fill")).toBe("#ffffff");
+    await page.emulateMedia({ colorScheme: null });
+    await cashier.good("POST", `${station}/intents/${intent}/cancel/`);
+    await isShown(page, "total");
+    const cash = await vi.waitFor(() => collect(order, "cash"), SHOWN);
+    await cashier.good("POST", `${station}/intents/${cash}/attest/`);
+    await isShown(page, "paid");
+    await page.getByText("Paid").waitFor();
+    await expectAccessible(page);
+    await expectNoSideways(page);
+    const animation = await page.locator(".check path").evaluate((path) => getComputedStyle(path).animationName);
+    expect(animation).toBe("none");
+    await isShown(page, "idle");
+    await context.close();
+  });
+
+  test("a long amount fits into a narrow window, portrait and landscape", async () => {
+    const { context, page } = await pair({ viewport: { width: 320, height: 568 } });
+    const order = await openOrder("98765.43");
+    await isShown(page, "total");
+    await expectNoSideways(page);
+    await page.setViewportSize({ width: 568, height: 320 });
+    await expectNoSideways(page);
+    const [text, window] = await page
+      .locator(".amount span")
+      .evaluate((span) => [span.getBoundingClientRect().right, innerWidth]);
+    expect(text).toBeLessThanOrEqual(window ?? 0);
+    await cashier.good("POST", `orders/${order}/void/`);
+    await context.close();
+  });
+});
+
+describe("a display that may not act", () => {
+  test("a suspended one shows the reason, and goes on when it is resumed; a revoked one shows why and can be paired", async () => {
+    const { context, page, deviceId } = await pair();
+    await owner.good("POST", `devices/${deviceId}/suspend/`);
+    await isShown(page, "blocked");
+    await page.getByText("The owner has suspended this display.").waitFor();
+    await expectAccessible(page);
+    await owner.good("POST", `devices/${deviceId}/resume/`);
+    await isShown(page, "idle");
+    await owner.good("POST", `devices/${deviceId}/reset/`);
+    await isShown(page, "pair");
+    await page.getByText("This display is not paired any more").waitFor();
+    await expectAccessible(page);
+    await page.goto(addressWith(await newCode(deviceId)));
+    await page.reload();
+    await isShown(page, "idle");
+    await context.close();
+  });
+});
+
+describe("an outage", () => {
+  test("`paid` disappears, the display says that it is stale, and the right state is there within 3 s of the service", async () => {
+    const { context, page } = await pair();
+    const order = await openOrder();
+    const intent = await collect(order, "cash");
+    await isShown(page, "total");
+    await cashier.good("POST", `${station}/intents/${intent}/attest/`);
+    await isShown(page, "paid");
+    await system.processes.gateway.kill9();
+    await page.getByText("No connection").waitFor(SHOWN);
+    await isShown(page, "wait");
+    expect(await page.getByText("Paid").count()).toBe(0);
+    await expectAccessible(page);
+    // The shell needs no server: a kiosk that starts again shows the page and not the browser's error.
+    await page.reload({ waitUntil: "domcontentloaded" });
+    await page.locator("[data-screen]").waitFor({ timeout: 1_000 });
+    const screens = recordScreens(page);
+    await system.processes.gateway.restart();
+    const backAtMs = performance.now();
+    await isShown(page, "idle");
+    expect(performance.now() - backAtMs).toBeLessThan(3_000);
+    expect(await screens()).not.toContain("paid");
+    await context.close();
+  });
+});
+
+/** Every screen that the page shows from now on. */
+function recordScreens(page: Page): () => Promise<readonly string[]> {
+  const begun = page.evaluate(`
+    window.screens = [];
+    new MutationObserver(() => {
+      const shown = document.querySelector("[data-screen]");
+      if (shown) window.screens.push(shown.getAttribute("data-screen"));
+    }).observe(document.body, { subtree: true, childList: true, attributes: true });`);
+  return async () => {
+    await begun;
+    return await page.evaluate<string[]>("window.screens");
+  };
+}
+
+describe("the page's files", () => {
+  test("the first paint comes within a second, and a newer build is loaded by itself", async () => {
+    const { context, page } = await pair();
+    await page.reload();
+    await isShown(page, "idle");
+    const paints = "performance.getEntriesByName('first-contentful-paint').map((entry) => entry.startTime)";
+    await vi.waitFor(async () => expect((await page.evaluate<number[]>(paints))[0]).toBeLessThan(1_000));
+    // A service with another build names other files.
+    const reloaded = page.waitForEvent("load", { timeout: 30_000 });
+    await context.route("**/display/", async (route) => {
+      if (route.request().isNavigationRequest()) return await route.continue();
+      const answer = await route.fetch();
+      const body = (await answer.text()).replace(/\/assets\/display\.\w+\.js/, "/assets/display.OTHERONE.js");
+      await route.fulfill({ response: answer, body });
+    });
+    await page.evaluate("dispatchEvent(new Event('online'))");
+    await reloaded;
+    await isShown(page, "idle");
+    await context.close();
+  });
+
+  test("hours of polls leave the heap as it was", async () => {
+    const context = await browser.newContext({ serviceWorkers: "block" });
+    const page = await context.newPage();
+    // A clock that runs as fast as the page can work, and a service in the page itself.
+    await page.addInitScript(FAST_WORLD);
+    await page.goto(addressWith("7K3QX-9M2TB"));
+    const session = await context.newCDPSession(page);
+    const heapAfter = async (polls: number): Promise<number> => {
+      await vi.waitFor(async () => expect(await page.evaluate<number>("window.polls")).toBeGreaterThan(polls), {
+        timeout: 100_000,
+        interval: 100,
+      });
+      await session.send("HeapProfiler.collectGarbage");
+      return (await session.send("Runtime.getHeapUsage")).usedSize;
+    };
+    const early = await heapAfter(200);
+    const late = await heapAfter(POLLS);
+    expect(late).toBeLessThan(early * 1.1 + 200_000);
+    await context.close();
+  });
+});
+
+/** Half an hour of a display; `DISPLAY_POLLS=43200` is a whole day. */
+const POLLS = Number(process.env["DISPLAY_POLLS"] ?? 1_000);
+/** Waits take no time, and the clock goes on by them; the service answers each poll with the next state. */
+const FAST_WORLD = `
+  window.polls = 0;
+  let ahead = 0;
+  const now = performance.now.bind(performance);
+  performance.now = () => now() + ahead;
+  const channel = new MessageChannel();
+  const due = [];
+  channel.port1.onmessage = () => {
+    if (due.length === 0) return;
+    due.sort((a, b) => a.at - b.at);
+    const next = due.shift();
+    ahead += Math.max(0, next.at - performance.now());
+    next.run();
+    channel.port2.postMessage(0);
+  };
+  const timeout = window.setTimeout.bind(window);
+  window.setTimeout = (run, ms = 0) => {
+    const entry = { run, at: performance.now() + ms };
+    due.push(entry);
+    if (due.length === 1) channel.port2.postMessage(0);
+    return entry;
+  };
+  window.clearTimeout = (entry) => { const at = due.indexOf(entry); if (at >= 0) due.splice(at, 1); };
+  const answer = (body) => Promise.resolve(new Response(JSON.stringify(body), { headers: { "content-type": "application/json" } }));
+  const real = window.fetch.bind(window);
+  const server_time = "2026-11-25T12:00:00.000Z";
+  const device = { device_id: 7, name: "D", kind: "customer_display", capabilities: [], status: "active", station_name: "S",
+    station_status: "open", handoff_target: "", blocked_reason: "", server_time };
+  window.fetch = (url, init) => {
+    if (url.endsWith("enroll/")) return answer({ credential: "c", scopes: [], device });
+    if (url.endsWith("heartbeat/")) return answer(device);
+    if (!url.endsWith("/devices/display/")) return real(url, init);
+    window.polls += 1;
+    const state = ["idle", "total", "qr", "paid"][window.polls % 4];
+    return answer({ state, order_display_number: window.polls, amount: window.polls + ".50", currency: "EUR",
+      qr_payload: state === "qr" ? "payload " + window.polls : "", intent_status: "", server_time });
+  };
+`;
