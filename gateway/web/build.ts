@@ -93,10 +93,27 @@ function hashOfSources({ source, folder }: BuildOptions): string {
 
 const hashOfFile = (path: string): string => hash("sha256", readFileSync(path));
 
-/** All pages together, so that what two pages share is one file. */
-export async function bundle({ source, folder }: BuildOptions = HERE) {
+/** Pages that people go between, together: what two of them share is one file. A display shows one page and loads one file. */
+export async function bundle(options: BuildOptions = HERE) {
+  const [display, others] = await Promise.all([
+    bundlePages(options, ["display"]),
+    bundlePages(
+      options,
+      PAGES.filter((page) => page !== "display"),
+    ),
+  ]);
+  return {
+    metafile: {
+      inputs: { ...display.metafile.inputs, ...others.metafile.inputs },
+      outputs: { ...display.metafile.outputs, ...others.metafile.outputs },
+    },
+    outputFiles: [...display.outputFiles, ...others.outputFiles],
+  };
+}
+
+async function bundlePages({ source, folder }: BuildOptions, pages: readonly PageName[]) {
   return await build({
-    entryPoints: PAGES.map((page) => ({ in: join(source, page, "main.tsx"), out: page })),
+    entryPoints: pages.map((page) => ({ in: join(source, page, "main.tsx"), out: page })),
     outdir: join(folder, "assets"),
     entryNames: "[name].[hash]",
     chunkNames: "part.[hash]",

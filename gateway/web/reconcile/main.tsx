@@ -1,16 +1,68 @@
+/** The reconciliation: what differs between statements and payments, and what people decide about it. */
+import { Button } from "../shared/button.tsx";
+import { call, hasNoSession } from "../shared/call.ts";
 import { LanguageSwitch } from "../shared/language-switch.tsx";
 import { startPage } from "../shared/page.tsx";
+import { FailureNotice, Skeleton } from "../shared/states.tsx";
+import { sharedWords } from "../shared/words.ts";
+import { SECTIONS, section } from "./address.ts";
+import { ImportsSection } from "./imports/imports-section.tsx";
+import { IssuesSection } from "./issues/issues-section.tsx";
+import { begin, beginFailure, person } from "./known.ts";
+import { PeriodsSection } from "./periods-section.tsx";
+import { ReportSection } from "./report-section.tsx";
+import "./reconcile.css";
+import { SectionLink } from "./section-link.tsx";
+import { SignIn } from "./sign-in.tsx";
 import { words } from "./words.ts";
 
-function Reconcile() {
-  return (
-    <main class="skeleton stack">
-      <div class="row row-spread">
+const CONTENT = {
+  issues: IssuesSection,
+  imports: ImportsSection,
+  periods: PeriodsSection,
+  report: ReportSection,
+} as const;
+
+function Reconciliation() {
+  if (beginFailure.value !== null) {
+    return (
+      <main class="sign-in stack">
         <h1>{words().title}</h1>
-        <LanguageSwitch />
-      </div>
-    </main>
+        <FailureNotice failure={beginFailure.value} onRetry={begin} />
+      </main>
+    );
+  }
+  if (person.value === undefined) return <Skeleton blocks={3} />;
+  if (person.value === null || hasNoSession.value) return <SignIn />;
+  const Content = CONTENT[section()];
+  return (
+    <div class="page">
+      <header class="page-head">
+        <h1 class="page-title">{words().title}</h1>
+        <nav class="page-nav" aria-label={words().sections.label}>
+          {SECTIONS.map((name) => (
+            <SectionLink key={name} name={name} />
+          ))}
+        </nav>
+        <div class="page-person">
+          <span class="small soft">{person.value.name}</span>
+          <LanguageSwitch />
+          <Button kind="quiet" onClick={signOut}>
+            {sharedWords().signOut}
+          </Button>
+        </div>
+      </header>
+      <main class="page-main">
+        <Content />
+      </main>
+    </div>
   );
 }
 
-startPage(<Reconcile />);
+async function signOut(): Promise<void> {
+  const ended = await call("DELETE /api/reconciliation/v1/session/");
+  if (ended.ok || hasNoSession.peek()) person.value = null;
+}
+
+startPage(<Reconciliation />);
+void begin();

@@ -1,0 +1,36 @@
+/** What the page shows is in its address: a link, the back button and a reload show the same. */
+import { signal } from "@preact/signals";
+
+const params = signal(new URLSearchParams(location.search));
+
+addEventListener("popstate", () => {
+  params.value = new URLSearchParams(location.search);
+});
+
+/** Empty when the address has none. A component that reads it is drawn again when it changes. */
+export const param = (name: string): string => params.value.get(name) ?? "";
+
+type Changes = Readonly<Record<string, string | number | null>>;
+
+/** The address with these changes; null and the empty text remove a part. */
+export function addressWith(changes: Changes): string {
+  const next = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === "") next.delete(name);
+    else next.set(name, String(value));
+  }
+  const text = next.toString();
+  return text === "" ? location.pathname : `${location.pathname}?${text}`;
+}
+
+/** `isStep`: the back button returns from it. */
+export function go(changes: Changes, { isStep = true }: { readonly isStep?: boolean } = {}): void {
+  const address = addressWith(changes);
+  if (isStep) history.pushState(null, "", address);
+  else history.replaceState(null, "", address);
+  params.value = new URLSearchParams(location.search);
+}
+
+export const SECTIONS = ["issues", "imports", "periods", "report"] as const;
+export type Section = (typeof SECTIONS)[number];
+export const section = (): Section => SECTIONS.find((name) => name === param("section")) ?? "issues";

@@ -1,0 +1,92 @@
+/** Adds an account at a provider or bank: statements belong to one. */
+import { useSignal } from "@preact/signals";
+import { Button } from "../../shared/button.tsx";
+import { call } from "../../shared/call.ts";
+import type { Failure } from "../../shared/failures.ts";
+import { Choice, Field } from "../../shared/field.tsx";
+import { FailureNotice } from "../../shared/states.tsx";
+import { sharedWords } from "../../shared/words.ts";
+import { go } from "../address.ts";
+import { accounts, loadKnown } from "../known.ts";
+import { words } from "../words.ts";
+
+const NAMES = ["name", "provider", "reference", "currency", "filial_id", "time_zone"] as const;
+type Name = (typeof NAMES)[number];
+
+export function AddAccount({ onDone }: { readonly onDone: () => void }) {
+  const typed = useSignal<Readonly<Record<Name, string>>>({
+    name: "",
+    provider: "",
+    reference: "",
+    currency: "",
+    filial_id: "",
+    time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone ?? "",
+  });
+  const mode = useSignal<"live" | "test">("live");
+  const failure = useSignal<Failure | null>(null);
+  const isBusy = useSignal(false);
+  const texts = words().account;
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (isBusy.peek()) return;
+    isBusy.value = true;
+    const { name, provider, reference, currency, filial_id, time_zone } = typed.peek();
+    const body = {
+      name: name.trim(),
+      provider: provider.trim(),
+      reference: reference.trim(),
+      mode: mode.peek(),
+      ...(currency.trim() === "" ? {} : { currency: currency.trim().toUpperCase() }),
+      ...(filial_id.trim() === "" ? {} : { filial_id: Number(filial_id) }),
+      ...(time_zone.trim() === "" ? {} : { time_zone: time_zone.trim() }),
+    };
+    const done = await call("POST /api/reconciliation/v1/accounts/", { body });
+    failure.value = done.ok ? null : done;
+    if (done.ok) {
+      await loadKnown();
+      go({ account_id: done.reply.account_id }, { isStep: false });
+      onDone();
+    }
+    isBusy.value = false;
+  };
+  return (
+    <form class="card stack add-account" onSubmit={(event) => void submit(event)}>
+      <h2>{texts.title}</h2>
+      <p class="soft">{texts.help}</p>
+      {NAMES.map((name) => (
+        <Field
+          key={name}
+          label={texts.fields[name]}
+          help={texts.helps[name]}
+          value={typed.value[name]}
+          required={name === "name" || name === "provider" || name === "reference"}
+          onInput={(value) => {
+            typed.value = { ...typed.value, [name]: value };
+          }}
+        />
+      ))}
+      <Choice
+        label={texts.mode}
+        value={mode.value}
+        onChange={(value) => {
+          mode.value = value;
+        }}
+        options={[
+          { value: "live", text: texts.modes.live },
+          { value: "test", text: texts.modes.test },
+        ]}
+      />
+      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      <div class="row">
+        {accounts.value.length > 0 && (
+          <Button local onClick={onDone}>
+            {sharedWords().cancel}
+          </Button>
+        )}
+        <Button submit kind="main" busy={isBusy.value}>
+          {texts.add}
+        </Button>
+      </div>
+    </form>
+  );
+}

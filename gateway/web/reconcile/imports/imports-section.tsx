@@ -1,0 +1,172 @@
+/** Statement files: drag one here, follow its import, confirm how it is read, release or withdraw it. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Button } from "../../shared/button.tsx";
+import { call } from "../../shared/call.ts";
+import type { Failure } from "../../shared/failures.ts";
+import { Choice } from "../../shared/field.tsx";
+import type { ReplyOf } from "../../shared/operations.ts";
+import { Empty, FailureNotice, Skeleton } from "../../shared/states.tsx";
+import { go, param } from "../address.ts";
+import { accounts } from "../known.ts";
+import { words } from "../words.ts";
+import { AddAccount } from "./add-account.tsx";
+import { ImportCard } from "./import-card.tsx";
+import { upload } from "./upload.ts";
+
+type ListedImport = ReplyOf<"GET /api/reconciliation/v1/imports/">["imports"][number];
+
+interface Sending {
+  readonly key: number;
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly sentBytes: number;
+  readonly failure: Failure | null;
+}
+
+/** An import of some thousand lines takes about a second. */
+const REFRESH_MS = 1_500;
+const UNDER_WAY: readonly string[] = ["waiting", "importing", "withdrawing"];
+let lastKey = 0;
+
+export function ImportsSection() {
+  const imports = useSignal<readonly ListedImport[] | undefined>(undefined);
+  const failure = useSignal<Failure | null>(null);
+  const sending = useSignal<readonly Sending[]>([]);
+  const isAdding = useSignal(false);
+  const accountId = Number(param("account_id")) || (accounts.value[0]?.account_id ?? 0);
+
+  const load = async (): Promise<void> => {
+    if (accountId === 0) return;
+    const query = { account_id: accountId, limit: 50 };
+    const listed = await call("GET /api/reconciliation/v1/imports/", { query });
+    failure.value = listed.ok ? null : listed;
+    if (listed.ok) imports.value = listed.reply.imports;
+  };
+  useEffect(() => {
+    imports.value = undefined;
+    void load();
+    const timer = setInterval(() => {
+      if (imports.peek()?.some(({ status }) => UNDER_WAY.includes(status)) === true) void load();
+    }, REFRESH_MS);
+    return () => clearInterval(timer);
+  }, [accountId]);
+
+  const send = async (file: File): Promise<void> => {
+    lastKey += 1;
+    const key = lastKey;
+    const change = (changes: Partial<Sending>): void => {
+      sending.value = sending.value.map((one) => (one.key === key ? { ...one, ...changes } : one));
+    };
+    sending.value = [...sending.value, { key, name: file.name, sizeBytes: file.size, sentBytes: 0, failure: null }];
+    const result = await upload(accountId, file, (sentBytes) => change({ sentBytes })).ended;
+    if (!result.ok) return change({ failure: result });
+    sending.value = sending.value.filter((one) => one.key !== key);
+    await load();
+  };
+
+  if (accounts.value.length === 0 || isAdding.value) {
+    return (
+      <AddAccount
+        onDone={() => {
+          isAdding.value = false;
+        }}
+      />
+    );
+  }
+  return (
+    <div class="imports stack">
+      <div class="row imports-account">
+        <Choice
+          label={words().filter.account}
+          value={String(accountId)}
+          onChange={(value) => go({ account_id: value }, { isStep: false })}
+          options={accounts.value.map(({ account_id, name }) => ({ value: String(account_id), text: name }))}
+        />
+        <Button
+          onClick={() => {
+            isAdding.value = true;
+          }}
+        >
+          {words().account.add}
+        </Button>
+      </div>
+      <DropZone onFiles={(files) => files.forEach((file) => void send(file))} />
+      {sending.value.map((one) => (
+        <SendingCard
+          key={one.key}
+          sending={one}
+          onDismiss={() => {
+            sending.value = sending.value.filter(({ key }) => key !== one.key);
+          }}
+        />
+      ))}
+      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
+      {imports.value === undefined && failure.value === null && <Skeleton />}
+      {imports.value?.length === 0 && (
+        <Empty title={words().imports.empty}>
+          <p>{words().imports.emptyHelp}</p>
+        </Empty>
+      )}
+      {imports.value?.map((one) => (
+        <ImportCard key={one.import_id} listed={one} onChanged={load} />
+      ))}
+    </div>
+  );
+}
+
+function DropZone({ onFiles }: { readonly onFiles: (files: readonly File[]) => void }) {
+  const isOver = useSignal(false);
+  const filesOf = (list: FileList | null | undefined): readonly File[] => (list ? Array.from(list) : []);
+  return (
+    <label
+      class={isOver.value ? "drop drop-over" : "drop"}
+      onDragOver={(event) => {
+        event.preventDefault();
+        isOver.value = true;
+      }}
+      onDragLeave={() => {
+        isOver.value = false;
+      }}
+      onDrop={(event) => {
+        event.preventDefault();
+        isOver.value = false;
+        onFiles(filesOf(event.dataTransfer?.files));
+      }}
+    >
+      <input
+        class="for-readers"
+        type="file"
+        multiple
+        onChange={({ currentTarget }) => {
+          onFiles(filesOf(currentTarget.files));
+          // The same file can be chosen again after it was refused.
+          currentTarget.value = "";
+        }}
+      />
+      <strong>{words().imports.drop}</strong>
+      <span class="soft">{words().imports.dropHelp}</span>
+    </label>
+  );
+}
+
+function SendingCard({ sending, onDismiss }: { readonly sending: Sending; readonly onDismiss: () => void }) {
+  const { name, sizeBytes, sentBytes, failure } = sending;
+  return (
+    <div class="card stack-tight">
+      <p>
+        <strong>{name}</strong>
+      </p>
+      {failure === null ? (
+        <progress value={sentBytes} max={Math.max(1, sizeBytes)} aria-label={words().imports.sending(name)} />
+      ) : (
+        <>
+          <FailureNotice failure={failure} />
+          <Button local onClick={onDismiss}>
+            {words().imports.dismiss}
+          </Button>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,40 @@
+import { useSignal } from "@preact/signals";
+import { call } from "../../shared/call.ts";
+import type { Failure } from "../../shared/failures.ts";
+import type { ReplyOf } from "../../shared/operations.ts";
+import { FailureNotice } from "../../shared/states.tsx";
+import { Table } from "../../shared/table.tsx";
+import { words } from "../words.ts";
+
+type Rows = ReplyOf<"GET /api/reconciliation/v1/malformed-rows/">["malformed_rows"];
+
+/** The rows of a file that are no lines, loaded when a person opens them. */
+export function MalformedRows({ importId }: { readonly importId: number }) {
+  const rows = useSignal<Rows | null>(null);
+  const failure = useSignal<Failure | null>(null);
+  const texts = words().imports;
+  const load = async (): Promise<void> => {
+    const query = { import_id: importId, limit: 50 };
+    const listed = await call("GET /api/reconciliation/v1/malformed-rows/", { query });
+    failure.value = listed.ok ? null : listed;
+    if (listed.ok) rows.value = listed.reply.malformed_rows;
+  };
+  return (
+    <details onToggle={({ currentTarget }) => (currentTarget.open && rows.peek() === null ? void load() : undefined)}>
+      <summary>{texts.malformed}</summary>
+      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
+      {rows.value !== null && (
+        <Table
+          caption={texts.malformed}
+          rows={rows.value}
+          keyOf={({ position }) => position}
+          columns={[
+            { title: texts.position, isNumber: true, cell: ({ position }) => position },
+            { title: texts.column, cell: ({ column }) => column },
+            { title: texts.reasonOfRow, cell: ({ reason }) => reason },
+          ]}
+        />
+      )}
+    </details>
+  );
+}

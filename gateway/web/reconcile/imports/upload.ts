@@ -1,0 +1,48 @@
+/** Sends a file with its progress, which `fetch` does not show. */
+import type { Failure } from "../../shared/failures.ts";
+import type { ReplyOf } from "../../shared/operations.ts";
+
+export type Import = ReplyOf<"GET /api/reconciliation/v1/imports/{import_id}/">;
+type Result = { readonly ok: true; readonly reply: Import } | Failure;
+
+/** The service ends an upload of which less than 4 KiB a second arrive; this is for one that never ends at all. */
+const MOST_MS = 3_600_000;
+
+const failed = (code: Failure["code"], httpStatus = 0): Failure => ({
+  ok: false,
+  code,
+  detail: "",
+  httpStatus,
+  retryAfterMs: null,
+});
+
+export function upload(
+  accountId: number,
+  file: File,
+  onProgress: (sentBytes: number) => void,
+): { readonly ended: Promise<Result>; readonly cancel: () => void } {
+  const request = new XMLHttpRequest();
+  const name = new URLSearchParams({ file_name: file.name.slice(0, 100) });
+  request.open("POST", `/api/reconciliation/v1/accounts/${accountId}/imports/?${name}`);
+  request.setRequestHeader("Content-Type", "application/octet-stream");
+  request.timeout = MOST_MS;
+  request.upload.addEventListener("progress", ({ loaded }) => onProgress(loaded));
+  const ended = new Promise<Result>((resolve) => {
+    request.addEventListener("load", () => resolve(resultOf(request)));
+    request.addEventListener("error", () => resolve(failed("offline")));
+    request.addEventListener("timeout", () => resolve(failed("no_answer")));
+    request.addEventListener("abort", () => resolve(failed("no_answer")));
+  });
+  request.send(file);
+  return { ended, cancel: () => request.abort() };
+}
+
+function resultOf({ status, responseText }: XMLHttpRequest): Result {
+  try {
+    const body: unknown = JSON.parse(responseText);
+    if (status < 300) return { ok: true, reply: body as Import };
+    return { ...failed("answer_unreadable", status), ...(body as object), ok: false };
+  } catch {
+    return failed("answer_unreadable", status);
+  }
+}

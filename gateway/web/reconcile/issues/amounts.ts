@@ -1,0 +1,18 @@
+/** Whether an amount is above a limit, both decimal strings, whatever the sign. They never become numbers. */
+export function isAbove(amount: string, limit: string): boolean {
+  const [a, b] = [partsOf(amount), partsOf(limit)];
+  const wholeWidth = Math.max(a.whole.length, b.whole.length);
+  const fractionWidth = Math.max(a.fraction.length, b.fraction.length);
+  const digits = ({ whole, fraction }: Parts) => whole.padStart(wholeWidth, "0") + fraction.padEnd(fractionWidth, "0");
+  return digits(a) > digits(b);
+}
+
+interface Parts {
+  readonly whole: string;
+  readonly fraction: string;
+}
+
+function partsOf(amount: string): Parts {
+  const [whole = "", fraction = ""] = amount.replace("-", "").split(".");
+  return { whole, fraction };
+}

@@ -1,0 +1,156 @@
+/** The payments that the line may be, with the points of each, and a person's decision. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Button } from "../../shared/button.tsx";
+import { call } from "../../shared/call.ts";
+import { Question } from "../../shared/dialog.tsx";
+import type { Failure } from "../../shared/failures.ts";
+import { Field } from "../../shared/field.tsx";
+import { dateAndTime, money } from "../../shared/format.ts";
+import type { ReplyOf } from "../../shared/operations.ts";
+import { FailureNotice } from "../../shared/states.tsx";
+import { words } from "../words.ts";
+import { decideMatch } from "./actions.ts";
+import type { Issue } from "./issue-list.ts";
+
+type LineCandidates = ReplyOf<"GET /api/reconciliation/v1/candidates/">["lines"][number];
+type Candidate = LineCandidates["candidates"][number];
+
+interface Asked {
+  readonly lineId: number;
+  readonly candidate: Candidate;
+  readonly isConfirmed: boolean;
+}
+
+export function Candidates({ issue }: { readonly issue: Issue }) {
+  const found = useSignal<readonly LineCandidates[]>([]);
+  const asked = useSignal<Asked | null>(null);
+  const lineIds = issue.evidence.statement?.line_ids ?? [];
+  const hasCandidates = issue.kind === "reference_mismatch" || issue.kind === "ambiguous_match";
+  const lineId = hasCandidates && issue.source === "statement" ? (lineIds[0] ?? 0) : 0;
+  useEffect(() => {
+    let isCurrent = true;
+    const load = async (): Promise<void> => {
+      found.value = [];
+      if (lineId === 0) return;
+      const listed = await call("GET /api/reconciliation/v1/candidates/", { query: { line_id: lineId } });
+      if (isCurrent && listed.ok) found.value = listed.reply.lines;
+    };
+    void load();
+    return () => {
+      isCurrent = false;
+    };
+  }, [lineId]);
+  if (found.value.length === 0) return null;
+  const texts = words().candidates;
+  return (
+    <section class="stack-tight">
+      <h3>{texts.title}</h3>
+      {found.value.map(({ line, candidates }) => (
+        <div key={line.line_id} class="stack-tight">
+          <p>
+            {texts.line(line.booked_on)} <strong class="numbers">{money(line.amount, line.currency)}</strong>{" "}
+            <span class="soft">{line.provider_reference}</span>
+          </p>
+          <ul class="stack-tight">
+            {candidates.map((candidate) => (
+              <CandidateCard
+                key={candidate.payment.payment_key}
+                candidate={candidate}
+                onDecide={(isConfirmed) => {
+                  asked.value = { lineId: line.line_id, candidate, isConfirmed };
+                }}
+              />
+            ))}
+          </ul>
+        </div>
+      ))}
+      {asked.value !== null && (
+        <MatchQuestion
+          asked={asked.value}
+          onClose={() => {
+            asked.value = null;
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+interface CardProps {
+  readonly candidate: Candidate;
+  readonly onDecide: (isConfirmed: boolean) => void;
+}
+
+function CandidateCard({ candidate: { payment, score, explanation }, onDecide }: CardProps) {
+  const texts = words().candidates;
+  const { amount, currency, settled_at: settledAt, order_id: order } = payment;
+  return (
+    <li class="candidate card stack-tight">
+      <div class="row row-spread">
+        <strong class="numbers">{amount !== null && currency !== null ? money(amount, currency) : "–"}</strong>
+        <span class="numbers">{texts.score(score)}</span>
+      </div>
+      <div class="score" role="img" aria-label={texts.score(score)}>
+        <svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+          <rect class="score-ground" width="100" height="4" />
+          <rect class="score-part" width={score} height="4" />
+        </svg>
+      </div>
+      <p class="small soft">
+        {[
+          order === null ? "" : texts.order(String(order)),
+          payment.route === null ? "" : words().routes(payment.route),
+          settledAt === null ? "" : dateAndTime(settledAt),
+          payment.reference ?? "",
+        ]
+          .filter((part) => part !== "")
+          .join(" · ")}
+      </p>
+      <ul class="points">
+        {Object.entries(explanation).map(([name, value]) => (
+          <li key={name} class="small">
+            {texts.explain(name, String(value))}
+          </li>
+        ))}
+      </ul>
+      <div class="row">
+        <Button kind="main" onClick={() => onDecide(true)}>
+          {texts.confirm}
+        </Button>
+        <Button onClick={() => onDecide(false)}>{texts.reject}</Button>
+      </div>
+    </li>
+  );
+}
+
+function MatchQuestion({ asked, onClose }: { readonly asked: Asked; readonly onClose: () => void }) {
+  const reason = useSignal("");
+  const failure = useSignal<Failure | null>(null);
+  const texts = words().candidates;
+  const confirm = async (): Promise<void> => {
+    const { lineId, candidate, isConfirmed } = asked;
+    const request = { lineId, paymentKey: candidate.payment.payment_key, reason: reason.peek().trim() };
+    failure.value = await decideMatch(request, isConfirmed);
+    if (failure.value === null) onClose();
+  };
+  return (
+    <Question
+      title={asked.isConfirmed ? texts.confirmTitle : texts.rejectTitle}
+      action={asked.isConfirmed ? texts.confirm : texts.reject}
+      onConfirm={confirm}
+      onClose={onClose}
+      disabledBecause={reason.value.trim() === "" ? words().reasonNeeded : null}
+    >
+      <p>{texts.afterwards}</p>
+      <Field
+        label={words().reason}
+        value={reason.value}
+        onInput={(value) => {
+          reason.value = value;
+        }}
+      />
+      {failure.value !== null && <FailureNotice failure={failure.value} />}
+    </Question>
+  );
+}

@@ -1,0 +1,246 @@
+/** The questions before a decision. Each says what it does and what it does not. */
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { Button } from "../../shared/button.tsx";
+import { Dialog as Box, Question } from "../../shared/dialog.tsx";
+import type { Failure } from "../../shared/failures.ts";
+import { Choice, Field } from "../../shared/field.tsx";
+import { money } from "../../shared/format.ts";
+import { FailureNotice } from "../../shared/states.tsx";
+import { sharedWords } from "../../shared/words.ts";
+import { kindTitle } from "../kind-words.ts";
+import { operators } from "../known.ts";
+import { words } from "../words.ts";
+import { assign, attribute, closeAll, closeIssue, comment, decideProposal, openDialog } from "./actions.ts";
+import { isAbove } from "./amounts.ts";
+import { filterCount, view } from "./filter.ts";
+import { details, type IssueDetails, issues, overview } from "./issue-list.ts";
+import { KEYS } from "./keys.ts";
+
+const close = (): void => {
+  openDialog.value = null;
+};
+
+export function Dialogs() {
+  const known = details.value;
+  switch (openDialog.value) {
+    case "help":
+      return <Help />;
+    case "bulk":
+      return <Bulk />;
+    case "close":
+      return known && <Close known={known} />;
+    case "attribute":
+      return known && <Attribute known={known} />;
+    case "assign":
+      return known && <Assign known={known} />;
+    case "comment":
+      return known && <Comment known={known} />;
+    case "reject_proposal":
+      return known && <RejectProposal known={known} />;
+    default:
+      return null;
+  }
+}
+
+interface OfIssue {
+  readonly known: IssueDetails;
+}
+
+interface WithReasonProps {
+  readonly title: string;
+  readonly action: string;
+  readonly label?: string;
+  readonly children: ComponentChildren;
+  readonly blockedBecause?: string | null;
+  readonly isDangerous?: boolean;
+  readonly onConfirm: (text: string) => Promise<Failure | null>;
+}
+
+/** Asks for a reason; the dialog stays open and shows a failure. */
+function WithReason(props: WithReasonProps) {
+  const { title, action, children, onConfirm, label = words().reason, isDangerous = false } = props;
+  const text = useSignal("");
+  const failure = useSignal<Failure | null>(null);
+  const isEmpty = text.value.trim() === "";
+  const confirm = async (): Promise<void> => {
+    failure.value = await onConfirm(text.peek().trim());
+    if (failure.value === null) close();
+  };
+  return (
+    <Question
+      title={title}
+      action={action}
+      isDangerous={isDangerous}
+      onConfirm={confirm}
+      onClose={close}
+      disabledBecause={props.blockedBecause ?? (isEmpty ? words().reasonNeeded : null)}
+    >
+      {children}
+      <Field
+        label={label}
+        value={text.value}
+        onInput={(value) => {
+          text.value = value;
+        }}
+      />
+      {failure.value !== null && <FailureNotice failure={failure.value} />}
+    </Question>
+  );
+}
+
+function Close({ known: { issue } }: OfIssue) {
+  const texts = words().close;
+  return (
+    <WithReason
+      title={texts.title(kindTitle(issue.kind))}
+      action={words().actions.close}
+      onConfirm={(reason) => closeIssue(issue.issue_id, reason)}
+    >
+      <p>{texts.help}</p>
+    </WithReason>
+  );
+}
+
+function RejectProposal({ known: { issue } }: OfIssue) {
+  const texts = words().proposal;
+  return (
+    <WithReason
+      title={texts.rejectTitle}
+      action={texts.reject}
+      onConfirm={(reason) => decideProposal(issue, "reject", reason)}
+    >
+      <p>{texts.rejectHelp}</p>
+    </WithReason>
+  );
+}
+
+function Comment({ known: { issue } }: OfIssue) {
+  const texts = words().comment;
+  return (
+    <WithReason
+      title={texts.title}
+      action={texts.action}
+      label={texts.label}
+      onConfirm={(text) => comment(issue.issue_id, text)}
+    >
+      <p>{texts.help}</p>
+    </WithReason>
+  );
+}
+
+function Attribute({ known: { issue, alone_up_to: limit } }: OfIssue) {
+  const order = useSignal("");
+  const texts = words().attribute;
+  const { amount, currency } = issue;
+  const isProposal = amount !== null && limit !== null && isAbove(amount, limit);
+  const isOrder = /^[1-9]\d{0,14}$/.test(order.value.trim());
+  return (
+    <WithReason
+      title={texts.title}
+      action={isProposal ? texts.propose : texts.action}
+      blockedBecause={isOrder ? null : texts.orderNeeded}
+      onConfirm={(reason) =>
+        attribute({ issueId: issue.issue_id, orderId: Number(order.peek().trim()), reason, isProposal })
+      }
+    >
+      <p>{amount !== null && currency !== null ? texts.help(money(amount, currency)) : texts.helpNoAmount}</p>
+      {isProposal && limit !== null && currency !== null && (
+        <p class="notice notice-warn">{texts.two(money(limit, currency))}</p>
+      )}
+      <Field
+        label={texts.order}
+        inputMode="numeric"
+        value={order.value}
+        onInput={(value) => {
+          order.value = value;
+        }}
+      />
+    </WithReason>
+  );
+}
+
+function Assign({ known: { issue } }: OfIssue) {
+  const chosen = useSignal(issue.assignee_id === null ? "" : String(issue.assignee_id));
+  const failure = useSignal<Failure | null>(null);
+  const texts = words().assign;
+  const confirm = async (): Promise<void> => {
+    failure.value = await assign(issue, chosen.peek() === "" ? null : Number(chosen.peek()));
+    if (failure.value === null) close();
+  };
+  return (
+    <Question title={texts.title} action={words().actions.assign} onConfirm={confirm} onClose={close}>
+      <Choice
+        label={texts.person}
+        value={chosen.value}
+        onChange={(value) => {
+          chosen.value = value;
+        }}
+        options={[
+          { value: "", text: texts.nobody },
+          ...operators.value.map(({ user_id, name }) => ({ value: String(user_id), text: name })),
+        ]}
+      />
+      {failure.value !== null && <FailureNotice failure={failure.value} />}
+    </Question>
+  );
+}
+
+/** What was seen when the question was asked: issues that come meanwhile stay open. */
+function Bulk() {
+  const sums = overview.value?.sums ?? [];
+  const seen = useSignal({
+    count: sums.reduce((all, { count }) => all + count, 0),
+    throughId: issues.value?.[0]?.issue_id ?? 0,
+  });
+  const closed = useSignal(0);
+  const { count, throughId } = seen.value;
+  const texts = words().bulk;
+  return (
+    <WithReason
+      title={texts.title(count)}
+      action={texts.action(count)}
+      isDangerous
+      blockedBecause={throughId === 0 ? texts.none : null}
+      onConfirm={(reason) =>
+        closeAll(reason, throughId, (done) => {
+          closed.value = done;
+        })
+      }
+    >
+      <p>{filterCount() > 0 ? texts.filtered(words().views[view()]) : texts.whole(words().views[view()])}</p>
+      <ul>
+        {sums.map(({ currency, count: each, amount }) => (
+          <li key={currency ?? ""} class="numbers">
+            {currency === null || amount === null ? words().withoutAmount : money(amount, currency)} ·{" "}
+            {words().issueCount(each)}
+          </li>
+        ))}
+      </ul>
+      <p>{texts.help}</p>
+      <p role="status">{closed.value > 0 ? texts.progress(closed.value) : ""}</p>
+    </WithReason>
+  );
+}
+
+function Help() {
+  return (
+    <Box title={words().keys.title} onClose={close}>
+      <dl class="keys">
+        {KEYS.map((key) => (
+          <div key={key} class="key-row">
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{words().keys.what(key)}</dd>
+          </div>
+        ))}
+      </dl>
+      <div class="row">
+        <Button local kind="main" onClick={close}>
+          {sharedWords().close}
+        </Button>
+      </div>
+    </Box>
+  );
+}

@@ -1,0 +1,83 @@
+import { useSignal } from "@preact/signals";
+import { Button } from "../../shared/button.tsx";
+import { Choice, Field } from "../../shared/field.tsx";
+import { go, param } from "../address.ts";
+import { ISSUE_KINDS, kindTitle } from "../kind-words.ts";
+import { accounts, operators } from "../known.ts";
+import { words } from "../words.ts";
+import { FILTERS, type FilterName, filterCount } from "./filter.ts";
+
+const change = (name: FilterName, value: string): void => go({ [name]: value, issue: null }, { isStep: false });
+
+export function FilterBar() {
+  const texts = words().filter;
+  const all = { value: "", text: texts.all };
+  const choice = (name: FilterName, label: string, options: readonly { value: string; text: string }[]) => (
+    <Choice label={label} value={param(name)} onChange={(value) => change(name, value)} options={[all, ...options]} />
+  );
+  return (
+    <details class="filter" open={filterCount() > 0}>
+      <summary>{filterCount() > 0 ? texts.titleWith(filterCount()) : texts.title}</summary>
+      <div class="filter-fields">
+        {choice(
+          "account",
+          texts.account,
+          accounts.value.map(({ account_id, name }) => ({ value: `statement:${account_id}`, text: name })),
+        )}
+        {choice(
+          "kind",
+          texts.kind,
+          ISSUE_KINDS.map((kind) => ({ value: kind, text: kindTitle(kind) })),
+        )}
+        {choice("source", texts.source, [
+          { value: "statement", text: texts.sources.statement },
+          { value: "provider", text: texts.sources.provider },
+        ])}
+        {choice(
+          "assignee_id",
+          texts.assignee,
+          operators.value.map(({ user_id, name }) => ({ value: String(user_id), text: name })),
+        )}
+        <TypedFilter name="station_id" pattern={/^[1-9]\d{0,9}$/} />
+        <TypedFilter name="currency" pattern={/^[A-Z]{3}$/} />
+        <TypedFilter name="min_amount" pattern={/^\d{1,10}(\.\d{1,3})?$/} />
+        <TypedFilter name="max_amount" pattern={/^\d{1,10}(\.\d{1,3})?$/} />
+      </div>
+      {filterCount() > 0 && (
+        <Button
+          local
+          kind="quiet"
+          onClick={() => go(Object.fromEntries([...FILTERS, "issue"].map((name) => [name, null])), { isStep: false })}
+        >
+          {texts.clear}
+        </Button>
+      )}
+    </details>
+  );
+}
+
+interface TypedFilterProps {
+  readonly name: "station_id" | "currency" | "min_amount" | "max_amount";
+  readonly pattern: RegExp;
+}
+
+/** Counts as soon as it is whole: half an amount is another one. */
+function TypedFilter({ name, pattern }: TypedFilterProps) {
+  const typed = useSignal(param(name));
+  const texts = words().filter;
+  const value = typed.value.trim().toUpperCase().replace(",", ".");
+  const needsCurrency = name.endsWith("_amount") && param("currency") === "" && value !== "";
+  const fault = value !== "" && !pattern.test(value) ? texts.faults[name] : null;
+  return (
+    <Field
+      label={texts[name]}
+      value={typed.value}
+      fault={fault ?? (needsCurrency ? texts.needsCurrency : null)}
+      onInput={(text) => {
+        typed.value = text;
+        const next = text.trim().toUpperCase().replace(",", ".");
+        if (next === "" || pattern.test(next)) change(name, next);
+      }}
+    />
+  );
+}

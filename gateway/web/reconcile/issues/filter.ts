@@ -1,0 +1,58 @@
+/** Which issues are listed, from the address, and the same for the API. */
+import { param } from "../address.ts";
+
+export const VIEWS = ["all_open", "needs_attention", "waiting", "missing", "stale", "decided"] as const;
+export type View = (typeof VIEWS)[number];
+/** As the service counts them. */
+const STALE_AFTER_DAYS = 7;
+
+/** The parts of the address that confine a view further. */
+export const FILTERS = [
+  "account",
+  "kind",
+  "source",
+  "currency",
+  "min_amount",
+  "max_amount",
+  "station_id",
+  "assignee_id",
+] as const;
+export type FilterName = (typeof FILTERS)[number];
+
+export const view = (): View => VIEWS.find((name) => name === param("view")) ?? "all_open";
+
+const VIEW_QUERIES: Readonly<Record<View, Readonly<Record<string, string>>>> = {
+  all_open: { decision: "pending" },
+  needs_attention: { status: "open" },
+  waiting: { status: "assigned" },
+  missing: { decision: "pending", kind: "missing_in_statement" },
+  stale: { decision: "pending", min_age_days: String(STALE_AFTER_DAYS) },
+  decided: { decision: "made" },
+};
+
+const chosen = (): Record<string, string> => {
+  const found: Record<string, string> = {};
+  for (const name of FILTERS) if (param(name) !== "") found[name] = param(name);
+  // An amount counts with its currency only.
+  if (found["currency"] === undefined) {
+    delete found["min_amount"];
+    delete found["max_amount"];
+  }
+  return found;
+};
+
+/** The query of the list, the overview and the export. */
+export const issuesQuery = (): Record<string, string> => ({ ...chosen(), ...VIEW_QUERIES[view()] });
+
+export const filterCount = (): number => Object.keys(chosen()).length;
+
+/** The filter of the bulk closing, which takes numbers; it closes undecided issues alone. */
+export function bulkFilter(): Record<string, string | number> {
+  const { decision, ...rest } = issuesQuery();
+  const filter: Record<string, string | number> = { ...rest };
+  for (const name of ["station_id", "assignee_id", "min_age_days"]) {
+    if (filter[name] !== undefined) filter[name] = Number(filter[name]);
+  }
+  // The service wants a filter of at least one part: all that wait have waited for no day or more.
+  return Object.keys(filter).length === 0 && decision === "pending" ? { min_age_days: 0 } : filter;
+}

@@ -1,0 +1,203 @@
+/** One issue: what was expected and what was found, what may belong together, what to do, and what was done. */
+import { Button } from "../../shared/button.tsx";
+import { dateAndTime, money } from "../../shared/format.ts";
+import { Empty, FailureNotice, Skeleton, Tag } from "../../shared/states.tsx";
+import { Table } from "../../shared/table.tsx";
+import { kindHelp, kindTitle } from "../kind-words.ts";
+import { accountName, operatorName, person } from "../known.ts";
+import { words } from "../words.ts";
+import { assign, type Dialog, decideProposal, openDialog, undoClosing } from "./actions.ts";
+import { Candidates } from "./candidates.tsx";
+import { History } from "./history.tsx";
+import { choose, chosenId, details, detailsFailure, type Issue, loadDetails } from "./issue-list.ts";
+import { StatusTag } from "./issues-section.tsx";
+
+export function IssueDetail() {
+  if (chosenId() === 0) {
+    return (
+      <Empty title={words().chooseTitle}>
+        <p>{words().chooseHelp}</p>
+      </Empty>
+    );
+  }
+  if (detailsFailure.value !== null) return <FailureNotice failure={detailsFailure.value} onRetry={loadDetails} />;
+  if (details.value === undefined) return <Skeleton />;
+  const { issue } = details.value;
+  const { amount, currency } = issue;
+  return (
+    <article class="detail stack" aria-label={kindTitle(issue.kind)}>
+      <div class="detail-back">
+        <Button local kind="quiet" onClick={() => choose(null)}>
+          {words().back}
+        </Button>
+      </div>
+      <header>
+        <div class="row row-spread">
+          <h2>{kindTitle(issue.kind)}</h2>
+          <StatusTag issue={issue} />
+        </div>
+        {amount !== null && currency !== null && <p class="detail-amount numbers">{money(amount, currency)}</p>}
+        <p class="soft">{kindHelp(issue.kind)}</p>
+      </header>
+      <Actions issue={issue} />
+      <Proposal issue={issue} />
+      <Comparison issue={issue} />
+      <Candidates issue={issue} />
+      <Facts issue={issue} />
+      <History />
+    </article>
+  );
+}
+
+const open = (dialog: Dialog) => (): void => {
+  openDialog.value = dialog;
+};
+
+function Actions({ issue }: { readonly issue: Issue }) {
+  const me = person.value;
+  const texts = words().actions;
+  const isWaiting = issue.status === "open" || issue.status === "assigned";
+  if (!isWaiting) {
+    const isMine = issue.status === "closed" && me !== null && issue.resolved_by === me?.user_id;
+    return (
+      <div class="row">
+        {isMine && <Button onClick={() => undoClosing(issue.issue_id)}>{texts.undo}</Button>}
+        <Button onClick={open("comment")}>{texts.comment}</Button>
+      </div>
+    );
+  }
+  const isMoney = issue.kind === "unmatched_money" || issue.kind === "late_money" || issue.source === "provider";
+  return (
+    <div class="row">
+      <Button kind="main" onClick={open("close")}>
+        {texts.close}
+      </Button>
+      {isMoney && issue.proposal === null && <Button onClick={open("attribute")}>{texts.attribute}</Button>}
+      {me && issue.assignee_id !== me.user_id && (
+        <Button onClick={() => assign(issue, me.user_id)}>{texts.assignMe}</Button>
+      )}
+      <Button onClick={open("assign")}>{texts.assign}</Button>
+      <Button onClick={open("comment")}>{texts.comment}</Button>
+    </div>
+  );
+}
+
+function Proposal({ issue }: { readonly issue: Issue }) {
+  const { proposal } = issue;
+  if (proposal === null) return null;
+  const texts = words().proposal;
+  const isMine = proposal.proposed_by === person.value?.user_id;
+  return (
+    <section class="notice notice-warn stack-tight">
+      <h3>{texts.title(proposal.proposed_by_name, String(proposal.order_id))}</h3>
+      <p>{proposal.reason}</p>
+      <p class="small soft">{dateAndTime(proposal.proposed_at)}</p>
+      <div class="row">
+        {isMine ? (
+          <>
+            <p>{texts.mine}</p>
+            <Button onClick={() => decideProposal(issue, "withdraw")}>{texts.withdraw}</Button>
+          </>
+        ) : (
+          <>
+            <Button kind="main" onClick={() => decideProposal(issue, "confirm")}>
+              {texts.confirm}
+            </Button>
+            <Button onClick={open("reject_proposal")}>{texts.reject}</Button>
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
+
+interface Compared {
+  readonly field: string;
+  readonly expected: string | null;
+  readonly found: string | null;
+}
+
+/** Of a callback from what was registered and what is asserted; of a statement as its run has found it. */
+function comparedOf({ evidence }: Issue): readonly Compared[] {
+  if (evidence.statement !== null) return evidence.statement.differences;
+  const { registered, asserted } = evidence;
+  const amountOf = (facts: typeof asserted): string | null =>
+    facts === null || facts.amount === null || facts.currency === null ? null : money(facts.amount, facts.currency);
+  const rows: readonly Compared[] = [
+    { field: "amount", expected: amountOf(registered), found: amountOf(asserted) },
+    { field: "reference", expected: registered?.reference ?? null, found: asserted?.reference ?? null },
+    {
+      field: "provider_reference",
+      expected: registered?.provider_reference ?? null,
+      found: asserted?.provider_reference ?? null,
+    },
+    { field: "account", expected: registered?.account ?? null, found: asserted?.account ?? null },
+  ];
+  return rows.filter(({ expected, found }) => Boolean(expected) || Boolean(found));
+}
+
+function Comparison({ issue }: { readonly issue: Issue }) {
+  const rows = comparedOf(issue);
+  const texts = words().comparison;
+  if (rows.length === 0) return null;
+  const cell = (value: string | null) => (value === null || value === "" ? <span class="soft">–</span> : value);
+  return (
+    <section class="stack-tight">
+      <h3>{texts.title}</h3>
+      <Table
+        caption={texts.title}
+        keyOf={({ field }) => field}
+        rows={rows}
+        columns={[
+          { title: texts.field, cell: ({ field }) => words().fields(field) },
+          { title: texts.expected, cell: ({ expected }) => cell(expected) },
+          {
+            title: texts.found,
+            cell: ({ expected, found }) => (
+              <span class={expected === found ? "" : "differs"}>
+                {cell(found)} {expected !== found && <Tag tone="warn">{texts.differs}</Tag>}
+              </span>
+            ),
+          },
+        ]}
+      />
+    </section>
+  );
+}
+
+function Facts({ issue }: { readonly issue: Issue }) {
+  const texts = words().facts;
+  const { evidence } = issue;
+  const rows: readonly (readonly [string, string])[] = [
+    [texts.account, accountName(issue.account)],
+    [texts.station, issue.station_id === null ? "" : String(issue.station_id)],
+    [texts.order, issue.order_id === null ? "" : String(issue.order_id)],
+    [texts.reference, issue.provider_reference],
+    [texts.opened, dateAndTime(issue.opened_at)],
+    [texts.lastSeen, dateAndTime(issue.last_seen_at)],
+    [texts.resolvedBy, issue.resolved_by === null ? "" : operatorName(issue.resolved_by)],
+    [texts.reason, issue.reason ?? ""],
+    ...Object.entries(evidence.statement?.facts ?? {}).map(([name, value]) => [words().fields(name), value] as const),
+  ];
+  return (
+    <section class="stack-tight">
+      <h3>{texts.title}</h3>
+      <dl class="facts">
+        {rows
+          .filter(([, value]) => value !== "")
+          .map(([name, value]) => (
+            <div key={name} class="fact">
+              <dt class="soft">{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+      </dl>
+      {evidence.said !== null && (
+        <details>
+          <summary>{texts.said}</summary>
+          <pre class="said">{evidence.said}</pre>
+        </details>
+      )}
+    </section>
+  );
+}

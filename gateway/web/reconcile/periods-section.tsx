@@ -1,0 +1,183 @@
+/** The days and months of an account: what keeps each open, and its closing. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Button } from "../shared/button.tsx";
+import { call } from "../shared/call.ts";
+import { Question } from "../shared/dialog.tsx";
+import type { Failure } from "../shared/failures.ts";
+import { Choice, Field } from "../shared/field.tsx";
+import type { ReplyOf } from "../shared/operations.ts";
+import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
+import { Table } from "../shared/table.tsx";
+import { toast } from "../shared/toasts.tsx";
+import { go, param } from "./address.ts";
+import { accounts } from "./known.ts";
+import { words } from "./words.ts";
+
+type Period = ReplyOf<"GET /api/reconciliation/v1/periods/">["periods"][number];
+
+const DAY_MS = 24 * 3_600_000;
+/** A month of days, or a year of months, unless the person chooses others. */
+const SPAN_DAYS = { day: 31, month: 365 } as const;
+const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+export function PeriodsSection() {
+  const periods = useSignal<readonly Period[] | undefined>(undefined);
+  const failure = useSignal<Failure | null>(null);
+  const asked = useSignal<Period | null>(null);
+  const kind = param("kind") === "month" ? "month" : "day";
+  const accountId = param("account_id");
+  const from = param("from") || dayOf(Date.now() - SPAN_DAYS[kind] * DAY_MS);
+  const to = param("to") || dayOf(Date.now());
+  const load = async (): Promise<void> => {
+    const query = {
+      kind,
+      from_date: from,
+      to_date: to,
+      ...(accountId === "" ? {} : { account_id: accountId }),
+    } as const;
+    const listed = await call("GET /api/reconciliation/v1/periods/", { query });
+    failure.value = listed.ok ? null : listed;
+    periods.value = listed.ok ? listed.reply.periods : [];
+  };
+  useEffect(() => {
+    periods.value = undefined;
+    void load();
+  }, [kind, accountId, from, to]);
+  const texts = words().periods;
+  return (
+    <div class="periods stack">
+      <div class="filter-fields">
+        <Choice
+          label={words().filter.account}
+          value={accountId}
+          onChange={(value) => go({ account_id: value }, { isStep: false })}
+          options={[
+            { value: "", text: words().filter.all },
+            ...accounts.value.map(({ account_id, name }) => ({ value: String(account_id), text: name })),
+          ]}
+        />
+        <Choice
+          label={texts.kind}
+          value={kind}
+          onChange={(value) => go({ kind: value, from: null, to: null }, { isStep: false })}
+          options={[
+            { value: "day", text: texts.day },
+            { value: "month", text: texts.month },
+          ]}
+        />
+        <Field
+          label={texts.from}
+          type="date"
+          value={from}
+          onInput={(value) => go({ from: value }, { isStep: false })}
+        />
+        <Field label={texts.to} type="date" value={to} onInput={(value) => go({ to: value }, { isStep: false })} />
+      </div>
+      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
+      {periods.value === undefined && <Skeleton />}
+      {periods.value?.length === 0 && failure.value === null && (
+        <Empty title={texts.empty}>
+          <p>{texts.emptyHelp}</p>
+        </Empty>
+      )}
+      {periods.value !== undefined && periods.value.length > 0 && (
+        <Table
+          caption={texts.title}
+          rows={[...periods.value].reverse()}
+          keyOf={(period) => `${period.account_id} ${period.from_date}`}
+          columns={[
+            {
+              title: texts.period,
+              cell: (period) => (kind === "day" ? period.from_date : period.from_date.slice(0, 7)),
+            },
+            {
+              title: words().filter.account,
+              cell: (period) => accounts.value.find(({ account_id }) => account_id === period.account_id)?.name ?? "",
+            },
+            {
+              title: texts.state,
+              cell: ({ state }) => (
+                <Tag tone={state === "closed" ? "good" : state === "ready" ? "accent" : "plain"}>
+                  {texts.states[state]}
+                </Tag>
+              ),
+            },
+            {
+              title: texts.missing,
+              cell: ({ missing }) => (
+                <ul>
+                  {missing.map(({ code, count, day }) => (
+                    <li key={code}>{texts.lacks(code, count, day ?? "")}</li>
+                  ))}
+                </ul>
+              ),
+            },
+            {
+              title: texts.decision,
+              cell: (period) =>
+                period.state === "ready" && (
+                  <Button
+                    onClick={() => {
+                      asked.value = period;
+                    }}
+                  >
+                    {texts.close}
+                  </Button>
+                ),
+            },
+          ]}
+        />
+      )}
+      {asked.value !== null && (
+        <ClosePeriod
+          period={asked.value}
+          onEnd={(isClosed) => {
+            asked.value = null;
+            if (isClosed) void load();
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+interface ClosePeriodProps {
+  readonly period: Period;
+  readonly onEnd: (isClosed: boolean) => void;
+}
+
+function ClosePeriod({ period, onEnd }: ClosePeriodProps) {
+  const reason = useSignal("");
+  const failure = useSignal<Failure | null>(null);
+  const texts = words().periods;
+  const confirm = async (): Promise<void> => {
+    const { account_id, kind, from_date } = period;
+    const body = { account_id, kind, from_date, reason: reason.peek().trim() };
+    const done = await call("POST /api/reconciliation/v1/periods/close/", { body });
+    failure.value = done.ok ? null : done;
+    if (!done.ok) return;
+    toast(texts.closed);
+    onEnd(true);
+  };
+  return (
+    <Question
+      title={texts.closeTitle(period.from_date)}
+      action={texts.close}
+      isDangerous
+      onConfirm={confirm}
+      onClose={() => onEnd(false)}
+      disabledBecause={reason.value.trim() === "" ? words().reasonNeeded : null}
+    >
+      <p>{texts.closeHelp}</p>
+      <Field
+        label={words().reason}
+        value={reason.value}
+        onInput={(value) => {
+          reason.value = value;
+        }}
+      />
+      {failure.value !== null && <FailureNotice failure={failure.value} />}
+    </Question>
+  );
+}

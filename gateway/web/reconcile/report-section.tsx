@@ -1,0 +1,167 @@
+/** The report of a filial's day, to read and to print. Each currency has a table of its own. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Button } from "../shared/button.tsx";
+import { call } from "../shared/call.ts";
+import type { Failure } from "../shared/failures.ts";
+import { Choice, Field } from "../shared/field.tsx";
+import { dateAndTime, money } from "../shared/format.ts";
+import type { ReplyOf } from "../shared/operations.ts";
+import { Empty, FailureNotice, Skeleton } from "../shared/states.tsx";
+import { go, param } from "./address.ts";
+import { kindTitle } from "./kind-words.ts";
+import { filialIds, person } from "./known.ts";
+import { words } from "./words.ts";
+
+type Report = ReplyOf<"GET /api/reconciliation/v1/day-report/">;
+type Totals = Report["totals"][number];
+type Sum = Totals["tips"];
+
+export function ReportSection() {
+  const report = useSignal<Report | undefined>(undefined);
+  const failure = useSignal<Failure | null>(null);
+  const filials = filialIds();
+  const filialId = Number(param("filial_id")) || (filials[0] ?? 0);
+  const day = param("day") || new Date().toISOString().slice(0, 10);
+  const mode = param("mode") === "test" ? "test" : "live";
+  const load = async (): Promise<void> => {
+    if (filialId === 0) return;
+    const query = { filial_id: filialId, day, mode } as const;
+    const found = await call("GET /api/reconciliation/v1/day-report/", { query });
+    failure.value = found.ok ? null : found;
+    if (found.ok) report.value = found.reply;
+  };
+  useEffect(() => {
+    report.value = undefined;
+    void load();
+  }, [filialId, day, mode]);
+  const texts = words().report;
+  if (filialId === 0) {
+    return (
+      <Empty title={texts.noFilial}>
+        <p>{texts.noFilialHelp}</p>
+      </Empty>
+    );
+  }
+  return (
+    <div class="report stack">
+      <div class="filter-fields no-print">
+        <Choice
+          label={texts.filial}
+          value={String(filialId)}
+          onChange={(value) => go({ filial_id: value }, { isStep: false })}
+          options={filials.map((id) => ({ value: String(id), text: texts.filialName(id) }))}
+        />
+        <Field label={texts.day} type="date" value={day} onInput={(value) => go({ day: value }, { isStep: false })} />
+        <Choice
+          label={words().account.mode}
+          value={mode}
+          onChange={(value) => go({ mode: value }, { isStep: false })}
+          options={[
+            { value: "live", text: words().account.modes.live },
+            { value: "test", text: words().account.modes.test },
+          ]}
+        />
+        <div class="field report-print">
+          <Button local kind="main" onClick={() => print()}>
+            {texts.print}
+          </Button>
+        </div>
+      </div>
+      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
+      {report.value === undefined && failure.value === null && <Skeleton />}
+      {report.value !== undefined && <Paper report={report.value} />}
+    </div>
+  );
+}
+
+function Paper({ report }: { readonly report: Report }) {
+  const texts = words().report;
+  const closed = report.accounts.filter(({ is_closed }) => is_closed);
+  return (
+    <article class="card stack paper">
+      <header>
+        <h2>{texts.title(texts.filialName(report.filial_id), report.day)}</h2>
+        <p class="soft small">
+          {dateAndTime(report.from)} – {dateAndTime(report.to)} ({report.time_zone}) ·{" "}
+          {words().account.modes[report.mode]}
+        </p>
+        <p class="soft small">
+          {report.accounts.map(({ name }) => name).join(", ")} · {texts.closed(closed.length, report.accounts.length)}
+        </p>
+      </header>
+      {report.totals.length === 0 && <p>{texts.empty}</p>}
+      {report.totals.map((totals) => (
+        <CurrencyTotals key={totals.currency} totals={totals} />
+      ))}
+      {report.open_without_amount.length > 0 && (
+        <section class="stack-tight">
+          <h3>{texts.withoutAmount}</h3>
+          <ul>
+            {report.open_without_amount.map(({ kind, count }) => (
+              <li key={kind}>
+                {kindTitle(kind)}: {count}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <footer class="signature print-only">
+        <p>{texts.signature(person.value?.name ?? "")}</p>
+      </footer>
+    </article>
+  );
+}
+
+function CurrencyTotals({ totals }: { readonly totals: Totals }) {
+  const texts = words().report;
+  const { currency, settled, electronic, statement, open_differences: open } = totals;
+  const kinds = open.kinds.map(({ kind, ...sum }) => [kindTitle(kind), sum] as const);
+  return (
+    <section class="stack-tight currency" aria-label={currency}>
+      <h3>{currency}</h3>
+      <div class="report-parts">
+        <Part title={texts.settled} currency={currency} rows={named(settled)} total={settled.total} />
+        <Part title={texts.electronic} currency={currency} rows={named(electronic)} total={electronic.total} />
+        <Part
+          title={texts.statement}
+          currency={currency}
+          rows={[...named(statement), [texts.rows("tips"), totals.tips]]}
+          total={statement.total}
+        />
+        <Part title={texts.open} currency={currency} rows={kinds} total={open.total} />
+      </div>
+    </section>
+  );
+}
+
+const named = (part: Readonly<Record<string, Sum>>): readonly (readonly [string, Sum])[] =>
+  Object.entries(part)
+    .filter(([name]) => name !== "total")
+    .map(([name, sum]) => [words().report.rows(name), sum] as const);
+
+interface PartProps {
+  readonly title: string;
+  readonly currency: string;
+  readonly rows: readonly (readonly [string, Sum])[];
+  readonly total: Sum;
+}
+
+function Part({ title, currency, rows, total }: PartProps) {
+  const row = (name: string, { count, amount }: Sum, isTotal: boolean) => (
+    <tr key={name} class={isTotal ? "report-total" : ""}>
+      <th scope="row">{name}</th>
+      <td class="cell-number">{count}</td>
+      <td class="cell-number">{money(amount, currency)}</td>
+    </tr>
+  );
+  return (
+    <table class="table report-table">
+      <caption>{title}</caption>
+      <tbody>
+        {rows.map(([name, sum]) => row(name, sum, false))}
+        {row(words().report.total, total, true)}
+      </tbody>
+    </table>
+  );
+}
