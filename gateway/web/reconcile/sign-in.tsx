@@ -50,9 +50,11 @@ export function SignIn() {
           }}
         />
         {failure.value !== null && <FailureNotice failure={failure.value} />}
-        <Button submit kind="main" busy={isBusy.value}>
-          {sharedWords().signIn}
-        </Button>
+        <p>
+          <Button submit kind="main" busy={isBusy.value}>
+            {sharedWords().signIn}
+          </Button>
+        </p>
       </form>
     </main>
   );

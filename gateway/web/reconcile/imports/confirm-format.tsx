@@ -104,10 +104,12 @@ function KnownFormat({ candidates, formats, onConfirm }: KnownProps) {
           options={candidates.encodings.map((each) => ({ value: each.encoding, text: each.encoding }))}
         />
       </div>
-      {chosen !== undefined && <Sample text={chosen.sample} />}
-      <Button kind="main" onClick={() => onConfirm({ format: format.peek(), encoding: encoding.peek() })}>
-        {texts.action}
-      </Button>
+      {chosen !== undefined && chosen.sample !== "" && <Sample text={chosen.sample} />}
+      <p>
+        <Button kind="main" onClick={() => onConfirm({ format: format.peek(), encoding: encoding.peek() })}>
+          {texts.action}
+        </Button>
+      </p>
     </div>
   );
 }
@@ -170,7 +172,6 @@ function WithMapping({ importId, candidates, onConfirm }: MappingProps) {
         <MappingForm
           importId={importId}
           encoding={candidates.encodings[0]?.encoding ?? "utf-8"}
-          sample={candidates.encodings[0]?.sample ?? ""}
           onStored={(mappingId) => onConfirm({ mapping_id: mappingId })}
         />
       )}

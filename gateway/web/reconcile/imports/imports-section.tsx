@@ -11,6 +11,7 @@ import { go, param } from "../address.ts";
 import { accounts } from "../known.ts";
 import { words } from "../words.ts";
 import { AddAccount } from "./add-account.tsx";
+import { rememberHead } from "./file-heads.ts";
 import { ImportCard } from "./import-card.tsx";
 import { upload } from "./upload.ts";
 
@@ -61,6 +62,7 @@ export function ImportsSection() {
     sending.value = [...sending.value, { key, name: file.name, sizeBytes: file.size, sentBytes: 0, failure: null }];
     const result = await upload(accountId, file, (sentBytes) => change({ sentBytes })).ended;
     if (!result.ok) return change({ failure: result });
+    await rememberHead(result.reply.import_id, file);
     sending.value = sending.value.filter((one) => one.key !== key);
     await load();
   };

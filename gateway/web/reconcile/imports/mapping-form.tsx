@@ -9,6 +9,7 @@ import type { ReplyOf, RequestOf } from "../../shared/operations.ts";
 import { FailureNotice, Notice, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { words } from "../words.ts";
+import { headOf } from "./file-heads.ts";
 
 type Definition = RequestOf<"POST /api/reconciliation/v1/statement-mappings/">["body"]["definition"];
 type Preview = ReplyOf<"POST /api/reconciliation/v1/statement-mappings/preview/">;
@@ -17,8 +18,6 @@ type Delimiter = Definition["delimiter"];
 interface MappingFormProps {
   readonly importId: number;
   readonly encoding: Definition["encoding"];
-  /** The beginning of the file, whose first lines have the names of the columns. */
-  readonly sample: string;
   readonly onStored: (mappingId: number) => Promise<void>;
 }
 
@@ -68,7 +67,8 @@ function definitionOf(typed: Typed, encoding: Definition["encoding"]): Definitio
   };
 }
 
-export function MappingForm({ importId, encoding, sample, onStored }: MappingFormProps) {
+export function MappingForm({ importId, encoding, onStored }: MappingFormProps) {
+  const sample = headOf(importId);
   const typed = useSignal<Typed>({
     name: "",
     delimiter: likelyDelimiter(sample),
@@ -104,17 +104,21 @@ export function MappingForm({ importId, encoding, sample, onStored }: MappingFor
       <p>{texts.help}</p>
       <Fields typed={typed} columns={columns} />
       {failure.value !== null && <FailureNotice failure={failure.value} />}
-      <Button onClick={show} disabledBecause={isWhole ? null : texts.chooseColumns}>
-        {texts.preview}
-      </Button>
+      <p>
+        <Button onClick={show} disabledBecause={isWhole ? null : texts.chooseColumns}>
+          {texts.preview}
+        </Button>
+      </p>
       {preview.value !== null && <PreviewRows preview={preview.value} />}
-      <Button
-        kind="main"
-        onClick={store}
-        disabledBecause={typed.value.name.trim() === "" || preview.value === null ? texts.previewFirst : null}
-      >
-        {texts.store}
-      </Button>
+      <p>
+        <Button
+          kind="main"
+          onClick={store}
+          disabledBecause={typed.value.name.trim() === "" || preview.value === null ? texts.previewFirst : null}
+        >
+          {texts.store}
+        </Button>
+      </p>
     </div>
   );
 }
@@ -124,7 +128,6 @@ function Fields({ typed, columns }: { readonly typed: Signal<Typed>; readonly co
   const change = (changes: Partial<Typed>): void => {
     typed.value = { ...typed.peek(), ...changes };
   };
-  const columnOptions = [{ value: "", text: texts.none }, ...columns.map((name) => ({ value: name, text: name }))];
   const { value } = typed;
   return (
     <div class="filter-fields">
@@ -141,12 +144,7 @@ function Fields({ typed, columns }: { readonly typed: Signal<Typed>; readonly co
         value={value.headerRow}
         onInput={(headerRow) => change({ headerRow })}
       />
-      <Choice
-        label={texts.amount}
-        value={value.amount}
-        onChange={(amount) => change({ amount })}
-        options={columnOptions}
-      />
+      <Column label={texts.amount} value={value.amount} columns={columns} onChange={(amount) => change({ amount })} />
       <Choice
         label={texts.moneyIn}
         value={value.moneyIn}
@@ -166,13 +164,13 @@ function Fields({ typed, columns }: { readonly typed: Signal<Typed>; readonly co
         ]}
       />
       <Field label={texts.currency} value={value.currency} onInput={(currency) => change({ currency })} />
-      <Choice label={texts.date} value={value.date} onChange={(date) => change({ date })} options={columnOptions} />
+      <Column label={texts.date} value={value.date} columns={columns} onChange={(date) => change({ date })} />
       <Field label={texts.dateFormat} value={value.dateFormat} onInput={(dateFormat) => change({ dateFormat })} />
-      <Choice
+      <Column
         label={texts.reference}
         value={value.reference}
+        columns={columns}
         onChange={(reference) => change({ reference })}
-        options={columnOptions}
       />
       <Choice
         label={texts.kind}
@@ -185,6 +183,21 @@ function Fields({ typed, columns }: { readonly typed: Signal<Typed>; readonly co
       />
     </div>
   );
+}
+
+interface ColumnProps {
+  readonly label: string;
+  readonly value: string;
+  readonly columns: readonly string[];
+  readonly onChange: (value: string) => void;
+}
+
+/** One of the file's columns, or its name where they are not known. */
+function Column({ label, value, columns, onChange }: ColumnProps) {
+  if (columns.length === 0) return <Field label={label} value={value} onInput={onChange} />;
+  const none = { value: "", text: words().mapping.none };
+  const options = [none, ...columns.map((name) => ({ value: name, text: name }))];
+  return <Choice {...{ label, value, onChange, options }} />;
 }
 
 function PreviewRows({ preview }: { readonly preview: Preview }) {

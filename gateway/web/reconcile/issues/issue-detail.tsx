@@ -11,6 +11,7 @@ import { Candidates } from "./candidates.tsx";
 import { History } from "./history.tsx";
 import { choose, chosenId, details, detailsFailure, type Issue, loadDetails } from "./issue-list.ts";
 import { StatusTag } from "./issues-section.tsx";
+import { factText } from "./minor-units.ts";
 
 export function IssueDetail() {
   if (chosenId() === 0) {
@@ -118,8 +119,15 @@ interface Compared {
 }
 
 /** Of a callback from what was registered and what is asserted; of a statement as its run has found it. */
-function comparedOf({ evidence }: Issue): readonly Compared[] {
-  if (evidence.statement !== null) return evidence.statement.differences;
+function comparedOf({ evidence, currency }: Issue): readonly Compared[] {
+  if (evidence.statement !== null) {
+    const read = (field: string, value: string | null) => (value === null ? null : factText(field, value, currency));
+    return evidence.statement.differences.map(({ field, expected, found }) => ({
+      field,
+      expected: read(field, expected),
+      found: read(field, found),
+    }));
+  }
   const { registered, asserted } = evidence;
   const amountOf = (facts: typeof asserted): string | null =>
     facts === null || facts.amount === null || facts.currency === null ? null : money(facts.amount, facts.currency);
@@ -177,7 +185,9 @@ function Facts({ issue }: { readonly issue: Issue }) {
     [texts.lastSeen, dateAndTime(issue.last_seen_at)],
     [texts.resolvedBy, issue.resolved_by === null ? "" : operatorName(issue.resolved_by)],
     [texts.reason, issue.reason ?? ""],
-    ...Object.entries(evidence.statement?.facts ?? {}).map(([name, value]) => [words().fields(name), value] as const),
+    ...Object.entries(evidence.statement?.facts ?? {}).map(
+      ([name, value]) => [words().fields(name), factText(name, value, issue.currency)] as const,
+    ),
   ];
   return (
     <section class="stack-tight">

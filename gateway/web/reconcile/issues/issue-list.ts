@@ -1,5 +1,5 @@
 /** The listed issues, the overview and the chosen issue; loaded when the address changes, and again now and then. */
-import { computed, effect, signal } from "@preact/signals";
+import { computed, effect, signal, untracked } from "@preact/signals";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
@@ -89,13 +89,16 @@ const shownId = computed(chosenId);
 
 effect(() => {
   if (!isHere.value || queryText.value === "") return;
-  issues.value = undefined;
-  void loadIssues();
+  // What the load itself reads of the address must not load again: the list would disappear at each step.
+  untracked(() => {
+    issues.value = undefined;
+    void loadIssues();
+  });
 });
 effect(() => {
   if (!isHere.value) return;
   if (details.peek()?.issue.issue_id !== shownId.value) details.value = undefined;
-  void loadDetails();
+  untracked(() => void loadDetails());
 });
 setInterval(() => {
   if (!document.hidden && isHere.peek()) void reload();

@@ -3,26 +3,39 @@ import { toast } from "../../shared/toasts.tsx";
 import { person } from "../known.ts";
 import { words } from "../words.ts";
 import { assign, openDialog, undoClosing } from "./actions.ts";
-import { details, step } from "./issue-list.ts";
+import { chosenId, details, issues, step } from "./issue-list.ts";
 
 export const KEYS = ["j", "k", "c", "a", "p", "t", "m", "u", "?"] as const;
 type Key = (typeof KEYS)[number];
 
-const isWaiting = (): boolean => {
-  const status = details.peek()?.issue.status;
-  return status === "open" || status === "assigned";
+/** The chosen issue, from the list while its details are on their way. */
+function chosenIssue() {
+  const id = chosenId();
+  const known = details.peek()?.issue;
+  return known?.issue_id === id ? known : issues.peek()?.find(({ issue_id }) => issue_id === id);
+}
+
+const isDecided = (): boolean => {
+  const issue = chosenIssue();
+  return issue !== undefined && issue.status !== "open" && issue.status !== "assigned";
 };
 
+function move(by: 1 | -1): void {
+  // A question that has not appeared yet was about the issue before.
+  openDialog.value = null;
+  step(by);
+}
+
 const PRESSED: Readonly<Record<Key, () => void>> = {
-  j: () => step(1),
-  k: () => step(-1),
+  j: () => move(1),
+  k: () => move(-1),
   c: () => open("close"),
   a: () => void takeOver(),
   p: () => open("assign"),
   t: () => open("attribute"),
   m: () => open("comment"),
   u: () => {
-    const issue = details.peek()?.issue;
+    const issue = chosenIssue();
     if (issue?.status === "closed") void undoClosing(issue.issue_id);
   },
   "?": () => {
@@ -30,23 +43,25 @@ const PRESSED: Readonly<Record<Key, () => void>> = {
   },
 };
 
+/** The dialog appears as soon as the details are there: a person who knows the keys does not wait for each answer. */
 function open(dialog: "close" | "assign" | "attribute" | "comment"): void {
-  if (details.peek() === undefined) return toast(words().keys.chooseFirst);
-  if (dialog !== "comment" && !isWaiting()) return toast(words().keys.decided);
+  if (chosenId() === 0) return toast(words().keys.chooseFirst);
+  if (dialog !== "comment" && isDecided()) return toast(words().keys.decided);
   openDialog.value = dialog;
 }
 
 async function takeOver(): Promise<void> {
-  const issue = details.peek()?.issue;
+  const issue = chosenIssue();
   const me = person.peek();
   if (issue === undefined) return toast(words().keys.chooseFirst);
-  if (me && isWaiting() && issue.assignee_id !== me.user_id) await assign(issue, me.user_id);
+  if (me && !isDecided() && issue.assignee_id !== me.user_id) await assign(issue, me.user_id);
 }
 
 export function listenToKeys(): () => void {
   const listen = (event: KeyboardEvent): void => {
     const { target } = event;
-    if (event.ctrlKey || event.metaKey || event.altKey || openDialog.peek() !== null) return;
+    const isAsking = openDialog.peek() === "help" || openDialog.peek() === "bulk" || details.peek() !== undefined;
+    if (event.ctrlKey || event.metaKey || event.altKey || (openDialog.peek() !== null && isAsking)) return;
     if (target instanceof HTMLElement && target.closest("input, select, textarea, dialog, [role=dialog]")) return;
     const press = (PRESSED as Partial<Record<string, () => void>>)[event.key];
     if (press === undefined) return;
