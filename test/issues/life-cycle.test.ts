@@ -65,10 +65,10 @@ describe("the overview", () => {
     await world.database`
       update issues set opened_at = now() - interval '8 days', amount_minor = 7, currency = 'USD'
       where issue_id = ${old.issueId}`;
-    const get = (filter: issues.IssueFilter = {}) =>
+    const counted = (filter: issues.IssueFilter = {}) =>
       world.ask(overview.getIssueOverview, { caller: place.operator, ...filter });
     const views = { all_open: 4, needs_attention: 3, waiting: 1, missing: 2, stale: 1 };
-    expect(await get()).toEqual({
+    expect(await counted()).toEqual({
       views,
       sums: [
         { currency: "EUR", count: 3, amountMinor: "-600" },
@@ -76,11 +76,11 @@ describe("the overview", () => {
       ],
     });
     await close(place, old.issueId);
-    expect(await get({ isUnresolved: true, kind: "fee_mismatch" })).toEqual({
+    expect(await counted({ isUnresolved: true, kind: "fee_mismatch" })).toEqual({
       views: { all_open: 3, needs_attention: 2, waiting: 1, missing: 1, stale: 0 },
       sums: [{ currency: "EUR", count: 2, amountMinor: "-300" }],
     });
-    expect((await get({ status: "closed" })).sums).toEqual([{ currency: "USD", count: 1, amountMinor: "7" }]);
+    expect((await counted({ status: "closed" })).sums).toEqual([{ currency: "USD", count: 1, amountMinor: "7" }]);
   });
 
   test("lists the active operators of the organization alone, by name", async () => {

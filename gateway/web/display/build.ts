@@ -10,7 +10,7 @@ const CHECK_MS = 10_000;
 const INSTALL_MS = 10_000;
 const NAMES = /\/assets\/[\w.-]+/g;
 
-const namesIn = (html: string): string => [...new Set(html.match(NAMES) ?? [])].sort().join(" ");
+const namesIn = (html: string): string => [...new Set(html.match(NAMES) ?? [])].join(" ");
 
 /** The names in the page as the browser has loaded it. */
 let current = "";

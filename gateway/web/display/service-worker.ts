@@ -28,23 +28,11 @@ const CACHE = PREFIX + BUILD;
 const PAGE = "/display/";
 
 worker.addEventListener("install", (event) => {
-  const store = async (): Promise<void> => {
-    const cache = await worker.caches.open(CACHE);
-    // The browser's own cache may have the page of the build before.
-    await cache.addAll(SHELL.map((path) => new Request(path, { cache: "reload" })));
-    await worker.skipWaiting();
-  };
   event.waitUntil(store());
 });
 
 worker.addEventListener("activate", (event) => {
-  const replace = async (): Promise<void> => {
-    const names = await worker.caches.keys();
-    const old = names.filter((name) => name.startsWith(PREFIX) && name !== CACHE);
-    await Promise.all(old.map((name) => worker.caches.delete(name)));
-    await worker.clients.claim();
-  };
-  event.waitUntil(replace());
+  event.waitUntil(replaceOlder());
 });
 
 worker.addEventListener("fetch", (event) => {
@@ -60,3 +48,17 @@ worker.addEventListener("fetch", (event) => {
   };
   event.respondWith(answer());
 });
+
+async function store(): Promise<void> {
+  const cache = await worker.caches.open(CACHE);
+  // The browser's own cache may have the page of the build before.
+  await cache.addAll(SHELL.map((path) => new Request(path, { cache: "reload" })));
+  await worker.skipWaiting();
+}
+
+async function replaceOlder(): Promise<void> {
+  const names = await worker.caches.keys();
+  const old = names.filter((name) => name.startsWith(PREFIX) && name !== CACHE);
+  await Promise.all(old.map((name) => worker.caches.delete(name)));
+  await worker.clients.claim();
+}

@@ -60,5 +60,5 @@ export const operatorName = (userId: number | null): string =>
 /** Each filial that has an account. */
 export function filialIds(): readonly number[] {
   const ids = accounts.value.map(({ filial_id }) => filial_id).filter((id): id is number => id !== null);
-  return [...new Set(ids)].sort((a, b) => a - b);
+  return [...new Set(ids)];
 }

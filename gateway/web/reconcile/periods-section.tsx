@@ -21,6 +21,11 @@ const DAY_MS = 24 * 3_600_000;
 const SPAN_DAYS = { day: 31, month: 365 } as const;
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
+const newestFirst = (periods: readonly Period[]): readonly Period[] =>
+  periods
+    .map((_each, index) => periods[periods.length - 1 - index])
+    .filter((each): each is Period => each !== undefined);
+
 export function PeriodsSection() {
   const periods = useSignal<readonly Period[] | undefined>(undefined);
   const failure = useSignal<Failure | null>(null);
@@ -84,7 +89,7 @@ export function PeriodsSection() {
       {periods.value !== undefined && periods.value.length > 0 && (
         <Table
           caption={texts.title}
-          rows={[...periods.value].reverse()}
+          rows={newestFirst(periods.value)}
           keyOf={(period) => `${period.account_id} ${period.from_date}`}
           columns={[
             {

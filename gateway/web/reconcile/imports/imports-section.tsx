@@ -117,9 +117,10 @@ export function ImportsSection() {
   );
 }
 
+const filesOf = (list: FileList | null | undefined): readonly File[] => (list ? Array.from(list) : []);
+
 function DropZone({ onFiles }: { readonly onFiles: (files: readonly File[]) => void }) {
   const isOver = useSignal(false);
-  const filesOf = (list: FileList | null | undefined): readonly File[] => (list ? Array.from(list) : []);
   return (
     <label
       class={isOver.value ? "drop drop-over" : "drop"}

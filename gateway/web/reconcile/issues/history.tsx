@@ -33,6 +33,7 @@ export function History() {
       text,
     }),
   );
+  // oxlint-disable-next-line unicorn/no-array-sort -- the oldest browsers have no toSorted; the list is a new one
   const entries = [...steps.filter(({ what }) => what !== ""), ...comments].sort((a, b) => (a.at < b.at ? 1 : -1));
   return (
     <section class="stack-tight">

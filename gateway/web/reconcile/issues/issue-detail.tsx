@@ -10,8 +10,8 @@ import { assign, type Dialog, decideProposal, openDialog, undoClosing } from "./
 import { Candidates } from "./candidates.tsx";
 import { History } from "./history.tsx";
 import { choose, chosenId, details, detailsFailure, type Issue, loadDetails } from "./issue-list.ts";
-import { StatusTag } from "./issues-section.tsx";
 import { factText } from "./minor-units.ts";
+import { StatusTag } from "./status-tag.tsx";
 
 export function IssueDetail() {
   if (chosenId() === 0) {
@@ -144,11 +144,12 @@ function comparedOf({ evidence, currency }: Issue): readonly Compared[] {
   return rows.filter(({ expected, found }) => Boolean(expected) || Boolean(found));
 }
 
+const cell = (value: string | null) => (value === null || value === "" ? <span class="soft">–</span> : value);
+
 function Comparison({ issue }: { readonly issue: Issue }) {
   const rows = comparedOf(issue);
   const texts = words().comparison;
   if (rows.length === 0) return null;
-  const cell = (value: string | null) => (value === null || value === "" ? <span class="soft">–</span> : value);
   return (
     <section class="stack-tight">
       <h3>{texts.title}</h3>

@@ -3,10 +3,10 @@ import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { addressOf } from "../../shared/call.ts";
 import { money, number } from "../../shared/format.ts";
-import { Empty, FailureNotice, Skeleton, Tag } from "../../shared/states.tsx";
+import { Empty, FailureNotice, Skeleton } from "../../shared/states.tsx";
 import { addressWith, go } from "../address.ts";
 import { kindTitle } from "../kind-words.ts";
-import { accountName, operatorName } from "../known.ts";
+import { accountName } from "../known.ts";
 import { words } from "../words.ts";
 import { openDialog } from "./actions.ts";
 import { Dialogs } from "./dialogs.tsx";
@@ -25,6 +25,7 @@ import {
   overview,
 } from "./issue-list.ts";
 import { listenToKeys } from "./keys.ts";
+import { StatusTag } from "./status-tag.tsx";
 
 export function IssuesSection() {
   useEffect(listenToKeys, []);
@@ -183,10 +184,4 @@ function Row({ issue }: { readonly issue: Issue }) {
       </span>
     </button>
   );
-}
-
-export function StatusTag({ issue }: { readonly issue: Issue }) {
-  if (issue.proposal !== null) return <Tag tone="warn">{words().proposed}</Tag>;
-  if (issue.status === "assigned") return <Tag tone="accent">{operatorName(issue.assignee_id)}</Tag>;
-  return issue.status === "open" ? null : <Tag tone="good">{words().statuses[issue.status]}</Tag>;
 }

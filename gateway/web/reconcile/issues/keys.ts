@@ -57,17 +57,18 @@ async function takeOver(): Promise<void> {
   if (me && !isDecided() && issue.assignee_id !== me.user_id) await assign(issue, me.user_id);
 }
 
+function listen(event: KeyboardEvent): void {
+  const { target } = event;
+  const isAsking = openDialog.peek() === "help" || openDialog.peek() === "bulk" || details.peek() !== undefined;
+  if (event.ctrlKey || event.metaKey || event.altKey || (openDialog.peek() !== null && isAsking)) return;
+  if (target instanceof HTMLElement && target.closest("input, select, textarea, dialog, [role=dialog]")) return;
+  const press = (PRESSED as Partial<Record<string, () => void>>)[event.key];
+  if (press === undefined) return;
+  event.preventDefault();
+  press();
+}
+
 export function listenToKeys(): () => void {
-  const listen = (event: KeyboardEvent): void => {
-    const { target } = event;
-    const isAsking = openDialog.peek() === "help" || openDialog.peek() === "bulk" || details.peek() !== undefined;
-    if (event.ctrlKey || event.metaKey || event.altKey || (openDialog.peek() !== null && isAsking)) return;
-    if (target instanceof HTMLElement && target.closest("input, select, textarea, dialog, [role=dialog]")) return;
-    const press = (PRESSED as Partial<Record<string, () => void>>)[event.key];
-    if (press === undefined) return;
-    event.preventDefault();
-    press();
-  };
   document.addEventListener("keydown", listen);
   return () => document.removeEventListener("keydown", listen);
 }
