@@ -45,6 +45,7 @@ import { assignmentRoutes } from "./api/device/assignment.ts";
 import { displayRoutes } from "./api/device/display.ts";
 import { enrollmentRoutes } from "./api/device/enrollment.ts";
 import { selfRoutes } from "./api/device/self.ts";
+import { loginLinkRoutes } from "./api/login-links.ts";
 import { certificationLogRoutes } from "./api/meta/certification-log.ts";
 import { healthRoutes } from "./api/meta/health.ts";
 import { pageRoutes } from "./api/meta/pages.ts";
@@ -80,6 +81,7 @@ const table = [
   ...sessionRoutes("backoffice", "organization.manage"),
   ...sessionRoutes("cashier", "payments.collect"),
   ...sessionRoutes("reconciliation", "reconciliation.manage"),
+  ...loginLinkRoutes,
   ...stationRoutes,
   ...leaseRoutes,
   ...routeOfferRoutes,

@@ -1,14 +1,21 @@
 /** Sessions of people: log in, log out, one's own password. The back office, the cashiers and the reconciliation have the same. */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import type { Permission } from "../../services/bus/messages/caller.ts";
+import type { Permission, Role } from "../../services/bus/messages/caller.ts";
 import * as messages from "../../services/bus/messages/sessions.ts";
 import { newPasswordSchema, type User } from "../../services/bus/messages/users.ts";
-import { browserCookie, browserTokens, endedSessionCookie, sessionCookie } from "../http/cookies.ts";
+import { browserCookie, browserTokens, endedSessionCookie, type PeoplesApi, sessionCookie } from "../http/cookies.ts";
 import { type Handler, noContent, ok, type SessionHandler } from "../http/handler-context.ts";
 import { anyoneWithCookie, anySession, route, session } from "../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../http/shared-schemas.ts";
 import { permissionSchema, roleSchema } from "./backoffice/users.ts";
+
+/** Where the people of each role log in. */
+export const API_OF_ROLE: Readonly<Record<Role, PeoplesApi>> = {
+  owner: "backoffice",
+  cashier: "cashier",
+  reconciliation_operator: "reconciliation",
+};
 
 const triedPasswordSchema = z.string().min(1).max(BOUNDS.passwordCharacters.max);
 
@@ -31,7 +38,7 @@ const changePasswordBodySchema = z
   });
 
 /** Who is logged in. */
-const personSchema = z
+export const personSchema = z
   .object({
     user_id: idSchema,
     name: z.string(),
@@ -67,7 +74,7 @@ export const newSessionSchema = z
 
 export const sessionSchema = z.object({ expires_at: timestampSchema, user: personSchema }).meta({ id: "Session" });
 
-function personJson(
+export function personJson(
   user: Pick<User, "userId" | "name" | "role" | "permissions">,
   organizationId: number,
 ): z.infer<typeof personSchema> {
@@ -77,7 +84,10 @@ function personJson(
 
 /** Answers with the token and sets the cookies as well, so that a page and a program log in alike. */
 const logIn =
-  (permission: Permission, path: string): Handler<z.infer<typeof logInBodySchema>> =>
+  (
+    permission: Permission,
+    { api, path }: { readonly api: PeoplesApi; readonly path: string },
+  ): Handler<z.infer<typeof logInBodySchema>> =>
   async (context) => {
     const { body, deps, address, secure } = context;
     const earlier = browserTokens(context.header("cookie"));
@@ -91,7 +101,7 @@ const logIn =
       user: personJson(user, organizationId),
     };
     const cookies = [
-      sessionCookie(token, { maxAgeMs: expiresAtMs - deps.nowMs(), secure }),
+      sessionCookie(token, { api, maxAgeMs: expiresAtMs - deps.nowMs(), secure }),
       browserCookie(browserToken, { earlier, path, secure }),
     ];
     return { ...ok(reply), cookies };
@@ -105,10 +115,12 @@ const getSession: SessionHandler = ({ caller }) => {
   return ok(reply);
 };
 
-const logOut: SessionHandler = async ({ caller, deps, secure }) => {
-  await deps.bus.call(messages.logOut, { caller, sessionId: caller.sessionId });
-  return { ...noContent(), cookies: [endedSessionCookie(secure)] };
-};
+const logOut =
+  (api: PeoplesApi): SessionHandler =>
+  async ({ caller, deps, secure }) => {
+    await deps.bus.call(messages.logOut, { caller, sessionId: caller.sessionId });
+    return { ...noContent(), cookies: [endedSessionCookie({ api, secure })] };
+  };
 
 const changePassword: SessionHandler<z.infer<typeof changePasswordBodySchema>> = async (context) => {
   const { caller, deps, address, body } = context;
@@ -119,10 +131,7 @@ const changePassword: SessionHandler<z.infer<typeof changePasswordBodySchema>> =
 };
 
 /** The rows of one API; the APIs differ in the permission that a person needs. */
-export function sessionRoutes<const TApi extends "cashier" | "backoffice" | "reconciliation">(
-  api: TApi,
-  permission: Permission,
-) {
+export function sessionRoutes<const TApi extends PeoplesApi>(api: TApi, permission: Permission) {
   const path = `/api/${api}/v1/session/` as const;
   return [
     route({
@@ -131,13 +140,13 @@ export function sessionRoutes<const TApi extends "cashier" | "backoffice" | "rec
       operation: "logIn",
       tag: "session",
       summary: "Log in",
-      description: `For people with the permission \`${permission}\`. The answer carries the token for programs and sets the cookie \`dp_session\` for pages. The cookie \`dp_browser\` opens nothing: a log-in that sends it back is not limited by what others guess, also from the same address.`,
+      description: `For people with the permission \`${permission}\`. The answer carries the token for programs and sets the cookie \`dp_session\` for pages, of this API alone. The cookie \`dp_browser\` opens nothing: a log-in that sends it back is not limited by what others guess, also from the same address.`,
       who: anyoneWithCookie,
       body: logInBodySchema,
       replies: { 200: { description: "The session.", schema: newSessionSchema } },
       errors: ["login_failed", "login_throttled", "permission_denied"],
       awaitsEffect: true,
-      handler: logIn(permission, path),
+      handler: logIn(permission, { api, path }),
     }),
     route({
       method: "GET",
@@ -163,7 +172,7 @@ export function sessionRoutes<const TApi extends "cashier" | "backoffice" | "rec
       replies: { 204: { description: "The session has ended and the cookie is cleared.", schema: null } },
       errors: [],
       awaitsEffect: true,
-      handler: logOut,
+      handler: logOut(api),
     }),
     route({
       method: "PUT",

@@ -17,14 +17,18 @@ interface CookieFacts {
   readonly secure: boolean;
 }
 
-/** The `Set-Cookie` value after a log-in: scripts cannot read it, and no other site can send it. */
-export function sessionCookie(token: string, facts: Pick<CookieFacts, "maxAgeMs" | "secure">): string {
-  return setCookie(SESSION_COOKIE, token, { ...facts, path: "/" });
+/** The APIs of people. Each has a session of its own in a browser, because each is for another role. */
+export type PeoplesApi = "cashier" | "backoffice" | "reconciliation";
+type SessionCookieFacts = Pick<CookieFacts, "maxAgeMs" | "secure"> & { readonly api: PeoplesApi };
+
+/** The `Set-Cookie` value after a log-in: scripts cannot read it, no other site can send it, and its API alone gets it. */
+export function sessionCookie(token: string, { api, ...facts }: SessionCookieFacts): string {
+  return setCookie(SESSION_COOKIE, token, { ...facts, path: `/api/${api}/` });
 }
 
 /** The `Set-Cookie` value that ends the session in the browser. */
-export function endedSessionCookie(secure: boolean): string {
-  return sessionCookie("", { maxAgeMs: 0, secure });
+export function endedSessionCookie(facts: Omit<SessionCookieFacts, "maxAgeMs">): string {
+  return sessionCookie("", { ...facts, maxAgeMs: 0 });
 }
 
 /** The session's token in a `Cookie` header; the empty string without one, undefined when there are several. */

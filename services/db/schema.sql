@@ -503,6 +503,18 @@ create table login_attempts (
 );
 CREATE INDEX login_attempts_by_expiry ON login_attempts USING btree (expire);
 
+create table login_links (
+  link_hash bytea not null,
+  organization_id bigint not null,
+  station_id bigint not null,
+  created_at timestamp with time zone default now() not null,
+  expires_at timestamp with time zone not null,
+  constraint login_links_pkey PRIMARY KEY (link_hash),
+  constraint login_links_link_hash_check CHECK (octet_length(link_hash) = 32),
+  constraint login_links_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id),
+  constraint login_links_organization_id_station_id_fkey FOREIGN KEY (organization_id, station_id) REFERENCES stations(organization_id, station_id)
+);
+
 create table mapping_tests (
   test_id bigint generated always as identity not null,
   organization_id bigint not null,

@@ -16,6 +16,8 @@ export const REGISTRY_LIMITS = {
   retention: { everyMs: 3_600_000, rowsPerBatch: 1_000 },
   /** Time enough to walk to the device and type ten characters (design §4, "enrollment code"). */
   enrollmentCodeLifetimeMs: 15 * 60_000,
+  /** Of the link that a start prints: time to read the screen, and too short for one that is found later. */
+  loginLinkLifetimeMs: 15 * 60_000,
   /** A day for the person who tries the service; each start issues a fresh one. */
   sandboxCodeLifetimeMs: 24 * 3_600_000,
   /** A longer text is no code; a real one has ten characters and a hyphen. */

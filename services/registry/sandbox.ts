@@ -60,6 +60,9 @@ const SANDBOX = {
   ] satisfies SandboxStation[],
 } as const;
 
+/** The people of the sandbox, each with another role. */
+export const SANDBOX_PEOPLE: readonly SandboxUser[] = [SANDBOX.owner, SANDBOX.cashier, SANDBOX.operator];
+
 /** The registry acts here for the operator of the installation. */
 const REGISTRY: Actor = { kind: "registry", id: 0 };
 

@@ -17,6 +17,12 @@ export function mintSessionToken(): { readonly token: string; readonly hash: Buf
   return { token, hash: hashSecret(token) };
 }
 
+/** The token of a one-time link, `dpl_` and 256 random bits. Shown once; only the hash is stored. */
+export function mintLinkToken(): { readonly token: string; readonly hash: Buffer } {
+  const token = `dpl_${randomBytes(32).toString("base64url")}`;
+  return { token, hash: hashSecret(token) };
+}
+
 /** What identifies a browser, in a cookie: 128 random bits, so that a guess does not match. It grants no access. */
 export function mintBrowserToken(): string {
   return randomBytes(16).toString("base64url");

@@ -10,6 +10,7 @@ import * as eventMessages from "../bus/messages/events.ts";
 import * as filialMessages from "../bus/messages/filials.ts";
 import { registryHealth } from "../bus/messages/health.ts";
 import * as switchMessages from "../bus/messages/kill-switches.ts";
+import * as linkMessages from "../bus/messages/login-links.ts";
 import * as organizationMessages from "../bus/messages/organizations.ts";
 import * as sandboxMessages from "../bus/messages/sandbox.ts";
 import * as sandboxesMessages from "../bus/messages/sandboxes.ts";
@@ -37,6 +38,7 @@ import { listEvents } from "./events.ts";
 import * as filials from "./filials.ts";
 import * as switches from "./kill-switches.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
+import * as loginLinks from "./login-links.ts";
 import { createLoginThrottle } from "./login-throttle.ts";
 import { addRegistryMetrics, counted } from "./metrics.ts";
 import * as organizations from "./organizations.ts";
@@ -113,6 +115,8 @@ function serveAll(deps: RegistryDeps): readonly Serving[] {
     onAnonymous(sessionMessages.logIn, (using, request, claimNow) =>
       counted(using.metrics.logins, sessions.logIn(using, request, claimNow)),
     ),
+    on(linkMessages.createLoginLink, loginLinks.createLoginLink),
+    on(linkMessages.logInByLink, loginLinks.logInByLink),
     on(sessionMessages.logOut, sessions.logOut),
     on(sessionMessages.changePassword, sessions.changePassword),
     on(sessionMessages.bindStation, sessions.bindStation),

@@ -1,7 +1,11 @@
 /** Sessions: bearer for programs, cookie for pages, each API for the people who may use it. */
+import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
+import type { linkedSessionsSchema } from "../../../gateway/api/login-links.ts";
 import type { newSessionSchema, sessionSchema } from "../../../gateway/api/sessions.ts";
+import { createLoginLink } from "../../../services/bus/messages/login-links.ts";
+import { call } from "../../../services/bus/operation.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
@@ -12,7 +16,8 @@ type Session = z.infer<typeof sessionSchema>;
 let system: TestSystem;
 
 beforeAll(async () => {
-  system = await startSystem();
+  // So that a request can come from another address.
+  system = await startSystem({ environment: { TRUSTED_PROXIES: "127.0.0.1" } });
 });
 afterAll(() => system.stop());
 
@@ -38,7 +43,9 @@ describe("logging in", () => {
     });
     expect(Date.parse(expires_at)).toBeGreaterThan(Date.now() + 3_600_000);
     const [cookie, browserCookie] = answer.headers.getSetCookie();
-    expect(cookie).toMatch(new RegExp(`^dp_session=${token}; Path=/; Max-Age=\\d+; HttpOnly; SameSite=Strict$`));
+    expect(cookie).toMatch(
+      new RegExp(`^dp_session=${token}; Path=/api/cashier/; Max-Age=\\d+; HttpOnly; SameSite=Strict$`),
+    );
     expect(browserCookie).toMatch(
       /^dp_browser=[\w-]{22}; Path=\/api\/cashier\/v1\/session\/; Max-Age=7776000; HttpOnly; SameSite=Strict$/,
     );
@@ -106,7 +113,9 @@ describe("a session", () => {
     const other = await logIn(system.baseUrl, "cashier", system.cashier);
     const answer = await cashier.call("DELETE", "session/");
     expect(answer.status).toBe(204);
-    expect(answer.headers.get("set-cookie")).toMatch(/^dp_session=; Path=\/; Max-Age=0; HttpOnly; SameSite=Strict$/);
+    expect(answer.headers.get("set-cookie")).toMatch(
+      /^dp_session=; Path=\/api\/cashier\/; Max-Age=0; HttpOnly; SameSite=Strict$/,
+    );
     expect((await cashier.refused("session_invalid", "GET", "session/")).status).toBe(401);
     expect((await other.call("GET", "session/")).status).toBe(200);
   });
@@ -189,4 +198,61 @@ describe("guessing a password", () => {
 
   const browserCookieOf = ({ headers }: { readonly headers: Headers }): string =>
     headers.getSetCookie()[1]?.split(";")[0] as string;
+});
+
+describe("the link of a start", () => {
+  type Linked = z.infer<typeof linkedSessionsSchema> & Refused;
+  const stationId = () => system.sandbox.stations[1]?.stationId ?? 0;
+  const newLink = async (): Promise<string> => {
+    const { organizationId } = system.sandbox;
+    return (await call(system.bus.nc, createLoginLink, { organizationId, stationId: stationId() })).token;
+  };
+  const redeem = (token: string, headers: Record<string, string> = {}) =>
+    send<Linked>(system.baseUrl, "POST", "/api/start/v1/session/", { json: { token }, headers });
+  const expectNone = (answer: Awaited<ReturnType<typeof redeem>>) => {
+    expect(answer).toMatchObject({ status: 404, body: { code: "not_found" } });
+    expect(answer.headers.get("set-cookie")).toBeNull();
+  };
+
+  it("logs owner and cashier in side by side, each in the API of the role, and once", async () => {
+    const token = await newLink();
+    const answer = await redeem(token);
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body.station_id).toBe(stationId());
+    expect(answer.body.sessions.map(({ user }) => user.role)).toEqual(["owner", "cashier"]);
+    const [owners = "", cashiers = "", none] = answer.headers.getSetCookie();
+    expect(none).toBeUndefined();
+    expect(owners).toMatch(
+      /^dp_session=dps_[\w-]{43}; Path=\/api\/backoffice\/; Max-Age=\d+; HttpOnly; SameSite=Strict$/,
+    );
+    expect(cashiers).toContain("; Path=/api/cashier/; ");
+    const cookieOf = (cookie: string) => ({ cookie: cookie.split(";")[0] ?? "" });
+    const read = (api: string, cookie: string) =>
+      send(system.baseUrl, "GET", `/api/${api}/v1/session/`, { headers: cookieOf(cookie) });
+    expect(await read("backoffice", owners)).toMatchObject({ status: 200, body: { user: { role: "owner" } } });
+    expect(await read("cashier", cashiers)).toMatchObject({ status: 200, body: { user: { role: "cashier" } } });
+    expectNone(await redeem(token));
+  });
+
+  it("is nothing from another address, and is not spent by it", async () => {
+    const token = await newLink();
+    expectNone(await redeem(token, { "x-forwarded-for": "203.0.113.7" }));
+    expect((await redeem(token, { "x-forwarded-for": "::1" })).status).toBe(200);
+  });
+
+  it("is nothing to a page of another site, once it has expired, when a later start has made another, or as a guess", async () => {
+    const token = await newLink();
+    const foreign = await redeem(token, { origin: "https://elsewhere.example" });
+    expect(foreign).toMatchObject({ status: 403, body: { code: "csrf_refused" } });
+    const later = await newLink();
+    expectNone(await redeem(token));
+    const sql = postgres(system.database.url, { max: 1 });
+    const stored = await sql`select link_hash from login_links`;
+    expect(stored).toHaveLength(1);
+    expect(JSON.stringify(stored)).not.toContain(later);
+    await sql`update login_links set expires_at = now()`;
+    await sql.end();
+    expectNone(await redeem(later));
+    expectNone(await redeem("dpl_guess"));
+  });
 });
