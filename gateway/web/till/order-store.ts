@@ -6,7 +6,7 @@
  * A collection can begin only when the page shows what the service has.
  */
 import { computed, signal } from "@preact/signals";
-import { call, isUnknown, newKey } from "../shared/call.ts";
+import { call, isOffline, isUnknown, newKey } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import type { ReplyOf, RequestOf } from "../shared/operations.ts";
 import { stationId } from "./session.ts";
@@ -112,6 +112,11 @@ export async function save(): Promise<void> {
   }
   isSending.value = false;
 }
+
+// What could not be sent goes out by itself when the service can be reached again.
+isOffline.subscribe((isWithout) => {
+  if (!isWithout && unsaved.peek()) void save();
+});
 
 const sentLine = ({ name, unitAmount, quantity, itemId }: Line): SentLine =>
   itemId === undefined ? { name, unit_amount: unitAmount, quantity } : { item_id: itemId, quantity };

@@ -1,0 +1,19 @@
+/** Pictures of pages for the documents: `npm run pictures` writes them, ordinary runs of the tests do not. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+
+export const PICTURES = "docs/pictures";
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+
+/** Draws what the page shows now, in light and dark, as `<name>-light.png` and `<name>-dark.png`. */
+export async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env["PICTURES"];
+  if (folder === undefined) return;
+  mkdirSync(join(CHECKOUT, folder), { recursive: true });
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.screenshot({ path: join(CHECKOUT, folder, `${name}-${colorScheme}.png`) });
+  }
+  await page.emulateMedia({ colorScheme: null });
+}
