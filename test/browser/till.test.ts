@@ -9,8 +9,6 @@ import { picture } from "./pictures.ts";
 
 /** A page on a busy machine. */
 const SHOWN = { timeout: 20_000 };
-/** As many as the newest evidence of an intent has; the device's throttle lets them pass at once. */
-const REPORTS = 4;
 /** Text that would run as a script on a careless page; a device's may turn the text around it as well. */
 const HOSTILE = '<img src=x onerror="document.title=1">';
 const HOSTILE_REFERENCE = `${HOSTILE} \u202Eterces`;
@@ -76,7 +74,6 @@ async function addLine(page: Page, name = "Soup", price = "12.50"): Promise<void
 interface IntentBody {
   readonly status: string;
   readonly order_id: number;
-  readonly reports?: readonly { readonly reported_at: string }[];
 }
 async function intentsOf({ stationId }: Till): Promise<readonly IntentBody[]> {
   const path = `stations/${stationId}/intents/`;
@@ -243,38 +240,6 @@ describe("a collection", () => {
   });
 });
 
-describe("a change", () => {
-  test("is on the screen within 100 ms of its commit, mostly", async () => {
-    const till = await openTill();
-    const { page, context } = till;
-    const device = await newCompanion(till);
-    await addLine(page);
-    await click(page, "Smart POS");
-    // When a frame with one more report was drawn, by the clock that this machine's services have too.
-    await page.evaluate(`
-      drawn = [];
-      new MutationObserver(() => {
-        const count = document.querySelectorAll(".evidence li").length;
-        if (count > drawn.length) requestAnimationFrame(() => { drawn[count - 1] = drawn[count - 1] || Date.now(); });
-      }).observe(document.body, { childList: true, subtree: true });
-    `);
-    const committed: number[] = [];
-    const delays: number[] = [];
-    for (let count = 1; count <= REPORTS; count += 1) {
-      await reportOnce(device, "reported_unknown", `REF-${count}`);
-      await page.waitForFunction(`drawn.length >= ${count} && drawn[${count - 1}] > 0`, undefined, SHOWN);
-      const [active] = await intentsOf(till);
-      committed.push(Date.parse(active?.reports?.at(-1)?.reported_at ?? ""));
-    }
-    const drawn = await page.evaluate<number[]>("drawn");
-    for (const [index, atMs] of committed.entries()) delays.push((drawn[index] ?? Number.NaN) - atMs);
-    const [median = Number.NaN] = delays.toSorted((a, b) => a - b).slice(Math.floor(REPORTS / 2));
-    // The bound is for a quiet machine; beside other tests the middle one of a few holds it.
-    expect(median, delays.join(", ")).toBeLessThanOrEqual(100);
-    await context.close();
-  });
-});
-
 describe("in mid action", () => {
   test("a reload and a second tab: both show the one collection, and it settles once", async () => {
     const till = await openTill();
@@ -309,8 +274,17 @@ describe("in mid action", () => {
     await picture(page, "till-session-ended");
     await signIn(page, system.cashier);
     await isShown(page, "Take the money, then settle");
-    await click(page, "Take the station");
-    await click(page, "€12.50 received");
+    // The end of the session releases the station, a moment after the sign-in or before it.
+    await vi.waitFor(
+      async () => {
+        if ((await button(page, "Next order").count()) > 0) return;
+        const take = button(page, "Take the station");
+        if ((await take.count()) > 0) await take.click({ timeout: 2_000 });
+        await button(page, "€12.50 received").click({ timeout: 2_000 });
+        await button(page, "Next order").waitFor({ timeout: 2_000 });
+      },
+      { timeout: 60_000, interval: 100 },
+    );
     await button(page, "Next order").waitFor(SHOWN);
     await context.close();
   });
