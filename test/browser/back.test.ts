@@ -1,5 +1,5 @@
 /** The back office in a real browser, against the whole system: whole tasks, and each section for people with disabilities. */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -184,6 +184,42 @@ describe("kill switches", () => {
     await press("End the freeze", dialog());
     await said("Nothing is frozen");
     await vi.waitFor(async () => expect(await offered()).toEqual(before), SHOWN);
+  });
+});
+
+describe("payments", () => {
+  test("a payment is found by its filters, explained in words, and in the CSV of the same filter", async () => {
+    const reference = `=1+1 ${HOSTILE}`;
+    await cashier.good("POST", `stations/${stationId}/lease/`, { body: {} });
+    const lines = [{ name: HOSTILE, quantity: 1, unit_amount: "47.11" }];
+    const order = await cashier.good<{ order_id: number }>("POST", `stations/${stationId}/orders/`, {
+      body: { lines },
+    });
+    const intent = await cashier.good<{ intent_id: number }>("POST", `stations/${stationId}/intents/`, {
+      body: { order_id: order.order_id, route: "attested_terminal" },
+    });
+    const path = `stations/${stationId}/intents/${intent.intent_id}/attest/`;
+    await cashier.good("POST", path, { body: { reference } });
+    await open("payments/?currency=EUR");
+    await page.getByLabel("Route").selectOption("attested_terminal");
+    await page.getByLabel("At least").fill("47,00");
+    await page.getByLabel("At most").fill("47.50");
+    await page.getByRole("cell", { name: reference }).waitFor(SHOWN);
+    await vi.waitFor(() => expect(new URL(page.url()).searchParams.get("most")).toBe("47.50"), SHOWN);
+    expect(await page.getByRole("row").count()).toBe(2);
+    const download = page.waitForEvent("download", SHOWN);
+    await page.getByRole("link", { name: "CSV of this list" }).click();
+    const csv = readFileSync(await (await download).path(), "utf8")
+      .trim()
+      .split("\n");
+    expect(csv).toHaveLength(2);
+    expect(csv[1]).toContain("47.11");
+    expect(csv[1]).not.toMatch(/(?:^|,)"?=/);
+    await page.reload();
+    await page.getByRole("table").getByRole("link").first().click(SHOWN);
+    await said("What happened");
+    await said("Money moved");
+    await expectAccessible(page);
   });
 });
 

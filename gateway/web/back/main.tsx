@@ -7,6 +7,8 @@ import { Catalogue } from "./catalogue/catalogue.tsx";
 import { Certificates } from "./certificates/certificates.tsx";
 import { Conformance } from "./conformance/conformance.tsx";
 import { Devices } from "./devices/devices.tsx";
+import { Overview } from "./overview/overview.tsx";
+import { Payments } from "./payments/payments.tsx";
 import { People } from "./people/people.tsx";
 import { Providers } from "./providers/providers.tsx";
 import { Sandboxes } from "./sandbox/sandbox.tsx";
@@ -16,6 +18,7 @@ import { Switches } from "./switches/switches.tsx";
 import { Webhooks } from "./webhooks/webhooks.tsx";
 
 const GROUPS: readonly SectionGroup[] = [
+  { group: "today", sections: { overview: Overview, payments: Payments } },
   { group: "places", sections: { stations: Stations, devices: Devices, catalogue: Catalogue, people: People } },
   { group: "connections", sections: { providers: Providers, webhooks: Webhooks } },
   { group: "safety", sections: { switches: Switches, audit: Audit } },

@@ -1,0 +1,180 @@
+/** The payments of all stations; filters and the chosen payment are in the address. */
+import { addressOf, call } from "../../shared/call.ts";
+import { amountOf, currencyDigits, dateAndTime, money } from "../../shared/format.ts";
+import type { ReplyOf, RequestOf } from "../../shared/operations.ts";
+import { Empty, Tag } from "../../shared/states.tsx";
+import { Table } from "../../shared/table.tsx";
+import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../shell/filters.tsx";
+import { SectionHead } from "../shell/frame.tsx";
+import { label, optionsOf } from "../shell/labels.ts";
+import { Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
+import { usePlaces } from "../shell/places.ts";
+import { StatusTag } from "../shell/status-tag.tsx";
+import { shellWords } from "../shell/words.ts";
+import { Timeline } from "./timeline.tsx";
+import { words } from "./words.ts";
+
+export type Payment = ReplyOf<"GET /api/backoffice/v1/payments/">["payments"][number];
+type Query = NonNullable<RequestOf<"GET /api/backoffice/v1/payments/">["query"]>;
+type Filter = Omit<Query, "limit" | "before_id">;
+
+const ROUTES = ["cash", "attested_terminal", "smart_pos", "dynamic_qr"] as const satisfies readonly Payment["route"][];
+const STATUSES = [
+  "created",
+  "presented",
+  "processing",
+  "succeeded",
+  "cancelled",
+  "expired",
+] as const satisfies readonly Payment["status"][];
+const EVERY_MS = 10_000;
+const DAY_MS = 86_400_000;
+
+export function Payments() {
+  const { query } = useFilters();
+  const chosen = Number(query.payment);
+  return chosen > 0 ? <Timeline key={chosen} intentId={chosen} /> : <List />;
+}
+
+/** Midnight of a day in the person's own time zone. */
+const midnight = (day: string | undefined, addMs: number): string | undefined => {
+  if (day === undefined || !/^\d{4}-\d\d-\d\d$/.test(day)) return undefined;
+  const at = new Date(`${day}T00:00:00`);
+  // A day has 23 or 25 hours when clocks change: an hour past noon of the next day is on that day in any case.
+  const end = addMs === 0 ? at : new Date(new Date(at.getTime() + addMs + addMs / 2).setHours(0, 0, 0, 0));
+  return end.toISOString();
+};
+
+/** The same filter for the list and for the file. */
+function filterOf(query: Readonly<Record<string, string>>): Filter {
+  const currency = query.currency || undefined;
+  const amount = (typed: string | undefined): string | undefined =>
+    currency === undefined || !typed ? undefined : amountOf(typed, currencyDigits(currency));
+  return {
+    filial_id: query.filial || undefined,
+    station_id: query.station || undefined,
+    route: (query.route || undefined) as Payment["route"] | undefined,
+    status: (query.status || undefined) as Payment["status"] | undefined,
+    sandbox: (query.sandbox || undefined) as "true" | "false" | undefined,
+    search: query.search || undefined,
+    from: midnight(query.from, 0),
+    to: midnight(query.to, DAY_MS),
+    currency,
+    min_amount: amount(query.least),
+    max_amount: amount(query.most),
+  };
+}
+
+function List() {
+  const filters = useFilters();
+  const places = usePlaces();
+  const filter = filterOf(filters.query);
+  const payments = usePages(
+    `payments ${JSON.stringify(filter)}`,
+    (before_id) =>
+      mapReply(call("GET /api/backoffice/v1/payments/", { query: { ...filter, before_id } }), (reply) =>
+        pageOf(reply.payments, reply.has_more, (payment) => payment.intent_id),
+      ),
+    EVERY_MS,
+  );
+  const currencies = [...new Set((places.data?.stations ?? []).map(({ currency }) => currency))];
+  const csv = addressOf("GET /api/backoffice/v1/exports/payments/", { query: { ...filter, format: "csv" } });
+  return (
+    <>
+      <SectionHead name="payments" intro={words().intro}>
+        <a class="button" href={csv} download="payments.csv">
+          {words().download}
+        </a>
+      </SectionHead>
+      <FilterBar filters={filters}>
+        <TextFilter filters={filters} name="search" label={words().search} />
+        <ChoiceFilter
+          filters={filters}
+          name="status"
+          label={shellWords().status}
+          options={optionsOf("status", STATUSES)}
+        />
+        <ChoiceFilter filters={filters} name="route" label={words().route} options={optionsOf("route", ROUTES)} />
+        <ChoiceFilter
+          filters={filters}
+          name="station"
+          label={shellWords().station}
+          options={places.data?.stationOptions ?? []}
+        />
+        {(places.data?.filials.length ?? 0) > 1 && (
+          <ChoiceFilter
+            filters={filters}
+            name="filial"
+            label={shellWords().filial}
+            options={places.data?.filialOptions ?? []}
+          />
+        )}
+        <TextFilter filters={filters} name="from" label={words().from} type="date" />
+        <TextFilter filters={filters} name="to" label={words().to} type="date" />
+        <ChoiceFilter
+          filters={filters}
+          name="sandbox"
+          label={words().kind}
+          options={[
+            { value: "false", text: words().real },
+            { value: "true", text: words().tests },
+          ]}
+        />
+        <ChoiceFilter
+          filters={filters}
+          name="currency"
+          label={words().currency}
+          options={currencies.map((value) => ({ value, text: value }))}
+        />
+        {filters.query.currency && (
+          <>
+            <TextFilter filters={filters} name="least" label={words().least} />
+            <TextFilter filters={filters} name="most" label={words().most} />
+          </>
+        )}
+      </FilterBar>
+      <Listed of={payments} empty={<Empty title={words().empty}>{words().emptyText}</Empty>}>
+        {(rows) => (
+          <Table
+            caption={shellWords().nav.payments}
+            rows={rows}
+            keyOf={(payment) => payment.intent_id}
+            columns={[
+              {
+                title: words().began,
+                cell: (payment) => (
+                  <a class="nowrap" href={`/back/payments/?payment=${payment.intent_id}`}>
+                    {dateAndTime(payment.created_at)}
+                  </a>
+                ),
+              },
+              { title: words().number, isNumber: true, cell: (payment) => payment.order_display_number },
+              {
+                title: shellWords().station,
+                cell: (payment) => (
+                  <>
+                    {payment.station_name}
+                    <div class="small soft">{payment.filial_name}</div>
+                  </>
+                ),
+              },
+              { title: words().route, cell: (payment) => label("route", payment.route) },
+              {
+                title: shellWords().status,
+                cell: (payment) => (
+                  <>
+                    <StatusTag status={payment.status} />
+                    {payment.money_may_have_moved !== "" && <Tag tone="bad">{words().unclear}</Tag>}
+                  </>
+                ),
+              },
+              { title: words().amount, isNumber: true, cell: (payment) => money(payment.amount, payment.currency) },
+              { title: words().cashier, cell: (payment) => payment.cashier_name },
+              { title: words().reference, cell: (payment) => <span class="small">{payment.reference}</span> },
+            ]}
+          />
+        )}
+      </Listed>
+    </>
+  );
+}

@@ -1,0 +1,66 @@
+/** One payment in words, for a complaint. */
+import { call } from "../../shared/call.ts";
+import { dateAndTime } from "../../shared/format.ts";
+import { Notice, Tag, type Tone } from "../../shared/states.tsx";
+import { SectionHead } from "../shell/frame.tsx";
+import { LoadedView, useLoad } from "../shell/loading.tsx";
+import { StatusTag } from "../shell/status-tag.tsx";
+import { words } from "./words.ts";
+
+const EVERY_MS = 3_000;
+const TONES: Readonly<Record<"no" | "yes" | "maybe", Exclude<Tone, "accent">>> = {
+  no: "plain",
+  yes: "good",
+  maybe: "warn",
+};
+
+export function Timeline({ intentId }: { readonly intentId: number }) {
+  const timeline = useLoad(
+    `timeline ${intentId}`,
+    () => call("GET /api/backoffice/v1/intents/{intent_id}/timeline/", { path: { intent_id: intentId } }),
+    EVERY_MS,
+  );
+  return (
+    <>
+      <SectionHead name="payments" />
+      <p>
+        <a href="/back/payments/">{words().back}</a>
+      </p>
+      <LoadedView of={timeline}>
+        {({ status, summary, money_moved, entries }) => (
+          <section class="card stack" aria-labelledby="payment">
+            <div class="section-head">
+              <h2 id="payment">{words().payment(intentId)}</h2>
+              <StatusTag status={status} />
+            </div>
+            <Notice tone={TONES[money_moved]} title={words().moved[money_moved]}>
+              <p>{summary}</p>
+            </Notice>
+            <h3>{words().timeline}</h3>
+            <ol class="timeline">
+              {entries.map((entry, index) => (
+                <li key={index}>
+                  <p class="small soft">
+                    {dateAndTime(entry.at)} {entry.actor.name !== "" && `${words().by} ${entry.actor.name}`}
+                  </p>
+                  <p>
+                    {entry.sentence}{" "}
+                    {entry.money_moved !== "no" && (
+                      <Tag tone={TONES[entry.money_moved]}>{words().moved[entry.money_moved]}</Tag>
+                    )}
+                  </p>
+                  {Object.keys(entry.data).length > 0 && (
+                    <details>
+                      <summary class="small">{words().details}</summary>
+                      <pre>{JSON.stringify(entry.data, null, 2)}</pre>
+                    </details>
+                  )}
+                </li>
+              ))}
+            </ol>
+          </section>
+        )}
+      </LoadedView>
+    </>
+  );
+}
