@@ -161,6 +161,7 @@ describe("what a guest sees", () => {
     await page.getByText("Paid").waitFor();
     await expectAccessible(page);
     await expectNoSideways(page);
+    await page.emulateMedia({ reducedMotion: "reduce" });
     const animation = await page.locator(".check path").evaluate((path) => getComputedStyle(path).animationName);
     expect(animation).toBe("none");
     await isShown(page, "idle");
