@@ -133,7 +133,7 @@ describe("devices", () => {
         if (await wanted.evaluate((element) => element === element.ownerDocument.activeElement)) return;
         await keyboard.press("Tab");
       }
-      throw new Error(`The keyboard does not reach ${wanted}.`);
+      throw new Error(`The keyboard does not reach ${wanted.toString()}.`);
     };
     await tabTo(page.getByRole("button", { name: "Register a device" }));
     await keyboard.press("Enter");

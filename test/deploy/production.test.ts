@@ -265,11 +265,11 @@ describe("systemd's units", () => {
     for (const file of units) {
       const unit = readUnit(file);
       const args = (valuesOf(unit, "ExecStart")[0] ?? "").slice(NODE.length).split(" ");
-      const files = valuesOf(unit, "EnvironmentFile").map((path) => basename(path));
-      read.push(...files);
+      const readByUnit = valuesOf(unit, "EnvironmentFile").map((path) => basename(path));
+      read.push(...readByUnit);
       await expectSettings(
         args,
-        files.flatMap((name) => rows.get(name) ?? [`no row ${name}`]),
+        readByUnit.flatMap((name) => rows.get(name) ?? [`no row ${name}`]),
       );
     }
     expect(new Set(rows.keys())).toEqual(new Set(read));

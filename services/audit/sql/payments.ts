@@ -133,16 +133,14 @@ function filtered(sql: Transaction, key: Key): Fragment {
     key.toMs === undefined ? undefined : sql`p.created_at < ${new Date(key.toMs)}`,
     key.search === undefined ? undefined : matching(sql, key.search),
   ].filter((condition) => condition !== undefined);
-  return conditions.reduce((all, condition) => sql`${all} and ${condition}`) as Fragment;
+  return conditions.reduce((all, condition) => sql`${all} and ${condition}`);
 }
 
 /** Payments whose reference begins so, and those of the order with this number. */
 function matching(sql: Transaction, search: string): Fragment {
   const start = search.toLowerCase().replaceAll(/[\\%_]/g, String.raw`\$&`);
   const byReference = sql`p.reference <> '' and left(lower(p.reference), 100) like ${`${start}%`}`;
-  return /^\d{1,15}$/.test(search)
-    ? sql`(${byReference} or p.order_display_number = ${Number(search)})`
-    : (byReference as Fragment);
+  return /^\d{1,15}$/.test(search) ? sql`(${byReference} or p.order_display_number = ${Number(search)})` : byReference;
 }
 
 export interface LiveCounts {

@@ -67,7 +67,7 @@ export function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
   const isOver = Date.parse(facts.expires_at) <= now.value;
   useEffect(() => {
     const path = { device_id: device.device_id };
-    const timer = setInterval(async () => {
+    const poll = async (): Promise<void> => {
       const result = await call("GET /api/backoffice/v1/devices/{device_id}/enrollment-codes/", { path });
       const status =
         result.ok && result.reply.enrollment_codes.find(({ code_id }) => code_id === facts.code_id)?.status;
@@ -76,7 +76,8 @@ export function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
       closeDialog();
       toast(words().claimed);
       await onClaimed();
-    }, CLAIM_POLL_MS);
+    };
+    const timer = setInterval(() => void poll(), CLAIM_POLL_MS);
     return () => clearInterval(timer);
   }, [facts.code_id]);
   return (

@@ -37,11 +37,12 @@ export function Play({ sandbox, cashier, reload }: PlayProps) {
   const isUnderWay = intent.value !== null && intent.value.ended_at === null;
   useEffect(() => {
     if (!isUnderWay) return;
-    const timer = setInterval(async () => {
+    const poll = async (): Promise<void> => {
       const before = intent.peek();
       const result = before === null ? undefined : await cashier?.read(before.intent_id);
       if (result?.ok === true && intent.peek()?.intent_id === result.reply.intent_id) intent.value = result.reply;
-    }, POLL_MS);
+    };
+    const timer = setInterval(() => void poll(), POLL_MS);
     return () => clearInterval(timer);
   }, [isUnderWay]);
   const collect = async (ending: string, name: string): Promise<void> => {
@@ -88,7 +89,7 @@ export function Play({ sandbox, cashier, reload }: PlayProps) {
                   type="button"
                   class="button outcome"
                   aria-disabled={isUnderWay}
-                  onClick={() => (isUnderWay ? undefined : collect(ending, does))}
+                  onClick={() => void (isUnderWay || collect(ending, does))}
                 >
                   <span class="numbers">{money(amountWith(ending, sandbox.currency), sandbox.currency)}</span>
                   <span class="outcome-text">{does}</span>
@@ -103,7 +104,7 @@ export function Play({ sandbox, cashier, reload }: PlayProps) {
           <ul class="outcomes">
             {Object.entries(words().behaviour).map(([ending, does]) => (
               <li key={ending}>
-                <button type="button" class="button outcome" onClick={() => rename(ending)}>
+                <button type="button" class="button outcome" onClick={() => void rename(ending)}>
                   <span>{ending}</span>
                   <span class="outcome-text">{does}</span>
                 </button>

@@ -179,7 +179,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
   };
   return (
     <Dialog title={form.title} onClose={closeDialog}>
-      <form class="stack" onSubmit={submit} noValidate>
+      <form class="stack" onSubmit={(event) => void submit(event)} noValidate>
         {form.intro !== undefined && <p class="soft">{form.intro}</p>}
         {shown.map((field) => {
           const change = (value: string): void => {

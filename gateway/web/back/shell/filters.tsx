@@ -36,7 +36,7 @@ export function FilterBar({ filters, children, actions }: FilterBarProps) {
       {children}
       <div class="filters-end">
         {isSet && (
-          <Button local kind="quiet" onClick={filters.clear}>
+          <Button local kind="quiet" onClick={() => filters.clear()}>
             {shellWords().clearFilters}
           </Button>
         )}

@@ -20,7 +20,7 @@ export function SignIn() {
     if (failure.value !== null) password.value = "";
   };
   return (
-    <form class="stack" onSubmit={submit}>
+    <form class="stack" onSubmit={(event) => void submit(event)}>
       {failure.value !== null && <FailureNotice failure={failure.value} />}
       <Field
         label={sharedWords().email}

@@ -38,7 +38,7 @@ export function Dialogs() {
       return known && <Comment known={known} />;
     case "reject_proposal":
       return known && <RejectProposal known={known} />;
-    default:
+    case null:
       return null;
   }
 }
