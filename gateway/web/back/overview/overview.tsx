@@ -32,7 +32,7 @@ export function Overview() {
       call("GET /api/backoffice/v1/overview/", {
         query: {
           day: day || undefined,
-          sandbox: (sandbox || undefined) as "true" | "false" | undefined,
+          sandbox: sandbox || undefined,
           time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
         },
       }),

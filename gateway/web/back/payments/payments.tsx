@@ -53,9 +53,9 @@ function filterOf(query: Readonly<Record<string, string>>): Filter {
   return {
     filial_id: query.filial || undefined,
     station_id: query.station || undefined,
-    route: (query.route || undefined) as Payment["route"] | undefined,
-    status: (query.status || undefined) as Payment["status"] | undefined,
-    sandbox: (query.sandbox || undefined) as "true" | "false" | undefined,
+    route: query.route || undefined,
+    status: query.status || undefined,
+    sandbox: query.sandbox || undefined,
     search: query.search || undefined,
     from: midnight(query.from, 0),
     to: midnight(query.to, DAY_MS),
