@@ -26,6 +26,9 @@ export interface MagicBehaviourFacts {
   readonly outcome: string;
 }
 
+/** `start` is the one-time link of this start: it logs the person at this machine in. */
+type LinkName = "start" | "apiPage" | "openapi" | "health" | "readiness" | "magicAmounts";
+
 export interface SandboxFacts {
   readonly baseUrl: string;
   /** What the gateway shows when it speaks TLS itself: a PEM file, and the public key as curl pins it. */
@@ -44,7 +47,7 @@ export interface SandboxFacts {
   readonly magicAmounts: readonly { readonly ending: string; readonly provider: string; readonly outcome: string }[];
   /** Any other name and amount: it reports a success. */
   readonly magicBehaviours: readonly MagicBehaviourFacts[];
-  readonly links: Readonly<Record<"apiPage" | "openapi" | "health" | "readiness" | "magicAmounts", string>>;
+  readonly links: Readonly<Record<LinkName, string>>;
 }
 
 /** Writes the facts for programs. They hold passwords and codes. */
@@ -58,6 +61,9 @@ export function writeFacts(dataDir: string, facts: SandboxFacts): string {
 export function printout(facts: SandboxFacts, factsPath: string): string {
   const { owner, cashier, operator, links } = facts;
   return [
+    "",
+    `Open ${links.start}`,
+    "to see a payment from order to paid: signed in, works once, within 15 minutes.",
     "",
     `Device payments is running at ${facts.baseUrl}`,
     "",

@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { z } from "zod";
 import { connectBus } from "../../services/bus/connection.ts";
 import { seedSandboxConsumer } from "../../services/bus/messages/consumers.ts";
+import { createLoginLink } from "../../services/bus/messages/login-links.ts";
 import { seedSandboxProvider } from "../../services/bus/messages/provider-configs.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -41,6 +42,8 @@ export async function seed(context: ApplicationContext, signal: AbortSignal): Pr
     const { consumerId } = await call(bus.nc, seedSandboxConsumer, robots, deployLimits.seedMs);
     const [station, demoStation] = seeded.stations;
     if (station === undefined || demoStation === undefined) throw new Error("The registry seeded no stations.");
+    const linked = { organizationId, stationId: demoStation.stationId };
+    const { token } = await call(bus.nc, createLoginLink, linked, deployLimits.seedMs);
     return {
       baseUrl,
       certificate: settings.tls === undefined ? null : describeCertificate(settings.tls.certFile),
@@ -53,6 +56,7 @@ export async function seed(context: ApplicationContext, signal: AbortSignal): Pr
       magicAmounts: await readMagicAmounts(sandboxProviderUrl),
       magicBehaviours: await readMagicBehaviours(checkout),
       links: {
+        start: `${baseUrl}/start/#${token}`,
         apiPage: `${baseUrl}/docs/`,
         openapi: `${baseUrl}/openapi.json`,
         health: `${baseUrl}/healthz`,

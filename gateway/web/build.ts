@@ -29,6 +29,7 @@ const TITLES: Readonly<Record<PageName, string>> = {
   till: "Till",
   back: "Back office",
   reconcile: "Reconciliation",
+  start: "The first minute",
 };
 
 const TYPES: Readonly<Record<string, string>> = {

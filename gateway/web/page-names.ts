@@ -1,5 +1,5 @@
 /** The pages that the gateway serves. The folder beside this file and the path have the page's name. */
-export const PAGES = ["display", "till", "back", "reconcile"] as const;
+export const PAGES = ["display", "till", "back", "reconcile", "start"] as const;
 export type PageName = (typeof PAGES)[number];
 
 /** Where the built pages are; `build.ts` writes it, the gateway reads it at the first request for a page. */

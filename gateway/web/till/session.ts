@@ -14,8 +14,20 @@ export const sessionFailure = signal<Failure | null>(null);
 export const hasEnded = signal(false);
 
 const STORED_STATION = "dp_till_station";
+
+/** `/till/?station=2` opens that station. The address keeps no station, so that a reload does not undo a later choice. */
+function stationInAddress(): number | null {
+  const asked = Number(new URLSearchParams(location.search).get("station"));
+  if (!Number.isSafeInteger(asked) || asked < 1) return null;
+  history.replaceState(null, "", location.pathname);
+  sessionStorage.setItem(STORED_STATION, String(asked));
+  return asked;
+}
+
 /** Of this tab: a reload stays at its station. */
-export const stationId = signal<number | null>(Number(sessionStorage.getItem(STORED_STATION)) || null);
+export const stationId = signal<number | null>(
+  stationInAddress() ?? (Number(sessionStorage.getItem(STORED_STATION)) || null),
+);
 
 export function chooseStation(id: number | null): void {
   stationId.value = id;

@@ -18,6 +18,7 @@ const MOST_BYTES: Readonly<Record<PageName, number>> = {
   till: 40 * 1_024,
   back: 80 * 1_024,
   reconcile: 80 * 1_024,
+  start: 40 * 1_024,
 };
 
 /**

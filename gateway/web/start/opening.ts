@@ -1,0 +1,113 @@
+/**
+ * From the link to four things side by side:
+ *
+ *   opening ── link spent ──► open: signed in, the station taken, the display paired
+ *      ├── link used or expired ──► used       (both offer the pages where people sign in)
+ *      ├── no link, no session ──► no_link
+ *      └── a call failed ──► failed ── try again ──► opening
+ */
+import { signal } from "@preact/signals";
+import { call, newKey, type Result } from "../shared/call.ts";
+import type { Failure } from "../shared/failures.ts";
+import type { ReplyOf } from "../shared/operations.ts";
+
+type Device = ReplyOf<"GET /api/backoffice/v1/devices/">["devices"][number];
+
+export interface Place {
+  readonly stationId: number;
+  /** The companion that the start runs; null where the owner has revoked it. */
+  readonly companionId: number | null;
+  readonly tillAddress: string;
+  readonly displayAddress: string;
+}
+
+export type Opening =
+  | { readonly step: "opening" | "used" | "no_link" }
+  | { readonly step: "failed"; readonly failure: Failure }
+  | { readonly step: "open"; readonly place: Place };
+
+export const opening = signal<Opening>({ step: "opening" });
+
+/** Of this tab: a reload needs no second link. */
+const STORED_STATION = "dp_start_station";
+/** The display of this page: the start's virtual display keeps its own device. */
+const DISPLAY_NAME = "Display of the first minute";
+/** A station has 16 devices at most, and revoked ones are listed too. */
+const PAGE = 100;
+
+/** A step that a failed call ends. */
+class Failed extends Error {
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super(failure.code);
+    this.failure = failure;
+  }
+}
+
+async function good<T>(result: Promise<Result<T>>): Promise<T> {
+  const answered = await result;
+  if (!answered.ok) throw new Failed(answered);
+  return answered.reply;
+}
+
+/** The token is spent by the first answer, so that trying again goes on from there. */
+let token: string | undefined;
+
+export async function open(found?: string): Promise<void> {
+  token = found ?? token;
+  opening.value = { step: "opening" };
+  try {
+    opening.value = await opened();
+  } catch (error) {
+    if (!(error instanceof Failed)) throw error;
+    const { failure } = error;
+    opening.value = failure.httpStatus === 401 ? { step: "no_link" } : { step: "failed", failure };
+  }
+}
+
+async function opened(): Promise<Opening> {
+  if (token !== undefined) {
+    const linked = await call("POST /api/start/v1/session/", { body: { token } });
+    if (!linked.ok && linked.code === "not_found") return { step: "used" };
+    const { station_id: stationId } = await good(Promise.resolve(linked));
+    token = undefined;
+    sessionStorage.setItem(STORED_STATION, String(stationId));
+  }
+  const stationId = Number(sessionStorage.getItem(STORED_STATION));
+  if (stationId < 1) return { step: "no_link" };
+  // Where another cashier drives the station, the till says so and offers the take-over.
+  await call("POST /api/cashier/v1/stations/{station_id}/lease/", {
+    path: { station_id: stationId },
+    body: {},
+    key: newKey(),
+  });
+  return { step: "open", place: await prepare(stationId) };
+}
+
+async function prepare(stationId: number): Promise<Place> {
+  const query = { station_id: stationId, limit: PAGE };
+  const listed = await good(call("GET /api/backoffice/v1/devices/", { query }));
+  const devices = listed.devices.filter(({ status }) => status !== "revoked");
+  const companion = devices.find(({ kind }) => kind === "smart_pos_companion");
+  const display = devices.find(({ kind, name }) => kind === "customer_display" && name === DISPLAY_NAME);
+  return {
+    stationId,
+    companionId: companion?.device_id ?? null,
+    tillAddress: `/till/?station=${stationId}`,
+    displayAddress: `/display/#code=${await pairingCode(stationId, display)}`,
+  };
+}
+
+/**
+ * A reset first: this browser may have lost the credential of an earlier visit. Where it still has it, the display notices
+ * that it has ended and takes the code.
+ */
+async function pairingCode(stationId: number, known: Device | undefined): Promise<string> {
+  const body = { station_id: stationId, name: DISPLAY_NAME, kind: "customer_display" } as const;
+  const device = known ?? (await good(call("POST /api/backoffice/v1/devices/", { body })));
+  const path = { device_id: device.device_id };
+  if (known !== undefined) await good(call("POST /api/backoffice/v1/devices/{device_id}/reset/", { path }));
+  const issued = call("POST /api/backoffice/v1/devices/{device_id}/enrollment-codes/", { path, body: {} });
+  return (await good(issued)).code;
+}

@@ -1,0 +1,35 @@
+/** The guest's phone: the QR code, and behind it the provider's page, which its origin allows no frame to show. */
+import { Button } from "../shared/button.tsx";
+import { money } from "../shared/format.ts";
+import { QrCode } from "../shared/qr-code.tsx";
+import { live } from "./station.ts";
+import { words } from "./words.ts";
+
+/** As large as a phone. */
+const WINDOW = "popup,noopener,noreferrer,width=400,height=760";
+
+export function Phone() {
+  const intent = live.value?.active_intent ?? null;
+  const isQr = intent?.route === "dynamic_qr";
+  const payload = intent?.provider?.qr_payload ?? "";
+  return (
+    <section class="phone" aria-labelledby="phone">
+      <h2 id="phone">{words().phone}</h2>
+      <div class="phone-screen stack" aria-live="polite">
+        {intent === null || !isQr ? (
+          <p class="soft">{words().phoneEmpty}</p>
+        ) : (
+          <>
+            <p class="phone-amount numbers">{money(intent.amount, intent.currency)}</p>
+            {payload === "" ? <p class="soft">{words().waitingForQr}</p> : <QrCode content={payload} label={payload} />}
+            {/^https?:\/\//.test(payload) && (
+              <Button kind="main" class="button-wide" onClick={() => void window.open(payload, "_blank", WINDOW)}>
+                {words().guestPage}
+              </Button>
+            )}
+          </>
+        )}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,139 @@
+/** The first minute in a real browser: the link of a start opens everything, and a collection is clicked to `paid`. */
+import type { Browser, Frame, Page } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createLoginLink } from "../../services/bus/messages/login-links.ts";
+import { call } from "../../services/bus/operation.ts";
+import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+import { picture } from "./pictures.ts";
+
+/** A page on a busy machine. */
+const SHOWN = { timeout: 20_000 };
+/** What a display shows that is paired, after a payment. */
+const PAIRED = '[data-screen="paid"], [data-screen="idle"]';
+
+let system: TestSystem;
+let browser: Browser;
+let companion: TestDevice;
+beforeAll(async () => {
+  [system, browser] = await Promise.all([startSystem({ sandboxProvider: true }), startBrowser()]);
+  const code = station().devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode;
+  companion = await enrollDevice(system.baseUrl, code ?? "");
+});
+beforeEach(async () => {
+  await companion.good("POST", "heartbeat/", { body: { summary: {} } });
+});
+afterAll(async () => {
+  await browser.close();
+  await system.stop();
+});
+
+/** The one with the companion, as a start names it. */
+function station() {
+  const [, demo] = system.sandbox.stations;
+  if (demo === undefined) throw new Error("The sandbox has no second station.");
+  return demo;
+}
+
+async function newLink(): Promise<string> {
+  const { organizationId } = system.sandbox;
+  const { token } = await call(system.bus.nc, createLoginLink, { organizationId, stationId: station().stationId });
+  return `${system.baseUrl}/start/#${token}`;
+}
+
+async function frameOf(page: Page, title: string): Promise<Frame> {
+  const found = await page.locator(`iframe[title="${title}"]`).elementHandle(SHOWN);
+  const frame = await found?.contentFrame();
+  if (!frame) throw new Error(`There is no frame ${title}.`);
+  return frame;
+}
+
+const click = (place: Page | Frame, name: string | RegExp) =>
+  place.getByRole("button", { name, exact: true }).click(SHOWN);
+const displayShows = (display: Frame, screen: string) => display.locator(`[data-screen="${screen}"]`).waitFor(SHOWN);
+
+describe("the link of a start", () => {
+  test("it signs in, pairs the display and takes the station; a few clicks then make a collection paid", async () => {
+    const link = await newLink();
+    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
+    const page = await context.newPage();
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.goto(link);
+    expect(page.url(), "the token has left the address bar").toBe(`${system.baseUrl}/start/`);
+    const till = await frameOf(page, "Till");
+    const display = await frameOf(page, "Customer display");
+    await displayShows(display, "idle");
+    await till.getByRole("button", { name: "Leave the station" }).waitFor(SHOWN);
+    await page.getByText("It waits for work").waitFor(SHOWN);
+    await picture(page, "start");
+
+    await till.locator(".items button").first().click(SHOWN);
+    await click(till, "Cash");
+    await click(till, / received$/);
+    await displayShows(display, "paid");
+
+    // The display is paired, and the person signed in, after a reload too.
+    await page.reload();
+    await (await frameOf(page, "Customer display")).locator(PAIRED).first().waitFor(SHOWN);
+    await (await frameOf(page, "Till")).getByRole("button", { name: "Leave the station" }).waitFor(SHOWN);
+    expect(new Set(asked.map((url) => new URL(url).origin))).toEqual(new Set([system.baseUrl]));
+    await context.close();
+  });
+
+  test("the phone shows the code of a collection by QR and opens the guest's page, the companion what it does", async () => {
+    const context = await browser.newContext({ locale: "de-DE", viewport: { width: 360, height: 640 } });
+    const page = await context.newPage();
+    await page.goto(await newLink());
+    // A device that was paired by an earlier visit is reset, and this browser gets it.
+    await displayShows(await frameOf(page, "Kundenanzeige"), "idle");
+    await page.getByText("Es wartet auf Arbeit").waitFor(SHOWN);
+    await expectNoSideways(page);
+    await expectAccessible(page);
+    await page.getByRole("navigation").getByRole("button", { name: "English" }).click();
+    const till = await frameOf(page, "Till");
+    await addLine(till, "12.03");
+    await click(till, "QR code");
+    await page.getByText("€12.03").waitFor(SHOWN);
+    const opened = page.waitForEvent("popup", SHOWN);
+    await click(page, "Open the guest's page");
+    const guest = await opened;
+    await guest.getByText("12.03").first().waitFor(SHOWN);
+    await expectNoSideways(page);
+    await expectAccessible(page);
+    await picture(page, "start-phone");
+    await guest.getByRole("button", { name: "Approve" }).click();
+    await displayShows(await frameOf(page, "Customer display"), "paid");
+    await page.getByText("Tap QR code at the till").waitFor(SHOWN);
+    await context.close();
+  });
+
+  test("used a second time it says so in one sentence and offers the sign-in pages, and so does a page without a link", async () => {
+    const link = await newLink();
+    const first = await browser.newContext({ locale: "en-GB" });
+    const page = await first.newPage();
+    await page.goto(link);
+    await frameOf(page, "Till");
+    await first.close();
+    const second = await browser.newContext({ locale: "en-GB" });
+    const other = await second.newPage();
+    await other.goto(link);
+    await other.getByRole("alert").getByText("This link was used, or its 15 minutes are over").waitFor(SHOWN);
+    expect(await other.locator("iframe").count()).toBe(0);
+    await expectAccessible(other);
+    await other.goto(`${system.baseUrl}/start/`);
+    await other.reload();
+    await other.getByText("This page opens by the link that the start of the service prints.").waitFor(SHOWN);
+    await other.getByRole("main").getByRole("link", { name: "Till" }).click();
+    await other.getByText("Sign in to the till").waitFor(SHOWN);
+    await second.close();
+  });
+});
+
+async function addLine(till: Frame, price: string): Promise<void> {
+  const form = till.getByRole("form", { name: "Free line" });
+  await form.getByLabel("Name").fill("Soup", SHOWN);
+  await form.getByLabel("Price").fill(price);
+  await click(till, "Add");
+}
