@@ -177,6 +177,7 @@ test("every demo, run and pasted: it ends well, a restart keeps what they did, a
   const after = facts();
   expect(after.cashier).toEqual(before.cashier);
   expect(after.robotics).toEqual(before.robotics);
+  expect(after.links.start, "each start makes a new link").not.toBe(before.links.start);
   expectWholeTask(await paste("robot"));
   expect(after.station.stationId).toBe(before.station.stationId);
   // A guest who has the QR on the phone can still pay with it.
@@ -202,7 +203,14 @@ test("a collection at the demo station needs only an intent: the virtual devices
   timeout: TEST_MS,
 }, async () => {
   const program = await start();
-  const { baseUrl, cashier: person, demoStation } = facts();
+  const { baseUrl, cashier: person, demoStation, links } = facts();
+  // The first line of the screen is a link that signs the newcomer in.
+  const [, link = ""] = /\n\nOpen (\S+)\n.+\n\nDevice payments is running at/.exec(program.output()) ?? [];
+  expect(link).toBe(links.start);
+  const [page, token] = link.split("#");
+  expect(page).toBe(`${baseUrl}/start/`);
+  const opened = await send(baseUrl, "POST", "/api/start/v1/session/", { json: { token } });
+  expect(opened.body).toMatchObject({ station_id: demoStation.stationId });
   const cashier = await logIn(baseUrl, "cashier", person);
   const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `stations/${demoStation.stationId}/routes/`);
   expect(routes, "offered at once").toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
