@@ -11,6 +11,7 @@ import { startSystem, type TestSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type Receiver, startReceiver } from "../webhook-signer/receiver.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+import { picture } from "./pictures.ts";
 
 /** A list that is read every ten seconds, on a slow machine. */
 const SHOWN = { timeout: 20_000 };
@@ -101,7 +102,7 @@ describe("devices", () => {
     await press("Issue a code", dialog());
     await page.getByRole("img", { name: "QR code" }).waitFor(SHOWN);
     await dialog().getByRole("timer").waitFor(SHOWN);
-    await expectAccessible(page);
+    await expectAccessible(page, "back-device-code");
     const code = (await dialog().locator("code.secret-value").textContent()) ?? "";
     expect(code).toMatch(/^[\dA-Z]{5}-[\dA-Z]{5}$/);
     const device = await enrollDevice(system.baseUrl, code);
@@ -178,7 +179,7 @@ describe("kill switches", () => {
     await press("Freeze", dialog());
     await page.getByRole("cell", { name: HOSTILE }).waitFor(SHOWN);
     await vi.waitFor(async () => expect(await offered()).toEqual(["cash"]), SHOWN);
-    await expectAccessible(page);
+    await expectAccessible(page, "back-frozen-station");
     await press("End the freeze");
     await dialog().getByLabel("Reason").fill("It is over.");
     await press("End the freeze", dialog());
@@ -219,7 +220,7 @@ describe("payments", () => {
     await page.getByRole("table").getByRole("link").first().click(SHOWN);
     await said("What happened");
     await said("Money moved");
-    await expectAccessible(page);
+    await expectAccessible(page, "back-timeline");
   });
 });
 
@@ -238,7 +239,7 @@ describe("webhooks", () => {
     await press("Send a test");
     await said("The endpoint did not accept the test.");
     await dialog().getByText(HOSTILE).waitFor(SHOWN);
-    await expectAccessible(page);
+    await expectAccessible(page, "back-webhook-test");
     await press("Close", dialog());
     receiver.behave(HOOK, () => 204);
     await press("Send a test");
@@ -268,7 +269,7 @@ describe("sandbox", () => {
       .click(SHOWN);
     await page.getByRole("button", { name: /approves the payment/ }).click(SHOWN);
     await page.getByRole("complementary").getByText("paid").waitFor(SHOWN);
-    await expectAccessible(page);
+    await expectAccessible(page, "back-sandbox-play");
     await page.getByRole("button", { name: /declines after a short delay/ }).click(SHOWN);
     await said("declined by the provider");
     // The owner's own session is the same as before.
@@ -293,7 +294,7 @@ describe("session", () => {
     await press("Add a person", dialog(at));
     const again = at.getByRole("dialog", { name: "Your session has ended" });
     await again.waitFor(SHOWN);
-    await expectAccessible(at);
+    await expectAccessible(at, "back-session-ended");
     await again.getByLabel("E-mail address").fill(system.owner.email);
     await again.getByLabel("Password").fill(system.owner.password);
     await press("Sign in", again);
@@ -311,7 +312,7 @@ describe("session", () => {
     await at.getByLabel("Passwort", { exact: true }).fill("not this one");
     await at.getByRole("button", { name: "Anmelden" }).click();
     await at.getByRole("alert").waitFor(SHOWN);
-    await expectAccessible(at);
+    await expectAccessible(at, "back-wrong-password");
     await expectNoSideways(at);
     await own.close();
   });
@@ -341,6 +342,9 @@ describe("every section", () => {
       await page.locator(".content .skeleton").waitFor({ state: "detached", ...SHOWN });
       await expectAccessible(page);
       await expectNoSideways(page);
+      await page.setViewportSize({ width: 1_280, height: 800 });
+      await picture(page, `back-${(address ?? "").split("/")[2] || "overview"}`);
+      await page.setViewportSize({ width: 360, height: 740 });
     }
     expect(faults).toEqual([]);
   });

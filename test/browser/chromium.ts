@@ -8,6 +8,7 @@ import { delimiter, dirname, join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
 import { debianPrograms } from "../support/debian-programs.ts";
+import { picture } from "./pictures.ts";
 
 const ARGUMENTS = [
   "--headless",
@@ -40,8 +41,12 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** Expects that axe finds nothing that people with disabilities cannot use, in light and dark. */
-export async function expectAccessible(page: Page): Promise<void> {
+/**
+ * Expects that axe finds nothing that people with disabilities cannot use, in light and dark. With the state's name,
+ * `npm run pictures` draws it.
+ */
+export async function expectAccessible(page: Page, state?: string): Promise<void> {
+  if (state !== undefined) await picture(page, state);
   for (const colorScheme of ["light", "dark"] as const) {
     // Without motion: half-way through a change of colours the contrast is neither the one nor the other.
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });

@@ -73,13 +73,13 @@ describe("pairing", () => {
     const page = await context.newPage();
     await page.goto(`${system.baseUrl}/display/`);
     await isShown(page, "pair");
-    await expectAccessible(page);
+    await expectAccessible(page, "display-pair");
     await expectNoSideways(page);
     await page.getByLabel("Kopplungscode").fill("7k3qx9m2tb");
     expect(await page.getByLabel("Kopplungscode").inputValue()).toBe("7K3QX-9M2TB");
     await page.keyboard.press("Enter");
     await page.getByText("Dieser Code ist unbekannt").waitFor(SHOWN);
-    await expectAccessible(page);
+    await expectAccessible(page, "display-unknown-code");
     await page.getByRole("button", { name: "English" }).click();
     await page.getByLabel("Pairing code").fill(code.toLowerCase().replace("-", ""));
     await page.getByRole("button", { name: "Pair" }).click();
@@ -114,7 +114,7 @@ describe("pairing", () => {
     await page.goto(addressWith(await newCode(companion.device_id)));
     await isShown(page, "stopped");
     await page.getByText("This code belongs to another kind of device").waitFor();
-    await expectAccessible(page);
+    await expectAccessible(page, "display-other-kind");
     await page.getByRole("button", { name: "Pair again" }).click();
     await isShown(page, "pair");
     await context.close();
@@ -125,7 +125,7 @@ describe("pairing", () => {
     const second = await context.newPage();
     await second.goto(`${system.baseUrl}/display/`);
     await isShown(second, "elsewhere");
-    await expectAccessible(second);
+    await expectAccessible(second, "display-elsewhere");
     await page.close();
     await isShown(second, "idle");
     await context.close();
@@ -135,16 +135,16 @@ describe("pairing", () => {
 describe("what a guest sees", () => {
   test("each state as the service has it, accessible, also at 360 pixels and with reduced motion", async () => {
     const { context, page } = await pair({ viewport: { width: 360, height: 640 }, reducedMotion: "reduce" });
-    await expectAccessible(page);
+    await expectAccessible(page, "display-idle");
     // The sandbox provider leaves this amount to its guest.
     const order = await openOrder("1234.03");
     await isShown(page, "total");
     await page.getByText("€1,234.03").waitFor();
-    await expectAccessible(page);
+    await expectAccessible(page, "display-total");
     await expectNoSideways(page);
     const intent = await collect(order, "dynamic_qr");
     await isShown(page, "qr");
-    await expectAccessible(page);
+    await expectAccessible(page, "display-qr");
     await expectNoSideways(page);
     // The whole symbol is in the window, large enough, black on white also in the dark.
     await page.emulateMedia({ colorScheme: "dark" });
@@ -159,7 +159,7 @@ describe("what a guest sees", () => {
     await cashier.good("POST", `${station}/intents/${cash}/attest/`);
     await isShown(page, "paid");
     await page.getByText("Paid").waitFor();
-    await expectAccessible(page);
+    await expectAccessible(page, "display-paid");
     await expectNoSideways(page);
     await page.emulateMedia({ reducedMotion: "reduce" });
     const animation = await page.locator(".check path").evaluate((path) => getComputedStyle(path).animationName);
@@ -190,13 +190,13 @@ describe("a display that may not act", () => {
     await owner.good("POST", `devices/${deviceId}/suspend/`);
     await isShown(page, "blocked");
     await page.getByText("The owner has suspended this display.").waitFor();
-    await expectAccessible(page);
+    await expectAccessible(page, "display-blocked");
     await owner.good("POST", `devices/${deviceId}/resume/`);
     await isShown(page, "idle");
     await owner.good("POST", `devices/${deviceId}/reset/`);
     await isShown(page, "pair");
     await page.getByText("This display is not paired any more").waitFor();
-    await expectAccessible(page);
+    await expectAccessible(page, "display-unpaired");
     await page.goto(addressWith(await newCode(deviceId)));
     await page.reload();
     await isShown(page, "idle");
@@ -216,7 +216,7 @@ describe("an outage", () => {
     await page.getByText("No connection").waitFor(SHOWN);
     await isShown(page, "wait");
     expect(await page.getByText("Paid").count()).toBe(0);
-    await expectAccessible(page);
+    await expectAccessible(page, "display-no-connection");
     // The shell needs no server: a kiosk that starts again shows the page and not the browser's error.
     await page.reload({ waitUntil: "domcontentloaded" });
     await page.locator("[data-screen]").waitFor({ timeout: 1_000 });

@@ -75,17 +75,17 @@ describe("the reconciliation", () => {
     await page.getByLabel("Password").fill("not her password");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").waitFor(SOON);
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-wrong-password");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("Nothing is open").waitFor(SOON);
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-empty");
   });
 
   test("a dropped file waits for its format, and is imported and compared", async () => {
     await section("Import");
     await page.getByText("No statement is imported yet").waitFor(SOON);
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-import");
     const rows = [
       sale("TC1AAAAAAA", "17.00"),
       sale("TC2AAAAAAA", "9.00"),
@@ -95,10 +95,10 @@ describe("the reconciliation", () => {
     await page.locator("input[type=file]").setInputFiles({ name: `${XSS}.csv`, mimeType: "text/csv", buffer });
     await page.getByText("Confirm the format").waitFor(SOON);
     await page.getByText("The beginning of the file").first().waitFor(SOON);
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-confirm-format");
     await page.getByRole("button", { name: "Import", exact: true }).click();
     await page.getByText("3 new lines, 0 known").waitFor(SOON);
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-imported");
     expect(await isOwned()).toBe(false);
   });
 
@@ -114,7 +114,7 @@ describe("the reconciliation", () => {
     await card.getByRole("button", { name: "Preview" }).click();
     await card.getByRole("cell", { name: "€6.00" }).waitFor(SOON);
     await card.getByText("unreadable").waitFor(SOON);
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-mapping");
     await card.getByRole("button", { name: "Store the mapping and import" }).click();
     await card.getByText("1 new lines, 0 known from other files, 1 rows not readable").waitFor(SOON);
   });
@@ -129,18 +129,18 @@ describe("the reconciliation", () => {
     const before = await page.locator(".issue-row").count();
     await page.keyboard.press("?");
     await page.getByRole("dialog").getByText("Assign to me").waitFor();
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-keys");
     await page.keyboard.press("Escape");
     await page.keyboard.press("j");
     await page.getByRole("heading", { name: "Details" }).waitFor(SOON);
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-issue");
     const chosen = new URL(page.url()).searchParams.get("issue");
     await page.keyboard.press("j");
     await page.keyboard.press("k");
     expect(new URL(page.url()).searchParams.get("issue")).toBe(chosen);
     await page.keyboard.press("c");
     await page.getByRole("dialog").getByLabel("Reason").fill(`Paid back ${XSS}`);
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-close");
     await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).press("Enter");
     await expect.poll(() => page.locator(".issue-row").count(), SOON).toBe(before - 1);
     await page.locator(".toast").getByRole("button", { name: "Undo" }).press("Enter");
@@ -155,7 +155,7 @@ describe("the reconciliation", () => {
     expect(await isOwned()).toBe(false);
     await page.setViewportSize({ width: 360, height: 740 });
     await expectNoSideways(page);
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-phone");
     await page.setViewportSize({ width: 1280, height: 800 });
   });
 
@@ -178,14 +178,14 @@ describe("the reconciliation", () => {
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Order number (id)").fill("999999");
     await dialog.getByLabel("Reason").fill("It is the guest's.");
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-attribute");
     await dialog.getByRole("button", { name: "Attribute" }).click();
     // There is no such order: the service's reason stands in the dialog, which stays open.
     await dialog.getByRole("alert").waitFor(SOON);
     await page.keyboard.press("Escape");
     const count = await page.locator(".issue-row").count();
     await page.getByRole("button", { name: new RegExp(`Close all ${count}`) }).click();
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-bulk");
     await dialog.getByLabel("Reason").fill("Paid back.");
     await dialog.getByRole("button", { name: `Close ${count} issues` }).click();
     await page.getByText(`${count} closed.`).waitFor(SOON);
@@ -201,12 +201,12 @@ describe("the reconciliation", () => {
       .getByText(/issues wait for a decision/)
       .first()
       .waitFor(SOON);
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-periods");
     await section("Day report");
     await page.getByLabel("Mode").selectOption("test");
     const settled = page.getByRole("table", { name: "Settled here" });
     await settled.getByText("€32.00").first().waitFor(SOON);
-    await expectAccessible(page);
+    await expectAccessible(page, "reconcile-report");
     await page.emulateMedia({ media: "print" });
     expect(await page.getByRole("button", { name: "Print" }).isVisible()).toBe(false);
     expect(await settled.isVisible()).toBe(true);
