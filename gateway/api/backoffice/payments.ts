@@ -92,8 +92,10 @@ const moment = (description: string) =>
     .datetime({ offset: true })
     .optional()
     .meta({ description, examples: ["2026-11-20T00:00:00+01:00"] });
-export const sandboxQuery = z
+const yesOrNoSchema = z
   .enum(["true", "false"])
+  .meta({ id: "YesOrNo", description: "`true` or `false`, as the text of a query." });
+export const sandboxQuery = yesOrNoSchema
   .optional()
   .meta({ description: "`true`: only stations for tests, `false`: only the others; all when left out." });
 

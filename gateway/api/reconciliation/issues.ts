@@ -78,10 +78,13 @@ const assignIssueBodySchema = z
 const commentIssueBodySchema = z
   .strictObject({ text: detailsSchema.meta({ description: "A few sentences; line ends are allowed." }) })
   .meta({ id: "CommentIssue", examples: [{ text: "The bank looks for it; answer on Monday." }] });
+const undecidedStatusSchema = z
+  .enum(["open", "assigned"])
+  .meta({ id: "UndecidedIssueStatus", description: "`open`: waits for any person; `assigned`: a person works on it." });
 const bulkFilterSchema = z
   .strictObject({
     ...filterShape,
-    status: z.enum(["open", "assigned"]).optional().meta({
+    status: undecidedStatusSchema.optional().meta({
       description: "Only those that wait for any person, or only those that one works on; both when left out.",
     }),
     station_id: idSchema.optional().meta({ description: DESCRIPTIONS.station }),

@@ -5,6 +5,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Route } from "../../../gateway/http/route.ts";
 import { routes } from "../../../gateway/routes.ts";
+import { createLoginLink } from "../../../services/bus/messages/login-links.ts";
+import { call } from "../../../services/bus/operation.ts";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { type Answer, send } from "../../support/http.ts";
@@ -134,6 +136,11 @@ const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
   ...sessionRows("backoffice"),
   ...sessionRows("cashier"),
   ...sessionRows("reconciliation"),
+  start_log_in_by_link: async () => {
+    const { organizationId, stations } = system.sandbox;
+    const link = { organizationId, stationId: stations[1]?.stationId ?? 0 };
+    return { body: { token: (await call(system.bus.nc, createLoginLink, link)).token } };
+  },
   payments_device_enroll: async () => ({ body: { code: await newCode(await newDevice()) } }),
   backoffice_register_device: async () => ({
     body: { station_id: stationId, name: name(), kind: "customer_display" },
@@ -210,6 +217,7 @@ async function frozen(asked: Asked, prefix: string): Promise<Asked> {
 /** What a repetition gets where the first request has used up what the second one would need. */
 const USED_UP: Readonly<Record<string, number>> = {
   payments_device_enroll: 404,
+  start_log_in_by_link: 404,
   backoffice_log_out: 401,
   cashier_log_out: 401,
   reconciliation_log_out: 401,
