@@ -1,6 +1,7 @@
 /** The one-time link of a start: the person at this machine opens it and is logged in to the sandbox. */
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
+import { BOUNDS } from "../../services/bus/bounds.ts";
 import * as messages from "../../services/bus/messages/login-links.ts";
 import { sessionCookie } from "../http/cookies.ts";
 import { type Handler, ok, Refusal } from "../http/handler-context.ts";
@@ -10,7 +11,9 @@ import { ENROLL_RATE, throttleHeaders } from "../read-model/throttles.ts";
 import { API_OF_ROLE, personJson, personSchema } from "./sessions.ts";
 
 const bodySchema = z
-  .strictObject({ token: z.string().min(1).max(200).meta({ description: "What the link has behind `#`." }) })
+  .strictObject({
+    token: z.string().min(1).max(BOUNDS.loginLinkCharacters).meta({ description: "What the link has behind `#`." }),
+  })
   .meta({ id: "LogInByLink", examples: [{ token: "dpl_the-token-of-the-link" }] });
 
 export const linkedSessionsSchema = z

@@ -17,6 +17,8 @@ export const BOUNDS = {
   browserTokens: 8,
   /** 128 random bits are 22 characters; a longer text is no token of ours. */
   browserTokenCharacters: 64,
+  /** What the link of a start has behind `#`: 256 random bits with a prefix are 47 characters; a longer text is no token of ours. */
+  loginLinkCharacters: 200,
   /** A person who has not logged in in a browser for this long is no longer known there. */
   knownBrowserDays: 90,
   /** A currency by its ISO 4217 code. */
@@ -61,6 +63,8 @@ export const BOUNDS = {
   paymentKeyCharacters: 1_000,
   /** The name of a time zone: the longest of the IANA database has half as many. */
   timeZoneCharacters: 64,
+  /** The hours of a day, from 0 on. */
+  hourOfDay: 23,
   /** Minutes after midnight, to the last one of a day. */
   minuteOfDay: 24 * 60 - 1,
   /** How long an old secret may be taken beside the new one. */

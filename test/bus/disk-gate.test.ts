@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { setDisk, WAITING_SUBJECTS } from "../../services/bus/disk-gate.ts";
+import * as catalogueItems from "../../services/bus/messages/catalogue-items.ts";
 import * as consumers from "../../services/bus/messages/consumers.ts";
 import * as devices from "../../services/bus/messages/devices.ts";
 import * as enrollmentCodes from "../../services/bus/messages/enrollment-codes.ts";
@@ -73,6 +74,7 @@ describe("while the disk is short of space", () => {
 
   test("each subject of WAITING_SUBJECTS: an operation has it", () => {
     const modules = [
+      catalogueItems,
       devices,
       enrollmentCodes,
       filials,

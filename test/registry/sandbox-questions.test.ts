@@ -12,6 +12,7 @@ const CHECKOUT = join(import.meta.dirname, "..", "..");
 const QUESTION = /\b(?:s|station|stations|row|account|state)\.sandbox\b|\bsandbox = \$\{|\bisSandbox\b/;
 
 const REASONS: Readonly<Record<string, string>> = {
+  "services/audit/sql/payments.ts": "shows it to people, and lists only those or only the others",
   "services/providers/choices.ts": "chooses the provider: test or live",
   "services/providers/sql/choices.ts": "chooses the provider: test or live",
   "services/providers/sql/configs.ts": "chooses the provider: test or live",

@@ -30,7 +30,7 @@ export const overviewSchema = z
           hours: z
             .array(
               z.object({
-                hour: z.int().min(0).max(23),
+                hour: z.int().min(0).max(BOUNDS.hourOfDay),
                 collections: count.meta({ description: "Collections that began in this hour and have ended." }),
                 succeeded: count,
                 median_seconds: z

@@ -1,5 +1,6 @@
 /** One-time links that log the person at this machine in as the people of the sandbox. */
 import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { barrierSchema } from "./caller.ts";
 import { userSchema } from "./users.ts";
@@ -21,7 +22,7 @@ export const createLoginLink = defineOperation(
 export const logInByLink = defineOperation(
   "registry.logInByLink",
   "once",
-  z.object({ token: z.string().max(200) }),
+  z.object({ token: z.string().max(BOUNDS.loginLinkCharacters) }),
   z.object({
     organizationId: id,
     stationId: id,

@@ -72,7 +72,7 @@ export const listPayments = defineOperation(
 
 const hourSchema = z.object({
   /** Of the day in the time zone. */
-  hour: z.int().min(0).max(23),
+  hour: z.int().min(0).max(BOUNDS.hourOfDay),
   route: z.enum(ROUTES),
   /** Ended ones that began in this hour. */
   collections: z.int(),

@@ -55,7 +55,11 @@ describe("a page's scripts", () => {
 
   it("use no function that the oldest browsers lack", () => {
     for (const [path] of builtFiles().filter(([name]) => name.endsWith(".js"))) {
-      expect(textOf(path).match(TOO_NEW) ?? [], path).toEqual([]);
+      const script = textOf(path);
+      // The back office brings this one along, because its router uses it (`old-browsers.ts`).
+      const isBrought = /Object\.assign\(Object,\{fromEntries:/.test(script);
+      const used = (script.match(TOO_NEW) ?? []).filter((name) => !(isBrought && name === ".fromEntries("));
+      expect(used, path).toEqual([]);
     }
   });
 });

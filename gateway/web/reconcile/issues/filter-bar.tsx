@@ -7,6 +7,12 @@ import { accounts, operators } from "../known.ts";
 import { words } from "../words.ts";
 import { FILTERS, type FilterName, filterCount } from "./filter.ts";
 
+/** What the address has no more when a person clears the filters. */
+const WITHOUT_FILTERS: Readonly<Record<string, null>> = [...FILTERS, "issue"].reduce(
+  (all, name) => ({ ...all, [name]: null }),
+  {},
+);
+
 const change = (name: FilterName, value: string): void => go({ [name]: value, issue: null }, { isStep: false });
 
 export function FilterBar() {
@@ -44,11 +50,7 @@ export function FilterBar() {
         <TypedFilter name="max_amount" pattern={/^\d{1,10}(\.\d{1,3})?$/} />
       </div>
       {filterCount() > 0 && (
-        <Button
-          local
-          kind="quiet"
-          onClick={() => go(Object.fromEntries([...FILTERS, "issue"].map((name) => [name, null])), { isStep: false })}
-        >
+        <Button local kind="quiet" onClick={() => go(WITHOUT_FILTERS, { isStep: false })}>
           {texts.clear}
         </Button>
       )}
