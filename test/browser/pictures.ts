@@ -12,8 +12,10 @@ export async function picture(page: Page, name: string): Promise<void> {
   if (folder === undefined) return;
   mkdirSync(join(CHECKOUT, folder), { recursive: true });
   for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme });
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     await page.screenshot({ path: join(CHECKOUT, folder, `${name}-${colorScheme}.png`) });
   }
+  // First the scheme alone: with motion its colours would change slowly, also in what a test does next.
   await page.emulateMedia({ colorScheme: null });
+  await page.emulateMedia({ reducedMotion: null });
 }
