@@ -1,6 +1,8 @@
 /** `certify` runs the suite at a device and records what has passed; `certificate` lists, downloads, revokes and verifies. */
+
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { CommandError, endWithError, findService, parseCommandLine, UsageError } from "../command.ts";
 import { exitCodeOf, type Options, OPTIONS as RUN_OPTIONS, runOnce, writeResult } from "../conformance/command.ts";
@@ -204,7 +206,13 @@ async function publishedKeys(option: string | undefined): Promise<readonly strin
   if (certificateFile !== undefined) trustCertificate(certificateFile);
   const url = `${baseUrl.replace(/\/+$/, "")}/.well-known/certification-log/`;
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(clientLimits.requestTimeoutMs) });
+    const signal = AbortSignal.timeout(clientLimits.requestTimeoutMs);
+    let response = await fetch(url, { signal });
+    // Others at this address have used up its rate: the service takes the request again in a moment.
+    while (response.status === 429) {
+      await delay(Number(response.headers.get("retry-after") ?? 1) * 1_000, undefined, { signal });
+      response = await fetch(url, { signal });
+    }
     return logSchema.parse(await response.json()).keys.map(({ verifier_key: key }) => key);
   } catch (error) {
     throw new CommandError(`The keys cannot be read at ${url}; give them with --key.`, { cause: error });

@@ -97,8 +97,19 @@ const result = (
   left_behind: [],
 });
 const record = (body: object): Promise<Recorded> => owner.good<Recorded>("POST", "certification-artifacts/", { body });
-const readLog = async (): Promise<Log> =>
-  (await send<Log>(system.baseUrl, "GET", "/.well-known/certification-log/")).body;
+/** Reads of the public log; asks again while the rate of this address is used up. */
+function sendToLog<T>(rest: string): Promise<Answer<T>> {
+  return vi.waitFor(
+    async () => {
+      const answer = await send<T>(system.baseUrl, "GET", `/.well-known/certification-log/${rest}`);
+      expect(answer.status).not.toBe(429);
+      return answer;
+    },
+    { timeout: 30_000, interval: 250 },
+  );
+}
+const readLog = async (): Promise<Log> => (await sendToLog<Log>("")).body;
+const readConsistency = <T>(query: string): Promise<Answer<T>> => sendToLog<T>(`consistency/?${query}`);
 const certificateOf = async ({ artifact_id: id }: Artifact): Promise<string> => {
   const path = `/api/backoffice/v1/certification-artifacts/${id}/certificate/`;
   return (await send(system.baseUrl, "GET", path, { token: owner.token })).text;
@@ -253,19 +264,6 @@ describe("the log", () => {
     expect((await verified(await certificateOf(other))).revocation).toBeUndefined();
     expect(partsOf(await certificateOf(artifact)).envelope).toBe(partsOf(earlier).envelope);
   });
-
-  /** Asks again while the rate of this address is used up. */
-  function readConsistency<T>(query: string): Promise<Answer<T>> {
-    const path = `/.well-known/certification-log/consistency/?${query}`;
-    return vi.waitFor(
-      async () => {
-        const answer = await send<T>(system.baseUrl, "GET", path);
-        expect(answer.status).not.toBe(429);
-        return answer;
-      },
-      { timeout: 30_000, interval: 250 },
-    );
-  }
 
   test("each later checkpoint is consistent with each earlier one, for anybody", async () => {
     const { size } = await readLog();
