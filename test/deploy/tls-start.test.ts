@@ -55,7 +55,7 @@ test("a start with TLS: the virtual devices attach, and every printed address of
   expect(output).toContain("virtual-display: up.");
   const { baseUrl, links } = sandboxFacts(folder.path);
   expect(baseUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
-  expect(Object.values(links).filter((link) => link.startsWith(baseUrl))).toHaveLength(4);
+  expect(Object.values(links).filter((link) => link.startsWith(baseUrl))).toHaveLength(5);
   expect(output).toContain(`Device payments is running at ${baseUrl}`);
   expect(output).not.toContain(baseUrl.replace("https:", "http:"));
 });
