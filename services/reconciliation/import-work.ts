@@ -103,7 +103,8 @@ class ImportWork {
   #readBytes = 0;
   #records = 0;
   #malformedCount = 0;
-  #reportedAtMs = Number.NEGATIVE_INFINITY;
+  /** When the lease began or was last renewed. */
+  #reportedAtMs = performance.now();
 
   constructor(deps: ImportDeps, taken: sql.TakenImport, attempt: string) {
     this.#deps = deps;
@@ -231,6 +232,8 @@ class ImportWork {
     const { account_id: accountId, organization_id: organizationId } = this.#taken;
     const lock = { accountId, waitMs: IMPORT_LIMITS.leaseMs / 3, hungMs: IMPORT_LIMITS.leaseMs };
     while (!(await lockAccountOfImport(tx, lock))) await this.#report([], true);
+    // Another process may have taken the import over, and have had the account before.
+    await this.#report([], true);
     await searchByIndex(tx, true);
     return new LineWriter(tx, { importId, organizationId, accountId });
   }

@@ -1,4 +1,6 @@
 /** What breaks with a connection to PostgreSQL, and what must not: see `patches/README.md`. */
+import { once } from "node:events";
+import type { Writable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { closeDatabase, type Database, openDatabase, type Transaction } from "../../services/db/pool.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
@@ -40,6 +42,26 @@ describe("a transaction whose connection is cut", () => {
     await turn();
     expect(await sql`select note from notes`).toEqual([]);
   });
+});
+
+describe("a COPY that PostgreSQL refuses", () => {
+  const copied = async (tx: Transaction, text: string): Promise<void> => {
+    const stream: Writable = await tx.unsafe("copy copied (id) from stdin").writable();
+    await Promise.all([once(stream, "finish"), stream.end(text)]);
+  };
+
+  it.each(["at its end: a duplicate key", "in its middle: no number"])(
+    "%s: the stream and the transaction fail",
+    async (title) => {
+      await sql`create table if not exists copied (id int primary key)`;
+      const text = title.startsWith("at its end") ? "1\n1\n" : `${"2\n".repeat(100_000)}none\n`;
+      const transaction = sql.begin((tx) => copied(tx, text));
+      await expect(transaction).rejects.toThrow(/duplicate key|invalid input/);
+      expect(await sql`select id from copied`).toEqual([]);
+      await sql.begin((tx) => copied(tx, "3\n"));
+      expect(await sql`delete from copied returning id`).toEqual([{ id: 3 }]);
+    },
+  );
 });
 
 describe("connections that are cut at any moment", () => {
