@@ -48,7 +48,7 @@ export const BOUNDS = {
   endedSessions: STATE_LIMITS.endedSessions,
   /** How long a collection may be open, as the machine has it. */
   intentLifetimeMs: INTENT_LIFETIME_BOUNDS_MS,
-  /** What a person searches for: longer than what tells two references apart. */
+  /** What a person searches for: longer than what distinguishes two references. */
   searchCharacters: 100,
   /** Why a person did something, or what else there is to say of a place: a few sentences. */
   reasonCharacters: 500,

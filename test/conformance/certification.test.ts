@@ -236,7 +236,7 @@ describe("a run that writes nothing", () => {
     await owner.refused("not_found", "POST", "certification-artifacts/", { body: theirs });
   });
 
-  test("one that a device's credential, a cashier or nobody sends", async () => {
+  test("one that a device's credential, a cashier or a request without a session sends", async () => {
     const path = "/api/backoffice/v1/certification-artifacts/";
     const json = result("display", run);
     expect((await send(system.baseUrl, "POST", path, { json })).status).toBe(401);

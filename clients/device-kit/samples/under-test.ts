@@ -31,7 +31,7 @@ let shown = { state: "nothing", amount: "", qr_payload: "" };
 let act = "approve";
 let held = Promise.withResolvers<void>();
 
-/** The payment application, as it is told to answer. */
+/** The payment application; it answers as the suite instructs. */
 async function pay(): Promise<Outcome> {
   if (act === "decline") return { outcome: "reported_declined", provider_code: "05" };
   if (act === "cancel") return { outcome: "reported_cancelled", provider_code: "17" };

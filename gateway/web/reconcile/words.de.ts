@@ -115,7 +115,7 @@ export const de: Like<typeof en> = {
     rejectTitle: "Den Vorschlag ablehnen?",
     rejectHelp: "Die Abweichung bleibt offen, und ein neuer Vorschlag ist möglich.",
   },
-  assign: { title: "Zuweisen an", person: "Person", nobody: "Keine bestimmte Person" },
+  assign: { title: "Zuweisen an", person: "Person", anyPerson: "Keine bestimmte Person" },
   comment: {
     title: "Kommentar schreiben",
     label: "Kommentar",

@@ -107,7 +107,7 @@ export const en = {
     rejectTitle: "Reject the proposal?",
     rejectHelp: "The issue stays open, and a new proposal can be made.",
   },
-  assign: { title: "Assign to", person: "Person", nobody: "Any person" },
+  assign: { title: "Assign to", person: "Person", anyPerson: "Any person" },
   comment: {
     title: "Write a comment",
     label: "Comment",

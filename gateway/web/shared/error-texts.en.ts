@@ -3,7 +3,7 @@ import type { ErrorTexts } from "./failures.ts";
 
 const AGAIN = "Try again in a few seconds; nothing was done.";
 const ASK_OWNER = "Ask the owner.";
-const REPORT = "Reload the page. If it happens again, give the request number to whoever runs the service.";
+const REPORT = "Reload the page. If it happens again, give the request number to the person who runs the service.";
 const CHECK = "Check what is shown now before you do anything else; it may have been done.";
 
 export const en: ErrorTexts = {
@@ -37,7 +37,10 @@ export const en: ErrorTexts = {
     next: "Sign in again. A collection under way goes on meanwhile.",
   },
   csrf_refused: { sentence: "This page was opened from another site.", next: "Open it from its own address." },
-  platform_key_missing: { sentence: "This needs the platform key.", next: "Send it, or ask whoever runs the service." },
+  platform_key_missing: {
+    sentence: "This needs the platform key.",
+    next: "Send it, or ask the person who runs the service.",
+  },
   platform_key_invalid: { sentence: "The platform key is wrong.", next: "Check the key." },
   signature_invalid: { sentence: "The signature is not valid.", next: "Check the secret and the clock of the sender." },
   throttled: { sentence: "These are too many requests at once.", next: "Wait a moment, then try again." },

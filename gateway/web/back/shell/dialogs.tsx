@@ -158,7 +158,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
     if (value === "") return field.isOptional === true ? null : sharedWords().required;
     return field.check?.(value, values.value) ?? null;
   };
-  const told = (name: string): string | null =>
+  const faultOfService = (name: string): string | null =>
     failure.value?.errors?.find(({ pointer }) => pointer === `/${name}`)?.detail ?? null;
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -202,7 +202,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
               help={field.help}
               maxLength={field.maxLength}
               required={field.isOptional !== true}
-              fault={(wasTried.value ? faultOf(field) : null) ?? told(field.name)}
+              fault={(wasTried.value ? faultOf(field) : null) ?? faultOfService(field.name)}
               onInput={change}
             />
           );

@@ -6,7 +6,7 @@ import type { ReplyOf } from "../../shared/operations.ts";
 
 export type Person = ReplyOf<"GET /api/backoffice/v1/session/">["user"];
 
-/** Undefined until the service has answered; null when nobody is. */
+/** Undefined until the service has answered; null when no person is logged in. */
 export const person = signal<Person | null | undefined>(undefined);
 /** Why it is not known who is signed in. */
 export const sessionFailure = signal<Failure | null>(null);

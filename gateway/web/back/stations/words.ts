@@ -34,7 +34,7 @@ export const words = dictionary({
     closed: "The station is closed.",
     breakTitle: (name: string) => `Free "${name}"?`,
     breakText: (cashier: string) =>
-      `${cashier} no longer drives the station and is told so. A collection under way goes on; the next cashier attests or cancels it.`,
+      `${cashier} no longer drives the station and is notified. A collection under way goes on; the next cashier attests or cancels it.`,
     broken: "The station is free.",
     since: "since",
   },

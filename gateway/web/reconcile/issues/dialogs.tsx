@@ -177,7 +177,7 @@ function Assign({ known: { issue } }: OfIssue) {
           chosen.value = value;
         }}
         options={[
-          { value: "", text: texts.nobody },
+          { value: "", text: texts.anyPerson },
           ...operators.value.map(({ user_id, name }) => ({ value: String(user_id), text: name })),
         ]}
       />
