@@ -1,6 +1,7 @@
 /** A price that a person types, and what it is in minor units. */
 import { z } from "zod";
-import { amountFitsWire, currencyExponent, parseAmount } from "../../machines/currency.ts";
+import { currencyExponent } from "../../machines/currencies.ts";
+import { amountFitsWire, parseAmount } from "../../machines/currency.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
 
 /** Without a sign, with at most two decimals and no more than the currency has. */

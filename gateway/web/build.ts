@@ -79,16 +79,21 @@ export function manifestIn(folder: string): BuildManifest | undefined {
   }
 }
 
-/** Also of the packages and of the device kit, which the display runs: another version of a library is another build. */
+/**
+ * Also of the packages, of the device kit, which the display runs, and of the table of currencies: another version of a
+ * library is another build.
+ */
 function hashOfSources({ source, folder }: BuildOptions): string {
-  const deviceKit = join(source, "..", "..", "clients", "device-kit");
+  const checkout = join(source, "..", "..");
+  const deviceKit = join(checkout, "clients", "device-kit");
   const names = [source, deviceKit]
     .flatMap((root) => readdirSync(root, { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => !path.startsWith(join(folder, "/")))
     .toSorted();
-  const contents = [...names, join(CHECKOUT, "package-lock.json")].filter(existsSync);
+  const currencies = join(checkout, "machines", "currencies.ts");
+  const contents = [...names, currencies, join(CHECKOUT, "package-lock.json")].filter(existsSync);
   return hash("sha256", contents.map((path) => `${path.slice(source.length)}\n${hashOfFile(path)}\n`).join(""));
 }
 

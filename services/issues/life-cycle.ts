@@ -1,5 +1,5 @@
 /** Issues as people read them and work on them: lists, one issue with its history, assignment and comments. */
-import { currencyExponent } from "../../machines/currency.ts";
+import { currencyExponent } from "../../machines/currencies.ts";
 import { issueSentence } from "../bus/issue-sentence.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";

@@ -2,7 +2,8 @@
  * How much one person may attribute alone. Above it two people are needed (proposals.ts). The owner sets it by currency; every
  * change is in the audit log.
  */
-import { currencyExponent, formatExactAmount } from "../../machines/currency.ts";
+import { currencyExponent } from "../../machines/currencies.ts";
+import { formatExactAmount } from "../../machines/currency.ts";
 import type * as bus from "../bus/messages/attributions.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as issueMessages from "../bus/messages/issues.ts";

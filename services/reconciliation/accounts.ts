@@ -1,5 +1,5 @@
 /** The accounts at providers and banks whose statements are imported: lists, creates and changes them. */
-import { currencyExponent } from "../../machines/currency.ts";
+import { currencyExponent } from "../../machines/currencies.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/statement-accounts.ts";

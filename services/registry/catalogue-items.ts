@@ -1,5 +1,6 @@
 /** The catalogue that tills offer. It is no order truth: an order takes a copy of an item's name and price. */
-import { amountFitsWire, currencyExponent } from "../../machines/currency.ts";
+import { currencyExponent } from "../../machines/currencies.ts";
+import { amountFitsWire } from "../../machines/currency.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as catalogue from "../bus/messages/catalogue-items.ts";

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { Actor } from "../../machines/actor.ts";
-import { currencyExponent } from "../../machines/currency.ts";
+import { currencyExponent } from "../../machines/currencies.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";

@@ -1,6 +1,6 @@
 /** Stations as their owner sets them up. Each change goes to the station's actor by the outbox. */
 import type { Actor } from "../../machines/actor.ts";
-import { currencyExponent } from "../../machines/currency.ts";
+import { currencyExponent } from "../../machines/currencies.ts";
 import { take } from "../../machines/pure-transition.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { type StationStatus, stationStandingMachine } from "../../machines/standing.ts";

@@ -4,7 +4,8 @@
  */
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { currencyExponent, formatAmount } from "../../machines/currency.ts";
+import { currencyExponent } from "../../machines/currencies.ts";
+import { formatAmount } from "../../machines/currency.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { ApiError, type Reply, type SandboxDeps } from "./deps.ts";
 import { SANDBOX_LIMITS } from "./limits.ts";

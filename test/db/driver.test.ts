@@ -47,7 +47,9 @@ describe("a transaction whose connection is cut", () => {
 describe("a COPY that PostgreSQL refuses", () => {
   const copied = async (tx: Transaction, text: string): Promise<void> => {
     const stream: Writable = await tx.unsafe("copy copied (id) from stdin").writable();
-    await Promise.all([once(stream, "finish"), stream.end(text)]);
+    const finished = once(stream, "finish");
+    stream.end(text);
+    await finished;
   };
 
   it.each(["at its end: a duplicate key", "in its middle: no number"])(

@@ -1,10 +1,10 @@
 /** Money: exponents, the contract's pattern, and writing and reading as inverses. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { currencyExponent } from "../../machines/currencies.ts";
 import {
   AMOUNT_PATTERN,
   amountFitsWire,
-  currencyExponent,
   formatAmount,
   formatExactAmount,
   parseAmount,

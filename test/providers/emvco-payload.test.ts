@@ -2,7 +2,8 @@
 import * as fc from "fast-check";
 import { parse } from "promptparse";
 import { describe, expect, test } from "vitest";
-import { currencyExponent, formatAmount } from "../../machines/currency.ts";
+import { currencyExponent } from "../../machines/currencies.ts";
+import { formatAmount } from "../../machines/currency.ts";
 import {
   crc16,
   currencyNumber,

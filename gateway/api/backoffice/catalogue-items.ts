@@ -1,6 +1,7 @@
 /** The catalogue: what tills offer. A foreign item is `not_found`. */
 import { z } from "zod";
-import { currencyExponent, formatAmount } from "../../../machines/currency.ts";
+import { currencyExponent } from "../../../machines/currencies.ts";
+import { formatAmount } from "../../../machines/currency.ts";
 import * as messages from "../../../services/bus/messages/catalogue-items.ts";
 import { created, noContent, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire, queryId } from "../../http/page.ts";

@@ -5,22 +5,6 @@ import { moneyIn } from "./money.ts";
 /** `12.50`, `EUR` as `€12.50` or `12,50 €`. */
 export const money = (amount: string, currency: string): string => moneyIn(locale(), amount, currency);
 
-/** What a person types as an amount, with a comma or a point, as the decimal string of the API; undefined when it is none. */
-export function amountOf(typed: string, digits: number): string | undefined {
-  const match = /^(\d{1,9})(?:[.,](\d*))?$/.exec(typed.trim());
-  if (match === null) return undefined;
-  const [, whole = "0", fraction = ""] = match;
-  if (fraction.length > digits) return undefined;
-  const plain = whole.replace(/^0+(?=\d)/, "");
-  return digits === 0 ? plain : `${plain}.${fraction.padEnd(digits, "0")}`;
-}
-
-/** How many decimals amounts of a currency have. */
-export function currencyDigits(currency: string): number {
-  const format = new Intl.NumberFormat("en", { style: "currency", currency });
-  return format.resolvedOptions().maximumFractionDigits ?? 2;
-}
-
 export function number(value: number): string {
   return new Intl.NumberFormat(locale()).format(value);
 }

@@ -1,12 +1,13 @@
 /** The order: its lines, the items of the catalogue, and a line that is typed. */
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { amountOf, currencyDigits } from "../shared/amounts.ts";
 import { Button } from "../shared/button.tsx";
 import { call } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
 import { Field } from "../shared/field.tsx";
-import { amountOf, currencyDigits, money } from "../shared/format.ts";
+import { money } from "../shared/format.ts";
 import { Empty, FailureNotice } from "../shared/states.tsx";
 import { sharedWords } from "../shared/words.ts";
 import { live } from "./live.ts";

@@ -1,5 +1,5 @@
 /** Amounts of statements as minor units. An amount is text, then digits, then a bigint: no float on the way. */
-import { currencyExponent } from "../../../machines/currency.ts";
+import { currencyExponent } from "../../../machines/currencies.ts";
 import { FORMAT_LIMITS } from "./limits.ts";
 
 /** The amount, or one sentence that says why the text is none. */

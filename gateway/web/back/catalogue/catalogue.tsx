@@ -1,7 +1,9 @@
 /** The items and prices that tills offer. */
+
+import { amountOf, currencyDigits } from "../../shared/amounts.ts";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
-import { amountOf, currencyDigits, money } from "../../shared/format.ts";
+import { money } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Empty } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";

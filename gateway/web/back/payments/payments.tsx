@@ -1,6 +1,8 @@
 /** The payments of all stations; filters and the chosen payment are in the address. */
+
+import { amountOf, currencyDigits } from "../../shared/amounts.ts";
 import { addressOf, call } from "../../shared/call.ts";
-import { amountOf, currencyDigits, dateAndTime, money } from "../../shared/format.ts";
+import { dateAndTime, money } from "../../shared/format.ts";
 import type { ReplyOf, RequestOf } from "../../shared/operations.ts";
 import { Empty, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";

@@ -1,10 +1,11 @@
 /** Plays payments at one sandbox: each outcome by one click, and the guest's phone beside it. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { currencyDigits } from "../../shared/amounts.ts";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
-import { currencyDigits, money } from "../../shared/format.ts";
+import { money } from "../../shared/format.ts";
 import { QrCode } from "../../shared/qr-code.tsx";
 import { FailureNotice } from "../../shared/states.tsx";
 import { Countdown } from "../../shared/time.tsx";

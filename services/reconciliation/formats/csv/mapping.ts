@@ -1,6 +1,6 @@
 /** What the shape of a mapping (`csvMappingShape`) cannot say: formats of dates, patterns, and what excludes one another. */
 import type { z } from "zod";
-import { currencyExponent } from "../../../../machines/currency.ts";
+import { currencyExponent } from "../../../../machines/currencies.ts";
 import { type CsvMapping, csvMappingShape } from "../../../bus/messages/csv-mapping.ts";
 import { areAmbiguous, dateFormat } from "./declared-dates.ts";
 import { extractPattern } from "./extract-pattern.ts";
