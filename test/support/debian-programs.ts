@@ -62,6 +62,17 @@ function libraryFolders(root: string): string[] {
   );
 }
 
+/** Leaves the folder as it is when another test file has fetched the same programs meanwhile: it runs them from there. */
+function moveTo(root: string, unpacked: string, names: readonly string[]): void {
+  try {
+    renameSync(unpacked, root);
+  } catch {
+    if (names.every((name) => find(name, root) !== undefined)) return;
+    rmSync(root, { recursive: true, force: true });
+    renameSync(unpacked, root);
+  }
+}
+
 async function fetchInto(root: string, names: readonly string[]): Promise<void> {
   process.stderr.write(`Fetching ${names.join(", ")} from this system's package archive …\n`);
   mkdirSync(join(root, ".."), { recursive: true });
@@ -79,8 +90,7 @@ async function fetchInto(root: string, names: readonly string[]): Promise<void> 
       for (const archive of apt.packages()) await execFileAsync("dpkg-deb", ["-x", archive, unpacked]);
     });
     // Renamed when complete, so that a run that is cut short leaves no half a program.
-    rmSync(root, { recursive: true, force: true });
-    renameSync(unpacked, root);
+    moveTo(root, unpacked, names);
   } finally {
     rmSync(unpacked, { recursive: true, force: true });
   }

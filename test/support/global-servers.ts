@@ -6,6 +6,7 @@ import { ensureDatabase, startPostgres } from "../../deploy/embedded/postgres.ts
 import { buildPages } from "../../gateway/web/build.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { bundlePrograms } from "./bundled-programs/bundle.ts";
+import { debianPrograms } from "./debian-programs.ts";
 import { serverFolder } from "./temporary-folder.ts";
 
 declare module "vitest" {
@@ -33,6 +34,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   process.env["NODE_COMPILE_CACHE"] ??= join(checkout, "node_modules", ".cache", "node-compile");
   process.env["NODE_OPTIONS"] = [process.env["NODE_OPTIONS"], await bundlePrograms()].filter(Boolean).join(" ");
   await buildPages();
+  // Once for all browser tests, which begin at the same time. What fails here fails there, with its reason.
+  const browser = debianPrograms("chromium").catch(() => undefined);
   const natsBinary = await findNatsServer({ environment: process.env, checkout, print });
   const server = await startPostgres({
     folder: join(folder.path, "postgres"),
@@ -45,6 +48,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await makeConnectingCheap(server.url("postgres"));
   await ensureDatabase(server.url("postgres"), TEMPLATE);
   await migrate({ databaseUrl: server.url(TEMPLATE), log: () => undefined });
+  await browser;
   project.provide("databaseAdminUrl", server.url("postgres"));
   project.provide("databaseTemplate", TEMPLATE);
   project.provide("natsBinary", natsBinary);

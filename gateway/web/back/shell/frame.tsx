@@ -7,11 +7,11 @@ import { Button } from "../../shared/button.tsx";
 import { hasNoSession } from "../../shared/call.ts";
 import { Dialog } from "../../shared/dialog.tsx";
 import { LanguageSwitch } from "../../shared/language-switch.tsx";
+import { SignInForm } from "../../shared/sign-in-form.tsx";
 import { Empty, FailureNotice, Skeleton } from "../../shared/states.tsx";
 import { sharedWords } from "../../shared/words.ts";
 import { DialogPlace } from "./dialogs.tsx";
-import { person, readSession, sessionFailure, signOut } from "./session.ts";
-import { SignIn } from "./sign-in.tsx";
+import { person, readSession, sessionFailure, signIn, signOut } from "./session.ts";
 import { shellWords } from "./words.ts";
 
 export type SectionName = keyof ReturnType<typeof shellWords>["nav"];
@@ -63,7 +63,7 @@ export function Frame({ groups }: { readonly groups: readonly SectionGroup[] }) 
       {hasNoSession.value && (
         <Dialog title={shellWords().sessionEnded} onClose={() => undefined}>
           <p>{shellWords().sessionEndedText}</p>
-          <SignIn />
+          <SignInForm signIn={signIn} />
         </Dialog>
       )}
     </div>
@@ -79,7 +79,7 @@ function Gate() {
           <LanguageSwitch />
         </div>
         <p class="soft">{shellWords().signInIntro}</p>
-        <SignIn />
+        <SignInForm signIn={signIn} />
       </div>
     </main>
   );

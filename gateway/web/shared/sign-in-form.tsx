@@ -1,12 +1,21 @@
 import { useSignal } from "@preact/signals";
-import { Button } from "../../shared/button.tsx";
-import type { Failure } from "../../shared/failures.ts";
-import { Field } from "../../shared/field.tsx";
-import { FailureNotice } from "../../shared/states.tsx";
-import { sharedWords } from "../../shared/words.ts";
-import { signIn } from "./session.ts";
+import type { ComponentChildren } from "preact";
+import { Button } from "./button.tsx";
+import type { Failure } from "./failures.ts";
+import { Field } from "./field.tsx";
+import { FailureNotice } from "./states.tsx";
+import { sharedWords } from "./words.ts";
 
-export function SignIn() {
+interface SignInFormProps {
+  /** Null when the person is signed in. */
+  readonly signIn: (email: string, password: string) => Promise<Failure | null>;
+  readonly class?: string;
+  /** What stands above the fields. */
+  readonly children?: ComponentChildren;
+}
+
+/** The fields that a person signs in with, on each page. A failure clears the password and leaves the address. */
+export function SignInForm({ signIn, class: looks = "stack", children }: SignInFormProps) {
   const email = useSignal("");
   const password = useSignal("");
   const failure = useSignal<Failure | null>(null);
@@ -20,7 +29,8 @@ export function SignIn() {
     if (failure.value !== null) password.value = "";
   };
   return (
-    <form class="stack" onSubmit={(event) => void submit(event)}>
+    <form class={looks} onSubmit={(event) => void submit(event)}>
+      {children}
       {failure.value !== null && <FailureNotice failure={failure.value} />}
       <Field
         label={sharedWords().email}
@@ -42,7 +52,7 @@ export function SignIn() {
         }}
         required
       />
-      <Button kind="main" submit busy={isBusy.value}>
+      <Button kind="main" submit busy={isBusy.value} class="button-wide">
         {sharedWords().signIn}
       </Button>
     </form>
