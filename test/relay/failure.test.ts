@@ -314,9 +314,8 @@ describe("what only the relay with the lease may write", () => {
     await lapse();
     await sql.begin(async (tx) => {
       await tx`select from relay_lease for share`;
-      const startedAtMs = performance.now();
+      // The lock is held until this has returned: a take that waited for it would fail.
       expect(await takeLease(sql, "fourth")).toBeUndefined();
-      expect(performance.now() - startedAtMs).toBeLessThan(500);
     });
     expect(await takeLease(sql, "fourth")).toBe(first + 3);
   });
