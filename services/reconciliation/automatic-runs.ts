@@ -4,9 +4,13 @@ import type { ReconciliationDeps } from "./deps.ts";
 import { RUN_LIMITS } from "./limits.ts";
 import { RunUnderWayError, runReconciliation } from "./matching.ts";
 import { measureRun } from "./metrics.ts";
+import { isDiskFull } from "./space.ts";
 import * as sql from "./sql/wanted-runs.ts";
 
-type AutomaticRunDeps = Pick<ReconciliationDeps, "database" | "longDatabase" | "log" | "metrics">;
+interface AutomaticRunDeps extends Pick<ReconciliationDeps, "database" | "longDatabase" | "log" | "metrics"> {
+  /** While it is true no run begins. */
+  readonly isShortOfSpace?: () => boolean;
+}
 
 const DEAD = "The process of the run has ended.";
 
@@ -23,14 +27,15 @@ export function startAutomaticRuns(deps: AutomaticRunDeps): Repeated {
 }
 
 /**
- * Carries out the run that waits longest. False when there is none; a run that fails is tried again later. `busy`: accounts of
+ * Carries out the run that waits longest. False when there is none, or no space for it; a run that fails is tried again later. `busy`: accounts of
  * which a run, or the withdrawal of an import, is under way; the others do not wait for them.
  */
 export async function runNext(
   deps: AutomaticRunDeps,
   { busy, quietMs = RUN_LIMITS.quietMs }: { readonly busy: Set<number>; readonly quietMs?: number },
 ): Promise<boolean> {
-  const { database, log, metrics } = deps;
+  const { database, log, metrics, isShortOfSpace } = deps;
+  if (isShortOfSpace?.() === true) return false;
   const aroundDays = RUN_LIMITS.lookBackDays;
   const wanted = await sql.findWantedRun(database, { ...RUN_LIMITS, quietMs, aroundDays, except: [...busy] });
   if (wanted === undefined) return false;
@@ -44,7 +49,9 @@ export async function runNext(
   } catch (error) {
     if (error instanceof RunUnderWayError) busy.add(accountId);
     else {
-      await sql.countFailure(database, wanted);
+      // A full disk is no fault of the run.
+      if (isDiskFull(error)) await sql.postponeRun(database, { accountId, attempts: RUN_LIMITS.attempts });
+      else await sql.countFailure(database, wanted);
       log.warn({ err: error, accountId }, "run failed");
     }
   }

@@ -7,10 +7,9 @@ import { randomUUID } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import { FileLostError } from "../bus/statement-files.ts";
 import type { Database, Transaction } from "../db/pool.ts";
-import { archivedRecords, isArchive } from "./formats/archive.ts";
+import { fileRows } from "./file-rows.ts";
 import type { CsvMapping } from "./formats/csv/mapping.ts";
 import { decode } from "./formats/decode.ts";
-import { refuseOtherFile } from "./formats/file-kinds.ts";
 import {
   type ControlTotal,
   type MalformedLine,
@@ -21,10 +20,11 @@ import {
   type StatementRecord,
   StatementRefusedError,
 } from "./formats/format.ts";
+import { moved } from "./formats/records.ts";
 import { IMPORT_LIMITS } from "./limits.ts";
 import { lineIdentity } from "./line-identity.ts";
 import { LineWriter, type WritableLine, writableLine } from "./line-writer.ts";
-import { peeked } from "./peeked.ts";
+import { isDiskFull } from "./space.ts";
 import * as sql from "./sql/imports.ts";
 import { clearMalformed, insertMalformed } from "./sql/malformed.ts";
 import { lockAccountOfImport, searchByIndex } from "./sql/store-lines.ts";
@@ -39,11 +39,13 @@ export interface ImportDeps {
   readonly formatNamed: (name: string) => StatementFormat | undefined;
   /** Aborted when the process stops: what is under way goes back to those that wait. */
   readonly stopping?: AbortSignal;
+  /** While it is true no import begins, and what is under way goes back to those that wait. */
+  readonly isShortOfSpace?: () => boolean;
 }
 
 /** Another attempt has overtaken this one, or the import was withdrawn. */
 class ImportLostError extends Error {}
-/** The process stops. */
+/** The process stops, or the disk is short of space. */
 class ImportStoppedError extends Error {}
 /** Nothing of the file is stored until a person releases it. */
 class ImportHeldError extends Error {
@@ -55,8 +57,9 @@ class ImportHeldError extends Error {
   }
 }
 
-/** Takes the next import that waits and carries it out. False when there is none. */
+/** Takes the next import that waits and carries it out. False when there is none, or no space for it. */
 export async function importNext(deps: ImportDeps): Promise<boolean> {
+  if (deps.isShortOfSpace?.() === true) return false;
   const attempt = randomUUID();
   const { leaseMs } = IMPORT_LIMITS;
   const taken = await deps.database.begin((tx) => sql.takeImport(tx, { attempt, leaseMs }));
@@ -71,7 +74,10 @@ export async function importNext(deps: ImportDeps): Promise<boolean> {
     else if (error instanceof ImportHeldError) await work.hold(error);
     else if (error instanceof ImportStoppedError)
       await sql.returnImport(deps.database, { importId: taken.import_id, attempt });
-    else if (!(error instanceof ImportLostError)) throw error;
+    else if (isDiskFull(error)) {
+      await sql.uncountAttempt(deps.database, { importId: taken.import_id, attempt });
+      throw error;
+    } else if (!(error instanceof ImportLostError)) throw error;
   }
   return true;
 }
@@ -121,7 +127,7 @@ class ImportWork {
       timeZone: timeZone ?? undefined,
       currency: currency ?? undefined,
     };
-    const records = await this.#parsed(format, options);
+    const records = this.#parsed(format, options);
     await this.#deps.longDatabase.begin(async (tx) => {
       const writer = await this.#writeAll(tx, records);
       const reason = this.#whyHeld();
@@ -135,15 +141,11 @@ class ImportWork {
     });
   }
 
-  /** Of an archive the records of all its files. */
-  async #parsed(format: StatementFormat, options: ParseOptions): Promise<AsyncIterable<StatementRecord>> {
+  #parsed(format: StatementFormat, options: ParseOptions): AsyncIterable<StatementRecord> {
     const { object_name: objectName, encoding } = this.#taken;
-    const file = await peeked(this.#counted(this.#deps.openFile(objectName)));
     const parse = (bytes: AsyncIterable<Uint8Array>): AsyncIterable<StatementRecord> =>
       format.parse(decode(this.#kept(bytes), encoding), options);
-    if (isArchive(file.head)) return archivedRecords(file.bytes, parse);
-    refuseOtherFile(file.head);
-    return parse(file.bytes);
+    return fileRows(this.#counted(this.#deps.openFile(objectName)), parse, moved);
   }
 
   /** Nothing of a refused file stays. */
@@ -195,7 +197,8 @@ class ImportWork {
   async #writeAll(tx: Transaction, records: AsyncIterable<StatementRecord>): Promise<LineWriter | undefined> {
     const writeNext = async (): Promise<void> => {
       await this.#written;
-      if (this.#deps.stopping?.aborted === true) throw new ImportStoppedError();
+      const { stopping, isShortOfSpace } = this.#deps;
+      if (stopping?.aborted === true || isShortOfSpace?.() === true) throw new ImportStoppedError();
       const [lines, malformed] = [this.#lines, this.#malformed];
       [this.#lines, this.#malformed, this.#characters] = [[], [], 0];
       const write = async (): Promise<void> => {

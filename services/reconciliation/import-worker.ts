@@ -6,6 +6,7 @@ import type { ReconciliationDeps } from "./deps.ts";
 import { statementFormat } from "./formats/registry.ts";
 import { importNext } from "./import-work.ts";
 import { IMPORT_LIMITS } from "./limits.ts";
+import { shortOfSpace } from "./space.ts";
 
 interface WorkerDeps extends Pick<ReconciliationDeps, "database" | "longDatabase" | "log"> {
   readonly bus: Pick<Bus, "nc">;
@@ -15,7 +16,8 @@ interface WorkerDeps extends Pick<ReconciliationDeps, "database" | "longDatabase
 /** Until stopped. */
 export function startImports({ database, longDatabase, log, bus, stopping }: WorkerDeps): Repeated[] {
   const openFile = (name: string): AsyncIterable<Uint8Array> => readFile(bus, name);
-  const deps = { database, longDatabase, openFile, formatNamed: statementFormat, stopping };
+  const isShortOfSpace = shortOfSpace(bus);
+  const deps = { database, longDatabase, openFile, formatNamed: statementFormat, stopping, isShortOfSpace };
   return Array.from({ length: IMPORT_LIMITS.importsAtOnce }, () =>
     repeat({ everyMs: IMPORT_LIMITS.waitingIntervalMs, what: "importing statements", log }, async (signal) => {
       while (!signal.aborted && (await importNext(deps))) {

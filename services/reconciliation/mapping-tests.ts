@@ -11,11 +11,9 @@ import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database } from "../db/pool.ts";
 import { storedText } from "../db/stored-text.ts";
 import { doneOrAfter } from "./done-or-after.ts";
-import { mappedRows } from "./formats/csv/mapped.ts";
-import { decode } from "./formats/decode.ts";
 import { type StatementLine, StatementRefusedError } from "./formats/format.ts";
 import { MAPPING_LIMITS } from "./limits.ts";
-import { type FileDeps, findMappedFile, type MappedFile } from "./mappings.ts";
+import { type FileDeps, findMappedFile, type MappedFile, rowsOf } from "./mappings.ts";
 import * as sql from "./sql/mapping-tests.ts";
 
 export interface MappingTestDeps extends FileDeps {
@@ -91,10 +89,9 @@ class MappingTest {
   }
 
   async #read(): Promise<Pick<sql.MappingTestEnd, "status" | "code" | "detail">> {
-    const { objectName, definition, timeZone } = this.#file;
     try {
-      const text = decode(this.#counted(this.#deps.openFile(objectName)), definition.encoding);
-      for await (const { record } of mappedRows(text, definition, timeZone)) {
+      const bytes = this.#counted(this.#deps.openFile(this.#file.objectName));
+      for await (const { record } of rowsOf(this.#file, bytes)) {
         if (record === undefined) this.#counts.skipped += 1;
         else if (record.type === "line") this.#addLine(record.line);
         else if (record.type === "malformed") this.#addMalformed(record.malformed);

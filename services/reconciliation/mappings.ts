@@ -10,8 +10,10 @@ import { firstPage, readPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Queryable } from "../db/pool.ts";
 import type { ReconciliationDeps } from "./deps.ts";
+import { fileRows } from "./file-rows.ts";
+import { type HeadedRow, mappedRows, movedRow } from "./formats/csv/mapped.ts";
 import { csvMappingSchema } from "./formats/csv/mapping.ts";
-import { type PreviewRow, previewMapping } from "./formats/csv/preview-mapping.ts";
+import { type PreviewRow, previewRows } from "./formats/csv/preview-mapping.ts";
 import { decode } from "./formats/decode.ts";
 import { type StatementLine, StatementRefusedError } from "./formats/format.ts";
 import { FORMAT_LIMITS } from "./formats/limits.ts";
@@ -128,17 +130,24 @@ export async function findMappedFile(
   return { ...read, definition: existing(stored || undefined, "mapping_id").definition };
 }
 
+/** The rows of a file, or of all files of an archive, as the mapping reads them. Throws `StatementRefusedError`. */
+export function rowsOf(
+  { definition, timeZone }: MappedFile,
+  bytes: AsyncIterable<Uint8Array>,
+): AsyncIterable<HeadedRow> {
+  return fileRows(bytes, (part) => mappedRows(decode(part, definition.encoding), definition, timeZone), movedRow);
+}
+
 /** The first rows. Refuses as `findMappedFile` does; a file that the mapping does not fit is an answer. */
 export async function previewStatementMapping(
   { database, openFile }: FileDeps,
   request: RequestOf<typeof bus.previewStatementMapping>,
 ): Promise<ReplyOf<typeof bus.previewStatementMapping>> {
   requirePermission(request.caller, "reconciliation.manage");
-  const { objectName, definition, timeZone } = await findMappedFile(database, request);
-  const text = decode(openFile(objectName), definition.encoding);
+  const file = await findMappedFile(database, request);
   try {
     // One row more shows whether there are more.
-    const rows = await previewMapping(text, definition, { limit: request.limit + 1, timeZone });
+    const rows = await previewRows(rowsOf(file, openFile(file.objectName)), request.limit + 1);
     const { page, hasMore } = firstPage(rows.map(previewOf), request.limit);
     return { refusal: null, rows: page, hasMore };
   } catch (error) {

@@ -23,6 +23,7 @@ import { serveMappings } from "./serve-mappings.ts";
 import { servePeriods } from "./serve-periods.ts";
 import { serveRuns, settleRuns } from "./serve-runs.ts";
 import { reconciliationSettingsSchema } from "./settings.ts";
+import { shortOfSpace } from "./space.ts";
 
 const NAME = "reconciliation";
 
@@ -52,7 +53,7 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
   const serving = serveAll(serviceDeps, deps, stopping.signal);
   const repeated = [
     ...startImports({ ...deps, bus: serviceDeps.bus, stopping: stopping.signal }),
-    startAutomaticRuns(deps),
+    startAutomaticRuns({ ...deps, isShortOfSpace: shortOfSpace(serviceDeps.bus) }),
     startWithdrawals(deps),
     startRetention(reconciliationRetention({ database, bus: serviceDeps.bus }), log),
   ];

@@ -2,7 +2,7 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { FileLostError } from "../../services/bus/statement-files.ts";
-import { importNext } from "../../services/reconciliation/import-work.ts";
+import { type ImportDeps, importNext } from "../../services/reconciliation/import-work.ts";
 import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";
 import { removeLines } from "../../services/reconciliation/sql/imports.ts";
 import { zipOf } from "./formats/zip-writer.ts";
@@ -194,6 +194,52 @@ test("a process that stops: its import waits again at once, and counts no attemp
   expect(row).toEqual({ status: "waiting", attempts: 0, leased_by: null });
   await importNext(world.depsOf());
   expect(await world.factsOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
+});
+
+describe("a disk that is short of space", () => {
+  const stateOf = async (importId: number): Promise<object | undefined> => {
+    const [row] =
+      await world.database`select status, attempts, lines_new from statement_imports where import_id = ${importId}`;
+    return row;
+  };
+  const untilSpace = (answers: readonly boolean[]): ImportDeps => {
+    const rest = [...answers];
+    return world.depsOf({ isShortOfSpace: () => rest.shift() ?? false });
+  };
+
+  test("no import begins, and one that is under way waits again and counts no attempt", async () => {
+    const accountId = await world.addAccount();
+    const importId = await world.upload(accountId, statementOf([{ id: "a" }]));
+    const waiting = { status: "waiting", attempts: 0, lines_new: 0 };
+    expect(await importNext(untilSpace([true]))).toBe(false);
+    expect(await stateOf(importId)).toEqual(waiting);
+    expect(await importNext(untilSpace([false, true]))).toBe(true);
+    expect(await stateOf(importId)).toEqual(waiting);
+    expect(await world.linesOf(accountId)).toEqual([]);
+    expect(await importNext(untilSpace([]))).toBe(true);
+    expect(await stateOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
+  });
+
+  test("an import that PostgreSQL has no space for is begun again, however often", async () => {
+    const accountId = await world.addAccount();
+    const importId = await world.upload(accountId, statementOf([{ id: "a" }]));
+    await world.database.unsafe(`
+      create function no_space() returns trigger language plpgsql as $$
+        begin raise exception 'could not extend file' using errcode = '53100'; end $$;
+      create trigger no_space before insert on statement_lines for each row execute function no_space()`);
+    try {
+      for (let attempt = 0; attempt <= IMPORT_LIMITS.attempts; attempt += 1) {
+        await expect(importNext(world.depsOf())).rejects.toThrow("could not extend file");
+        expect(await importNext(world.depsOf()), "it waits for its lease").toBe(false);
+        await world.database`update statement_imports set leased_until = now() where import_id = ${importId}`;
+      }
+    } finally {
+      await world.database`drop function no_space cascade`;
+    }
+    expect(await importNext(world.depsOf())).toBe(true);
+    expect(await stateOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
+    expect(await world.linesOf(accountId)).toEqual(["a 1250"]);
+  });
 });
 
 test("a file that is withdrawn: its lines disappear, and those that another file has stay", async () => {

@@ -7,6 +7,7 @@ import { closeDatabase, type Database, openDatabase } from "../../services/db/po
 import { logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
+import { zipOf } from "./formats/zip-writer.ts";
 
 const SAMPLE = join(import.meta.dirname, "samples/csv/bank-windows-1252.csv");
 /** Every field that a definition can have. */
@@ -100,6 +101,8 @@ async function* chunks(bytes: Uint8Array): AsyncIterable<Uint8Array> {
   yield bytes;
 }
 const sample = () => upload(readFileSync(SAMPLE));
+/** The sample twice, zipped. */
+const zipped = () => upload(zipOf(["march.csv", "april.csv"].map((name) => ({ name, content: readFileSync(SAMPLE) }))));
 
 const MAPPINGS = "statement-mappings/";
 const store = (body: object) => operator.good<Mapping>("POST", MAPPINGS, { body: { definition: DEFINITION, ...body } });
@@ -182,7 +185,7 @@ describe("a mapping", () => {
 
 describe("a preview", () => {
   interface Preview {
-    readonly refusal: { readonly code: string } | null;
+    readonly refusal: { readonly code: string; readonly detail: string } | null;
     readonly rows: readonly { readonly position: number; readonly outcome: string }[];
     readonly has_more: boolean;
   }
@@ -226,6 +229,17 @@ describe("a preview", () => {
       await operator.refused("invalid_request", "POST", `${MAPPINGS}preview/`, { body });
   });
 
+  test("of an archive shows the rows of its files, one after another; of a PDF it says what the file is", async () => {
+    const one = await preview({ import_id: await sample(), definition: DEFINITION, limit: 100 });
+    const two = await preview({ import_id: await zipped(), definition: DEFINITION, limit: 100 });
+    expect(two.refusal).toBeNull();
+    expect(two.rows.map(({ outcome }) => outcome)).toEqual([...one.rows, ...one.rows].map(({ outcome }) => outcome));
+    expect(two.rows.slice(0, one.rows.length)).toEqual(one.rows);
+    expect(two.rows.at(-1)?.position).toBeGreaterThan(one.rows.at(-1)?.position ?? 0);
+    const pdf = await preview({ import_id: await upload(Buffer.from("%PDF-1.7")), definition: DEFINITION });
+    expect(pdf.refusal).toMatchObject({ code: "not_text", detail: expect.stringContaining("a PDF") as string });
+  });
+
   test("of a file whose bytes are deleted is refused", async () => {
     const import_id = await sample();
     await database`update statement_imports set object_name = null where import_id = ${import_id}`;
@@ -257,6 +271,11 @@ describe("a test", () => {
     expect(await operator.good("GET", `mapping-tests/${done.test_id}/`)).toEqual(done);
     await stranger.refused("not_found", "GET", `mapping-tests/${done.test_id}/`);
     expect(await database`select from statement_lines where account_id = ${accountId}`).toHaveLength(0);
+  });
+
+  test("of an archive reads all its files", async () => {
+    const done = await start({ import_id: await zipped(), definition: DEFINITION });
+    expect(done).toMatchObject({ status: "done", lines: 6, skipped: 2 });
   });
 
   test("of a file that the mapping does not fit is refused, one whose bytes are lost has failed", async () => {

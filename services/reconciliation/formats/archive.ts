@@ -9,9 +9,8 @@ import { crc32 } from "node:zlib";
 import { type Entry, fromBufferPromise, type ZipFile } from "yauzl";
 import { printableStart } from "../../runtime/printable.ts";
 import { OFFICE_FILE, OFFICE_REFUSAL } from "./file-kinds.ts";
-import { type StatementRecord, StatementRefusedError } from "./format.ts";
+import { StatementRefusedError } from "./format.ts";
 import { FORMAT_LIMITS } from "./limits.ts";
-import { moved } from "./records.ts";
 
 /** One file of an archive. Its bytes are read before the next file is asked for. */
 export interface ArchivedFile {
@@ -49,22 +48,26 @@ export async function* archivedFiles(archive: AsyncIterable<Uint8Array>): AsyncG
   }
 }
 
+/** A row with its position moved by `by`, and that position; 0 for what has none. */
+export type Move<Row> = (row: Row, by: number) => { readonly row: Row; readonly position: number };
+
 /**
- * The records of all files of an archive, as if they were one: positions go on from file to file, so that each is there
- * once, and a refusal names the file.
+ * The rows of all files of an archive, as if they were one: positions go on from file to file, so that each is there once,
+ * and a refusal names the file.
  */
-export async function* archivedRecords(
+export async function* archivedRows<Row>(
   archive: AsyncIterable<Uint8Array>,
-  parse: (bytes: AsyncIterable<Uint8Array>) => AsyncIterable<StatementRecord>,
-): AsyncGenerator<StatementRecord> {
+  parse: (bytes: AsyncIterable<Uint8Array>) => AsyncIterable<Row>,
+  move: Move<Row>,
+): AsyncGenerator<Row> {
   let before = 0;
   for await (const file of archivedFiles(archive)) {
     let last = before;
     try {
-      for await (const record of parse(file.bytes)) {
-        const { record: next, position } = moved(record, before);
+      for await (const one of parse(file.bytes)) {
+        const { row, position } = move(one, before);
         last = Math.max(last, position);
-        yield next;
+        yield row;
       }
     } catch (error) {
       throw naming(file, error);

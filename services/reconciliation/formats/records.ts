@@ -93,14 +93,14 @@ function boundedDetails(entries: Iterable<readonly [name: string, value: string 
 export function moved(
   record: StatementRecord,
   by: number,
-): { readonly record: StatementRecord; readonly position: number } {
+): { readonly row: StatementRecord; readonly position: number } {
   if (record.type === "line") {
     const position = record.line.position + by;
-    return { record: { type: "line", line: { ...record.line, position } }, position };
+    return { row: { type: "line", line: { ...record.line, position } }, position };
   }
   if (record.type === "malformed") {
     const position = record.malformed.position + by;
-    return { record: { type: "malformed", malformed: { ...record.malformed, position } }, position };
+    return { row: { type: "malformed", malformed: { ...record.malformed, position } }, position };
   }
-  return { record, position: 0 };
+  return { row: record, position: 0 };
 }

@@ -98,6 +98,13 @@ export async function returnImport(sql: Queryable, { importId, attempt }: Attemp
       where import_id = ${importId} and leased_by = ${attempt} and status = 'importing'`;
 }
 
+/** The attempt has failed without a fault of the import: it is begun again when its lease passes, however often. */
+export async function uncountAttempt(sql: Queryable, { importId, attempt }: AttemptKey): Promise<void> {
+  await sql`
+    update statement_imports set attempts = attempts - 1
+      where import_id = ${importId} and leased_by = ${attempt} and status = 'importing'`;
+}
+
 /** Locks the import. False when another attempt has taken it, or it was withdrawn. */
 export async function lockImport(sql: Transaction, { importId, attempt }: AttemptKey): Promise<boolean> {
   const rows = await sql`

@@ -74,6 +74,16 @@ export async function countFailure(sql: Queryable, { accountId }: Pick<WantedRun
   await sql`update wanted_runs set attempts = attempts + 1 where account_id = ${accountId}`;
 }
 
+/** As if it were wanted now: the next attempt waits longer each time, but there always is one. */
+export async function postponeRun(
+  sql: Queryable,
+  { accountId, attempts }: Pick<WantedRun, "accountId"> & Pick<WantedLimits, "attempts">,
+): Promise<void> {
+  await sql`
+    update wanted_runs set attempts = least(attempts + 1, ${attempts}::int - 1), last_wanted_at = clock_timestamp()
+    where account_id = ${accountId}`;
+}
+
 /** Runs whose process has ended: their account is free. Returns how many. */
 export async function endDeadRuns(sql: Transaction, failure: string): Promise<number> {
   const ended = await sql`

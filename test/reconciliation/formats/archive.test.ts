@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { archivedFiles, archivedRecords, isArchive } from "../../../services/reconciliation/formats/archive.ts";
+import { archivedFiles, archivedRows, isArchive } from "../../../services/reconciliation/formats/archive.ts";
 import { type StatementRecord, StatementRefusedError } from "../../../services/reconciliation/formats/format.ts";
 import { FORMAT_LIMITS } from "../../../services/reconciliation/formats/limits.ts";
-import { lineRecord } from "../../../services/reconciliation/formats/records.ts";
+import { lineRecord, moved } from "../../../services/reconciliation/formats/records.ts";
 import { type ZippedFile, zipOf } from "./zip-writer.ts";
 
 const MEBI = 1_024 * 1_024;
@@ -126,7 +126,7 @@ describe("archivedFiles", () => {
   });
 });
 
-describe("archivedRecords", () => {
+describe("archivedRows", () => {
   it("moves the positions of each file behind those of the file before", async () => {
     const zip = zipOf([
       { name: "a", content: "3" },
@@ -134,7 +134,7 @@ describe("archivedRecords", () => {
       { name: "c", content: "2" },
     ]);
     const positions: number[] = [];
-    for await (const record of archivedRecords(chunks(zip), countedLines))
+    for await (const record of archivedRows(chunks(zip), countedLines, moved))
       if (record.type === "line") positions.push(record.line.position);
     expect(positions).toEqual([1, 2, 3, 4, 5]);
   });
@@ -145,7 +145,7 @@ describe("archivedRecords", () => {
       yield* [];
       throw new StatementRefusedError("not_this_format", "It is no statement.");
     };
-    const records = archivedRecords(chunks(zip), parse);
+    const records = archivedRows(chunks(zip), parse, moved);
     await expectRefusal(records.next(), /^“a\\u202e\.xml” in the archive: It is no statement\.$/, "not_this_format");
   });
 });

@@ -1,11 +1,12 @@
 import { Readable } from "node:stream";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { archivedRecords } from "../../../services/reconciliation/formats/archive.ts";
+import { archivedRows } from "../../../services/reconciliation/formats/archive.ts";
 import { CAMT_053, CAMT_054 } from "../../../services/reconciliation/formats/camt/camt.ts";
 import { decode, detectEncoding } from "../../../services/reconciliation/formats/decode.ts";
 import type { StatementLine, StatementRecord } from "../../../services/reconciliation/formats/format.ts";
 import { FORMAT_LIMITS } from "../../../services/reconciliation/formats/limits.ts";
+import { moved } from "../../../services/reconciliation/formats/records.ts";
 import { chunked, expectRecordsOrRefusal, expectRefusal, movedBy, read, recordsOf, sample } from "./read-sample.ts";
 import { zipOf } from "./zip-writer.ts";
 
@@ -289,7 +290,7 @@ describe("camt in an archive", () => {
       { name: "1.xml", content: file },
       { name: "2.xml", content: file, hasDescriptor: true },
     ]);
-    const records = archivedRecords(Readable.from([zip]), (bytes) => readFile(decode(bytes, "iso-8859-1")));
+    const records = archivedRows(Readable.from([zip]), (bytes) => readFile(decode(bytes, "iso-8859-1")), moved);
     const lines: StatementLine[] = [];
     for await (const record of records) if (record.type === "line") lines.push(record.line);
     expect(lines.map(({ position }) => position)).toEqual(Array.from({ length: 16 }, (_, index) => index + 1));

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { Caller } from "../../../services/bus/messages/caller.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
 import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
+import { RUN_LIMITS } from "../../../services/reconciliation/limits.ts";
 import { confirmMatch, listCandidates, listMatches, rejectMatch } from "../../../services/reconciliation/matches.ts";
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
 import { type Line, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
@@ -49,9 +50,10 @@ async function refusalOf(attempt: Promise<unknown>): Promise<string> {
 }
 
 /** The runs that are wanted, at once. Returns how many there were. */
-async function runWanted({ database }: RunWorld): Promise<number> {
+async function runWanted({ database }: RunWorld, isShort = false): Promise<number> {
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const deps = { database, longDatabase: database, log, metrics: addRunMetrics(undefined, database) };
+  const metrics = addRunMetrics(undefined, database);
+  const deps = { database, longDatabase: database, log, metrics, isShortOfSpace: () => isShort };
   const busy = new Set<number>();
   let turns = 0;
   while (await runNext(deps, { busy, quietMs: 0 })) turns += 1;
@@ -249,6 +251,27 @@ describe("runs by themselves", () => {
       expect(await runWanted(world)).toBe(before.count - 1);
     });
     expect(await runWanted(world)).toBe(1);
+  });
+
+  test("a run waits for space: it does not begin on a short disk, and one that a full disk ends is tried for ever", async () => {
+    const world = await running.openWorld();
+    await world.importLines(world.qrAccountId, [line("first", 100)]);
+    expect(await runWanted(world, true)).toBe(0);
+    await world.database.unsafe(`
+      create function no_space() returns trigger language plpgsql as $$
+        begin raise exception 'could not extend file' using errcode = '53100'; end $$;
+      create trigger no_space before insert on line_outcomes for each row execute function no_space()`);
+    const retry = () => world.database`update wanted_runs set last_wanted_at = now() - interval '1 hour'`;
+    try {
+      for (let attempt = 0; attempt <= RUN_LIMITS.attempts; attempt += 1) {
+        expect(await runWanted(world)).toBe(1);
+        await retry();
+      }
+    } finally {
+      await world.database`drop function no_space cascade`;
+    }
+    expect(await runWanted(world)).toBe(1);
+    expect(await runWanted(world)).toBe(0);
   });
 
   test("a run whose process has ended is failed, and the account can run again", async () => {

@@ -9,7 +9,7 @@ import {
   StatementRefusedError,
 } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
-import { lineRecord } from "../records.ts";
+import { lineRecord, moved } from "../records.ts";
 import { type DateFormat, dateFormat, instantOfDate, type ReadDate, readDate } from "./declared-dates.ts";
 import { type ExtractPattern, extractPattern } from "./extract-pattern.ts";
 import { FieldProblem, minorOf, quoted, recordOfRow } from "./field-problem.ts";
@@ -42,11 +42,14 @@ export interface MappedRow {
   readonly record: StatementRecord | undefined;
 }
 
+/** With the header of its file. */
+export type HeadedRow = MappedRow & { readonly header: CsvHeader };
+
 export async function* mappedRows(
   text: AsyncIterable<string>,
   stored: CsvMapping,
   timeZone: string | undefined,
-): AsyncIterable<MappedRow & { readonly header: CsvHeader }> {
+): AsyncIterable<HeadedRow> {
   const mapping = checkedMapping(stored);
   const csv = readCsv(text, { delimiter: mapping.delimiter, header: headerRule(mapping) });
   let header: CsvHeader | undefined;
@@ -57,6 +60,13 @@ export async function* mappedRows(
       rows = new MappedRows(header, mapping, timeZone);
     } else if (header !== undefined && rows !== undefined) yield { header, ...rows.of(record) };
   }
+}
+
+/** The row with its position moved by `by`, for a file within an archive. */
+export function movedRow(headed: HeadedRow, by: number): { readonly row: HeadedRow; readonly position: number } {
+  const position = headed.position + by;
+  const record = headed.record === undefined ? undefined : moved(headed.record, by).row;
+  return { row: { ...headed, position, record }, position };
 }
 
 /** A mapping is stored as JSON, perhaps by an older version with other rules. */

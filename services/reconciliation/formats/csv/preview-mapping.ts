@@ -1,7 +1,6 @@
 /** What a mapping makes of the first rows of a file: each row as it is in the file, beside its line or the reason. */
 import type { MalformedLine, StatementLine } from "../format.ts";
-import { type MappedRow, mappedRows } from "./mapped.ts";
-import type { CsvMapping } from "./mapping.ts";
+import type { HeadedRow, MappedRow } from "./mapped.ts";
 
 export interface PreviewRow {
   readonly position: number;
@@ -15,14 +14,10 @@ export interface PreviewRow {
     | { readonly type: "skipped" };
 }
 
-/** At most `limit` rows, which is 1 or more, the skipped ones included. Throws `StatementRefusedError` when the mapping does not fit the file. */
-export async function previewMapping(
-  text: AsyncIterable<string>,
-  mapping: CsvMapping,
-  { limit, timeZone }: { readonly limit: number; readonly timeZone?: string | undefined },
-): Promise<readonly PreviewRow[]> {
+/** At most `limit` rows, which is 1 or more, the skipped ones included. Throws `StatementRefusedError` as what reads the rows does. */
+export async function previewRows(headed: AsyncIterable<HeadedRow>, limit: number): Promise<readonly PreviewRow[]> {
   const rows: PreviewRow[] = [];
-  for await (const { header, ...row } of mappedRows(text, mapping, timeZone)) {
+  for await (const { header, ...row } of headed) {
     const { position, raw, fields } = row;
     const named = fields.map((value, index) => ({ column: header.columns[index] ?? "", value }));
     rows.push({ position, raw, fields: named, outcome: outcomeOf(row) });

@@ -1,13 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { extractPattern } from "../../../../services/reconciliation/formats/csv/extract-pattern.ts";
-import { mappedCsv } from "../../../../services/reconciliation/formats/csv/mapped.ts";
+import { mappedCsv, mappedRows } from "../../../../services/reconciliation/formats/csv/mapped.ts";
 import {
   type CsvMapping,
   columnsOf,
   csvMappingSchema,
 } from "../../../../services/reconciliation/formats/csv/mapping.ts";
-import { previewMapping } from "../../../../services/reconciliation/formats/csv/preview-mapping.ts";
+import { previewRows } from "../../../../services/reconciliation/formats/csv/preview-mapping.ts";
 import { type StatementLine, StatementRefusedError } from "../../../../services/reconciliation/formats/format.ts";
 import { collected, dividedAt, oneChunk } from "../chunks.ts";
 import { linesOf, parseText, problemsOf, sampleText } from "../samples.ts";
@@ -174,10 +174,11 @@ const SMALL = {
   kind: { fixed: "payment" },
 };
 
-describe("previewMapping", () => {
+describe("previewRows", () => {
   it("shows each row beside its line, its problem or that it is skipped, up to the limit", async () => {
     const text = (await collected(sampleText("csv/bank-windows-1252.csv", "windows-1252"))).join("");
-    const rows = await previewMapping(oneChunk(text), mapping(BANK), { limit: 100 });
+    const preview = (limit: number) => previewRows(mappedRows(oneChunk(text), mapping(BANK), undefined), limit);
+    const rows = await preview(100);
     expect(rows.map(({ position, outcome }) => `${position} ${outcome.type}`)).toEqual([
       "5 line",
       "6 line",
@@ -191,7 +192,7 @@ describe("previewMapping", () => {
     ]);
     expect(rows[0]?.fields[4]).toEqual({ column: "Soll", value: "" });
     expect(rows[0]?.fields[5]).toEqual({ column: "Haben", value: "1.234,50" });
-    expect(await previewMapping(oneChunk(text), mapping(BANK), { limit: 2 })).toEqual(rows.slice(0, 2));
+    expect(await preview(2)).toEqual(rows.slice(0, 2));
   });
 });
 

@@ -1,0 +1,19 @@
+/** What an uploaded file says, whether it comes as it is or in an archive. */
+import { archivedRows, isArchive, type Move } from "./formats/archive.ts";
+import { refuseOtherFile } from "./formats/file-kinds.ts";
+import { peeked } from "./peeked.ts";
+
+/** The rows of a file, or of all files of an archive. Throws `StatementRefusedError`. */
+export async function* fileRows<Row>(
+  bytes: AsyncIterable<Uint8Array>,
+  parse: (bytes: AsyncIterable<Uint8Array>) => AsyncIterable<Row>,
+  move: Move<Row>,
+): AsyncGenerator<Row> {
+  const file = await peeked(bytes);
+  if (isArchive(file.head)) {
+    yield* archivedRows(file.bytes, parse, move);
+    return;
+  }
+  refuseOtherFile(file.head);
+  yield* parse(file.bytes);
+}

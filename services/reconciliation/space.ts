@@ -1,0 +1,17 @@
+/**
+ * Imports and runs in the background wait while the disk is below its reserve: what they write would take the space that
+ * collections need. They go on when there is space again, and what was interrupted counts as no attempt.
+ */
+import type { Bus } from "../bus/connection.ts";
+import { diskOf } from "../bus/disk-gate.ts";
+import { isShort } from "../runtime/disk-watch.ts";
+
+/** Whether the disk that the process of this connection watches is below its reserve now. */
+export function shortOfSpace({ nc }: Pick<Bus, "nc">): () => boolean {
+  return () => isShort(diskOf(nc), "reserve");
+}
+
+const DISK_FULL = "53100";
+/** Whether PostgreSQL has no space for what it was to write; nothing of it is stored. */
+export const isDiskFull = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === DISK_FULL;
