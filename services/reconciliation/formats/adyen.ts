@@ -93,6 +93,7 @@ class SettlementDetails implements CsvReport {
       kind,
       providerType: type,
       ...this.#amountsOf(sums),
+      tipMinor: this.#tipOf(row, sums),
       bookedOn: at.date,
       occurredAt: zonedInstant(at, this.#value(row, "timeZone"), this.#options.timeZone),
       ...this.#referencesOf(row),
@@ -134,6 +135,13 @@ class SettlementDetails implements CsvReport {
         : { amountMinor: grossMinor, currency, feeMinor, netMinor };
     if (netMinor === undefined || netCurrency === undefined) throw this.#problem("netCredit", "The row has no amount.");
     return { amountMinor: netMinor, currency: netCurrency, netMinor };
+  }
+
+  /** With the sign of the gross, whichever sign it is written with. */
+  #tipOf(row: CsvRow, { currency, grossMinor = 0n }: EntrySums): bigint | undefined {
+    const tip = this.#amountOf(row, "tip", currency) ?? 0n;
+    if (tip === 0n) return undefined;
+    return tip < 0n === grossMinor < 0n ? tip : -tip;
   }
 
   #sumsOf(row: CsvRow): EntrySums {

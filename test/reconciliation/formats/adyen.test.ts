@@ -62,6 +62,20 @@ describe("Adyen's settlement details report", () => {
     expect(totalsOf(records)).toEqual(["batch 41 of BistroBasel: 0 EUR, 0 by its lines"]);
   });
 
+  it("reads a gratuity as the tip within the gross, with its sign, whichever sign it is written with", async () => {
+    const tips = ["", "1.00", "1.00", "-1.00"];
+    const rows = (await textOf("batch")).trim().split("\n");
+    const [header = "", , sale = "", , refund = ""] = rows;
+    const tipped = [header, sale, refund, refund].map((row, at) => row.replace(/[^,]*,[^,]*$/, `${tips[at]},`));
+    const text = [header.replace("Reserved4", "Gratuity Amount"), ...tipped.slice(1)].join("\n");
+    const records = await parseText(adyenSettlementDetails, text);
+    expect(linesOf(records).map(({ amountMinor, tipMinor }) => [amountMinor, tipMinor])).toEqual([
+      [1700n, 100n],
+      [-500n, -100n],
+      [-500n, -100n],
+    ]);
+  });
+
   it("reports a batch that does not add up to zero, and a row whose fee and net disagree", async () => {
     const records = await parse("off-balance");
     expect(totalsOf(records)).toEqual([

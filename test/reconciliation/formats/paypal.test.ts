@@ -112,6 +112,46 @@ describe("PayPal's settlement report (STL)", () => {
     expect(totalsOf(records)[0]).toBe("gross credits of section 1: 150 JPY, 0 by its lines");
   });
 
+  it("reads the columns in any order, with the names of early versions, and without those that no line needs", async () => {
+    const [header = "", columns = "", row = ""] = (await textOf("stl-without-totals")).split("\n");
+    const early = columns.replaceAll(/(?<=\w) (?=\w)/g, "");
+    const expected = (await parseText(paypalStl, [header, columns, row].join("\n"))).slice(1);
+    expect((await parseText(paypalStl, [header, early, row].join("\n"))).slice(1)).toEqual(expected);
+    const unneeded = ["Invoice ID", "PayPal Reference ID", "PayPal Reference ID Type", "Transaction Completion Date"];
+    const needed = columns.split(",").flatMap((name, at) => (unneeded.includes(name) ? [] : [at]));
+    const turned = [0, ...needed.slice(1).toReversed()];
+    const pick = (of: string): string => turned.map((at) => of.split(",")[at]).join(",");
+    const text = [header, `${pick(columns)},A new column`, `${pick(row)},x`].join("\n");
+    const [line] = linesOf(await parseText(paypalStl, text));
+    const { merchantReference: _, ...whole } = linesOf(expected)[0] ?? {};
+    expect(line).toMatchObject({ ...whole, details: { "A new column": "x" } });
+  });
+
+  it("names what is missing: rows that a section states, and the footer of a file", async () => {
+    const text = await textOf("stl");
+    const cut = text
+      .split("\n")
+      .filter((row) => !row.startsWith('"SB","TX-9"'))
+      .join("\n");
+    expect(problemsOf(await parseText(paypalStl, cut))).toEqual([
+      "15 : The section states 10 rows and has 9; download the file again.",
+    ]);
+    const end = text.slice(0, text.indexOf('"RF"'));
+    expect(problemsOf(await parseText(paypalStl, end))).toEqual([
+      "2 : The file has no footer (FF), so its end may be missing; download it again.",
+    ]);
+  });
+
+  it("reads a report without transactions: the days of its section are covered", async () => {
+    const rows = [
+      '"RH",2026/03/03,"A","M",009,',
+      '"FH",01',
+      '"SH",2026/03/02 00:00:00 -0800,2026/03/02 23:59:59 -0800,"M",""',
+    ];
+    const records = await parseText(paypalStl, [...rows, '"SC",0', '"RC",0', '"FF",0'].join("\n"));
+    expect(records).toMatchObject([{ type: "header", header: { fromDate: "2026-03-02", toDate: "2026-03-02" } }]);
+  });
+
   it("refuses a file of another type, one without column headers, and one with unknown ones", async () => {
     await expect(parseText(paypalStl, "Date,Amount\n1,2\n")).rejects.toMatchObject({ code: "not_this_format" });
     await expect(parseText(paypalStl, '"RH",2026/03/03\n"FH",01\n')).rejects.toMatchObject({ code: "truncated" });

@@ -30,6 +30,8 @@ const COLUMNS = {
   paymentMethodVariant: ["Payment Method Variant"],
   modificationMerchantReference: ["Modification Merchant Reference"],
   batchNumber: ["Batch Number"],
+  /** A part of the gross, in its currency. */
+  tip: ["Gratuity Amount"],
   terminal: ["Unique Terminal ID", "Terminal ID"],
   store: ["Store"],
 } as const satisfies Record<string, readonly string[]>;
@@ -37,7 +39,7 @@ export type AdyenField = keyof typeof COLUMNS;
 
 export const ADYEN_COLUMNS: HeaderDictionary<AdyenField> = {
   report: "Adyen's settlement details report",
-  version: 2,
+  version: 3,
   entries: [
     {
       name: "English",

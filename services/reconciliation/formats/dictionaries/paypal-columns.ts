@@ -1,48 +1,45 @@
 /**
- * The column headers (rows CH) of PayPal's settlement report and transaction detail report. Versions add columns, and each
- * section has its own header; all columns that are not named here become details.
+ * The column headers (rows CH) of PayPal's settlement report and transaction detail report. Versions add columns, each
+ * section has its own header, and early versions have the names in one word; all columns that are not named here become details.
  */
 import type { HeaderDictionary } from "../csv/dictionary.ts";
 
 const COLUMNS = {
-  transactionId: ["Transaction ID"],
-  invoiceId: ["Invoice ID"],
-  referenceId: ["PayPal Reference ID"],
-  referenceIdType: ["PayPal Reference ID Type"],
-  eventCode: ["Transaction Event Code"],
-  initiatedAt: ["Transaction Initiation Date"],
-  completedAt: ["Transaction Completion Date"],
-  sign: ["Transaction Debit or Credit"],
-  gross: ["Gross Transaction Amount"],
-  currency: ["Gross Transaction Currency"],
-  feeSign: ["Fee Debit or Credit"],
-  fee: ["Fee Amount"],
-  feeCurrency: ["Fee Currency"],
+  transactionId: ["Transaction ID", "TransactionID"],
+  invoiceId: ["Invoice ID", "InvoiceID"],
+  referenceId: ["PayPal Reference ID", "PayPalReferenceID"],
+  referenceIdType: ["PayPal Reference ID Type", "PayPalReferenceIDType"],
+  eventCode: ["Transaction Event Code", "TransactionEventCode"],
+  initiatedAt: ["Transaction Initiation Date", "TransactionInitiationDate"],
+  completedAt: ["Transaction Completion Date", "TransactionCompletionDate"],
+  sign: ["Transaction Debit or Credit", "TransactionDebitorCredit"],
+  gross: ["Gross Transaction Amount", "GrossTransactionAmount"],
+  currency: ["Gross Transaction Currency", "GrossTransactionCurrency"],
+  feeSign: ["Fee Debit or Credit", "FeeDebitorCredit"],
+  fee: ["Fee Amount", "FeeAmount"],
+  feeCurrency: ["Fee Currency", "FeeCurrency"],
   /** Only the transaction detail report has it. */
-  status: ["Transactional Status"],
-  subject: ["Transaction Subject"],
-  note: ["Transaction Note"],
-  customField: ["Custom Field"],
-  storeId: ["Store ID"],
-  terminalId: ["Terminal ID"],
-  bankReferenceId: ["Bank Reference ID"],
+  status: ["Transactional Status", "TransactionalStatus"],
+  subject: ["Transaction Subject", "TransactionSubject"],
+  note: ["Transaction Note", "TransactionNote"],
+  customField: ["Custom Field", "CustomField"],
+  storeId: ["Store ID", "StoreID"],
+  terminalId: ["Terminal ID", "TerminalID"],
+  bankReferenceId: ["Bank Reference ID", "BankReferenceID"],
 } as const satisfies Record<string, readonly string[]>;
 export type PaypalField = keyof typeof COLUMNS;
 
 export const PAYPAL_COLUMNS: HeaderDictionary<PaypalField> = {
   report: "PayPal's settlement and transaction detail reports",
-  version: 2,
+  version: 3,
   entries: [
     {
       name: "English",
       columns: COLUMNS,
       required: [
         "transactionId",
-        "invoiceId",
-        "referenceId",
         "eventCode",
         "initiatedAt",
-        "completedAt",
         "sign",
         "gross",
         "currency",

@@ -36,6 +36,11 @@ export class ReportTotals {
     this.#isFirstFile = !(number > 1);
   }
 
+  /** Whether the section under way has begun in this file. */
+  get isWholeSection(): boolean {
+    return this.#isFirstFile || this.#sections > 1;
+  }
+
   section(): void {
     this.#section = new Map();
     this.#sections += 1;
@@ -60,7 +65,7 @@ export class ReportTotals {
       this.#reportFooters.set(currency, stated);
       return;
     }
-    if (!this.#isFirstFile && this.#sections <= 1) return;
+    if (!this.isWholeSection) return;
     yield* compared(`section ${Math.max(1, this.#sections)}`, currency, stated, this.#section.get(currency) ?? NONE);
   }
 

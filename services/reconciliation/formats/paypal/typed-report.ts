@@ -99,6 +99,11 @@ class TypedReport {
   readonly #totals = new ReportTotals();
   #account = "";
   #body: BodyRows | undefined;
+  /** Rows of the section, also malformed ones, for its count. */
+  #sectionRows = 0;
+  /** Of a file whose footer has not come. */
+  #fileHeader: CsvRow | undefined;
+  #hasFooter = false;
 
   constructor(options: TypedOptions) {
     this.#options = options;
@@ -106,25 +111,50 @@ class TypedReport {
 
   *row(row: CsvRow): Generator<StatementRecord> {
     const type = field(row, 0).toUpperCase();
-    if (type === "SB") yield recordOfRow(row, () => this.#bodyRow(row));
-    else if (type === "RH") this.#account = field(row, 3);
-    else if (type === "FH") this.#totals.fileNumber(Number(field(row, 1)));
+    if (type === "SB") {
+      this.#sectionRows += 1;
+      yield recordOfRow(row, () => this.#bodyRow(row));
+    } else if (type === "RH") this.#account = field(row, 3);
+    else if (type === "FH") {
+      this.#fileHeader = row;
+      this.#totals.fileNumber(Number(field(row, 1)));
+    } else if (type === "FF") {
+      this.#fileHeader = undefined;
+      this.#hasFooter = true;
+    } else if (type === "SC") yield* this.#sectionCount(row);
     else if (type === "SH") yield this.#sectionHeader(row);
     else if (type === "CH") this.#columnHeader(row);
     else if (type === "SF" || type === "RF") yield* this.#footer(row, type);
-    else if (!COUNTS.has(type)) yield unknownType(row, type);
+    else if (type !== "RC") yield unknownType(row, type);
   }
 
   *end(): Generator<StatementRecord> {
     yield* this.#totals.end();
-    if (this.#body !== undefined) return;
-    const sentence = "The file has no row with column headers (CH), so a part of it is missing; upload the whole file.";
-    throw new StatementRefusedError("truncated", sentence);
+    // A report without transactions may have no column headers, and is whole all the same.
+    if (this.#body === undefined && !this.#hasFooter) {
+      const sentence =
+        "The file has no row with column headers (CH), so a part of it is missing; upload the whole file.";
+      throw new StatementRefusedError("truncated", sentence);
+    }
+    if (this.#fileHeader === undefined) return;
+    const { position, raw } = this.#fileHeader;
+    const reason = "The file has no footer (FF), so its end may be missing; download it again.";
+    yield malformedRecord({ position, column: "", reason, raw });
+  }
+
+  /** A count that is lower than the rows says nothing: a section may go on from the file before. */
+  *#sectionCount(row: CsvRow): Generator<StatementRecord> {
+    const stated = field(row, 1);
+    const missing = /^\d{1,15}$/.test(stated) ? Number(stated) - this.#sectionRows : 0;
+    if (missing <= 0 || !this.#totals.isWholeSection) return;
+    const reason = `The section states ${stated} rows and has ${this.#sectionRows}; download the file again.`;
+    yield malformedRecord({ position: row.position, column: "", reason, raw: row.raw });
   }
 
   #sectionHeader(row: CsvRow): StatementRecord {
     const [from, to, account] = [1, 2, 3].map((index) => field(row, index));
     this.#account = account ?? "";
+    this.#sectionRows = 0;
     this.#totals.section();
     return headerRecord({
       statementReference: "",
@@ -171,7 +201,6 @@ class TypedReport {
   }
 }
 
-const COUNTS: ReadonlySet<string> = new Set(["SC", "RC", "FF"]);
 /** In the order of the fields of a footer, after its type and currency. */
 const SUMS = [
   "total gross amount of credits",
