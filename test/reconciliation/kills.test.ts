@@ -1,9 +1,12 @@
 /**
- * The reconciliation process is killed at each row that an import, its runs and its withdrawal write. Afterwards another
- * process goes on, and what is stored is what an undisturbed one stores: nothing is missing, nothing is there twice.
+ * The reconciliation process is killed at each row that an import, its runs and its withdrawal write, and at each row of a
+ * closing. Afterwards another process goes on, and what is stored is what an undisturbed one stores: nothing is missing,
+ * nothing is there twice.
  * Some rows, by a seed, in each test run; all with RECONCILIATION_KILLS=all, as `npm run soak` does.
  */
+import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { join } from "node:path";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { Random } from "../chaos/random.ts";
@@ -11,6 +14,8 @@ import { type KillableProcess, startKillable } from "../money/killable-process.t
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { writeRows } from "./closings/closing-world.ts";
 
 const SEED = Number(process.env["RECONCILIATION_SEED"] ?? Math.floor(Date.now() / 86_400_000));
 const isWhole = process.env["RECONCILIATION_KILLS"] === "all";
@@ -19,7 +24,7 @@ const SOON = { timeout: 60_000, interval: 100 };
 const WHOLE_MS = 900_000;
 /** The lock at which the process waits to be killed. */
 const KILL_LOCK = 4_711;
-/** What an import, a run and a withdrawal write; their temporary tables end with them. */
+/** What an import, a run, a withdrawal and a closing write; their temporary tables end with them. */
 const TABLES = [
   "statement_imports",
   "statement_lines",
@@ -30,9 +35,14 @@ const TABLES = [
   "match_payments",
   "reconciliation_runs",
   "issues",
+  "closing_keys",
+  "period_closings",
+  "closing_issues",
+  "closing_imports",
 ];
 const HEADER =
   "Zeitstempel,Transaktionscode,Transaktionsart,Status,Zahlungsmethode,Betrag,Währung,Trinkgeldbetrag,Gebührenbetrag,Auszahlungsdatum,Auszahlungs-ID,Beschreibung,Referenz";
+const VERIFIER = join(import.meta.dirname, "..", "..", "clients", "verify-closing.mjs");
 const today = new Date().toISOString().slice(0, 10);
 
 let system: TestSystem;
@@ -117,8 +127,8 @@ async function collect({ station }: Place, amount: string, reference: string): P
   await cashier.good("POST", `${station}/intents/${intent_id}/attest/`, { body: { reference } });
 }
 
-const sale = (code: string, amount: string, tip = "0.00"): string =>
-  `${today} 12:03:10,${code},Zahlung,Erfolgreich,POS,${amount},EUR,${tip},0.00,,,1 x Menü,`;
+const sale = (code: string, amount: string, tip = "0.00", day = today): string =>
+  `${day} 12:03:10,${code},Zahlung,Erfolgreich,POS,${amount},EUR,${tip},0.00,,,1 x Menü,`;
 
 /** The request again while its process is away, as an operator's program repeats it. */
 async function insist(
@@ -156,6 +166,12 @@ async function stored(accountId: number): Promise<object> {
   return { ...lines, issues: issues.map(({ kind, amount, status }) => `${kind} ${amount} ${status}`) };
 }
 
+async function upload({ accountId }: Place, rows: readonly string[]): Promise<unknown> {
+  const path = `accounts/${accountId}/imports/?file_name=sumup.csv&format=sumup&encoding=utf-8`;
+  const file = `${[HEADER, ...rows].join("\n")}\n`;
+  return (await insist(path, file, { "content-type": "application/octet-stream" }))["import_id"];
+}
+
 /** An import, the runs about it, and its withdrawal. `expected` is what must be stored after each of the two parts. */
 async function scenario(expected?: readonly [object, object]): Promise<readonly [object, object]> {
   const place = await openPlace();
@@ -167,9 +183,7 @@ async function scenario(expected?: readonly [object, object]): Promise<readonly 
     sale(`C-${place.accountId}`, "5.00"),
     `${today} 12:03:10,D-${place.accountId},Zahlung,Erfolgreich,POS,three,EUR,0.00,0.00,,,,`,
   ];
-  const path = `accounts/${place.accountId}/imports/?file_name=sumup.csv&format=sumup&encoding=utf-8`;
-  const file = `${[HEADER, ...rows].join("\n")}\n`;
-  const { import_id: importId } = await insist(path, file, { "content-type": "application/octet-stream" });
+  const importId = await upload(place, rows);
   const settled = async (want: object | undefined, isRight: (now: string) => boolean): Promise<object> =>
     vi.waitFor(async () => {
       const now = await stored(place.accountId);
@@ -184,6 +198,42 @@ async function scenario(expected?: readonly [object, object]): Promise<readonly 
     (now) => now.includes('"imports":"withdrawn"') && now.includes('"running":0'),
   );
   return [imported, withdrawn];
+}
+
+interface Period {
+  readonly state: string;
+  readonly missing: readonly { readonly code: string }[];
+}
+/** The key, the closing, its issue and its file. */
+const CLOSING_ROWS = 4;
+const dayBefore = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+
+/** Returns the closing's id. */
+async function close({ accountId }: Place, day: string): Promise<number> {
+  const body = { account_id: accountId, kind: "day", from_date: day, reason: "All is decided." };
+  return Number((await insist("periods/close/", body))["closing_id"]);
+}
+
+/** What the script says of the exported closing. */
+async function verified(closingId: number): Promise<string> {
+  const rows: string[] = [];
+  let since = "";
+  for (let hasMore = true; hasMore; ) {
+    type Page = { rows: { key: string; row: string }[]; has_more: boolean };
+    const page = await operator.good<Page>("GET", `closings/${closingId}/rows/?limit=500${since}`);
+    rows.push(...page.rows.map(({ row }) => row));
+    since = `&since_key=${page.rows.at(-1)?.key ?? ""}`;
+    hasMore = page.has_more;
+  }
+  const { keys } = await operator.good<{ keys: { public_key: string }[] }>("GET", "closing-keys/");
+  const folder = temporaryFolder("killed-closing");
+  const file = join(folder.path, "closing.ndjson");
+  writeRows(file, rows);
+  try {
+    return execFileSync(process.execPath, [VERIFIER, file, "--key", keys[0]?.public_key ?? ""], { encoding: "utf8" });
+  } finally {
+    folder.remove();
+  }
 }
 
 /** Kills the process once it waits at the step, and starts another one. */
@@ -232,5 +282,47 @@ describe(`the process is killed at a step (RECONCILIATION_SEED=${SEED})`, () => 
       });
       expect(outcome, what).toEqual(expected);
     }
+  });
+
+  test("while a day is closed: it is closed once, as a whole, and its export is verified", {
+    timeout: WHOLE_MS,
+  }, async () => {
+    const place = await openPlace();
+    const days = Array.from({ length: 1 + CLOSING_ROWS }, (_, index) => dayBefore(10 + index));
+    await upload(
+      place,
+      days.map((day, index) => sale(`E${index}-${place.accountId}`, "5.00", "0.00", day)),
+    );
+    const period = `periods/?account_id=${place.accountId}&from_date=${days.at(-1)}&to_date=${days[0]}`;
+    const untilAll = (state: string, missing: readonly string[]): Promise<unknown> =>
+      vi.waitFor(async () => {
+        const { periods } = await operator.good<{ periods: Period[] }>("GET", period);
+        expect(periods.map((one) => [one.state, one.missing.map(({ code }) => code)])).toEqual(
+          days.map(() => [state, missing]),
+        );
+      }, SOON);
+    await untilAll("open", ["issues_undecided"]);
+    await sql`
+      update issues set status = 'closed', resolved_at = now(), resolved_by = ${operator.userId}, reason = 'Dealt with.'
+      where statement_account_id = ${place.accountId}`;
+    await untilAll("ready", []);
+    const [undisturbed = "", ...others] = days;
+    const firstStep = await stepNow();
+    const closings = [await close(place, undisturbed)];
+    expect((await stepNow()) - firstStep).toBe(CLOSING_ROWS);
+    const random = new Random(SEED);
+    const steps = others.map((_, index) => index + 1);
+    for (const step of isWhole ? steps : random.shuffled(steps).slice(0, 2)) {
+      await sql`insert into kill_at values (${(await stepNow()) + step})`;
+      const killed = killAt(step, random.pick([true, false]));
+      const [closing] = await Promise.all([close(place, others[step - 1] ?? ""), killed]);
+      closings.push(closing);
+    }
+    const [counts] = await sql`
+      select count(*)::int as closings, sum((select count(*) from closing_issues i where i.closing_id = c.closing_id))::int as issues,
+        sum((select count(*) from closing_imports i where i.closing_id = c.closing_id))::int as imports
+      from period_closings c where account_id = ${place.accountId}`;
+    expect(counts).toEqual({ closings: closings.length, issues: closings.length, imports: closings.length });
+    for (const closing of closings) expect(await verified(closing)).toContain("1 lines, 1 issues");
   });
 });
