@@ -91,7 +91,7 @@ class MappingTest {
   async #read(): Promise<Pick<sql.MappingTestEnd, "status" | "code" | "detail">> {
     try {
       const bytes = this.#counted(this.#deps.openFile(this.#file.objectName));
-      for await (const { record } of rowsOf(this.#file, bytes)) {
+      for await (const { record } of rowsOf(this.#file, bytes, (file) => this.#kept(file))) {
         if (record === undefined) this.#counts.skipped += 1;
         else if (record.type === "line") this.#addLine(record.line);
         else if (record.type === "malformed") this.#addMalformed(record.malformed);
@@ -107,8 +107,15 @@ class MappingTest {
 
   async *#counted(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     for await (const chunk of bytes) {
-      if (this.#deps.stopping.aborted) throw new StoppedError();
       this.#counts.readBytes += chunk.length;
+      yield chunk;
+    }
+  }
+
+  /** Stores how far the test is, also of a file without a row, and while an archive is unpacked. */
+  async *#kept(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+    for await (const chunk of bytes) {
+      if (this.#deps.stopping.aborted) throw new StoppedError();
       if (performance.now() - this.#writtenAtMs >= MAPPING_LIMITS.testProgressMs) {
         this.#writtenAtMs = performance.now();
         await sql.writeMappingTest(this.#deps.database, this.#testId, this.#counts);

@@ -130,12 +130,18 @@ export async function findMappedFile(
   return { ...read, definition: existing(stored || undefined, "mapping_id").definition };
 }
 
-/** The rows of a file, or of all files of an archive, as the mapping reads them. Throws `StatementRefusedError`. */
+/**
+ * The rows of a file, or of all files of an archive, as the mapping reads them. `through` gets the bytes of each file, unpacked.
+ * Throws `StatementRefusedError`.
+ */
 export function rowsOf(
   { definition, timeZone }: MappedFile,
   bytes: AsyncIterable<Uint8Array>,
+  through: (file: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array> = (file) => file,
 ): AsyncIterable<HeadedRow> {
-  return fileRows(bytes, (part) => mappedRows(decode(part, definition.encoding), definition, timeZone), movedRow);
+  const parse = (file: AsyncIterable<Uint8Array>): AsyncIterable<HeadedRow> =>
+    mappedRows(decode(through(file), definition.encoding), definition, timeZone);
+  return fileRows(bytes, parse, movedRow);
 }
 
 /** The first rows. Refuses as `findMappedFile` does; a file that the mapping does not fit is an answer. */

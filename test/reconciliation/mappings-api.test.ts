@@ -1,9 +1,13 @@
 /** Mappings, lines and decisions about imports through a real gateway, a real service and the object store. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { Caller } from "../../services/bus/messages/caller.ts";
 import { storeFile } from "../../services/bus/statement-files.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { MAPPING_LIMITS } from "../../services/reconciliation/limits.ts";
+import { testStatementMapping } from "../../services/reconciliation/mapping-tests.ts";
+import { addRunMetrics } from "../../services/reconciliation/metrics.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -285,6 +289,53 @@ describe("a test", () => {
     const lost = await sample();
     await database`update statement_imports set object_name = 'never-stored' where import_id = ${lost}`;
     expect(await start({ import_id: lost, definition: DEFINITION })).toMatchObject({ status: "failed" });
+  });
+
+  test("of an archive whose file has no row for long: it is not lost meanwhile, and ends with its service", async () => {
+    const { mapping_id: mappingId } = await store({ name: "Without rows" });
+    const importId = await sample();
+    const header = readFileSync(SAMPLE, "latin1").split("\n").slice(0, 4);
+    const content = Buffer.from([...header, "\n".repeat(1_024 * 1_024)].join("\n"), "latin1");
+    const archive = zipOf([{ name: "silent.csv", content }]);
+    const stopping = new AbortController();
+    let nowMs = 0;
+    const clock = vi.spyOn(performance, "now").mockImplementation(() => (nowMs += MAPPING_LIMITS.testProgressMs));
+    const openFile = async function* (): AsyncIterable<Uint8Array> {
+      yield archive;
+    };
+    await database.unsafe(`
+      create sequence test_writes;
+      create function count_write() returns trigger language plpgsql as $$
+        begin perform nextval('test_writes'); return new; end $$;
+      create trigger count_write before update on mapping_tests for each row execute function count_write()`);
+    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    const work = { database, longDatabase: database, log, metrics: addRunMetrics(undefined, database) };
+    const deps = {
+      ...work,
+      underWay: new Set<never>(),
+      startedRuns: new Set<never>(),
+      openFile,
+      running: new Set<never>(),
+    };
+    const caller: Caller = {
+      userId: operator.userId,
+      name: "Rita",
+      organizationId: system.sandbox.organizationId,
+      role: "reconciliation_operator",
+      permissions: ["reconciliation.manage"],
+    };
+    const run = async () =>
+      (await testStatementMapping({ ...deps, stopping: stopping.signal }, { caller, importId, mappingId })).test;
+    try {
+      expect(await run()).toMatchObject({ status: "done", lines: 0, malformed: 0 });
+      const [writes] = await database`select last_value from test_writes`;
+      expect(Number(writes?.["last_value"]), "writes of its progress while no row comes").toBeGreaterThan(10);
+      stopping.abort();
+      expect(await run()).toMatchObject({ status: "failed", refusal: { code: "stopped" } });
+    } finally {
+      clock.mockRestore();
+      await database`drop function count_write cascade`;
+    }
   });
 
   test("whose process has ended counts as failed", async () => {
