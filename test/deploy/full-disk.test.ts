@@ -3,15 +3,21 @@
  * nothing acknowledged is lost, and money is consistent.
  */
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
+import { Readable } from "node:stream";
+import { json } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { DISK_LIMITS } from "../../services/runtime/limits.ts";
 import { cashierAt, collectAt, sandboxFacts } from "../support/demo-station.ts";
 import { startPorts } from "../support/free-port.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
-import { logIn } from "../support/people.ts";
+import { logIn, type Person } from "../support/people.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
 
@@ -97,6 +103,86 @@ async function needSpace(): Promise<void> {
   }
 }
 
+const STATEMENTS = "/api/reconciliation/v1/";
+const STATEMENT_LINES = 40_000;
+/** A statement of the sandbox provider. */
+const statementOf = (name: string): string => {
+  const rows = Array.from(
+    { length: STATEMENT_LINES },
+    (_, line) => `${line + 1},${name}-${line},int_${line},,12.50,EUR,2026-03-01T10:00:00.000Z`,
+  );
+  return `line,payment_id,reference,account,amount,currency,paid_at\n${rows.join("\n")}\n`;
+};
+
+/** A statement that is uploaded in pieces until all is sent. Returns the code of the answer, or of what cut it off. */
+async function uploadSlowly(operator: Person, path: string, pieces: AsyncIterable<string>): Promise<string> {
+  const { hostname, port } = new URL(sandboxFacts(dataDir).baseUrl);
+  const headers = { authorization: `Bearer ${operator.token}`, "transfer-encoding": "chunked" };
+  const sending = httpRequest({ hostname, port, method: "POST", path: `${STATEMENTS}${path}`, headers });
+  const answered = once(sending, "response").then(async ([response]: IncomingMessage[]) => {
+    if (response === undefined) throw new Error("There is no answer.");
+    const { code } = (await json(response)) as { code?: string };
+    return code ?? String(response.statusCode);
+  });
+  const sent = pipeline(Readable.from(pieces), sending).then(() => answered);
+  return await Promise.race([sent, answered]).catch((error: NodeJS.ErrnoException) => error.code ?? error.message);
+}
+
+interface Statements {
+  /** Sends the rest of the second statement. */
+  readonly goOn: () => void;
+  /** Once there is space: each of the two is imported, and its lines are stored once. */
+  readonly complete: () => Promise<void>;
+}
+
+/** One statement is being imported, and another one is being uploaded. */
+async function beginStatements(facts: SandboxFacts): Promise<Statements> {
+  const operator = await logIn(facts.baseUrl, "reconciliation", facts.operator);
+  const account = { provider: "sandbox", reference: "full-disk", name: "Bar", mode: "test" };
+  const { account_id } = await operator.good<{ account_id: number }>("POST", "accounts/", { body: account });
+  const path = `accounts/${account_id}/imports/?file_name=a.csv&format=sandbox&encoding=utf-8`;
+  const importOf = (importId: number) =>
+    operator.good<{ status: string; lines_new: number }>("GET", `imports/${importId}/`);
+  const upload = async (name: string): Promise<number> => {
+    const sending = {
+      token: operator.token,
+      headers: { "content-type": "application/octet-stream" },
+      body: statementOf(name),
+    };
+    const { status, body } = await send<{ import_id: number }>(facts.baseUrl, "POST", `${STATEMENTS}${path}`, sending);
+    expect([200, 201], JSON.stringify(body)).toContain(status);
+    return body.import_id;
+  };
+  const goingOn = Promise.withResolvers<void>();
+  const second = statementOf("b");
+  async function* pieces(): AsyncIterable<string> {
+    yield second.slice(0, second.length / 2);
+    await goingOn.promise;
+    yield second.slice(second.length / 2);
+  }
+  const first = await upload("a");
+  await vi.waitFor(async () => expect((await importOf(first)).status).toBe("importing"), { ...WAIT, interval: 10 });
+  const uploaded = uploadSlowly(operator, path, pieces());
+  return {
+    goOn: goingOn.resolve,
+    async complete() {
+      expect(["201", "storage_low", "busy", "unavailable", "ECONNRESET", "EPIPE"]).toContain(await uploaded);
+      const again = await vi.waitFor(() => upload("b"), WAIT);
+      for (const importId of [first, again]) {
+        await vi.waitFor(async () => {
+          expect(await importOf(importId)).toMatchObject({ status: "imported", lines_new: STATEMENT_LINES });
+        }, WAIT);
+      }
+      const sql = openSql();
+      const [stored] = await sql`
+        select count(*)::int as lines, count(distinct provider_reference)::int as payments from statement_lines
+        where account_id = ${account_id}`;
+      await sql.end();
+      expect(stored).toEqual({ lines: 2 * STATEMENT_LINES, payments: 2 * STATEMENT_LINES });
+    },
+  };
+}
+
 interface Acknowledged {
   readonly orders: number[];
   readonly paid: number[];
@@ -170,11 +256,15 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
   });
 
   test("full to the last byte: its errors are true, and it collects again by itself when there is space", async () => {
+    disk.empty();
+    await vi.waitFor(async () => expect(await diskDetail()).not.toBe("disk_below_reserve"), WAIT);
     const facts = sandboxFacts(dataDir);
     const before = await collectAt(facts);
     const collecting = collectCash();
     await vi.waitFor(() => expect(collecting.hasPaid()).toBe(true), WAIT);
+    const statements = await beginStatements(facts);
     disk.fill(0);
+    statements.goOn();
     await needSpace();
     await program.waitFor(/PostgreSQL .*\. The disk of \S+ has \d+ MB left, and 64 MB are needed to start it again/);
     // Its end may have freed some kilobytes, which hold the leases of many minutes.
@@ -195,6 +285,9 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     const after = await collectAt(facts);
     const { orders, paid, codes } = await collecting.stop();
     expect(program.output()).not.toMatch(/abandoned/);
+    // What the servers have written takes a part of the reserve, and imports wait for space above it.
+    disk.grow(600);
+    await statements.complete();
 
     const sql = openSql();
     const transactions = await sql<{ order_id: string }[]>`
