@@ -102,6 +102,40 @@ describe("SumUp's transaction report", () => {
     expect(await outlines("en-2026")).toEqual(["2 payment Sale TG1 1700 GBP fee -24 net 1676 tip 100 2026-03-14"]);
   });
 
+  it.each([
+    ["French", "early 2025", "Date,Réf. transaction,Type de paiement,Statut,Montant total,Tip amount,Frais,Versement"],
+    [
+      "French",
+      "late 2025",
+      "Date,Réf. transaction,Type de transaction,Statut,Montant total,Tip amount,Frais,Versement",
+    ],
+    [
+      "French",
+      "2026",
+      "Horodatage,Code de transaction,Type de transaction,Statut,Montant,Pourboire,Montant des frais,Versement",
+    ],
+    ["Italian", "early 2025", "Data,ID transazione,Tipo di pagamento,Stato,Totale,Mancia,Commissione,Accredito"],
+    ["Italian", "late 2025", "Data,ID transazione,Tipo di transazione,Stato,Totale,Mancia,Commissione,Accredito"],
+    [
+      "Italian",
+      "2026",
+      "Data e ora,Codice transazione,Tipo di transazione,Stato,Importo,Mancia,Importo commissione,Accredito",
+    ],
+  ])("%s, %s: the header is known, and all its columns", async (language, _generation, header) => {
+    const words =
+      language === "French" ? ["Vente", "Réussi", "Versement", "Payé"] : ["Vendita", "Riuscito", "Accredito", "Pagato"];
+    const [sale, done, payout, paid] = words;
+    const rows = [
+      `2026-03-14 12:03:10,TM1,${sale},${done},17.00,1.00,0.24,16.76`,
+      `2026-03-14 12:03:21,TM1,${payout},${paid},17.00,,0.24,16.76`,
+    ];
+    expect(sumup.detect(`${header}\n`)).toBe(true);
+    expect(await outlinesOf([header, ...rows].join("\n"))).toEqual([
+      "2 payment Sale TM1 1700 EUR fee -24 net 1676 tip 100 2026-03-14",
+      "3 payout Payout TM1 -1676 EUR net -1676 2026-03-14",
+    ]);
+  });
+
   it("a line has the references, the text verbatim, the reason and what else the row says", async () => {
     const [sale, payout, , cancelled, failed] = linesOf(
       await parseSample(sumup, "sumup/de-early-2025.csv", { currency: "CHF", timeZone: "Europe/Zurich" }),
