@@ -4,6 +4,7 @@ export interface CertificateStatement {
   readonly subject: readonly { readonly name: string; readonly digest: Readonly<Record<string, string>> }[];
   readonly predicate: {
     readonly result: string;
+    readonly configuration: readonly { readonly name: string; readonly digest: Readonly<Record<string, string>> }[];
     readonly provider: string;
     readonly capability: string;
     readonly validUntil: string;

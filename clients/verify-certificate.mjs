@@ -266,10 +266,10 @@ export function sentenceOf({ statement, isExpired, revocation }) {
   return `${isExpired ? "Expired" : "Valid"} until ${predicate.validUntil}: ${what}.`;
 }
 
-const isProgram = typeof process !== "undefined" && process.argv[1] !== undefined;
-if (isProgram && import.meta.url.endsWith("/verify-certificate.mjs")) {
+if (typeof process !== "undefined" && process.argv[1] !== undefined) {
   const { realpathSync } = await import("node:fs");
   const { pathToFileURL } = await import("node:url");
+  // Under any name.
   if (pathToFileURL(realpathSync(process.argv[1])).href === import.meta.url)
     process.exitCode = await main(process.argv.slice(2));
 }

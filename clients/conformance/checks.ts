@@ -1,12 +1,18 @@
 /** All checks in the order in which they run; the half minute of silence comes last. */
 import type { Check } from "./check.ts";
-import { assignmentChecks } from "./checks/assignment.ts";
-import { displayChecks, unchangedDisplayChecks } from "./checks/display.ts";
-import { enrollmentChecks, revocationChecks, scopeChecks } from "./checks/enrollment.ts";
+import { assignmentChecks, unchangedAssignmentChecks } from "./checks/assignment.ts";
+import { displayChecks, duplicateCallbackChecks, unchangedDisplayChecks } from "./checks/display.ts";
+import {
+  enrollmentChecks,
+  expiredCodeChecks,
+  expiringCodeChecks,
+  revocationChecks,
+  scopeChecks,
+} from "./checks/enrollment.ts";
 import { expiryChecks, lapsedChecks } from "./checks/expiry.ts";
 import { historyChecks, limitChecks } from "./checks/limits.ts";
-import { heartbeatChecks, presenceChecks, silenceChecks } from "./checks/presence.ts";
-import { decisionChecks, reportChecks } from "./checks/reports.ts";
+import { heartbeatChecks, offlineChecks, presenceChecks, silenceChecks } from "./checks/presence.ts";
+import { decisionChecks, refusedReportChecks, reportChecks } from "./checks/reports.ts";
 import { settlementChecks } from "./checks/settlement.ts";
 import { displayStandingChecks, standingChecks } from "./checks/standing.ts";
 
@@ -16,17 +22,23 @@ export const CHECKS: readonly Check[] = [
   ...displayChecks,
   ...settlementChecks,
   ...limitChecks,
+  ...duplicateCallbackChecks,
   ...assignmentChecks,
   ...reportChecks,
   ...revocationChecks,
   ...decisionChecks,
   ...standingChecks,
   ...expiryChecks,
+  ...unchangedAssignmentChecks,
+  ...refusedReportChecks,
   ...scopeChecks,
   ...displayStandingChecks,
   ...unchangedDisplayChecks,
+  ...expiringCodeChecks,
   ...silenceChecks,
   ...lapsedChecks,
+  ...offlineChecks,
   ...heartbeatChecks,
   ...historyChecks,
+  ...expiredCodeChecks,
 ];

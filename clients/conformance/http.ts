@@ -36,6 +36,19 @@ export interface Wire {
   last: Exchange | undefined;
   /** What no answer to a device may be, whatever it was about; judged at the end. */
   readonly oddities: Oddity[];
+  readonly clock: ServerClock;
+  /** What devices were answered 200 to, as "GET me/". */
+  readonly served: Set<string>;
+}
+
+/**
+ * The clock of the service against the suite's monotonic one, in milliseconds: each `server_time` was read between request and
+ * answer, so the difference lies between a least and a most value, over all answers of the run.
+ */
+export interface ServerClock {
+  firstAtMs: number | undefined;
+  leastMs: number;
+  mostMs: number;
 }
 
 export interface Oddity {
@@ -49,6 +62,8 @@ export const newWire = (baseUrl: string, signal: AbortSignal): Wire => ({
   signal,
   last: undefined,
   oddities: [],
+  clock: { firstAtMs: undefined, leastMs: -Infinity, mostMs: Infinity },
+  served: new Set(),
 });
 
 /** The service did not answer at all: the suite could not run. */
@@ -99,6 +114,7 @@ export class Party {
     const url = this.#wire.baseUrl + this.#root + path;
     const exchange = { method, url, request, party: this.#name, hasToken: this.#token !== undefined };
     this.#wire.last = { ...exchange, answer: undefined };
+    const sentAtMs = performance.now();
     const answer = await exchangeOver(this.#wire, url, {
       method,
       headers: {
@@ -110,7 +126,11 @@ export class Party {
       body: request.json === undefined ? (request.body ?? null) : JSON.stringify(request.json),
     });
     this.#wire.last = { ...exchange, answer };
-    if (this.#root === DEVICE_ROOT) this.#judge(`${method} ${path}`, answer);
+    if (this.#root === DEVICE_ROOT) {
+      this.#judge(`${method} ${path}`, answer);
+      if (answer.status === 200) this.#wire.served.add(`${method} ${path}`);
+      this.#readClock(answer, sentAtMs);
+    }
     return answer;
   }
 
@@ -123,6 +143,15 @@ export class Party {
     note("refusal_without_code", status >= 400 && typeof (body as { code?: unknown } | undefined)?.code !== "string");
     note("cacheable", !/\bno-(?:cache|store)\b/.test(headers.get("cache-control") ?? ""));
     note("not_json", text !== "" && !/^application\/json\b/.test(headers.get("content-type") ?? ""));
+  }
+
+  #readClock({ body }: SuiteAnswer, sentAtMs: number): void {
+    const serverTimeMs = Date.parse(String((body as { server_time?: unknown } | undefined)?.server_time));
+    if (Number.isNaN(serverTimeMs)) return;
+    const { clock } = this.#wire;
+    clock.firstAtMs ??= sentAtMs;
+    clock.leastMs = Math.max(clock.leastMs, serverTimeMs - performance.now());
+    clock.mostMs = Math.min(clock.mostMs, serverTimeMs - sentAtMs);
   }
 
   /** Waits so that the throttle of this credential never answers: what it would refuse is not what a check is about. */

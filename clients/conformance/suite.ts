@@ -112,6 +112,11 @@ async function runCheck<TWorld extends { readonly wire: Wire }>(
         outcome: "failed",
         failure: { what: "answer", expected: "an answer", actual: error.message, curl },
       });
+    // An answer of another shape than the check reads.
+    if (error instanceof TypeError) {
+      const expected = "the shape that the contract has";
+      return result({ outcome: "failed", failure: { what: "answer", expected, actual: error.message, curl } });
+    }
     throw error;
   }
 }

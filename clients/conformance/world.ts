@@ -135,12 +135,21 @@ export class World {
     return this.nobody.send("POST", "enroll/", { json: { code } });
   }
 
-  /** Enrolls a device again with a code of its own, after the owner has reset it. */
-  async enrollAgain(which: "companion" | "display"): Promise<void> {
+  /** Ends the device's credential, and returns a new code. */
+  async resetDevice(
+    which: "companion" | "display",
+    lifetime: { readonly lifetime_seconds?: number } = {},
+  ): Promise<string> {
     const deviceId = which === "companion" ? this.sandbox.companionId : this.sandbox.displayId;
     hasStatus(await this.owner.send("POST", `devices/${deviceId}/reset/`), 200);
-    const issued = await this.owner.send("POST", `devices/${deviceId}/enrollment-codes/`, { json: {} });
-    const code = String(objectOf(hasStatus(issued, 201))["code"]);
+    const issued = await this.owner.send("POST", `devices/${deviceId}/enrollment-codes/`, { json: lifetime });
+    this.#devices = Object.fromEntries(Object.entries(this.#devices).filter(([name]) => name !== which));
+    return String(objectOf(hasStatus(issued, 201))["code"]);
+  }
+
+  /** Enrolls a device again with a code of its own, after the owner has reset it. */
+  async enrollAgain(which: "companion" | "display"): Promise<void> {
+    const code = await this.resetDevice(which);
     this.sandbox = {
       ...this.sandbox,
       ...(which === "companion" ? { companionCode: code } : { displayCode: code }),
@@ -173,11 +182,12 @@ export class World {
   createIntent(
     route: string,
     orderId: number,
-    { lifetimeSeconds }: { readonly lifetimeSeconds?: number } = {},
+    { lifetimeSeconds, isConfirmed }: { readonly lifetimeSeconds?: number; readonly isConfirmed?: true } = {},
   ): Promise<SuiteAnswer> {
     const json = {
       order_id: orderId,
       route,
+      ...(isConfirmed === undefined ? {} : { confirms_money_may_have_moved: true }),
       ...(lifetimeSeconds === undefined ? {} : { lifetime_seconds: lifetimeSeconds }),
     };
     return this.cashier.send("POST", `stations/${this.sandbox.stationId}/intents/`, { json });
@@ -225,6 +235,14 @@ export class World {
   report(intentId: number, outcome: string, more: object = {}): Promise<SuiteAnswer> {
     const json = { intent_id: intentId, outcome, client_idempotency_key: randomUUID(), ...more };
     return this.companion.send("POST", "assignment/report/", { json });
+  }
+
+  /** Waits until a request is answered with a status, and returns that answer. */
+  async answered(status: number, waitMs: number, ask: () => Promise<SuiteAnswer>): Promise<SuiteAnswer> {
+    let answer: SuiteAnswer | undefined;
+    const read = async () => (answer = await ask()).status;
+    await this.until("status of the answer", waitMs, read, (found) => found === status);
+    return answer as SuiteAnswer;
   }
 
   /** Waits until something holds; throws `Mismatch` when it does not in time. */

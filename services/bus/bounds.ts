@@ -23,8 +23,8 @@ export const BOUNDS = {
   knownBrowserDays: 90,
   /** A currency by its ISO 4217 code. */
   currencyCharacters: 3,
-  /** Someone must be able to type the code, and a code that was forgotten in a drawer must have ended. */
-  enrollmentCodeLifetimeMs: { min: 60_000, max: 7 * 24 * 3_600_000 },
+  /** A program passes a code on within seconds, and one that was forgotten in a drawer must have ended. */
+  enrollmentCodeLifetimeMs: { min: 10_000, max: 7 * 24 * 3_600_000 },
 
   /** Lines of one order: a long table's bill; the order with its lines stays well within one bus message. */
   orderLines: 200,

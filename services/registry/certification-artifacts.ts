@@ -29,6 +29,8 @@ import { lockSandbox } from "./sql/sandboxes.ts";
 const { certification: LIMITS } = REGISTRY_LIMITS;
 /** The contract that the suite of this version checks. */
 const CONTRACT_FILE = join(import.meta.dirname, "..", "..", "docs", "contract.md");
+/** What devices are served, by the same version; `/openapi.json` answers its bytes. */
+const OPENAPI_FILE = join(import.meta.dirname, "..", "..", "gateway", "http", "documents", "openapi.json");
 /** Each device needs them; they are certified with each capability and not by themselves. */
 const COMMON = ["enrollment", "presence"] as const;
 
@@ -152,11 +154,14 @@ async function record(tx: Transaction, key: SigningKey, recorded: Recorded): Pro
   const organization = existing(await getOrganization(tx, organizationId));
   const [{ now }] = await tx<[{ now: Date }]>`select now() as now`;
   const validUntil = new Date(now.getTime() + LIMITS.validMs);
+  const openApiSha256 = sha256(readFileSync(OPENAPI_FILE));
   const statements = capabilities.map((capability) =>
     passStatement({
       run,
       capability,
       kind,
+      capabilities,
+      openApiSha256,
       passedTests: [...COMMON, capability].flatMap((each) => REQUIRED_CHECKS[kind][each] ?? []),
       organization: { id: organizationId, name: organization.name },
       vouchedBy: { userId, name },

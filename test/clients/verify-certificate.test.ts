@@ -1,7 +1,7 @@
 /** The verifier of certificates: what it accepts, and that each changed byte is noticed. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { generateKeyPairSync, sign } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { crypto, dsse } from "@sigstore/core";
 import { verifyCheckpoint } from "@sigstore/verify/dist/tlog/checkpoint.js";
@@ -229,5 +229,13 @@ describe("the program", () => {
     const wrong = run(file, proofFile, "--key", logKey);
     expect([wrong.status, wrong.stderr]).toEqual([1, "Not valid: The certificate is not in the log.\n"]);
     expect(run(file).status).toBe(1);
+  });
+
+  // It once ended with 0 and verified nothing.
+  test("under another name: it verifies all the same", () => {
+    const copy = join(folder.path, "verify (1).mjs");
+    copyFileSync(VERIFIER, copy);
+    const found = spawnSync(process.execPath, [copy, file, proofFile, "--key", logKey], { encoding: "utf8" });
+    expect([found.status, found.stderr]).toEqual([1, "Not valid: The certificate is not in the log.\n"]);
   });
 });

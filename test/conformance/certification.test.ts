@@ -11,6 +11,7 @@ import { SUITE } from "../../clients/conformance/suite-version.ts";
 import { partsOf, verifyCertificate } from "../../clients/verify-certificate.mjs";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { REQUIRED_CHECKS } from "../../services/registry/certification/required-checks.ts";
+import { sha256 } from "../../services/registry/certification/statements.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
@@ -152,6 +153,17 @@ describe("a passed run", () => {
         vouchedBy: { role: "owner", userId: owner.userId },
         failedTests: [],
       });
+      const openApi = await fetch(`${system.baseUrl}/openapi.json`);
+      expect(statement.predicate.configuration).toContainEqual({
+        name: "openapi.json",
+        digest: { sha256: sha256(new Uint8Array(await openApi.arrayBuffer())) },
+      });
+      expect(statement.predicate.configuration).toContainEqual(
+        expect.objectContaining({
+          name: "options",
+          annotations: { deviceKind: "smart_pos_companion", capabilities: ["handoff_present", "outcome_report"] },
+        }),
+      );
     }
     const [handoff] = artifacts.map(async (artifact) => (await verified(await certificateOf(artifact))).statement);
     expect(JSON.stringify((await handoff)?.predicate)).not.toContain("device.reports_success");

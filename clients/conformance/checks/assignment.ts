@@ -1,7 +1,7 @@
 /** The assignment: what a companion is handed, and when. */
 import { randomUUID } from "node:crypto";
 import type { Check } from "../check.ts";
-import { hasField, hasStatus, holds, isNot, isNow, isSame, objectOf } from "../expect.ts";
+import { hasField, hasStatus, holds, isNot, isNow, isRefused, isSame, objectOf } from "../expect.ts";
 import { AMOUNT } from "../world.ts";
 import { sharedIn } from "./shared-collection.ts";
 
@@ -67,6 +67,7 @@ export const assignmentChecks: readonly Check[] = [
     quotes: [
       "(none) | cashier picks the smart POS route | a live handoff device is attached to the station (live = actively heartbeating) | created | intent becomes available to the device as an assignment",
       "A device supplies no money field and cannot amend one; every money value is authored by the backend from order truth.",
+      "recorded as presented; this is the only state change a device can cause on its own",
     ],
     async run(world) {
       await world.beat();
@@ -75,6 +76,7 @@ export const assignmentChecks: readonly Check[] = [
         slip: `SLIP-${randomUUID()}`,
         key: randomUUID(),
       });
+      await world.beat();
       const intent = await world.intent(sharedIn(world).collection.intentId);
       isSame("`status` of the intent", intent["status"], "created");
       isSame("`amount` of the intent", intent["amount"], AMOUNT);
@@ -119,6 +121,30 @@ export const assignmentChecks: readonly Check[] = [
     },
   },
   {
+    id: "assignment.presented",
+    capability: "handoff_present",
+    after: ["assignment.fetched"],
+    quotes: ["status | string | intent status"],
+    async run(world) {
+      const { status } = await world.intent(sharedIn(world).collection.intentId);
+      isSame("`status` of the assignment", sharedIn(world).assignment["status"], status);
+    },
+  },
+  {
+    id: "attest.needs_evidence",
+    capability: "settlement",
+    after: ["assignment.fetched"],
+    quotes: [
+      "processing | cashier attests | cashier confirms from the evidence | succeeded | settlement goes through the payment seam; reference inherited from provider_reference",
+    ],
+    async run(world) {
+      const { intentId, orderId } = sharedIn(world).collection;
+      isRefused(await world.decide(intentId, "attest"), 409);
+      isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
+      isSame("`status` of the order", (await world.order(orderId))["status"], "open");
+    },
+  },
+  {
     id: "assignment.deadline",
     capability: "handoff_present",
     after: ["assignment.fetched"],
@@ -133,19 +159,23 @@ export const assignmentChecks: readonly Check[] = [
       holds("`expires_at`", Date.parse(String(expiresAt)) > Date.now(), "a time in the future", expiresAt);
     },
   },
+];
+
+/** While a collection lapses: nothing changes then. */
+export const unchangedAssignmentChecks: readonly Check[] = [
   {
     id: "assignment.not_modified",
     capability: "handoff_present",
-    after: ["assignment.fetched"],
+    after: ["expiry.begins"],
     quotes: [
       "Request header: `If-None-Match` with the last ETag (optional).",
       "Response 304 with no body when the assignment is unchanged.",
       "A polling read with an unchanged state answers 304 with no body; this is not an error.",
     ],
     async run(world) {
-      holds("header `ETag`", sharedIn(world).etag !== "", "it is there", sharedIn(world).etag);
       const again = hasStatus(await world.fetchAssignment(), 200);
       const etag = again.headers.get("etag") ?? "";
+      holds("header `ETag`", etag !== "", "it is there", again.headers.get("etag"));
       const unchanged = hasStatus(await world.fetchAssignment(etag), 304);
       isSame("body of 304", unchanged.text, "");
       isSame("header `ETag` of 304", unchanged.headers.get("etag"), etag);

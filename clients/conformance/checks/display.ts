@@ -1,7 +1,7 @@
 /** The customer display: its states, its fields, and the QR code. */
 import { clientLimits } from "../../limits.ts";
 import { type Check, perRun } from "../check.ts";
-import { hasField, hasStatus, holds, isNot, isSame, objectOf } from "../expect.ts";
+import { asObject, hasField, hasStatus, holds, isNot, isSame, objectOf } from "../expect.ts";
 import { AMOUNT, type Collection, type World } from "../world.ts";
 
 const FIELDS = {
@@ -25,7 +25,15 @@ const ROWS: Readonly<Record<keyof typeof FIELDS, string>> = {
 };
 
 /** What the display showed in each state, for the checks of its fields. */
-const shownIn = perRun(() => ({ bodies: [] as Record<string, unknown>[], qr: {} as Collection, idleEtag: "" }));
+const shownIn = perRun(() => ({
+  bodies: [] as Record<string, unknown>[],
+  qr: {} as Collection,
+  paidOrder: {},
+  idleEtag: "",
+}));
+/** An amount for which the sandbox provider sends its callback three times. */
+const TWICE_CONFIRMED = "25.04";
+const TWICE_CONFIRMED_LINES = [{ name: "Soup of the day", quantity: 1, unit_amount: TWICE_CONFIRMED }];
 /** An amount that the sandbox provider leaves to the guest, who does not come. */
 const NEVER_PAID = [{ name: "Soup of the day", quantity: 1, unit_amount: "25.03" }];
 
@@ -114,12 +122,14 @@ export const displayChecks: readonly Check[] = [
     async run(world) {
       const offered = () => world.routeOffered("dynamic_qr");
       await world.until("`dynamic_qr` is offered", clientLimits.conformanceProviderMs, offered, (is) => is);
-      shownIn(world).qr = await world.collect("dynamic_qr");
+      shownIn(world).qr = await world.collect("dynamic_qr", { lines: TWICE_CONFIRMED_LINES });
       const body = await shows(world, "qr", clientLimits.conformanceProviderMs);
       isNot("`qr_payload` in the state `qr`", body["qr_payload"], "");
-      isSame("`amount` on the display", body["amount"], AMOUNT);
+      isSame("`amount` on the display", body["amount"], TWICE_CONFIRMED);
       const { orderDisplayNumber } = shownIn(world).qr;
       isSame("`order_display_number` on the display", body["order_display_number"], orderDisplayNumber);
+      isSame("`currency` on the display", body["currency"], world.currency);
+      isSame("`intent_status` on the display", body["intent_status"], "presented");
     },
   },
   {
@@ -131,7 +141,15 @@ export const displayChecks: readonly Check[] = [
       const intent = () => world.intent(shownIn(world).qr.intentId);
       const waitMs = clientLimits.conformanceProviderMs;
       await world.until("the provider's callback settles", waitMs, intent, (now) => now["status"] === "succeeded");
-      isSame("`status` of the order", (await world.order(shownIn(world).qr.orderId))["status"], "paid");
+      const { qr } = shownIn(world);
+      const order = await world.order(qr.orderId);
+      shownIn(world).paidOrder = order;
+      isSame("`status` of the order", order["status"], "paid");
+      const transaction = asObject("`transaction`", order["transaction"]);
+      isSame("`intent_id` of the transaction", transaction["intent_id"], qr.intentId);
+      isSame("`route` of the transaction", transaction["route"], "dynamic_qr");
+      isSame("`amount` of the transaction", transaction["amount"], TWICE_CONFIRMED);
+      isSame("`currency` of the transaction", transaction["currency"], world.currency);
     },
   },
   {
@@ -141,7 +159,7 @@ export const displayChecks: readonly Check[] = [
     quotes: ["States: `idle`, `total`, `qr`, `paid`."],
     async run(world) {
       const body = await shows(world, "paid");
-      isSame("`amount` on the display", body["amount"], AMOUNT);
+      isSame("`amount` on the display", body["amount"], TWICE_CONFIRMED);
       isSame("`intent_status` on the display", body["intent_status"], "succeeded");
       isSame("`qr_payload` in the state `paid`", body["qr_payload"], "");
       isSame("`currency` on the display", body["currency"], world.currency);
@@ -175,6 +193,21 @@ export const displayChecks: readonly Check[] = [
         await declare(capabilities);
         await world.discard(collection);
       }
+    },
+  },
+];
+
+/** When the provider has sent all its callbacks. */
+export const duplicateCallbackChecks: readonly Check[] = [
+  {
+    id: "qr.duplicate_callback",
+    capability: "qr_dynamic_present",
+    after: ["qr.confirmed_by_provider"],
+    quotes: ["A dynamic-QR payment is confirmed by a provider callback; a duplicate callback replays identically."],
+    async run(world) {
+      const { qr, paidOrder } = shownIn(world);
+      isSame("the order after a duplicate callback", await world.order(qr.orderId), paidOrder);
+      isSame("`status` of the intent", (await world.intent(qr.intentId))["status"], "succeeded");
     },
   },
 ];

@@ -1,4 +1,6 @@
 /** Enrollment: a one-time code becomes a credential, once. */
+import { setTimeout as delay } from "node:timers/promises";
+import { clientLimits } from "../../limits.ts";
 import { type Check, perRun } from "../check.ts";
 import { hasField, hasStatus, holds, isNot, isRefused, isSame, objectOf } from "../expect.ts";
 import type { SuiteAnswer } from "../http.ts";
@@ -16,8 +18,8 @@ const ENDPOINTS = [
 /** The answer to the second claim of a code. */
 const spentIn = perRun<{ answer?: SuiteAnswer }>(() => ({}));
 
-/** Headers that differ from answer to answer. */
-const OF_ONE_ANSWER = /^(?:date|x-request-id|retry-after|ratelimit.*|connection|keep-alive)$/;
+/** Headers that differ from answer to answer; the length goes by the id of the request. */
+const OF_ONE_ANSWER = /^(?:date|content-length|x-request-id|retry-after|ratelimit.*|connection|keep-alive)$/;
 const headersOf = ({ headers }: SuiteAnswer): object =>
   Object.fromEntries([...headers].filter(([name]) => !OF_ONE_ANSWER.test(name)));
 
@@ -58,6 +60,7 @@ export const enrollmentChecks: readonly Check[] = [
         const body = objectOf(world.enrollment(which).answer);
         hasField(body, "credential", "text");
         hasField(body, "scopes", "strings");
+        isNot("`scopes`", body["scopes"], []);
         hasField(body, "device", "object");
       }
     },
@@ -93,14 +96,16 @@ export const enrollmentChecks: readonly Check[] = [
     async run(world) {
       const { answer: spent } = spentIn(world);
       if (spent === undefined) throw new CannotRun("No spent code was tried.");
-      const unknown = await world.claim("00000-00000");
-      isSame("status for a spent and for an unknown code", spent.status, unknown.status);
-      isSame(
-        "answer for a spent and for an unknown code",
-        withoutRequest(isRefused(spent, spent.status)),
-        withoutRequest(isRefused(unknown, unknown.status)),
-      );
-      isSame("headers for a spent and for an unknown code", headersOf(spent), headersOf(unknown));
+      isAlike("for a spent and for an unknown code", spent, await world.claim("00000-00000"));
+    },
+  },
+  {
+    id: "enroll.code_required",
+    capability,
+    quotes: ["`code` (string, required): the one-time enrollment code."],
+    async run(world) {
+      for (const json of [{}, { code: null }, { code: 5 }])
+        hasStatus(await world.nobody.send("POST", "enroll/", { json }), 400);
     },
   },
   {
@@ -120,6 +125,18 @@ export const enrollmentChecks: readonly Check[] = [
     },
   },
   {
+    id: "auth.bearer_scheme",
+    capability,
+    after: ["enroll.claims_code"],
+    quotes: ["Device endpoints other than enroll use `Authorization: Bearer <DEVICE_CREDENTIAL>`."],
+    async run(world) {
+      const { token } = world.display;
+      const basic = Buffer.from(`${world.sandbox.displayId}:${token}`).toString("base64");
+      for (const authorization of [token, `Basic ${basic}`, "Bearer"])
+        isRefused(await world.nobody.send("GET", "me/", { headers: { authorization } }), 401);
+    },
+  },
+  {
     id: "auth.foreign_credential",
     capability,
     quotes: ["Every endpoint except enroll requires the device bearer credential."],
@@ -128,7 +145,66 @@ export const enrollmentChecks: readonly Check[] = [
       for (const [method, path] of ENDPOINTS) isRefused(await world.nobody.send(method, path, { headers }), 401);
     },
   },
+  {
+    id: "auth.session_is_no_credential",
+    capability,
+    quotes: [
+      "Every endpoint except enroll requires the device bearer credential.",
+      "Cashier and owner act through their own sessions; the cashier must hold the payment permission.",
+    ],
+    async run(world) {
+      for (const person of [world.cashier, world.owner]) {
+        const headers = { authorization: `Bearer ${person.token}` };
+        for (const [method, path] of ENDPOINTS) isRefused(await world.nobody.send(method, path, { headers }), 401);
+      }
+    },
+  },
 ];
+
+const expiringIn = perRun<{ code: string; expiresAtMs: number }>(() => ({ code: "", expiresAtMs: 0 }));
+/** The shortest life of a code. */
+const LIFETIME_SECONDS = 10;
+
+/** The display needs its credential no longer: its code expires while the other checks go on. */
+export const expiringCodeChecks: readonly Check[] = [
+  {
+    id: "enroll.code_expires",
+    capability,
+    after: ["enroll.alike_refusals"],
+    quotes: ["The owner issues a one-time enrollment code and gives it to the device."],
+    async run(world) {
+      const code = await world.resetDevice("display", { lifetime_seconds: LIFETIME_SECONDS });
+      Object.assign(expiringIn(world), { code, expiresAtMs: performance.now() + LIFETIME_SECONDS * 1_000 });
+    },
+  },
+];
+
+export const expiredCodeChecks: readonly Check[] = [
+  {
+    id: "enroll.expired_alike",
+    capability,
+    after: ["enroll.code_expires"],
+    quotes: [
+      "Unknown, already spent and expired codes answer identically.",
+      "At enroll, unknown, spent and expired codes produce the same answer.",
+    ],
+    async run(world) {
+      const { code, expiresAtMs } = expiringIn(world);
+      const waitMs = expiresAtMs + clientLimits.conformancePollMs - performance.now();
+      if (waitMs > 0) await delay(waitMs, undefined, { signal: world.wire.signal });
+      const { answer: spent } = spentIn(world);
+      if (spent === undefined) throw new CannotRun("No spent code was tried.");
+      isAlike("for an expired and for a spent code", await world.claim(code), spent);
+    },
+  },
+];
+
+/** The same refusal: status, body and headers, but for what names the request. */
+function isAlike(what: string, one: SuiteAnswer, other: SuiteAnswer): void {
+  isSame(`status ${what}`, one.status, other.status);
+  isSame(`answer ${what}`, withoutRequest(isRefused(one, one.status)), withoutRequest(isRefused(other, other.status)));
+  isSame(`headers ${what}`, headersOf(one), headersOf(other));
+}
 
 /** While a collection lapses: they need none, and no heartbeat. */
 export const scopeChecks: readonly Check[] = [

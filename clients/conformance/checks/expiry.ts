@@ -1,10 +1,11 @@
 /** A collection that lapses while its companion is silent: half a minute, in which nothing else can be collected. */
 import { clientLimits } from "../../limits.ts";
-import { type Check, perRun } from "../check.ts";
-import { hasStatus, holds, isRefused, isSame } from "../expect.ts";
-import type { Collection } from "../world.ts";
+import type { Check } from "../check.ts";
+import { hasStatus, holds, isNot, isRefused, isSame, objectOf } from "../expect.ts";
+import { lapsingIn } from "./shared-collection.ts";
 
-const lapsingIn = perRun(() => ({ collection: {} as Collection }));
+/** An intent whose deadline has passed ends within it. */
+const LATE_MS = 5_000;
 
 export const expiryChecks: readonly Check[] = [
   {
@@ -37,7 +38,10 @@ export const lapsedChecks: readonly Check[] = [
         read,
         (intent) => intent["status"] === "expired",
       );
-      isSame("`ended_at` before `expires_at`", Date.parse(String(endedAt)) < Date.parse(String(expiresAt)), false);
+      const lateMs = Date.parse(String(endedAt)) - Date.parse(String(expiresAt));
+      holds("`ended_at`", lateMs >= 0 && lateMs < LATE_MS, `\`expires_at\`, which is ${String(expiresAt)}`, endedAt);
+      const { assignment } = objectOf(hasStatus(await world.fetchAssignment(), 200));
+      isSame("`assignment` after its end", assignment, null);
     },
   },
   {
@@ -55,6 +59,21 @@ export const lapsedChecks: readonly Check[] = [
       holds("attestation of an expired intent", attested.status >= 400, "a refusal", attested.status);
       isSame("`status` of the intent", (await world.intent(lapsingIn(world).collection.intentId))["status"], "expired");
       isSame("`status` of the order", (await world.order(lapsingIn(world).collection.orderId))["status"], "open");
+    },
+  },
+  {
+    id: "expiry.collected_again",
+    capability: "settlement",
+    after: ["expiry.expires"],
+    quotes: [
+      "non-terminal states | time | expires_at passes | expired | the cashier must create a new intent",
+      "the collection restarts from the cashier",
+    ],
+    async run(world) {
+      const { orderId, intentId } = lapsingIn(world).collection;
+      const again = objectOf(hasStatus(await world.createIntent("cash", orderId, { isConfirmed: true }), 201));
+      isNot("`intent_id` of the new intent", again["intent_id"], intentId);
+      await world.discard({ orderId, intentId: Number(again["intent_id"]) });
     },
   },
 ];

@@ -1,5 +1,6 @@
-/** Throttles: one request a second for each credential. */
-import { type Check, perRun } from "../check.ts";
+/** Throttles: one request a second for each credential; and what holds of all answers. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Check } from "../check.ts";
 import { hasStatus, holds, isRefused, isSame } from "../expect.ts";
 import type { Oddity } from "../http.ts";
 import type { World } from "../world.ts";
@@ -39,17 +40,18 @@ export const limitChecks: readonly Check[] = [
   },
 ];
 
-const askedIn = perRun(() => ({ isDone: false }));
+/** Between the first answer and the last, so that a clock that stands still is noticed. */
+const CLOCK_SPAN_MS = 4_000;
+/** Several processes that answer have clocks of their own. */
+const CLOCK_APART_MS = 2_000;
 
 /** One answer of each kind, so that each of these checks has something to judge also when it runs alone. */
 async function answersOf(world: World): Promise<void> {
-  const asked = askedIn(world);
-  if (asked.isDone) return;
-  asked.isDone = true;
-  hasStatus(await world.companion.send("GET", "me/"), 200);
-  hasStatus(await world.companion.send("GET", "assignment/"), 200);
-  hasStatus(await world.companion.send("POST", "heartbeat/", { json: {} }), 200);
-  hasStatus(await world.display.send("GET", "display/"), 200);
+  const { served } = world.wire;
+  for (const path of ["me/", "assignment/"])
+    if (!served.has(`GET ${path}`)) hasStatus(await world.companion.send("GET", path), 200);
+  if (!served.has("POST heartbeat/")) await world.beat();
+  if (!served.has("GET display/")) hasStatus(await world.display.send("GET", "display/"), 200);
   await world.nobody.send("GET", "me/");
 }
 
@@ -98,5 +100,23 @@ export const historyChecks: readonly Check[] = [
     after: ["enroll.claims_code"],
     quotes: ["A device needing more than one request per second is misbehaving."],
     run: judges("throttled_at_pace", "requests at the allowed pace that were throttled"),
+  },
+  {
+    id: "answers.clock_runs",
+    capability: "presence",
+    after: ["enroll.claims_code"],
+    quotes: ["server_time | string, date-time"],
+    async run(world) {
+      await answersOf(world);
+      const { clock } = world.wire;
+      const waitMs = (clock.firstAtMs ?? 0) + CLOCK_SPAN_MS - performance.now();
+      if (waitMs > 0) {
+        await delay(waitMs, undefined, { signal: world.wire.signal });
+        world.wire.served.clear();
+        await answersOf(world);
+      }
+      const apartMs = Math.max(0, Math.round(clock.leastMs - clock.mostMs));
+      holds("`server_time` of all answers", apartMs < CLOCK_APART_MS, "one clock", `clocks ${apartMs} ms apart`);
+    },
   },
 ];

@@ -2,7 +2,7 @@
 
 import { clientLimits } from "../../limits.ts";
 import { type Check, perRun } from "../check.ts";
-import { hasField, hasStatus, holds, isNow, isSame, objectOf } from "../expect.ts";
+import { hasField, hasStatus, holds, isNow, isRefused, isSame, objectOf } from "../expect.ts";
 import type { World } from "../world.ts";
 
 const capability = "presence";
@@ -152,11 +152,18 @@ export const presenceChecks: readonly Check[] = [
       "The owner declares the device capabilities and, for a smart POS companion, the launch reference of the co-resident payment application (exposed as `handoff_target`).",
     ],
     async run(world) {
+      const configure = async (target: string): Promise<void> => {
+        const path = `devices/${world.sandbox.companionId}/`;
+        hasStatus(await world.owner.send("PATCH", path, { json: { handoff_target: target } }), 200);
+      };
+      await world.beat();
+      await configure("");
+      isSame("`handoff_target`", objectOf(await world.companion.send("GET", "me/"))["handoff_target"], "");
+      isSame("`smart_pos` is offered with a blank launch reference", await world.routeOffered("smart_pos"), true);
       const target = `pay+test://x?a=1&b=${encodeURIComponent("ü {}<>\"'")}#${Date.now()}`;
-      const path = `devices/${world.sandbox.companionId}/`;
-      hasStatus(await world.owner.send("PATCH", path, { json: { handoff_target: target } }), 200);
-      const me = objectOf(await world.companion.send("GET", "me/"));
-      isSame("`handoff_target`", me["handoff_target"], target);
+      await configure(target);
+      isSame("`handoff_target`", objectOf(await world.companion.send("GET", "me/"))["handoff_target"], target);
+      isSame("`handoff_target` of the heartbeat", objectOf(await world.beat())["handoff_target"], target);
     },
   },
   {
@@ -198,7 +205,37 @@ export const silenceChecks: readonly Check[] = [
         return world.routeOffered("smart_pos");
       };
       await world.until("`smart_pos` is withdrawn", clientLimits.conformanceSilenceMs, read, (isOffered) => !isOffered);
+      isSame("`cash` is offered", await world.routeOffered("cash"), true);
+    },
+  },
+];
+
+/** After what lapsed in the silence: a station has one collection at a time. */
+export const offlineChecks: readonly Check[] = [
+  {
+    id: "presence.silent_not_collected",
+    capability,
+    after: ["presence.silent_withdrawn"],
+    quotes: [
+      "(none) | cashier picks the smart POS route | a live handoff device is attached to the station (live = actively heartbeating) | created | intent becomes available to the device as an assignment",
+    ],
+    async run(world) {
+      const { orderId } = await world.openOrder();
+      isRefused(await world.createIntent("smart_pos", orderId), 409);
+      await world.voidOrder(orderId);
+    },
+  },
+  {
+    id: "presence.heartbeat_restores",
+    capability,
+    after: ["presence.silent_withdrawn"],
+    quotes: [
+      "device sends a heartbeat | routes are restored",
+      "A device that stops sending heartbeats is treated as offline and the routes that need it stop being offered to the cashier; a later heartbeat restores them.",
+    ],
+    async run(world) {
       await world.beat();
+      const read = () => world.routeOffered("smart_pos");
       await world.until("`smart_pos` is offered again", 2_000, read, (isOffered) => isOffered);
     },
   },
@@ -215,6 +252,7 @@ export const heartbeatChecks: readonly Check[] = [
       const summary = { battery: 0.5, ключ: [1, { nested: null }], text: "ok" };
       hasStatus(await world.companion.send("POST", "heartbeat/", { json: { summary } }), 200);
       hasStatus(await world.companion.send("POST", "heartbeat/"), 200);
+      hasStatus(await world.companion.send("POST", "heartbeat/", { json: { summary: "text" } }), 400);
     },
   },
   {

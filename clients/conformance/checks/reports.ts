@@ -2,7 +2,7 @@
 import type { Check } from "../check.ts";
 import { hasField, hasStatus, holds, isNow, isRefused, isSame, objectOf } from "../expect.ts";
 import { AMOUNT, type Collection, type World } from "../world.ts";
-import { sharedIn } from "./shared-collection.ts";
+import { lapsingIn, sharedIn } from "./shared-collection.ts";
 
 const REPORT_ROWS = {
   outcome: "outcome | string | machine vocabulary; clients label it themselves",
@@ -32,50 +32,6 @@ const reportFields: readonly Check[] = (Object.keys(REPORT_ROWS) as (keyof typeo
 }));
 
 export const reportChecks: readonly Check[] = [
-  {
-    id: "report.not_assigned",
-    capability: "outcome_report",
-    after: ["assignment.fetched"],
-    quotes: [
-      "404 | handoff_not_assigned | the intent is not assigned to this device",
-      "intent_id | integer | yes | must be assigned to this device",
-    ],
-    async run(world) {
-      isRefused(await world.report(999_999_999, "reported_success"), 404, "handoff_not_assigned");
-    },
-  },
-  {
-    id: "report.outcome_vocabulary",
-    capability: "outcome_report",
-    after: ["assignment.fetched"],
-    quotes: [
-      "outcome | string | yes | one of `reported_success`, `reported_declined`, `reported_cancelled`, `reported_unknown`",
-    ],
-    async run(world) {
-      const answer = await world.report(sharedIn(world).collection.intentId, "success");
-      hasStatus(answer, 400);
-      isSame(
-        "`status` of the intent",
-        (await world.intent(sharedIn(world).collection.intentId))["status"],
-        "presented",
-      );
-    },
-  },
-  {
-    id: "report.required_fields",
-    capability: "outcome_report",
-    after: ["assignment.fetched"],
-    quotes: [
-      "intent_id | integer | yes | must be assigned to this device",
-      "outcome | string | yes | one of `reported_success`, `reported_declined`, `reported_cancelled`, `reported_unknown`",
-    ],
-    async run(world) {
-      const { intentId } = sharedIn(world).collection;
-      for (const json of [{ outcome: "reported_success" }, { intent_id: intentId }])
-        hasStatus(await world.companion.send("POST", "assignment/report/", { json }), 400);
-      isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
-    },
-  },
   {
     id: "report.accepted",
     capability: "outcome_report",
@@ -152,7 +108,7 @@ export const reportChecks: readonly Check[] = [
       const { collection, slip: provider_reference, key: client_idempotency_key } = sharedIn(world);
       const more = { provider_reference, provider_code: CODE, client_idempotency_key };
       const again = objectOf(hasStatus(await world.report(collection.intentId, "reported_success", more), 200));
-      isSame("`report` of the repetition", again["report"], sharedIn(world).reported["report"]);
+      isSame("answer to the repetition", again, sharedIn(world).reported);
       const other = objectOf(hasStatus(await world.report(collection.intentId, "reported_declined", more), 200));
       isSame("`report` under the same key", other["report"], sharedIn(world).reported["report"]);
       isSame("`report_count` of the intent", (await world.intent(collection.intentId))["report_count"], 1);
@@ -194,6 +150,7 @@ export const reportChecks: readonly Check[] = [
       const { collection, slip } = sharedIn(world);
       hasStatus(await world.decide(collection.intentId, "attest", { confirms_money_may_have_moved: true }), 200);
       const intent = await world.intent(collection.intentId);
+      sharedIn(world).settled = collection;
       isSame("`status` of the intent", intent["status"], "succeeded");
       const order = await world.order(collection.orderId);
       isSame("`status` of the order", order["status"], "paid");
@@ -228,6 +185,70 @@ export const reportChecks: readonly Check[] = [
         ((await world.intent(sharedIn(world).collection.intentId))["report_count"] as number) >= 1,
         true,
       );
+    },
+  },
+];
+
+/** While a collection lapses: what is refused changes nothing of it. */
+export const refusedReportChecks: readonly Check[] = [
+  {
+    id: "report.not_assigned",
+    capability: "outcome_report",
+    after: ["expiry.begins"],
+    quotes: [
+      "404 | handoff_not_assigned | the intent is not assigned to this device",
+      "intent_id | integer | yes | must be assigned to this device",
+    ],
+    async run(world) {
+      isRefused(await world.report(999_999_999, "reported_success"), 404, "handoff_not_assigned");
+    },
+  },
+  {
+    id: "report.outcome_vocabulary",
+    capability: "outcome_report",
+    after: ["expiry.begins"],
+    quotes: [
+      "outcome | string | yes | one of `reported_success`, `reported_declined`, `reported_cancelled`, `reported_unknown`",
+    ],
+    async run(world) {
+      const answer = await world.report(lapsingIn(world).collection.intentId, "success");
+      hasStatus(answer, 400);
+      isSame(
+        "`status` of the intent",
+        (await world.intent(lapsingIn(world).collection.intentId))["status"],
+        "presented",
+      );
+    },
+  },
+  {
+    id: "report.required_fields",
+    capability: "outcome_report",
+    after: ["expiry.begins"],
+    quotes: [
+      "intent_id | integer | yes | must be assigned to this device",
+      "outcome | string | yes | one of `reported_success`, `reported_declined`, `reported_cancelled`, `reported_unknown`",
+    ],
+    async run(world) {
+      const { intentId } = lapsingIn(world).collection;
+      const outcome = "reported_success";
+      for (const json of [{ outcome }, { intent_id: intentId }, { intent_id: "first", outcome }])
+        hasStatus(await world.companion.send("POST", "assignment/report/", { json }), 400);
+      isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
+    },
+  },
+  {
+    id: "report.same_key_later",
+    capability: "outcome_report",
+    after: ["auth.revoked"],
+    quotes: [
+      "A retry with the same `client_idempotency_key` returns the original outcome and does not record a second report.",
+      "A duplicate report with the same `client_idempotency_key` is not an error; it returns the original outcome.",
+    ],
+    async run(world) {
+      const { settled, slip: provider_reference, key: client_idempotency_key, reported } = sharedIn(world);
+      const more = { provider_reference, provider_code: CODE, client_idempotency_key };
+      const again = await world.report(settled.intentId, "reported_success", more);
+      isSame("answer to the repetition after the end", objectOf(hasStatus(again, 200)), reported);
     },
   },
 ];
@@ -272,6 +293,8 @@ export const decisionChecks: readonly Check[] = [
         (await world.intent(sharedIn(world).collection.intentId))["status"],
         "cancelled",
       );
+      const { assignment } = objectOf(hasStatus(await world.fetchAssignment(), 200));
+      isSame("`assignment` after its end", assignment, null);
       const attested = await world.decide(sharedIn(world).collection.intentId, "attest");
       holds("attestation of a cancelled intent", attested.status >= 400, "a refusal", attested.status);
       isSame("`status` of the order", (await world.order(sharedIn(world).collection.orderId))["status"], "open");
@@ -341,6 +364,11 @@ export const decisionChecks: readonly Check[] = [
 async function reportNew(world: World, outcome: string, more: object = {}): Promise<Collection> {
   const collection = await world.collect("smart_pos");
   hasStatus(await world.fetchAssignment(), 200);
-  hasStatus(await world.report(collection.intentId, outcome, more), 200);
+  const report = objectOf(hasStatus(await world.report(collection.intentId, outcome, more), 200), "report");
+  isSame("`outcome` of the report", report["outcome"], outcome);
+  // Neither is sent, and each is required in the answer.
+  for (const name of ["provider_reference", "provider_code"]) hasField(report, name, "string");
+  const [shown] = (await world.intent(collection.intentId))["reports"] as Record<string, unknown>[];
+  isSame("`outcome` that the cashier sees", shown?.["outcome"], outcome);
   return collection;
 }

@@ -14,9 +14,15 @@ async function settle(world: World, route: string, json: object): Promise<Record
   isSame("`status` of the order", order["status"], "paid");
   const transaction = objectOf({ body: order } as never, "transaction");
   isSame("`amount` of the transaction", transaction["amount"], AMOUNT);
+  isSame("`currency` of the transaction", transaction["currency"], world.currency);
   isSame("`route` of the transaction", transaction["route"], route);
+  isSame("`intent_id` of the transaction", transaction["intent_id"], intentId);
   return transaction;
 }
+
+const orderOf = (unit_amount: string, quantity = 1) => ({
+  json: { lines: [{ name: "Gold", quantity, unit_amount }] },
+});
 
 export const settlementChecks: readonly Check[] = [
   {
@@ -48,6 +54,41 @@ export const settlementChecks: readonly Check[] = [
     },
   },
   {
+    id: "intent.snapshotted",
+    capability,
+    quotes: [
+      "Backend-authored; every money field is order truth snapshotted at intent creation.",
+      "A device supplies no money field and cannot amend one; every money value is authored by the backend from order truth.",
+    ],
+    async run(world) {
+      const { intentId, orderId } = await world.collect("cash");
+      const lines = [{ name: "Cake", quantity: 1, unit_amount: "4.00" }];
+      hasStatus(await world.cashier.send("PUT", `orders/${orderId}/lines/`, { json: { lines } }), 200);
+      isSame("`amount` of the intent", (await world.intent(intentId))["amount"], AMOUNT);
+      isRefused(await world.decide(intentId, "attest"), 409);
+      isSame("`status` of the order", (await world.order(orderId))["status"], "open");
+      await world.discard({ intentId, orderId });
+    },
+  },
+  {
+    id: "amount.limits",
+    capability,
+    quotes: ["`amount` has at most 10 integer digits and at most 2 fraction digits."],
+    async run(world) {
+      const path = `stations/${world.sandbox.stationId}/orders/`;
+      for (const request of [
+        orderOf("10000000000.00"),
+        orderOf("0.001"),
+        orderOf("-1.00"),
+        orderOf("9999999999.99", 2),
+      ])
+        hasStatus(await world.cashier.send("POST", path, request), 400);
+      const largest = objectOf(hasStatus(await world.cashier.send("POST", path, orderOf("9999999999.00")), 201));
+      await world.voidOrder(Number(largest["order_id"]));
+      isSame("`total` of the order", largest["total"], "9999999999.00");
+    },
+  },
+  {
     id: "settle.cashier_only",
     capability,
     after: ["enroll.claims_code"],
@@ -56,10 +97,18 @@ export const settlementChecks: readonly Check[] = [
       "A device cannot settle, decline or terminate a payment intent.",
     ],
     async run(world) {
-      const path = `stations/${world.sandbox.stationId}/lease/`;
-      hasStatus(await world.as(world.companion, "cashier").send("GET", path), 401, 403);
+      const station = `stations/${world.sandbox.stationId}`;
+      const { intentId, orderId } = await world.collect("cash");
+      const intent = `${station}/intents/${intentId}`;
+      for (const party of [world.as(world.companion, "cashier"), world.as(world.owner, "cashier")]) {
+        hasStatus(await party.send("POST", `${station}/lease/`, { json: {} }), 401, 403);
+        hasStatus(await party.send("POST", `${intent}/attest/`, { json: {} }), 401, 403);
+        hasStatus(await party.send("POST", `${intent}/cancel/`), 401, 403);
+      }
+      isSame("`status` of the intent", (await world.intent(intentId))["status"], "created");
+      await world.discard({ intentId, orderId });
+      hasStatus(await world.as(world.companion, "cashier").send("GET", `${station}/lease/`), 401, 403);
       hasStatus(await world.as(world.cashier, "backoffice").send("GET", "devices/"), 401, 403);
-      hasStatus(await world.as(world.owner, "cashier").send("POST", path, { json: {} }), 401, 403);
     },
   },
 ];

@@ -4,6 +4,8 @@ import type { Collection } from "../world.ts";
 
 export interface SharedCollection {
   collection: Collection;
+  /** The one that `slip` and `key` were reported of, once it is settled. */
+  settled: Collection;
   slip: string;
   key: string;
   etag: string;
@@ -12,3 +14,6 @@ export interface SharedCollection {
 }
 
 export const sharedIn = perRun(() => ({}) as SharedCollection);
+
+/** The smart POS collection that lapses in the silence: it is fetched, and nothing else happens to it. */
+export const lapsingIn = perRun(() => ({ collection: {} as Collection }));

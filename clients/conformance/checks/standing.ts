@@ -18,10 +18,17 @@ async function whileBlocked(world: World, [block, unblock]: readonly [string, st
   }
 }
 
+/** The companion's reads are refused, and its snapshot says why. */
 async function isBlocked(world: World, code: string): Promise<void> {
-  const status = async () => (await world.companion.send("GET", "assignment/")).status;
-  await world.until("status for a blocked device", 2_000, status, (now) => now === 403);
-  isRefused(await world.companion.send("GET", "assignment/"), 403, code);
+  const fetch = () => world.fetchAssignment();
+  isRefused(await world.answered(403, 2_000, fetch), 403, code);
+  const me = objectOf(hasStatus(await world.companion.send("GET", "me/"), 200));
+  isSame("`blocked_reason`", me["blocked_reason"], code);
+}
+
+async function isDisplayBlocked(world: World, code: string): Promise<void> {
+  const read = () => world.display.send("GET", "display/");
+  isRefused(await world.answered(403, 3_000, read), 403, code);
 }
 
 export const standingChecks: readonly Check[] = [
@@ -61,6 +68,12 @@ export const standingChecks: readonly Check[] = [
         isRefused(await world.report(intentId, "reported_success"), 403, "device_suspended");
         isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
       });
+      const station = `stations/${world.sandbox.stationId}`;
+      await whileBlocked(world, [`${station}/freeze/`, `${station}/unfreeze/`], async () => {
+        const report = () => world.report(intentId, "reported_success");
+        isRefused(await world.answered(403, 2_000, report), 403, "station_frozen");
+        isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
+      });
       await world.discard(collection);
     },
   },
@@ -83,12 +96,31 @@ export const standingChecks: readonly Check[] = [
       const path = `stations/${world.sandbox.stationId}`;
       await whileBlocked(world, [`${path}/freeze/`, `${path}/unfreeze/`], async () => {
         await isBlocked(world, "station_frozen");
+        await isDisplayBlocked(world, "station_frozen");
+        isSame("`smart_pos` is offered", await world.routeOffered("smart_pos"), false);
+        isSame("`cash` is offered", await world.routeOffered("cash"), true);
         const { intentId } = await world.collect("cash");
         hasStatus(await world.decide(intentId, "attest"), 200);
         isSame("`status` of the cash intent", (await world.intent(intentId))["status"], "succeeded");
       });
-      const status = async () => (await world.companion.send("GET", "assignment/")).status;
-      await world.until("status after the freeze", clientLimits.conformancePollMs * 10, status, (now) => now === 200);
+      await world.answered(200, clientLimits.conformancePollMs * 10, () => world.fetchAssignment());
+    },
+  },
+  {
+    id: "standing.station_suspended",
+    capability,
+    after: ["standing.report_refused"],
+    quotes: [
+      "A device or station that lost standing is refused with 403 carrying a standing reason.",
+      "blocked_reason | string | standing reason when the device or station lost standing",
+    ],
+    async run(world) {
+      const path = `stations/${world.sandbox.stationId}`;
+      await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
+        await isBlocked(world, "station_suspended");
+        await isDisplayBlocked(world, "station_suspended");
+      });
+      await world.answered(200, clientLimits.conformancePollMs * 10, () => world.fetchAssignment());
     },
   },
 ];
@@ -102,11 +134,9 @@ export const displayStandingChecks: readonly Check[] = [
     quotes: ["A device or station that lost standing is refused with 403 carrying a standing reason."],
     async run(world) {
       const path = `devices/${world.sandbox.displayId}`;
-      await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
-        const status = async () => (await world.display.send("GET", "display/")).status;
-        await world.until("status for a blocked display", 3_000, status, (now) => now === 403);
-        isRefused(await world.display.send("GET", "display/"), 403, "device_suspended");
-      });
+      await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], () =>
+        isDisplayBlocked(world, "device_suspended"),
+      );
     },
   },
 ];

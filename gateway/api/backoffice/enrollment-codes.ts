@@ -28,7 +28,7 @@ export const issueCodeBodySchema = z
       .min(BOUNDS.enrollmentCodeLifetimeMs.min / 1_000)
       .max(BOUNDS.enrollmentCodeLifetimeMs.max / 1_000)
       .optional()
-      .meta({ description: "A minute to a week; 15 minutes when left out." }),
+      .meta({ description: "Ten seconds, for a program that passes it on, to a week; 15 minutes when left out." }),
   })
   .meta({ id: "IssueEnrollmentCode", examples: [{ lifetime_seconds: 900 }] });
 /** The code itself is shown this once. */

@@ -14,6 +14,8 @@ export interface PassedRun {
   readonly run: CertificationRequest;
   readonly capability: CertifiedCapability;
   readonly kind: DeviceKind;
+  /** All that the run was asked for; there is a statement for each. */
+  readonly capabilities: readonly CertifiedCapability[];
   /** The checks of the capability, and those of enrollment and presence, which each device needs. */
   readonly passedTests: readonly string[];
   readonly organization: { readonly id: number; readonly name: string };
@@ -22,11 +24,14 @@ export interface PassedRun {
   readonly endedAt: Date;
   readonly validUntil: Date;
   readonly evidence: string;
+  /** SHA-256 of the OpenAPI document of the service that the device acted with. */
+  readonly openApiSha256: string;
 }
 
 /** The subject is the build where its hash was named, and else the software by its name and version, which proves less. */
 export function passStatement(passed: PassedRun): string {
   const { run, capability, kind, organization, vouchedBy, evidence } = passed;
+  const options = { deviceKind: kind, capabilities: passed.capabilities };
   const name = [run.provider, run.model, run.softwareVersion].filter((part) => part !== undefined).join(" ");
   return JSON.stringify({
     _type: STATEMENT,
@@ -37,6 +42,8 @@ export function passStatement(passed: PassedRun): string {
       configuration: [
         { name: `conformance suite ${run.suiteVersion}`, digest: { sha256: run.suiteSha256 } },
         { name: "contract", digest: { sha256: run.contractSha256 } },
+        { name: "openapi.json", digest: { sha256: passed.openApiSha256 } },
+        { name: "options", digest: { sha256: sha256(JSON.stringify(options)) }, annotations: options },
       ],
       passedTests: passed.passedTests,
       warnedTests: [],

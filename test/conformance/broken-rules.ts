@@ -1,0 +1,378 @@
+/** Services that break a rule of the contract somewhere else than where it is written: at another state, party or time. */
+import {
+  accept,
+  atDevice,
+  type Breaks,
+  type BrokenService,
+  broken,
+  goodAt,
+  inner,
+  intentReads,
+  isAt,
+  isCashier,
+  isGood,
+  orderReads,
+  refuse,
+  requestOf,
+} from "./broken-service.ts";
+
+const DEVICE = "/api/payments/v1/devices/";
+const ENTRY = "POST /api/payments/v1/devices/enroll/";
+
+/** Remembers what a cashier's request has done, and then changes what devices or cashiers read. */
+const once =
+  (happens: (...args: Parameters<Breaks>) => boolean, then: Breaks): Breaks =>
+  (passing, answer, memory) => {
+    if (happens(passing, answer, memory)) memory.set("happened", true);
+    else if (memory.has("happened")) then(passing, answer, memory);
+  };
+const blockedAs =
+  (code: string, path: string, change: (answer: Parameters<Breaks>[1]) => void): Breaks =>
+  (passing, answer) => {
+    if (passing.path === DEVICE + path && answer.body?.["code"] === code) change(answer);
+  };
+const reportedAs = (outcome: string, other: string): Breaks =>
+  goodAt("POST", "assignment/report/", (body, passing) => {
+    if (requestOf(passing)["outcome"] === outcome) (body["report"] as Record<string, unknown>)["outcome"] = other;
+  });
+const ENDED = /\/(?:attest|cancel)\/$/;
+const handsOutAfterEnd = (status: string): Breaks => {
+  const handsOut = goodAt("GET", "assignment/", (body) => (body["assignment"] ??= { intent_id: 1 }));
+  return (passing, answer, memory) => {
+    if (isCashier(passing, "GET", /\/intents\/\d+\/$/) && answer.body?.["status"] === status) memory.set("ended", true);
+    if (memory.has("ended")) handsOut(passing, answer, memory);
+  };
+};
+
+export const BROKEN_RULES: readonly BrokenService[] = [
+  // Enrollment and authentication.
+  broken(
+    "a code is not required",
+    "enroll.code_required",
+    atDevice("POST", "enroll/", (answer, passing) => {
+      if (answer.status === 400 && requestOf(passing)["code"] === undefined) accept(answer, { credential: "dp_x" });
+    }),
+  ),
+  broken("an expired code has a status of its own", "enroll.expired_alike", (passing, answer, memory) => {
+    if (passing.path.endsWith("/enrollment-codes/") && requestOf(passing)["lifetime_seconds"] !== undefined)
+      memory.set("expiring", answer.body?.["code"]);
+    const isExpired =
+      `${passing.method} ${passing.path}` === ENTRY && requestOf(passing)["code"] === memory.get("expiring");
+    if (isExpired && !isGood(answer)) answer.status = 410;
+  }),
+  broken("an expired code can be claimed", "enroll.expired_alike", (passing, answer, memory) => {
+    if (passing.path.endsWith("/enrollment-codes/") && requestOf(passing)["lifetime_seconds"] !== undefined)
+      memory.set("expiring", answer.body?.["code"]);
+    const isExpired =
+      `${passing.method} ${passing.path}` === ENTRY && requestOf(passing)["code"] === memory.get("expiring");
+    if (isExpired) accept(answer, { credential: "dp_x", scopes: [], device: {} });
+  }),
+  broken(
+    "a device is enrolled without scopes",
+    "enroll.result_fields",
+    goodAt("POST", "enroll/", (body) => (body["scopes"] = [])),
+  ),
+  broken(
+    "a credential is good without its scheme",
+    "auth.bearer_scheme",
+    atDevice("GET", "me/", (answer, { headers }) => {
+      if (answer.status === 401 && headers["authorization"]?.startsWith("dp_")) accept(answer, {});
+    }),
+  ),
+  broken(
+    "a credential is good as a password",
+    "auth.bearer_scheme",
+    atDevice("GET", "me/", (answer, { headers }) => {
+      if (answer.status === 401 && headers["authorization"]?.startsWith("Basic ")) accept(answer, {});
+    }),
+  ),
+  broken(
+    "a cashier's session is good at a display",
+    "auth.session_is_no_credential",
+    atDevice("GET", "display/", (answer, { headers }) => {
+      const token = headers["authorization"]?.slice("Bearer ".length) ?? "dp_";
+      if (answer.status === 401 && !token.startsWith("dp_")) accept(answer, { state: "idle" });
+    }),
+  ),
+
+  // Snapshot, presence.
+  broken(
+    "a blank launch reference is null",
+    "snapshot.handoff_target_opaque",
+    goodAt("GET", "me/", (body) => (body["handoff_target"] ||= null)),
+  ),
+  broken(
+    "a blank launch reference withdraws the route",
+    "snapshot.handoff_target_opaque",
+    (passing, answer, memory) => {
+      const { handoff_target: target } = requestOf(passing);
+      if (passing.method === "PATCH" && target !== undefined) memory.set("blank", target === "");
+      if (memory.get("blank") === true && isCashier(passing, "GET", /\/routes\/$/))
+        for (const each of (answer.body?.["routes"] ?? []) as Record<string, unknown>[]) each["offered"] = false;
+    },
+  ),
+  broken(
+    "a heartbeat shows the launch reference of before",
+    "snapshot.handoff_target_opaque",
+    atDevice("POST", "heartbeat/", (answer, _, memory) => {
+      if (answer.body === undefined) return;
+      memory.set("target", memory.get("target") ?? answer.body["handoff_target"]);
+      answer.body["handoff_target"] = memory.get("target");
+    }),
+  ),
+  broken("the clock of heartbeats stands still", "answers.clock_runs", (passing, answer, memory) => {
+    if (!isAt(passing, "POST", "heartbeat/") || answer.body === undefined) return;
+    memory.set("time", memory.get("time") ?? answer.body["server_time"]);
+    answer.body["server_time"] = memory.get("time");
+  }),
+  broken(
+    "assignments have a clock of their own",
+    "answers.clock_runs",
+    goodAt("GET", "assignment/", (body) => {
+      body["server_time"] = new Date(Date.parse(String(body["server_time"])) - 5_000).toISOString();
+    }),
+  ),
+  broken(
+    "a summary may be text",
+    "heartbeat.summary",
+    atDevice("POST", "heartbeat/", (answer) => {
+      if (answer.status === 400) accept(answer, {});
+    }),
+  ),
+  broken("a silent device is handed a collection", "presence.silent_not_collected", (passing, answer) => {
+    if (isCashier(passing, "POST", /\/intents\/$/) && answer.body?.["code"] === "route_not_offered") {
+      answer.status = 201;
+      answer.body = { intent_id: 1 };
+    }
+  }),
+  broken("a heartbeat does not restore the route", "presence.heartbeat_restores", (passing, answer, memory) => {
+    if (!isCashier(passing, "GET", /\/routes\/$/)) return;
+    const routes = (answer.body?.["routes"] ?? []) as Record<string, unknown>[];
+    const smartPos = routes.find(({ route }) => route === "smart_pos");
+    if (smartPos?.["offered"] === true) memory.set("offered", true);
+    else if (memory.has("offered")) memory.set("withdrawn", true);
+    if (memory.has("withdrawn") && smartPos !== undefined) smartPos["offered"] = false;
+  }),
+
+  // Assignments.
+  broken("a heartbeat presents the collection", "intent.created", (passing, answer, memory) => {
+    if (isCashier(passing, "POST", /\/intents\/$/)) memory.set("collecting", true);
+    else if (memory.has("collecting") && isAt(passing, "POST", "heartbeat/")) memory.set("beaten", true);
+    if (memory.has("beaten"))
+      intentReads((intent) => {
+        if (intent["status"] === "created") intent["status"] = "presented";
+      })(passing, answer, memory);
+  }),
+  broken(
+    "the assignment's status is the one of before the fetch",
+    "assignment.presented",
+    goodAt("GET", "assignment/", (body) => {
+      const assignment = body["assignment"] as Record<string, unknown> | null;
+      if (assignment?.["status"] === "presented") assignment["status"] = "created";
+    }),
+  ),
+  broken("a cancelled collection is still handed out", "cancel.by_cashier", handsOutAfterEnd("cancelled")),
+  broken("a lapsed collection is still handed out", "expiry.expires", handsOutAfterEnd("expired")),
+  broken(
+    "an intent lapses minutes after its deadline",
+    "expiry.expires",
+    intentReads((intent) => {
+      if (intent["status"] === "expired")
+        intent["ended_at"] = new Date(Date.parse(String(intent["expires_at"])) + 120_000).toISOString();
+    }),
+  ),
+  broken(
+    "an expired intent keeps its order",
+    "expiry.collected_again",
+    once(
+      (passing, answer) => isCashier(passing, "GET", /\/intents\/\d+\/$/) && answer.body?.["status"] === "expired",
+      (passing, answer) => {
+        if (isCashier(passing, "POST", /\/intents\/$/)) refuse(answer, 409, "collection_active");
+      },
+    ),
+  ),
+  broken("the intent's amount follows its order", "intent.snapshotted", (passing, answer, memory) => {
+    if (isCashier(passing, "PUT", /\/lines\/$/)) memory.set("total", answer.body?.["total"]);
+    intentReads((intent) => (intent["amount"] = memory.get("total") ?? intent["amount"]))(passing, answer, memory);
+  }),
+  broken("an order that has changed is settled", "intent.snapshotted", (passing, answer) => {
+    if (isCashier(passing, "POST", /\/attest\/$/) && answer.status === 409) accept(answer, {});
+  }),
+
+  // Reports.
+  broken(
+    "a decline is kept as a cancellation",
+    "report.declined",
+    reportedAs("reported_declined", "reported_cancelled"),
+  ),
+  broken(
+    "a cancellation is kept as a decline",
+    "report.cancelled",
+    reportedAs("reported_cancelled", "reported_declined"),
+  ),
+  broken(
+    "an unknown outcome is kept as a decline",
+    "report.unknown",
+    reportedAs("reported_unknown", "reported_declined"),
+  ),
+  broken(
+    "the cashier sees a success where the outcome is unknown",
+    "report.unknown",
+    intentReads((intent) => {
+      for (const report of (intent["reports"] ?? []) as Record<string, unknown>[])
+        if (report["outcome"] === "reported_unknown") report["outcome"] = "reported_success";
+    }),
+  ),
+  broken(
+    "a report without a reference has no field for it",
+    "report.unknown",
+    goodAt("POST", "assignment/report/", (body, passing) => {
+      if (requestOf(passing)["provider_reference"] === undefined)
+        delete (body["report"] as Record<string, unknown>)["provider_reference"];
+    }),
+  ),
+  broken(
+    "a report without a code has null for it",
+    "report.cancelled",
+    goodAt("POST", "assignment/report/", (body, passing) => {
+      if (requestOf(passing)["provider_code"] === undefined)
+        (body["report"] as Record<string, unknown>)["provider_code"] = null;
+    }),
+  ),
+  broken(
+    "a repeated report shows the assignment of now",
+    "report.same_key",
+    atDevice("POST", "assignment/report/", (answer, passing, memory) => {
+      const key = `key ${String(requestOf(passing)["client_idempotency_key"])}`;
+      const assignment = inner(answer, "assignment");
+      if (assignment !== undefined && memory.has(key)) assignment["expires_at"] = new Date().toISOString();
+      memory.set(key, true);
+    }),
+  ),
+  broken(
+    "a repeated report is refused once the intent has ended",
+    "report.same_key_later",
+    once(
+      (passing) => isCashier(passing, "POST", ENDED),
+      atDevice("POST", "assignment/report/", (answer) => {
+        if (isGood(answer)) {
+          refuse(answer, 409, "intent_not_actionable");
+          Object.assign(answer.body ?? {}, { status: "succeeded" });
+        }
+      }),
+    ),
+  ),
+  broken(
+    "the id of an intent may be text",
+    "report.required_fields",
+    atDevice("POST", "assignment/report/", (answer, passing) => {
+      if (typeof requestOf(passing)["intent_id"] === "string") refuse(answer, 404, "handoff_not_assigned");
+    }),
+  ),
+  broken(
+    "a reported intent has an end",
+    "report.processing",
+    intentReads((intent) => {
+      if (intent["status"] === "processing") intent["ended_at"] = new Date().toISOString();
+    }),
+  ),
+
+  // The cashier's decision and settlement.
+  broken("a collection without a report is attested", "attest.needs_evidence", (passing, answer) => {
+    if (isCashier(passing, "POST", /\/attest\/$/) && answer.body?.["code"] === "evidence_required") accept(answer, {});
+  }),
+  broken("a device's credential attests", "settle.cashier_only", (passing, answer) => {
+    const isDevice = passing.headers["authorization"]?.startsWith("Bearer dp_") === true;
+    if (isDevice && isCashier(passing, "POST", /\/attest\/$/)) accept(answer, {});
+  }),
+  broken("a device's credential cancels", "settle.cashier_only", (passing, answer) => {
+    const isDevice = passing.headers["authorization"]?.startsWith("Bearer dp_") === true;
+    if (isDevice && isCashier(passing, "POST", /\/cancel\/$/)) accept(answer, {});
+  }),
+  broken("an owner collects without the payment permission", "settle.cashier_only", (passing, answer) => {
+    if (isCashier(passing, "POST", /\/attest\/$/) && answer.status === 403) accept(answer, {});
+  }),
+  broken(
+    "a sale has another currency",
+    "settle.cash",
+    orderReads((order) => {
+      const transaction = order["transaction"] as Record<string, unknown> | null;
+      if (transaction !== null) transaction["currency"] = "USD";
+    }),
+  ),
+  broken(
+    "a QR payment settles another amount",
+    "qr.confirmed_by_provider",
+    orderReads((order) => {
+      const transaction = order["transaction"] as Record<string, unknown> | null;
+      if (transaction?.["route"] === "dynamic_qr") transaction["amount"] = "24.00";
+    }),
+  ),
+  broken("a duplicate callback is another sale", "qr.duplicate_callback", (passing, answer, memory) => {
+    orderReads((order) => {
+      const transaction = order["transaction"] as Record<string, unknown> | null;
+      if (transaction?.["route"] !== "dynamic_qr") return;
+      transaction["transaction_id"] = Number(transaction["transaction_id"]) + Number(memory.get("sales") ?? 0);
+      memory.set("sales", Number(memory.get("sales") ?? 0) + 1);
+    })(passing, answer, memory);
+  }),
+  broken("an amount may have eleven digits", "amount.limits", (passing, answer) => {
+    if (isCashier(passing, "POST", /\/orders\/$/) && passing.requestText.includes("10000000000.00"))
+      accept(answer, { order_id: 1 });
+  }),
+  broken("an amount may have three decimals", "amount.limits", (passing, answer) => {
+    if (isCashier(passing, "POST", /\/orders\/$/) && passing.requestText.includes("0.001"))
+      accept(answer, { order_id: 1 });
+  }),
+
+  // Standing and kill switches.
+  broken(
+    "a frozen station's companion may report",
+    "standing.report_refused",
+    blockedAs("station_frozen", "assignment/report/", (answer) => accept(answer, {})),
+  ),
+  broken(
+    "a frozen station's display is served",
+    "kill_switch.station",
+    blockedAs("station_frozen", "display/", (answer) => accept(answer, { state: "idle" })),
+  ),
+  broken(
+    "a suspended station's companion is served",
+    "standing.station_suspended",
+    blockedAs("station_suspended", "assignment/", (answer) => accept(answer, { assignment: null })),
+  ),
+  broken(
+    "a suspended station has the reason of a device",
+    "standing.station_suspended",
+    blockedAs("station_suspended", "assignment/", (answer) => refuse(answer, 403, "device_suspended")),
+  ),
+  broken(
+    "a frozen device's snapshot has no reason",
+    "kill_switch.device",
+    goodAt("GET", "me/", (body) => {
+      if (body["blocked_reason"] === "device_frozen") body["blocked_reason"] = "";
+    }),
+  ),
+  broken("a freeze withdraws cash", "kill_switch.station", (passing, answer) => {
+    if (!isCashier(passing, "GET", /\/routes\/$/)) return;
+    const routes = (answer.body?.["routes"] ?? []) as Record<string, unknown>[];
+    const isFrozen = routes.some(({ reason }) => reason === "station_frozen");
+    for (const each of routes) if (isFrozen) each["offered"] = false;
+  }),
+
+  // Display.
+  broken(
+    "the QR is shown in another currency",
+    "display.qr",
+    goodAt("GET", "display/", (body) => {
+      if (body["state"] === "qr") body["currency"] = "USD";
+    }),
+  ),
+  broken(
+    "the QR is shown for a collection that has ended",
+    "display.qr",
+    goodAt("GET", "display/", (body) => {
+      if (body["state"] === "qr") body["intent_status"] = "cancelled";
+    }),
+  ),
+];
