@@ -225,7 +225,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   ),
   broken(
     "a report without a reference has no field for it",
-    "report.unknown",
+    "report.declined",
     goodAt("POST", "assignment/report/", (body, passing) => {
       if (requestOf(passing)["provider_reference"] === undefined)
         delete (body["report"] as Record<string, unknown>)["provider_reference"];
@@ -233,11 +233,16 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   ),
   broken(
     "a report without a code has null for it",
-    "report.cancelled",
+    "report.declined",
     goodAt("POST", "assignment/report/", (body, passing) => {
       if (requestOf(passing)["provider_code"] === undefined)
         (body["report"] as Record<string, unknown>)["provider_code"] = null;
     }),
+  ),
+  broken(
+    "the cashier's view has no reports at all",
+    "report.shown_to_cashier",
+    intentReads((intent) => delete intent["reports"]),
   ),
   broken(
     "a repeated report shows the assignment of now",
@@ -375,4 +380,45 @@ export const BROKEN_RULES: readonly BrokenService[] = [
       if (body["state"] === "qr") body["intent_status"] = "cancelled";
     }),
   ),
+];
+
+/** Services that keep something after a run, with what the run says of it: its exit code is 3. */
+export const KEEPING_SERVICES: readonly (Pick<BrokenService, "name" | "breaks"> & { readonly leaves: string })[] = [
+  {
+    name: "a reset leaves the credentials valid",
+    leaves: "a credential is valid",
+    breaks: atDevice("GET", "me/", (answer) => {
+      if (answer.status === 401) accept(answer, {});
+    }),
+  },
+  {
+    name: "a reset leaves the station leased",
+    leaves: "the station is leased",
+    breaks: (passing, answer) => {
+      if (/\/backoffice\/.*\/lease\/$/.test(passing.path) && answer.body !== undefined)
+        answer.body["lease"] = { cashier_id: 1 };
+    },
+  },
+  {
+    name: "a reset leaves an order open",
+    leaves: "an order is open",
+    breaks: (passing, answer) => {
+      if (passing.path.endsWith("/backoffice/v1/orders/") && answer.body !== undefined)
+        answer.body["orders"] = [{ order_id: 1 }];
+    },
+  },
+  {
+    name: "a reset leaves the cashier logged in",
+    leaves: "the cashier's session is open",
+    breaks: (passing, answer) => {
+      if (isCashier(passing, "GET", /\/stations\/$/) && answer.status === 401) accept(answer, { stations: [] });
+    },
+  },
+  {
+    name: "the owner cannot log out",
+    leaves: "the owner's session is open",
+    breaks: (passing, answer) => {
+      if (passing.path.endsWith("/backoffice/v1/session/") && answer.status === 401) accept(answer, {});
+    },
+  },
 ];

@@ -8,6 +8,7 @@ import { chosen, runSuite } from "../../clients/conformance/suite.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { startBreakingProxy } from "./breaking-proxy.ts";
+import { KEEPING_SERVICES } from "./broken-rules.ts";
 import type { BrokenService } from "./broken-service.ts";
 import { BROKEN_SERVICES } from "./broken-services.ts";
 
@@ -59,3 +60,12 @@ describe("a broken service", () => {
     },
   );
 });
+
+it.concurrent.each(KEEPING_SERVICES.map((service, index) => [service.name, service, index] as const))(
+  "a service that keeps something: %s",
+  async (_, service, index) => {
+    const { results, leftBehind } = await run(service, 900 + index, ["enroll.claims_code", "settle.cash"]);
+    expect(results.map(({ outcome }) => outcome)).toEqual(["passed", "passed"]);
+    expect(new Set(leftBehind.map((left) => left.split(":")[0]))).toEqual(new Set([service.leaves]));
+  },
+);
