@@ -39,6 +39,7 @@ import { intentRoutes } from "./api/cashier/intents.ts";
 import { leaseRoutes } from "./api/cashier/leases.ts";
 import { liveRoutes } from "./api/cashier/live.ts";
 import { orderRoutes } from "./api/cashier/orders.ts";
+import { stationPaymentRoutes } from "./api/cashier/payments.ts";
 import { routeOfferRoutes } from "./api/cashier/routes.ts";
 import { stationRoutes } from "./api/cashier/stations.ts";
 import { assignmentRoutes } from "./api/device/assignment.ts";
@@ -67,6 +68,7 @@ import { statementLineRoutes } from "./api/reconciliation/lines.ts";
 import { statementMappingRoutes } from "./api/reconciliation/mappings.ts";
 import { matchRoutes } from "./api/reconciliation/matches.ts";
 import { periodRoutes } from "./api/reconciliation/periods.ts";
+import { placeRoutes } from "./api/reconciliation/places.ts";
 import { runRoutes } from "./api/reconciliation/runs.ts";
 import { consumerTaskRoutes } from "./api/robotics/serving-tasks.ts";
 import { consumerWebhookDeliveryRoutes } from "./api/robotics/webhook-deliveries.ts";
@@ -89,6 +91,7 @@ const table = [
   ...stationItemRoutes,
   ...orderRoutes,
   ...intentRoutes,
+  ...stationPaymentRoutes,
   ...filialRoutes,
   ...catalogueItemRoutes,
   ...sandboxRoutes,
@@ -121,6 +124,7 @@ const table = [
   ...attributionProposalRoutes,
   ...runRoutes,
   ...matchRoutes,
+  ...placeRoutes,
   ...statementAccountRoutes,
   ...statementMappingRoutes,
   ...statementImportRoutes,

@@ -64,9 +64,18 @@ export const pageBeforeQuery = {
   limit,
 };
 
+/** Query parameter of an audit log. */
+export const auditLogSearchQuery = {
+  search: z.string().min(1).max(BOUNDS.searchCharacters).optional().meta({
+    description:
+      "Only entries whose actor's name, action, subject or data contain this, in upper or lower case; an underscore is the same as a space. A rare text takes as long as the log is long.",
+  }),
+};
+
 /** Query parameters of an audit log: newest first, or oldest first after `since_id` for a client that follows it. */
 export const pageOfAuditLogQuery = z
   .strictObject({
+    ...auditLogSearchQuery,
     since_id: queryNumber({ least: 0 }).optional().meta({
       description:
         "Only what comes after this id, oldest first: the last id of the page before. 0 begins with the oldest.",

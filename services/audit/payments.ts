@@ -9,13 +9,18 @@ import type { AuditDeps } from "./deps.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
 import * as sql from "./sql/payments.ts";
 
-/** Refuses with `permission_denied`. A filter by a thing of another organization finds nothing. */
+const CASHIERS = ["payments.collect"] as const;
+
+/**
+ * Refuses with `permission_denied`: a cashier reads one station at a time. A filter by a thing of another organization finds
+ * nothing.
+ */
 export async function listPayments(
   { database }: Pick<AuditDeps, "database">,
   request: RequestOf<typeof messages.listPayments>,
 ): Promise<ReplyOf<typeof messages.listPayments>> {
   const { caller, beforeId, limit = BOUNDS.listedUnlessAsked, ...filter } = request;
-  requirePermission(caller, "organization.manage");
+  requirePermission(caller, "organization.manage", ...(filter.stationId === undefined ? [] : CASHIERS));
   const { organizationId } = caller;
   const found = await sql.listPayments(database, { ...filter, organizationId, beforeId, limit: limit + 1 });
   const { page, hasMore } = firstPage(found, limit);

@@ -2,6 +2,7 @@
 import type { JSONValue } from "postgres";
 import type { Caller } from "../bus/messages/caller.ts";
 import type { RoboticsAuditEntry } from "../bus/messages/events.ts";
+import { type EventPage, eventPage } from "./event-page.ts";
 import type { Queryable, Transaction } from "./pool.ts";
 
 export interface RoboticsAction {
@@ -54,12 +55,11 @@ interface EntryRow {
 /** The organization's entries before one of them, newest first. */
 export async function listRoboticsEvents(
   sql: Queryable,
-  page: { readonly organizationId: number; readonly beforeId: number | undefined; readonly limit: number },
+  page: Omit<EventPage, "sinceId"> & { readonly organizationId: number; readonly limit: number },
 ): Promise<RoboticsAuditEntry[]> {
-  const before = page.beforeId === undefined ? sql`` : sql`and event_id < ${page.beforeId}`;
   const rows = await sql<EntryRow[]>`
     select event_id, at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data from robotics_trail
-    where organization_id = ${page.organizationId} ${before} order by event_id desc limit ${page.limit}`;
+    where organization_id = ${page.organizationId} ${eventPage(sql, { ...page, sinceId: undefined })} limit ${page.limit}`;
   return rows.map((row) => ({
     eventId: row.event_id,
     atMs: row.at.getTime(),

@@ -14,12 +14,18 @@ export const OPERATOR: ProviderActor = { kind: "registry", id: 0, name: "operato
 /** Oldest first after `sinceId`; otherwise newest first. Refuses with `permission_denied`. */
 export async function listProviderEvents(
   deps: ProvidersDeps,
-  { caller, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof bus.listProviderEvents>,
+  { caller, search, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof bus.listProviderEvents>,
 ): Promise<ReplyOf<typeof bus.listProviderEvents>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   // One row more shows whether there is a further page.
-  const rows = await sql.listProviderEvents(deps.database, { organizationId, sinceId, beforeId, limit: limit + 1 });
+  const rows = await sql.listProviderEvents(deps.database, {
+    organizationId,
+    search,
+    sinceId,
+    beforeId,
+    limit: limit + 1,
+  });
   const { page, hasMore } = firstPage(rows.map(providerEventOf), limit);
   return { events: page, hasMore };
 }

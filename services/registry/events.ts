@@ -41,10 +41,10 @@ const eventMessage = (row: sql.RegistryEventRow): events.RegistryEventEntry => (
 });
 
 export const listEvents: RegistryHandler<typeof events.listEvents> = async (deps, request) => {
-  const { caller, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, search, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  const rows = await sql.listEvents(deps.sql, { organizationId, sinceId, beforeId, limit: limit + 1 });
+  const rows = await sql.listEvents(deps.sql, { organizationId, search, sinceId, beforeId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(eventMessage), limit);
   return { events: page, hasMore };
 };

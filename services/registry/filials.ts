@@ -19,7 +19,7 @@ const filialMessage = (row: sql.FilialRow): filials.Filial => ({
 
 export const listFilials: RegistryHandler<typeof filials.listFilials> = async (deps, request) => {
   const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
+  requirePermission(caller, "organization.manage", "reconciliation.manage");
   const { organizationId } = caller;
   const rows = await sql.listFilials(deps.sql, { organizationId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(filialMessage), limit);

@@ -47,7 +47,7 @@ export function stationPut(row: sql.StationRow, actor: Actor): OutboxRow {
 
 export const listStations: RegistryHandler<typeof stations.listStations> = async (deps, request) => {
   const { caller, filialId, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage", "payments.collect");
+  requirePermission(caller, "organization.manage", "payments.collect", "reconciliation.manage");
   const { organizationId } = caller;
   const rows = await sql.listStations(deps.sql, { organizationId, filialId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(stationMessage), limit);

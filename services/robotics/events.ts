@@ -71,11 +71,11 @@ export function announcer(nc: NatsConnection, log: Pick<Log, "warn">): Announce 
 /** The audit log, newest first. Refuses with `permission_denied`. */
 export async function listRoboticsEvents(
   { database }: Pick<RoboticsDeps, "database">,
-  { caller, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof messages.listRoboticsEvents>,
+  { caller, search, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof messages.listRoboticsEvents>,
 ): Promise<ReplyOf<typeof messages.listRoboticsEvents>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  const entries = await auditLog.listRoboticsEvents(database, { organizationId, beforeId, limit: limit + 1 });
+  const entries = await auditLog.listRoboticsEvents(database, { organizationId, search, beforeId, limit: limit + 1 });
   const { page, hasMore } = firstPage(entries, limit);
   return { entries: page, hasMore };
 }

@@ -8,7 +8,7 @@ import { delimiter, dirname, join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
 import { debianPrograms } from "../support/debian-programs.ts";
-import { picture } from "./pictures.ts";
+import { END_TRANSITIONS, picture } from "./pictures.ts";
 
 const ARGUMENTS = [
   "--headless",
@@ -57,7 +57,7 @@ export async function expectAccessible(page: Page, state?: string): Promise<void
     // Without motion: half-way through a change of colours the contrast is neither the one nor the other.
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     // Transitions that began before go on; at their end the colours are those that people read.
-    await page.evaluate("document.getAnimations().forEach((each) => each instanceof CSSTransition && each.finish())");
+    await page.evaluate(END_TRANSITIONS);
     const options = JSON.stringify({ resultTypes: ["violations"], ...rules });
     const found = await page.evaluate<{ violations: readonly Violation[] }>(`axe.run(document, ${options})`);
     const violations = found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);

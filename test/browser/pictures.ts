@@ -4,6 +4,9 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 
 export const PICTURES = "docs/pictures";
+/** A script: colours that still change become what they will be. */
+export const END_TRANSITIONS =
+  "document.getAnimations().forEach((each) => each instanceof CSSTransition && each.finish())";
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 
 /** Draws what the page shows now, in light and dark, as `<name>-light.png` and `<name>-dark.png`. */
@@ -13,6 +16,8 @@ export async function picture(page: Page, name: string): Promise<void> {
   mkdirSync(join(CHECKOUT, folder), { recursive: true });
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    // What the change of scheme has begun would be drawn half-way.
+    await page.evaluate(END_TRANSITIONS);
     await page.screenshot({ path: join(CHECKOUT, folder, `${name}-${colorScheme}.png`) });
   }
   // First the scheme alone: with motion its colours would change slowly, also in what a test does next.

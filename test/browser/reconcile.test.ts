@@ -62,6 +62,8 @@ const HEADER =
 const sale = (code: string, amount: string, text = "1 x Menü"): string =>
   `${today} 12:03:10,${code},Zahlung,Erfolgreich,POS,${amount},EUR,0.00,0.00,,,${text},`;
 
+const shownDay = (day: string): string =>
+  new Intl.DateTimeFormat("en-GB", { day: "2-digit", month: "short", year: "numeric" }).format(new Date(day));
 const isOwned = async (): Promise<boolean> => (await page.title()) === "owned";
 const section = async (name: string): Promise<void> => {
   await page.getByRole("link", { name, exact: true }).click();
@@ -94,10 +96,10 @@ describe("the reconciliation", () => {
     const buffer = Buffer.from(`${[HEADER, ...rows].join("\n")}\n`);
     await page.locator("input[type=file]").setInputFiles({ name: `${XSS}.csv`, mimeType: "text/csv", buffer });
     await page.getByText("Confirm the format").waitFor(SOON);
-    await page.getByText("The beginning of the file").first().waitFor(SOON);
+    await page.getByText("A piece of the file").first().waitFor(SOON);
     await expectAccessible(page, "reconcile-confirm-format");
     await page.getByRole("button", { name: "Import", exact: true }).click();
-    await page.getByText("3 new lines, 0 known").waitFor(SOON);
+    await page.getByText("New lines: 3 · known from other files: 0").waitFor(SOON);
     await expectAccessible(page, "reconcile-imported");
     expect(await isOwned()).toBe(false);
   });
@@ -116,7 +118,7 @@ describe("the reconciliation", () => {
     await card.getByText("unreadable").waitFor(SOON);
     await expectAccessible(page, "reconcile-mapping");
     await card.getByRole("button", { name: "Store the mapping and import" }).click();
-    await card.getByText("1 new lines, 0 known from other files, 1 rows not readable").waitFor(SOON);
+    await card.getByText("New lines: 1 · known from other files: 0 · rows not readable: 1").waitFor(SOON);
   });
 
   test("differences are triaged by keyboard alone: chosen, closed, undone, assigned and commented", async () => {
@@ -196,9 +198,9 @@ describe("the reconciliation", () => {
 
   test("periods say what keeps them open, and the day's report has its sums by currency", async () => {
     await section("Periods");
-    await page.getByRole("cell", { name: today, exact: true }).waitFor(SOON);
+    await page.getByRole("cell", { name: shownDay(today), exact: true }).waitFor(SOON);
     await page
-      .getByText(/issues wait for a decision/)
+      .getByText(/issues? waits? for a decision/)
       .first()
       .waitFor(SOON);
     await expectAccessible(page, "reconcile-periods");

@@ -6,6 +6,7 @@ import * as messages from "../../../services/bus/messages/events.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
 import {
+  auditLogSearchQuery,
   hasMoreAfterVersion,
   hasMoreBefore,
   hasMoreOfAuditLog,
@@ -114,7 +115,7 @@ const roboticsEventsSchema = z.object({
   events: z.array(roboticsEventSchema).meta({ description: "By id, newest first." }),
   has_more: hasMoreBefore,
 });
-const roboticsEventsQuerySchema = z.strictObject(pageBeforeQuery);
+const roboticsEventsQuerySchema = z.strictObject({ ...auditLogSearchQuery, ...pageBeforeQuery });
 
 function stationEventJson(event: messages.AuditEvent): z.infer<typeof stationEventSchema> {
   const { version, ordinal, atMs, type, actor, intentId, data } = event;
@@ -183,15 +184,15 @@ const listStationEvents: SessionHandler<undefined, z.infer<typeof stationEventsQ
 };
 
 const listEvents: SessionHandler<undefined, z.infer<typeof pageOfAuditLogQuery>> = async ({ caller, deps, query }) => {
-  const { since_id: sinceId, before_id: beforeId, limit } = query;
-  const { events, hasMore } = await deps.bus.call(messages.listEvents, { caller, sinceId, beforeId, limit });
+  const { search, since_id: sinceId, before_id: beforeId, limit } = query;
+  const { events, hasMore } = await deps.bus.call(messages.listEvents, { caller, search, sinceId, beforeId, limit });
   return ok({ events: events.map(entryJson), has_more: hasMore });
 };
 
 const listRoboticsEvents: SessionHandler<undefined, z.infer<typeof roboticsEventsQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
-  const { before_id: beforeId, limit } = query;
-  const { entries, hasMore } = await deps.bus.call(messages.listRoboticsEvents, { caller, beforeId, limit });
+  const { search, before_id: beforeId, limit } = query;
+  const { entries, hasMore } = await deps.bus.call(messages.listRoboticsEvents, { caller, search, beforeId, limit });
   return ok({ events: entries.map(entryJson), has_more: hasMore });
 };
 

@@ -25,7 +25,7 @@ import {
 } from "../../http/shared-schemas.ts";
 import { intentStatusSchema, moneyMayHaveMovedSchema, paymentRouteSchema } from "../cashier/intent-json.ts";
 
-const FRESHNESS =
+export const FRESHNESS =
   "The list follows the stations within a second or so; while the audit service is behind (`copy_late` at `/readyz`) it is as old as the copy. What is settled is `succeeded` at once.";
 
 const paymentSchema = z
@@ -87,7 +87,7 @@ const paymentSchema = z
   });
 export const paymentsSchema = z.object({ payments: z.array(paymentSchema), has_more: hasMoreBefore });
 
-const moment = (description: string) =>
+export const moment = (description: string) =>
   z.iso
     .datetime({ offset: true })
     .optional()
@@ -154,7 +154,7 @@ function filterOf(query: Filter): messages.PaymentsFilter {
   return filter;
 }
 
-const paymentJson = (payment: messages.Payment): z.infer<typeof paymentSchema> => ({
+export const paymentJson = (payment: messages.Payment): z.infer<typeof paymentSchema> => ({
   intent_id: payment.intentId,
   order_id: payment.orderId,
   order_display_number: payment.orderDisplayNumber,

@@ -40,8 +40,9 @@ function providerEventJson({ eventId, atMs, actor, ...event }: bus.ProviderEvent
 
 const listProviderEvents: SessionHandler<undefined, z.infer<typeof pageOfAuditLogQuery>> = async (context) => {
   const { caller, deps, query } = context;
-  const { since_id: sinceId, before_id: beforeId, limit } = query;
-  const { events, hasMore } = await deps.bus.call(bus.listProviderEvents, { caller, sinceId, beforeId, limit });
+  const { search, since_id: sinceId, before_id: beforeId, limit } = query;
+  const request = { caller, search, sinceId, beforeId, limit };
+  const { events, hasMore } = await deps.bus.call(bus.listProviderEvents, request);
   return ok({ events: events.map(providerEventJson), has_more: hasMore });
 };
 

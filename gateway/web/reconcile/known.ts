@@ -1,21 +1,26 @@
 /** What every section needs: who is signed in, the accounts, and the people who decide. */
-import { signal } from "@preact/signals";
-import { call } from "../shared/call.ts";
+import { type Signal, signal } from "@preact/signals";
+import { call, type Result } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 
 export type Person = ReplyOf<"GET /api/reconciliation/v1/session/">["user"];
 export type Account = ReplyOf<"GET /api/reconciliation/v1/accounts/">["statement_accounts"][number];
+type Filial = ReplyOf<"GET /api/reconciliation/v1/filials/">["filials"][number];
+type Station = ReplyOf<"GET /api/reconciliation/v1/stations/">["stations"][number];
 type Operator = ReplyOf<"GET /api/reconciliation/v1/operators/">["operators"][number];
 
 /** Undefined until it is known whether a person is signed in; null when no person is. */
 export const person = signal<Person | null | undefined>(undefined);
 export const accounts = signal<readonly Account[]>([]);
 export const operators = signal<readonly Operator[]>([]);
+export const filials = signal<readonly Filial[]>([]);
+export const stations = signal<readonly Station[]>([]);
 /** Why the page could not begin. */
 export const beginFailure = signal<Failure | null>(null);
 
-/** More accounts than an organization has; each page is 500. */
+/** As many as one answer carries, and more pages than an organization has. */
+const LIMIT = 500;
 const MOST_PAGES = 20;
 
 export async function begin(): Promise<void> {
@@ -29,21 +34,46 @@ export async function begin(): Promise<void> {
 }
 
 export async function loadKnown(): Promise<void> {
-  const [found, people] = await Promise.all([allAccounts(), call("GET /api/reconciliation/v1/operators/")]);
-  accounts.value = found;
+  const [people] = await Promise.all([
+    call("GET /api/reconciliation/v1/operators/"),
+    loadAll(
+      accounts,
+      (query) => call("GET /api/reconciliation/v1/accounts/", { query }),
+      (reply) => reply.statement_accounts,
+      ({ account_id }) => account_id,
+    ),
+    loadAll(
+      filials,
+      (query) => call("GET /api/reconciliation/v1/filials/", { query }),
+      (reply) => reply.filials,
+      ({ filial_id }) => filial_id,
+    ),
+    loadAll(
+      stations,
+      (query) => call("GET /api/reconciliation/v1/stations/", { query }),
+      (reply) => reply.stations,
+      ({ station_id }) => station_id,
+    ),
+  ]);
   if (people.ok) operators.value = people.reply.operators;
 }
 
-async function allAccounts(): Promise<readonly Account[]> {
-  const found: Account[] = [];
+/** All pages of a list, as far as they can be read. */
+async function loadAll<R extends { readonly has_more: boolean }, T>(
+  into: Signal<readonly T[]>,
+  ask: (query: { readonly since_id: number; readonly limit: number }) => Promise<Result<R>>,
+  itemsOf: (reply: R) => readonly T[],
+  idOf: (item: T) => number,
+): Promise<void> {
+  const found: T[] = [];
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    const since_id = found[found.length - 1]?.account_id ?? 0;
-    const listed = await call("GET /api/reconciliation/v1/accounts/", { query: { since_id, limit: 500 } });
+    const last = found[found.length - 1];
+    const listed = await ask({ since_id: last === undefined ? 0 : idOf(last), limit: LIMIT });
     if (!listed.ok) break;
-    found.push(...listed.reply.statement_accounts);
+    found.push(...itemsOf(listed.reply));
     if (!listed.reply.has_more) break;
   }
-  return found;
+  into.value = found;
 }
 
 /** The name of an issue's account, for example of `statement:3`. */
@@ -56,6 +86,16 @@ export function accountName(key: string): string {
 
 export const operatorName = (userId: number | null): string =>
   operators.value.find(({ user_id }) => user_id === userId)?.name ?? (userId === null ? "" : `#${userId}`);
+
+export const filialName = (id: number): string =>
+  filials.value.find(({ filial_id }) => filial_id === id)?.name ?? `#${id}`;
+
+/** With its filial where there are several: two filials may have a bar each. */
+export function stationName(id: number): string {
+  const station = stations.value.find(({ station_id }) => station_id === id);
+  if (station === undefined) return `#${id}`;
+  return filials.value.length > 1 ? `${station.name} · ${filialName(station.filial_id)}` : station.name;
+}
 
 /** Each filial that has an account. */
 export function filialIds(): readonly number[] {

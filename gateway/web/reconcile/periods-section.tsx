@@ -6,11 +6,13 @@ import { call } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
 import { Choice, Field } from "../shared/field.tsx";
+import { calendarDay, calendarMonth } from "../shared/format.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
 import { Table } from "../shared/table.tsx";
 import { toast } from "../shared/toasts.tsx";
 import { go, param } from "./address.ts";
+import { ClosingDialog } from "./closing-dialog.tsx";
 import { accounts } from "./known.ts";
 import { words } from "./words.ts";
 
@@ -21,6 +23,9 @@ const DAY_MS = 24 * 3_600_000;
 const SPAN_DAYS = { day: 31, month: 365 } as const;
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
+const periodName = ({ kind, from_date }: Period): string =>
+  kind === "day" ? calendarDay(from_date) : calendarMonth(from_date);
+
 const newestFirst = (periods: readonly Period[]): readonly Period[] =>
   periods
     .map((_each, index) => periods[periods.length - 1 - index])
@@ -30,6 +35,7 @@ export function PeriodsSection() {
   const periods = useSignal<readonly Period[] | undefined>(undefined);
   const failure = useSignal<Failure | null>(null);
   const asked = useSignal<Period | null>(null);
+  const shownClosing = useSignal<number | null>(null);
   const kind = param("kind") === "month" ? "month" : "day";
   const accountId = param("account_id");
   const from = param("from") || dayOf(Date.now() - SPAN_DAYS[kind] * DAY_MS);
@@ -94,7 +100,7 @@ export function PeriodsSection() {
           columns={[
             {
               title: texts.period,
-              cell: (period) => (kind === "day" ? period.from_date : period.from_date.slice(0, 7)),
+              cell: (period) => <span class="nowrap">{periodName(period)}</span>,
             },
             {
               title: words().filter.account,
@@ -113,25 +119,47 @@ export function PeriodsSection() {
               cell: ({ missing }) => (
                 <ul>
                   {missing.map(({ code, count, day }) => (
-                    <li key={code}>{texts.lacks(code, count, day ?? "")}</li>
+                    <li key={code}>
+                      {texts.lacks(code, count, day === null || day === undefined ? "" : calendarDay(day))}
+                    </li>
                   ))}
                 </ul>
               ),
             },
             {
               title: texts.decision,
-              cell: (period) =>
-                period.state === "ready" && (
-                  <Button
-                    onClick={() => {
-                      asked.value = period;
-                    }}
-                  >
-                    {texts.close}
-                  </Button>
-                ),
+              cell: (period) => (
+                <>
+                  {period.state === "ready" && (
+                    <Button
+                      onClick={() => {
+                        asked.value = period;
+                      }}
+                    >
+                      {texts.close}
+                    </Button>
+                  )}
+                  {period.closing_id !== null && (
+                    <Button
+                      onClick={() => {
+                        shownClosing.value = period.closing_id;
+                      }}
+                    >
+                      {words().closing.open}
+                    </Button>
+                  )}
+                </>
+              ),
             },
           ]}
+        />
+      )}
+      {shownClosing.value !== null && (
+        <ClosingDialog
+          closingId={shownClosing.value}
+          onClose={() => {
+            shownClosing.value = null;
+          }}
         />
       )}
       {asked.value !== null && (
@@ -167,7 +195,7 @@ function ClosePeriod({ period, onEnd }: ClosePeriodProps) {
   };
   return (
     <Question
-      title={texts.closeTitle(period.from_date)}
+      title={texts.closeTitle(periodName(period))}
       action={texts.close}
       isDangerous
       onConfirm={confirm}

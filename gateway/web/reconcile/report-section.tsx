@@ -5,12 +5,12 @@ import { Button } from "../shared/button.tsx";
 import { call } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import { Choice, Field } from "../shared/field.tsx";
-import { dateAndTime, money } from "../shared/format.ts";
+import { calendarDay, dateAndTime, money } from "../shared/format.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton } from "../shared/states.tsx";
 import { go, param } from "./address.ts";
 import { kindTitle } from "./kind-words.ts";
-import { filialIds, person } from "./known.ts";
+import { filialIds, filialName, person } from "./known.ts";
 import { words } from "./words.ts";
 
 type Report = ReplyOf<"GET /api/reconciliation/v1/day-report/">;
@@ -50,7 +50,7 @@ export function ReportSection() {
           label={texts.filial}
           value={String(filialId)}
           onChange={(value) => go({ filial_id: value }, { isStep: false })}
-          options={filials.map((id) => ({ value: String(id), text: texts.filialName(id) }))}
+          options={filials.map((id) => ({ value: String(id), text: filialName(id) }))}
         />
         <Field label={texts.day} type="date" value={day} onInput={(value) => go({ day: value }, { isStep: false })} />
         <Choice
@@ -81,7 +81,7 @@ function Paper({ report }: { readonly report: Report }) {
   return (
     <article class="card stack paper">
       <header>
-        <h2>{texts.title(texts.filialName(report.filial_id), report.day)}</h2>
+        <h2>{texts.title(filialName(report.filial_id), calendarDay(report.day))}</h2>
         <p class="soft small">
           {dateAndTime(report.from)} – {dateAndTime(report.to)} ({report.time_zone}) ·{" "}
           {words().account.modes[report.mode]}

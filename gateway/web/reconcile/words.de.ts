@@ -69,7 +69,6 @@ export const de: Like<typeof en> = {
     clear: "Filter leeren",
     needsCurrency: "Auch die Währung wählen.",
     faults: {
-      station_id: "Die Nummer einer Station angeben.",
       currency: "Drei Buchstaben, zum Beispiel EUR.",
       min_amount: "Ein Betrag, zum Beispiel 12,50.",
       max_amount: "Ein Betrag, zum Beispiel 12,50.",
@@ -88,8 +87,8 @@ export const de: Like<typeof en> = {
     help: "Sie ist außerhalb dieses Dienstes geklärt. Keine Bestellung ändert sich. Rückgängig geht es einen Tag lang.",
   },
   bulk: {
-    title: (count: number) => `${count} Abweichungen schließen?`,
-    action: (count: number) => `${count} Abweichungen schließen`,
+    title: (count: number) => (count === 1 ? "1 Abweichung schließen?" : `${count} Abweichungen schließen?`),
+    action: (count: number) => (count === 1 ? "1 Abweichung schließen" : `${count} Abweichungen schließen`),
     filtered: (view: string) => `Alle der Ansicht „${view}“, die der Filter nennt und die jetzt aufgelistet sind.`,
     whole: (view: string) => `Alle der Ansicht „${view}“, gleich welcher Art, die jetzt aufgelistet sind.`,
     help: "Geld geschlossener Abweichungen bezahlt nichts mehr. Jedes Schließen steht im Protokoll und geht einen Tag lang rückgängig.",
@@ -273,24 +272,52 @@ export const de: Like<typeof en> = {
     emptyHelp: "Zeiträume beginnen mit dem ersten Auszug eines Kontos.",
     lacks: (code: string, count: number, day: string) =>
       ({
-        settlement_delay: `Der Anbieter kann noch bis ${day} Zahlungen buchen`,
-        statement_missing: `Kein Auszug enthält ${count} Tage, der erste ist ${day}`,
-        import_held: `${count} Dateien sind zurückgehalten`,
-        import_unfinished: `${count} Dateien sind noch nicht importiert`,
-        run_missing: `${count} Zeilen sind noch nicht verglichen`,
+        settlement_delay: `Der Anbieter kann noch bis zum ${day} Zahlungen buchen`,
+        statement_missing:
+          count === 1
+            ? `Kein Auszug enthält den ${day}`
+            : `Kein Auszug enthält ${count} Tage, der erste ist der ${day}`,
+        import_held: count === 1 ? "1 Datei ist zurückgehalten" : `${count} Dateien sind zurückgehalten`,
+        import_unfinished:
+          count === 1 ? "1 Datei ist noch nicht importiert" : `${count} Dateien sind noch nicht importiert`,
+        run_missing: count === 1 ? "1 Zeile ist noch nicht verglichen" : `${count} Zeilen sind noch nicht verglichen`,
         run_pending: "Ein Vergleich läuft",
-        issues_undecided: `${count} Abweichungen warten auf eine Entscheidung`,
-        payments_expected: `${count} Zahlungen sind noch in keinem Auszug`,
-        settlement_pending: `${count} Zahlungen haben noch kein Ergebnis`,
+        issues_undecided:
+          count === 1
+            ? "1 Abweichung wartet auf eine Entscheidung"
+            : `${count} Abweichungen warten auf eine Entscheidung`,
+        payments_expected:
+          count === 1 ? "1 Zahlung ist noch in keinem Auszug" : `${count} Zahlungen sind noch in keinem Auszug`,
+        settlement_pending:
+          count === 1 ? "1 Zahlung hat noch kein Ergebnis" : `${count} Zahlungen haben noch kein Ergebnis`,
       })[code] ?? code,
+  },
+  closing: {
+    open: "Signierter Abschluss",
+    title: (id: number) => `Abschluss ${id}`,
+    days: "Zeitraum",
+    by: "Abgeschlossen von",
+    holds: "Er enthält",
+    counts: (lines: string, issues: string) => `Zeilen: ${lines} · Abweichungen: ${issues}`,
+    key: "Öffentlicher Schlüssel",
+    after: (count: string) => `Seitdem kamen ${count} Zeilen und Abweichungen seiner Tage hinzu.`,
+    verify: "Die Datei lässt sich ohne diesen Dienst prüfen, mit clients/verify-closing.mjs und Node 22:",
+    keyHelp:
+      "Den öffentlichen Schlüssel auf einem anderen Weg weitergeben als die Datei: Eine gefälschte Datei nennt einen gefälschten Schlüssel.",
+    download: "Datei herunterladen",
+    downloaded: (rows: string) => `${rows} Zeilen heruntergeladen`,
   },
   report: {
     filial: "Filiale",
-    filialName: (id: number) => `Filiale ${id}`,
     day: "Tag",
     print: "Drucken",
     title: (filial: string, day: string) => `${filial}, ${day}`,
-    closed: (closed: number, all: number) => `${closed} von ${all} Konten abgeschlossen`,
+    closed: (closed: number, all: number) =>
+      all === 1
+        ? closed === 1
+          ? "das Konto ist abgeschlossen"
+          : "das Konto ist nicht abgeschlossen"
+        : `${closed} von ${all} Konten abgeschlossen`,
     empty: "An diesem Tag hat sich kein Geld bewegt.",
     noFilial: "Kein Konto gehört zu einer Filiale",
     noFilialHelp: "Im Bereich Import ein Konto mit einer Filiale anlegen.",

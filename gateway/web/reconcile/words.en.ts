@@ -54,14 +54,13 @@ export const en = {
     source: "Found by",
     sources: { statement: "A statement", provider: "A provider's callback" },
     assignee: "Person",
-    station_id: "Station number",
+    station_id: "Station",
     currency: "Currency",
     min_amount: "Amount from",
     max_amount: "Amount to",
     clear: "Clear the filter",
     needsCurrency: "Choose the currency too.",
     faults: {
-      station_id: "Give the number of a station.",
       currency: "Three letters, for example EUR.",
       min_amount: "An amount, for example 12.50.",
       max_amount: "An amount, for example 12.50.",
@@ -80,8 +79,8 @@ export const en = {
     help: "It is resolved outside this service. No order changes. You can undo it for a day.",
   },
   bulk: {
-    title: (count: number) => `Close ${count} issues?`,
-    action: (count: number) => `Close ${count} issues`,
+    title: (count: number) => (count === 1 ? "Close 1 issue?" : `Close ${count} issues?`),
+    action: (count: number) => (count === 1 ? "Close 1 issue" : `Close ${count} issues`),
     filtered: (view: string) => `All of the view “${view}” that the filter names, and that are listed now.`,
     whole: (view: string) => `All of the view “${view}”, whatever their kind, that are listed now.`,
     help: "Money of closed issues pays nothing any more. Each closing is in the audit log, and you can undo each for a day.",
@@ -266,23 +265,44 @@ export const en = {
     lacks: (code: string, count: number, day: string) =>
       ({
         settlement_delay: `The provider may still book payments until ${day}`,
-        statement_missing: `No statement covers ${count} days, the first is ${day}`,
-        import_held: `${count} files are held`,
-        import_unfinished: `${count} files are not imported yet`,
-        run_missing: `${count} lines are not compared yet`,
+        statement_missing:
+          count === 1 ? `No statement covers ${day}` : `No statement covers ${count} days, the first is ${day}`,
+        import_held: count === 1 ? "1 file is held" : `${count} files are held`,
+        import_unfinished: count === 1 ? "1 file is not imported yet" : `${count} files are not imported yet`,
+        run_missing: count === 1 ? "1 line is not compared yet" : `${count} lines are not compared yet`,
         run_pending: "A comparison is under way",
-        issues_undecided: `${count} issues wait for a decision`,
-        payments_expected: `${count} payments are in no statement yet`,
-        settlement_pending: `${count} settlements have no outcome yet`,
+        issues_undecided: count === 1 ? "1 issue waits for a decision" : `${count} issues wait for a decision`,
+        payments_expected:
+          count === 1 ? "1 payment is in no statement yet" : `${count} payments are in no statement yet`,
+        settlement_pending:
+          count === 1 ? "1 settlement has no outcome yet" : `${count} settlements have no outcome yet`,
       })[code] ?? code,
+  },
+  closing: {
+    open: "Signed closing",
+    title: (id: number) => `Closing ${id}`,
+    days: "Period",
+    by: "Closed by",
+    holds: "It holds",
+    counts: (lines: string, issues: string) => `Lines: ${lines} · issues: ${issues}`,
+    key: "Public key",
+    after: (count: string) => `Since then ${count} lines and issues of its days have come.`,
+    verify: "Anyone verifies the file with clients/verify-closing.mjs and Node 22, without this service:",
+    keyHelp: "Give the auditor the public key on another way than the file: a forged file names a forged key.",
+    download: "Download the file",
+    downloaded: (rows: string) => `${rows} rows downloaded`,
   },
   report: {
     filial: "Filial",
-    filialName: (id: number) => `Filial ${id}`,
     day: "Day",
     print: "Print",
     title: (filial: string, day: string) => `${filial}, ${day}`,
-    closed: (closed: number, all: number) => `${closed} of ${all} accounts closed`,
+    closed: (closed: number, all: number) =>
+      all === 1
+        ? closed === 1
+          ? "the account is closed"
+          : "the account is not closed"
+        : `${closed} of ${all} accounts closed`,
     empty: "No money has moved on this day.",
     noFilial: "No account belongs to a filial",
     noFilialHelp: "Add an account with a filial in the section Import.",

@@ -1,8 +1,10 @@
 /** Buttons that say when they work, and why they do not. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
-import { isOffline } from "./call.ts";
+import { useEffect, useId } from "preact/hooks";
+import { DEADLINE_MS, isOffline } from "./call.ts";
+import { now } from "./clock.ts";
+import { minutesAndSeconds } from "./format.ts";
 import { sharedWords } from "./words.ts";
 
 interface ButtonProps {
@@ -28,6 +30,10 @@ export function Button(props: ButtonProps) {
   const isBusy = props.busy === true || isRunning.value;
   const reason = props.disabledBecause ?? (isOffline.value && !local ? sharedWords().offline : null);
   const isDisabled = isBusy || reason !== null;
+  const busySinceMs = useSignal(0);
+  useEffect(() => {
+    if (isBusy) busySinceMs.value = Date.now();
+  }, [isBusy]);
   const click = (event: Event): void => {
     if (isDisabled || isRunning.peek()) return event.preventDefault();
     const result = onClick?.();
@@ -57,6 +63,22 @@ export function Button(props: ButtonProps) {
           {reason}
         </span>
       )}
+      {isBusy && reason === null && busySinceMs.value > 0 && <Patience sinceMs={busySinceMs.value} />}
+    </span>
+  );
+}
+
+/** A wait that is shorter than this needs no words. */
+const SLOW_MS = 2_000;
+
+/** How long the page waits for the answer at most. */
+function Patience({ sinceMs }: { readonly sinceMs: number }) {
+  // The clock of the page ticks; the wait is measured by the machine's own.
+  const waitedMs = now.value > 0 ? Date.now() - sinceMs : 0;
+  if (waitedMs < SLOW_MS) return null;
+  return (
+    <span class="button-reason" role="timer">
+      {sharedWords().answerWithin(minutesAndSeconds(DEADLINE_MS - waitedMs))}
     </span>
   );
 }

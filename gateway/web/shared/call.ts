@@ -12,7 +12,7 @@ import type { Failure, NoAnswerCode } from "./failures.ts";
 import type { ErrorBody, OperationName, ReplyOf, RequestOf } from "./operations.ts";
 
 /** Longer than the gateway's longest answer (12 s), so that its own answer is seen where there is one. */
-const DEADLINE_MS = 15_000;
+export const DEADLINE_MS = 15_000;
 
 export interface Success<T> {
   readonly ok: true;

@@ -76,19 +76,29 @@ function keepInside(event: KeyboardEvent, box: HTMLElement | null, onClose: () =
 interface QuestionProps extends DialogProps {
   /** What the button says that does it: a verb, not "OK". */
   readonly action: string;
+  /** What the other button says where "Cancel" could be taken for what is asked. */
+  readonly back?: string;
   readonly onConfirm: () => unknown;
   readonly isDangerous?: boolean;
   readonly disabledBecause?: string | null;
 }
 
 /** Asks before something that cannot be undone. The answer that does nothing comes first. */
-export function Question({ action, onConfirm, isDangerous, disabledBecause, children, ...dialog }: QuestionProps) {
+export function Question({
+  action,
+  back,
+  onConfirm,
+  isDangerous,
+  disabledBecause,
+  children,
+  ...dialog
+}: QuestionProps) {
   return (
     <Dialog {...dialog}>
       {children}
       <div class="row row-spread">
         <Button local onClick={dialog.onClose}>
-          {sharedWords().cancel}
+          {back ?? sharedWords().cancel}
         </Button>
         <Button kind={isDangerous === true ? "danger" : "main"} onClick={onConfirm} disabledBecause={disabledBecause}>
           {action}

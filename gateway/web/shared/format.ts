@@ -15,9 +15,26 @@ export function clockTime(at: string | number): string {
   return new Intl.DateTimeFormat(locale(), { ...CLOCK, second: "2-digit" }).format(new Date(at));
 }
 
+const DAY = { day: "2-digit", month: "short", year: "numeric" } as const;
+
 export function dateAndTime(at: string | number): string {
-  const day = { day: "2-digit", month: "short", year: "numeric" } as const;
-  return new Intl.DateTimeFormat(locale(), { ...day, ...CLOCK }).format(new Date(at));
+  return new Intl.DateTimeFormat(locale(), { ...DAY, ...CLOCK }).format(new Date(at));
+}
+
+/** With seconds, where several things happen in a minute. */
+export function dateAndClockTime(at: string | number): string {
+  return new Intl.DateTimeFormat(locale(), { ...DAY, ...CLOCK, second: "2-digit" }).format(new Date(at));
+}
+
+/** A day without a time, such as `2026-11-26`: the same day wherever it is read. */
+export function calendarDay(day: string): string {
+  return new Intl.DateTimeFormat(locale(), { ...DAY, timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
+}
+
+/** The month of a day. */
+export function calendarMonth(day: string): string {
+  const month = { month: "long", year: "numeric", timeZone: "UTC" } as const;
+  return new Intl.DateTimeFormat(locale(), month).format(new Date(`${day}T00:00:00Z`));
 }
 
 /** `2:05`: what is left of a wait. */

@@ -9,7 +9,6 @@ import type { TypedRoute } from "../../routes.ts";
 export type { ErrorBody } from "../../http/shared-schemas.ts";
 export type { ErrorCode };
 
-type TypesOf<T> = T extends { readonly types?: infer F } ? Exclude<F, undefined> : never;
 interface Facts {
   readonly method: string;
   readonly path: string;
@@ -18,17 +17,13 @@ interface Facts {
   readonly replies: object;
   readonly headers: unknown;
 }
-type Rows = Extract<TypesOf<TypedRoute>, Facts>;
-/** Rows that are made in a loop have the paths of all of them. */
-type NamedPath<R extends Facts, P> = P extends string
-  ? { readonly name: `${R["method"]} ${P}`; readonly row: Omit<R, "path"> & { readonly path: P } }
-  : never;
-type NamedRow<R extends Facts> = R extends Facts ? NamedPath<R, R["path"]> : never;
-type Named = NamedRow<Rows>;
+type FactsOf<T> = T extends { readonly types?: infer F } ? F : never;
+type Row = Extract<FactsOf<TypedRoute>, Facts>;
+/** By name, so that an operation is looked up and not searched for. Rows that are made in a loop have several names. */
+type Operations = { readonly [R in Row as `${R["method"]} ${R["path"]}`]: R };
 
 /** An operation by method and path, as in the API document: `GET /api/cashier/v1/stations/`. */
-export type OperationName = Named["name"];
-type RowOf<N extends OperationName> = Extract<Named, { readonly name: N }>["row"];
+export type OperationName = keyof Operations;
 
 type Parameters<P extends string> = P extends `${string}{${infer Name}}${infer Rest}` ? Name | Parameters<Rest> : never;
 type Input<T> = T extends z.ZodType ? z.input<T> : undefined;
@@ -46,13 +41,13 @@ type KeyPart<T> = T extends { readonly shape: { readonly "Idempotency-Key": unkn
   : object;
 
 /** What a call of this operation needs. */
-export type RequestOf<N extends OperationName> = PathPart<RowOf<N>["path"]> &
-  BodyPart<Input<RowOf<N>["body"]>> &
-  QueryPart<Input<RowOf<N>["query"]>> &
-  KeyPart<RowOf<N>["headers"]>;
+export type RequestOf<N extends OperationName> = PathPart<N> &
+  BodyPart<Input<Operations[N]["body"]>> &
+  QueryPart<Input<Operations[N]["query"]>> &
+  KeyPart<Operations[N]["headers"]>;
 
 type GoodReply<R> = R extends { readonly schema: infer S } ? (S extends z.ZodType ? z.output<S> : null) : never;
 type GoodReplies<R> = { [K in keyof R]: K extends 304 | 308 ? never : GoodReply<R[K]> }[keyof R];
 
 /** The body of its good answer; null for an answer without a body. */
-export type ReplyOf<N extends OperationName> = GoodReplies<RowOf<N>["replies"]>;
+export type ReplyOf<N extends OperationName> = GoodReplies<Operations[N]["replies"]>;

@@ -3,9 +3,17 @@ import { now } from "./clock.ts";
 import { minutesAndSeconds } from "./format.ts";
 import { sharedWords } from "./words.ts";
 
+interface CountdownProps {
+  readonly until: string;
+  /** When the wait began. Between two ticks the page's clock is up to a second behind, and must not show more than the wait. */
+  readonly since: string;
+  readonly label?: string;
+}
+
 /** Counts down to a moment of the server's clock. */
-export function Countdown({ until, label }: { readonly until: string; readonly label?: string }) {
-  const leftMs = Date.parse(until) - now.value;
+export function Countdown({ until, since, label }: CountdownProps) {
+  const untilMs = Date.parse(until);
+  const leftMs = Math.min(untilMs - now.value, untilMs - Date.parse(since));
   return (
     <span class="countdown" role="timer" aria-label={label}>
       {minutesAndSeconds(leftMs)}

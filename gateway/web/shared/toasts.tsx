@@ -10,7 +10,7 @@ interface Toast {
 
 /** Long enough to read two sentences; one with an action stays until it is closed, or as long as undoing is possible. */
 const SHOWN_MS = 6_000;
-/** More would hide the page. */
+/** More would hide the page. Without an action only the newest is shown: what it says is on the page as well. */
 const MOST_TOASTS = 3;
 
 const toasts = signal<readonly Toast[]>([]);
@@ -22,7 +22,8 @@ export function toast(
 ): void {
   lastId += 1;
   const id = lastId;
-  toasts.value = [...toasts.value, { id, text, action: options.action }].slice(-MOST_TOASTS);
+  const kept = toasts.value.filter(({ action }) => action !== undefined);
+  toasts.value = [...kept, { id, text, action: options.action }].slice(-MOST_TOASTS);
   setTimeout(() => closeToast(id), options.shownMs ?? SHOWN_MS);
 }
 
@@ -48,8 +49,8 @@ export function Toasts() {
               {action.label}
             </button>
           )}
-          <button type="button" class="button" onClick={() => closeToast(id)}>
-            {sharedWords().close}
+          <button type="button" class="button" aria-label={sharedWords().close} onClick={() => closeToast(id)}>
+            ×
           </button>
         </div>
       ))}

@@ -9,7 +9,7 @@ import { clockTime, dateAndTime, money } from "../shared/format.ts";
 import { FailureNotice, Notice, Tag, type Tone } from "../shared/states.tsx";
 import { Countdown } from "../shared/time.tsx";
 import { useKey } from "./key.ts";
-import { isCurrent, live } from "./live.ts";
+import { isConnected, isCurrent } from "./live.ts";
 import { openOrder, startNewOrder } from "./order-store.ts";
 import { type Intent, obstacleText } from "./reasons.ts";
 import { MayHaveMoved } from "./routes.tsx";
@@ -31,7 +31,7 @@ export function Collection({ stationId, intent, because }: CollectionProps) {
         </h2>
         <span>
           <span class="soft small">{words().left} </span>
-          <Countdown until={intent.expires_at} label={words().left} />
+          <Countdown until={intent.expires_at} since={intent.created_at} label={words().left} />
         </span>
       </div>
       <p class="amount numbers">{money(intent.amount, intent.currency)}</p>
@@ -131,7 +131,8 @@ function Decision({ stationId, intent, because }: CollectionProps) {
   };
   const needed = intent.confirmation_needed;
   const settleBecause = because ?? settleObstacle(intent);
-  const cancelBecause = because ?? (intent.cancel_offered ? null : "");
+  // What holds for both stands at the other button.
+  const cancelBecause = because === null && intent.cancel_offered ? null : "";
   const amount = money(intent.amount, intent.currency);
   return (
     <div class="stack">
@@ -176,6 +177,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
         <Question
           title={words().cancelTitle}
           action={words().cancel}
+          back={words().cancelBack}
           isDangerous
           onClose={() => (isAskingToCancel.value = false)}
           onConfirm={cancel}
@@ -279,5 +281,5 @@ export function Ended({ intent, onDone }: { readonly intent: Intent; readonly on
 /** Shown where nothing can be decided because the state is not known. */
 export function NotCurrent() {
   if (isCurrent.value) return null;
-  return <Notice tone="warn" title={live.value === null ? words().reconnecting : words().stale} isUrgent />;
+  return <Notice tone="warn" title={isConnected.value ? words().stale : words().reconnecting} isUrgent />;
 }

@@ -1,15 +1,27 @@
 /** The collections of today at this station, each with its steps. */
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
+import { Button } from "../shared/button.tsx";
 import { call } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import { clockTime, money } from "../shared/format.ts";
+import type { ReplyOf } from "../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
 import { STATUS_TONES } from "./collection.tsx";
 import { collectionName, live } from "./live.ts";
 import { type Intent, unclearText } from "./reasons.ts";
 import { words } from "./words.ts";
 
+type Earlier = ReplyOf<"GET /api/cashier/v1/stations/{station_id}/payments/">["payments"][number];
+
+/** A page of those that the station itself no longer has. */
+const LIMIT = 50;
+
+/**
+ * The station has its newest few at hand, with their steps. What it no longer has comes from the list of its payments, which
+ * is a moment behind, and whose failure does not hide the newest.
+ */
 export function History({ stationId }: { readonly stationId: number }) {
   const intents = useSignal<readonly Intent[] | null>(null);
   const failure = useSignal<Failure | null>(null);
@@ -21,47 +33,111 @@ export function History({ stationId }: { readonly stationId: number }) {
     const path = { station_id: stationId };
     const found = await call("GET /api/cashier/v1/stations/{station_id}/intents/", { path });
     failure.value = found.ok ? null : found;
-    if (found.ok) intents.value = found.reply.intents.filter(({ created_at }) => isToday(created_at));
+    if (found.ok) intents.value = found.reply.intents;
   };
   useEffect(() => void load(), [stationId, version]);
-  const shown = intents.value;
+  const known = intents.value;
+  const shown = (known ?? []).filter(({ created_at }) => isToday(created_at));
   return (
     <section class="card stack history" aria-label={words().today}>
       <h2>{words().today}</h2>
       <UnclearCollections />
       {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
-      {shown === null && failure.value === null && <Skeleton blocks={1} />}
-      {shown !== null && shown.length === 0 && (
+      {known === null && failure.value === null && <Skeleton blocks={1} />}
+      {known !== null && shown.length === 0 && (
         <Empty title={words().todayEmpty}>
           <p>{words().todayHelp}</p>
         </Empty>
       )}
       <ul class="stack-tight">
-        {(shown ?? []).map((intent) => (
-          <li key={intent.intent_id}>
-            <details class="past">
-              <summary>
-                <span class="numbers soft">{clockTime(intent.created_at)}</span>
-                <span class="past-what">
-                  {words()[intent.route]} · {words().order(intent.order_display_number)}
-                </span>
-                <strong class="numbers">{money(intent.amount, intent.currency)}</strong>
-                <Tag tone={STATUS_TONES[intent.status]}>{statusText(intent)}</Tag>
-              </summary>
-              <Steps intent={intent} />
-            </details>
-          </li>
+        {shown.map((intent) => (
+          <Past key={intent.intent_id} payment={intent}>
+            <Steps intent={intent} />
+          </Past>
         ))}
       </ul>
+      {known !== null && known.length > 0 && shown.length === known.length && (
+        <EarlierToday stationId={stationId} before={known[known.length - 1]?.intent_id ?? 0} />
+      )}
     </section>
+  );
+}
+
+interface PastProps {
+  readonly payment: Pick<Intent, "created_at" | "route" | "order_display_number" | "amount" | "currency" | "status">;
+  readonly onOpen?: () => void;
+  readonly children: ComponentChildren;
+}
+
+function Past({ payment, onOpen, children }: PastProps) {
+  return (
+    <li>
+      <details class="past" onToggle={({ currentTarget }) => (currentTarget.open ? onOpen?.() : undefined)}>
+        <summary>
+          <span class="numbers soft">{clockTime(payment.created_at)}</span>
+          <span class="past-what">
+            {words()[payment.route]} · {words().order(payment.order_display_number)}
+          </span>
+          <strong class="numbers">{money(payment.amount, payment.currency)}</strong>
+          <Tag tone={STATUS_TONES[payment.status]}>{statusText(payment)}</Tag>
+        </summary>
+        {children}
+      </details>
+    </li>
+  );
+}
+
+/** Today's collections before one that the station has. */
+function EarlierToday({ stationId, before }: { readonly stationId: number; readonly before: number }) {
+  const earlier = useSignal<readonly Earlier[]>([]);
+  const hasMore = useSignal(false);
+  const failure = useSignal<Failure | null>(null);
+  const path = { station_id: stationId };
+  const load = async (known: readonly Earlier[]): Promise<void> => {
+    const before_id = known[known.length - 1]?.intent_id ?? before;
+    const query = { before_id, from: new Date(new Date().setHours(0, 0, 0, 0)).toISOString(), limit: LIMIT };
+    const found = await call("GET /api/cashier/v1/stations/{station_id}/payments/", { path, query });
+    failure.value = found.ok ? null : found;
+    if (!found.ok) return;
+    earlier.value = [...known, ...found.reply.payments];
+    hasMore.value = found.reply.has_more;
+  };
+  useEffect(() => void load([]), [stationId, before]);
+  return (
+    <>
+      <ul class="stack-tight">
+        {earlier.value.map((payment) => (
+          <EarlierPayment key={payment.intent_id} stationId={stationId} payment={payment} />
+        ))}
+      </ul>
+      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={() => load(earlier.peek())} />}
+      {hasMore.value && <Button onClick={() => load(earlier.peek())}>{words().todayMore}</Button>}
+    </>
+  );
+}
+
+function EarlierPayment({ stationId, payment }: { readonly stationId: number; readonly payment: Earlier }) {
+  const intent = useSignal<Intent | null>(null);
+  const failure = useSignal<Failure | null>(null);
+  const load = async (): Promise<void> => {
+    const path = { station_id: stationId, intent_id: payment.intent_id };
+    const found = await call("GET /api/cashier/v1/stations/{station_id}/intents/{intent_id}/", { path });
+    failure.value = found.ok ? null : found;
+    if (found.ok) intent.value = found.reply;
+  };
+  return (
+    <Past payment={payment} onOpen={() => (intent.peek() === null ? void load() : undefined)}>
+      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
+      {intent.value !== null && <Steps intent={intent.value} />}
+    </Past>
   );
 }
 
 const isToday = (at: string): boolean => new Date(at).toDateString() === new Date().toDateString();
 
-function statusText({ status }: Intent): string {
+function statusText({ status }: Pick<Intent, "status">): string {
   if (status === "succeeded" || status === "cancelled" || status === "expired") return words()[status];
-  return words().collecting;
+  return words().underWay;
 }
 
 interface Step {

@@ -94,7 +94,6 @@ export function StationView({ stationId }: { readonly stationId: number }) {
       <main class="till-main">
         <div class="notices stack-tight">
           <NotCurrent />
-          {!isConnected.value && state !== null && <Notice tone="warn" title={words().reconnecting} />}
           {state.blocked_reason !== "" && (
             <Notice tone="bad" title={words().blocked}>
               <p>{withdrawalText(state.blocked_reason)}</p>

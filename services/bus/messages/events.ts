@@ -34,6 +34,9 @@ export const registryEventSchema = z.object({
 });
 export type RegistryEventEntry = z.infer<typeof registryEventSchema>;
 
+/** Only entries whose actor, action, subject or data contain it, in upper or lower case; an underscore is a space. */
+export const auditLogSearch = { search: z.string().min(1).max(BOUNDS.searchCharacters).optional() };
+
 /**
  * The registry's events of the caller's organization, and those of the platform: oldest first after `sinceId`; without
  * it newest first, before `beforeId` if that is given. Needs `organization.manage`.
@@ -41,7 +44,7 @@ export type RegistryEventEntry = z.infer<typeof registryEventSchema>;
 export const listEvents = defineOperation(
   "registry.listEvents",
   "repeatable",
-  z.object({ caller, ...pageAfter, ...pageBefore }),
+  z.object({ caller, ...auditLogSearch, ...pageAfter, ...pageBefore }),
   z.object({ events: z.array(registryEventSchema), hasMore: z.boolean() }),
 );
 
@@ -91,6 +94,6 @@ export type RoboticsAuditEntry = z.infer<typeof roboticsAuditEntrySchema>;
 export const listRoboticsEvents = defineOperation(
   "robotics.listRoboticsEvents",
   "repeatable",
-  z.object({ caller, ...pageBefore }),
+  z.object({ caller, ...auditLogSearch, ...pageBefore }),
   z.object({ entries: z.array(roboticsAuditEntrySchema), hasMore: z.boolean() }),
 );

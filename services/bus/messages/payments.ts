@@ -1,6 +1,7 @@
 /**
  * The payments of an organization over all its stations, and counts over them: from the audit copy, a moment behind the
- * stations. Amounts are minor units as strings of digits. All operations need `organization.manage`.
+ * stations. Amounts are minor units as strings of digits. All operations need `organization.manage`; for the payments of one
+ * station `payments.collect` is enough.
  */
 import { z } from "zod";
 import { INTENT_STATES, ROUTES, UNCLEAR_REASONS } from "../../../machines/payment-intent.ts";

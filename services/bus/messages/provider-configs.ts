@@ -3,6 +3,7 @@ import { z } from "zod";
 import { defineOperation } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
 import { actorSchema, barrierSchema, callerSchema as caller } from "./caller.ts";
+import { auditLogSearch } from "./events.ts";
 
 const id = z.int().positive();
 /** The reason, for the audit log. */
@@ -127,6 +128,6 @@ export type ProviderEventEntry = z.infer<typeof providerEventSchema>;
 export const listProviderEvents = defineOperation(
   "providers.listProviderEvents",
   "repeatable",
-  z.object({ caller, ...pageAfter, ...pageBefore }),
+  z.object({ caller, ...auditLogSearch, ...pageAfter, ...pageBefore }),
   z.object({ events: z.array(providerEventSchema), hasMore: z.boolean() }),
 );

@@ -100,6 +100,22 @@ describe("the owner's audit log", () => {
     expect(await page(owner, `?since_id=${ids.at(-1)}`)).toEqual({ events: [], has_more: false });
   });
 
+  it("is searched whole, by person, action, subject and data, in each of its logs", async () => {
+    const body = { station_id: system.sandbox.stations[0]?.stationId, name: "100%_\\sure", kind: "customer_display" };
+    const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+    const found = async (text: string) =>
+      (await page(owner, `?limit=1&search=${encodeURIComponent(text)}`)).events.map(({ subject }) => subject.id);
+    expect(await found("100% \\SURE")).toEqual([device_id]);
+    expect(await found(`device registered device ${device_id}`)).toEqual([device_id]);
+    expect(await found("100x_")).toEqual([]);
+    const { events: before } = await page(owner, `?search=device+registered&before_id=${await newest()}`);
+    expect(new Set(before.map(({ action }) => action))).toEqual(new Set(["device_registered"]));
+    for (const log of ["provider-events", "robotics-events"]) {
+      expect(await owner.good("GET", `${log}/?search=nothing+has+this+text`)).toMatchObject({ events: [] });
+    }
+    await owner.refused("invalid_request", "GET", "events/?search=");
+  });
+
   it("keeps a page within one bus message, however long the names are", async () => {
     const sinceId = await newest();
     const stationId = system.sandbox.stations[0]?.stationId as number;

@@ -168,6 +168,25 @@ describe("payments", () => {
     await owner.refused("invalid_request", "GET", "overview/?time_zone=Mars");
     await owner.refused("invalid_request", "GET", "overview/?day=2021-02-29");
   });
+
+  it("of one station: its cashiers read them, and those of no other organization", async () => {
+    const { intent } = await paid("Juice", "SLIP-2");
+    const [otherId = 0, stationId = 0] = stations;
+    const list = async (query: string, id = stationId) =>
+      (await cashier.good<z.infer<typeof paymentsSchema>>("GET", `stations/${id}/payments/${query}`)).payments;
+    const from = encodeURIComponent(new Date(Date.now() - 3_600_000).toISOString());
+    await expect
+      .poll(() => list(`?from=${from}`), { timeout: 10_000, interval: 50 })
+      .toContainEqual(expect.objectContaining({ intent_id: intent.intent_id, station_id: stationId, amount: "7.30" }));
+    const older = await list(`?before_id=${intent.intent_id}&limit=1`);
+    expect(older.map(({ intent_id: id }) => id < intent.intent_id)).toEqual([true]);
+    expect(await list(`?to=${from}`)).toEqual([]);
+    expect((await list("", otherId)).map(({ station_id: id }) => id)).not.toContain(stationId);
+    const foreign = { email: "cashier@elsewhere.example", password: "a long enough password" };
+    await stranger.good("POST", "users/", { body: { ...foreign, name: "Otto", role: "cashier" } });
+    const other = await logIn(system.baseUrl, "cashier", foreign);
+    await other.refused("not_found", "GET", `stations/${stationId}/payments/`);
+  });
 });
 
 describe("another organization", () => {

@@ -1,6 +1,6 @@
-/** The audit logs, with a filter over what is loaded. */
+/** The audit logs; the filter searches all of a log, but only what is loaded of a station. */
 import { call, type Result } from "../../shared/call.ts";
-import { dateAndTime } from "../../shared/format.ts";
+import { dateAndClockTime } from "../../shared/format.ts";
 import { Empty } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../shell/filters.tsx";
@@ -73,8 +73,14 @@ function stationEntries(stationId: number, since_version: string | number | unde
   );
 }
 
-function load(log: LogName, stationId: number, cursor: string | number | undefined): Promise<Result<Page<Entry>>> {
-  const query = { before_id: cursor, limit: LIMIT };
+interface Wanted {
+  readonly log: LogName;
+  readonly stationId: number;
+  readonly text: string;
+}
+
+function load({ log, stationId, text }: Wanted, cursor: string | number | undefined): Promise<Result<Page<Entry>>> {
+  const query = { search: text === "" ? undefined : text, before_id: cursor, limit: LIMIT };
   if (log === "station") return stationEntries(stationId, cursor);
   if (log === "providers") return entries(call("GET /api/backoffice/v1/provider-events/", { query }));
   if (log === "robotics") return entries(call("GET /api/backoffice/v1/robotics-events/", { query }));
@@ -121,15 +127,14 @@ export function Audit() {
   );
 }
 
-interface LogProps {
-  readonly log: LogName;
-  readonly stationId: number;
-  readonly text: string;
-}
-
-function Log({ log, stationId, text }: LogProps) {
-  const found = usePages(`log ${log} ${stationId}`, (cursor) => load(log, stationId, cursor), EVERY_MS);
-  const wanted = text.toLowerCase();
+function Log({ log, stationId, text }: Wanted) {
+  const isStation = log === "station";
+  const found = usePages(
+    `log ${log} ${stationId} ${isStation ? "" : text}`,
+    (cursor) => load({ log, stationId, text }, cursor),
+    EVERY_MS,
+  );
+  const wanted = isStation ? text.toLowerCase() : "";
   const isWanted = (entry: Entry): boolean =>
     wanted === "" ||
     `${entry.who} ${entry.what} ${entry.subject} ${JSON.stringify(entry.data)}`.toLowerCase().includes(wanted);
@@ -147,7 +152,7 @@ function Log({ log, stationId, text }: LogProps) {
               rows={rows}
               keyOf={(entry) => entry.key}
               columns={[
-                { title: words().at, cell: (entry) => <span class="nowrap">{dateAndTime(entry.at)}</span> },
+                { title: words().at, cell: (entry) => <span class="nowrap">{dateAndClockTime(entry.at)}</span> },
                 { title: words().who, cell: (entry) => entry.who },
                 { title: words().what, cell: (entry) => <strong>{entry.what}</strong> },
                 { title: words().subject, cell: (entry) => entry.subject },

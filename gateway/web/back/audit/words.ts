@@ -18,9 +18,8 @@ export const words = dictionary({
     show: "Show",
     who_filter: "Who or what contains",
     empty: "No entry here",
-    emptyText: "Change the filter, or show more below.",
+    emptyText: "Change the filter.",
     chooseStation: "Choose a station to read what it committed.",
-    following: "The newest come first.",
     searched: "The filter searches what is loaded; show more to search further back.",
   },
   de: {
@@ -40,9 +39,8 @@ export const words = dictionary({
     show: "Zeigen",
     who_filter: "Wer oder was enthält",
     empty: "Hier ist kein Eintrag",
-    emptyText: "Ändern Sie den Filter oder zeigen Sie unten mehr.",
+    emptyText: "Ändern Sie den Filter.",
     chooseStation: "Wählen Sie eine Station, um ihr Protokoll zu lesen.",
-    following: "Die neuesten stehen oben.",
     searched: "Der Filter sucht im Geladenen; zeigen Sie mehr, um weiter zurück zu suchen.",
   },
 });

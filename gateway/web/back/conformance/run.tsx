@@ -25,7 +25,7 @@ export function Run({ runId }: { readonly runId: number }) {
   const run = useLoad(
     `run ${runId}`,
     () => call("GET /api/backoffice/v1/conformance-runs/{conformance_run_id}/", { path }),
-    EVERY_MS,
+    { everyMs: EVERY_MS },
   );
   const end = (): void =>
     ask({

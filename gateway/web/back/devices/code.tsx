@@ -92,7 +92,7 @@ export function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
             <CopyButton value={code} label={words().code} />
           </div>
           <p>
-            {words().codeLeft} <Countdown until={facts.expires_at} label={words().codeLeft} />
+            {words().codeLeft} <Countdown until={facts.expires_at} since={facts.created_at} label={words().codeLeft} />
           </p>
           {device.kind === "customer_display" && (
             <>

@@ -30,11 +30,9 @@ interface DeviceDetailProps {
 export function DeviceDetail({ deviceId }: DeviceDetailProps) {
   const path = { device_id: deviceId };
   const places = usePlaces();
-  const device = useLoad(
-    `device ${deviceId}`,
-    () => call("GET /api/backoffice/v1/devices/{device_id}/", { path }),
-    EVERY_MS,
-  );
+  const device = useLoad(`device ${deviceId}`, () => call("GET /api/backoffice/v1/devices/{device_id}/", { path }), {
+    everyMs: EVERY_MS,
+  });
   const codes = usePages(
     `codes ${deviceId}`,
     (before_id) =>

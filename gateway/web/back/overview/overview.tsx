@@ -36,7 +36,7 @@ export function Overview() {
           time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
         },
       }),
-    EVERY_MS,
+    { everyMs: EVERY_MS, keepsOld: true },
   );
   return (
     <>
@@ -46,11 +46,12 @@ export function Overview() {
           <>
             <Tiles now={facts.now} />
             <FilterBar filters={filters}>
-              <TextFilter filters={filters} name="day" label={words().day} type="date" />
+              <TextFilter filters={filters} name="day" label={words().day} type="date" unset={facts.day} />
               <ChoiceFilter
                 filters={filters}
                 name="sandbox"
                 label={words().kind}
+                all={words().both}
                 options={[
                   { value: "false", text: words().real },
                   { value: "true", text: words().tests },

@@ -117,6 +117,7 @@ function List() {
           filters={filters}
           name="sandbox"
           label={words().kind}
+          all={words().both}
           options={[
             { value: "false", text: words().real },
             { value: "true", text: words().tests },

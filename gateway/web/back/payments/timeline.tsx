@@ -1,6 +1,6 @@
 /** One payment in words, for a complaint. */
 import { call } from "../../shared/call.ts";
-import { dateAndTime } from "../../shared/format.ts";
+import { dateAndClockTime } from "../../shared/format.ts";
 import { Notice, Tag, type Tone } from "../../shared/states.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { LoadedView, useLoad } from "../shell/loading.tsx";
@@ -18,7 +18,7 @@ export function Timeline({ intentId }: { readonly intentId: number }) {
   const timeline = useLoad(
     `timeline ${intentId}`,
     () => call("GET /api/backoffice/v1/intents/{intent_id}/timeline/", { path: { intent_id: intentId } }),
-    EVERY_MS,
+    { everyMs: EVERY_MS },
   );
   return (
     <>
@@ -41,7 +41,7 @@ export function Timeline({ intentId }: { readonly intentId: number }) {
               {entries.map((entry, index) => (
                 <li key={index}>
                   <p class="small soft">
-                    {dateAndTime(entry.at)} {entry.actor.name !== "" && `${words().by} ${entry.actor.name}`}
+                    {dateAndClockTime(entry.at)} {entry.actor.name !== "" && `${words().by} ${entry.actor.name}`}
                   </p>
                   <p>
                     {entry.sentence}{" "}

@@ -139,7 +139,7 @@ function Phone({ intent, onCancel }: PhoneProps) {
             <p>
               <StatusTag status={intent.status} />{" "}
               {intent.end_reason !== "" && <span class="small">{label("endReason", intent.end_reason)}</span>}
-              {isUnderWay && <Countdown until={intent.expires_at} label={words().state} />}
+              {isUnderWay && <Countdown until={intent.expires_at} since={intent.created_at} label={words().state} />}
             </p>
             {isUnderWay && payload === "" && <p class="soft">{words().waitingForQr}</p>}
             {isUnderWay && payload !== "" && (

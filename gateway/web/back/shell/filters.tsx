@@ -84,12 +84,14 @@ interface TextFilterProps {
   readonly name: string;
   readonly label: string;
   readonly type?: "search" | "date";
+  /** What is shown while nothing is chosen. */
+  readonly unset?: string;
 }
 
 /** Long enough that not each letter is a request. */
 const TYPING_MS = 400;
 
-export function TextFilter({ filters, name, label, type = "search" }: TextFilterProps) {
+export function TextFilter({ filters, name, label, type = "search", unset = "" }: TextFilterProps) {
   const id = useId();
   const inAddress = filters.query[name] ?? "";
   const typed = useSignal(inAddress);
@@ -111,7 +113,7 @@ export function TextFilter({ filters, name, label, type = "search" }: TextFilter
         {...kind}
         id={id}
         class="input"
-        value={typed.value}
+        value={typed.value || unset}
         onInput={(event: { readonly currentTarget: HTMLInputElement }) => {
           typed.value = event.currentTarget.value;
         }}

@@ -1,6 +1,6 @@
 /**
  * Reads of the API for a section: loaded when its key appears or changes, again after a sign-in, and on a timer where the
- * section is live. What was loaded stays on the screen while it is read again.
+ * section is live. What was loaded stays on the screen while it is read again, and that of a list also while another filter is read.
  */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -16,6 +16,8 @@ export interface Loading<T> {
   /** Null until it was read once. */
   readonly data: T | null;
   readonly failure: Failure | null;
+  /** `data` is that of the key before: what is wanted is on its way. */
+  readonly isOld: boolean;
   readonly reload: () => Promise<void>;
 }
 
@@ -25,8 +27,15 @@ interface Loaded<T> {
   readonly failure: Failure | null;
 }
 
+interface LoadOptions {
+  readonly everyMs?: number | undefined;
+  /** Another key is another view of the same: the old one is shown, marked busy, until the new one is there. */
+  readonly keepsOld?: boolean;
+}
+
 /** `key` names what is read: another key is another thing. */
-export function useLoad<T>(key: string, load: () => Promise<Result<T>>, everyMs?: number): Loading<T> {
+export function useLoad<T>(key: string, load: () => Promise<Result<T>>, options: LoadOptions = {}): Loading<T> {
+  const { everyMs, keepsOld = false } = options;
   const loaded = useSignal<Loaded<T>>({ key, data: null, failure: null });
   const current = useRef({ key, load });
   current.current = { key, load };
@@ -53,7 +62,8 @@ export function useLoad<T>(key: string, load: () => Promise<Result<T>>, everyMs?
     return () => clearInterval(timer);
   }, [key, everyMs]);
   const { data, failure, key: loadedKey } = loaded.value;
-  return loadedKey === key ? { data, failure, reload } : { data: null, failure: null, reload };
+  if (loadedKey === key) return { data, failure, isOld: false, reload };
+  return { data: keepsOld ? data : null, failure: null, isOld: keepsOld && data !== null, reload };
 }
 
 /** The part of an answer that is wanted. */
@@ -92,7 +102,7 @@ export function usePages<T>(key: string, load: LoadPage<T>, everyMs?: number): P
       if (result.ok) later.value = null;
       return result;
     },
-    everyMs,
+    { everyMs, keepsOld: true },
   );
   useEffect(() => {
     later.value = null;
@@ -110,8 +120,10 @@ export function usePages<T>(key: string, load: LoadPage<T>, everyMs?: number): P
   return {
     data: first.data === null ? null : [...first.data.items, ...(later.value?.items ?? [])],
     failure: first.failure ?? laterFailure.value,
+    isOld: first.isOld,
     reload: first.reload,
-    hasMore: last !== null && last.next !== null,
+    // A cursor of the old list says nothing in the new one.
+    hasMore: last !== null && last.next !== null && !first.isOld,
     more,
   };
 }
@@ -139,13 +151,13 @@ interface LoadedViewProps<T> {
 
 /** What was loaded, or what is there instead of it. */
 export function LoadedView<T>({ of, children }: LoadedViewProps<T>) {
-  const { data, failure, reload } = of;
+  const { data, failure, isOld, reload } = of;
   return (
-    <>
+    <div class={isOld ? "stack busy" : "stack"} aria-busy={isOld}>
       {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
       {data !== null && children(data)}
       {data === null && failure === null && <Skeleton blocks={1} />}
-    </>
+    </div>
   );
 }
 

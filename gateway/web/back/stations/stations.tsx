@@ -27,7 +27,7 @@ function useLeases() {
         const { leases, has_more, through_id } = result.reply;
         return { ...result, reply: { items: leases, next: has_more ? through_id : null } };
       }),
-    LEASES_EVERY_MS,
+    { everyMs: LEASES_EVERY_MS },
   );
 }
 

@@ -27,7 +27,7 @@ export function Delivery({ deliveryId, consumers }: DeliveryProps) {
   const detail = useLoad(
     `delivery ${deliveryId}`,
     () => call("GET /api/backoffice/v1/webhook-deliveries/{delivery_id}/", { path }),
-    EVERY_MS,
+    { everyMs: EVERY_MS },
   );
   return (
     <>

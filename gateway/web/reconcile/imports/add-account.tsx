@@ -7,10 +7,10 @@ import { Choice, Field } from "../../shared/field.tsx";
 import { FailureNotice } from "../../shared/states.tsx";
 import { sharedWords } from "../../shared/words.ts";
 import { go } from "../address.ts";
-import { accounts, loadKnown } from "../known.ts";
+import { accounts, filials, loadKnown } from "../known.ts";
 import { words } from "../words.ts";
 
-const NAMES = ["name", "provider", "reference", "currency", "filial_id", "time_zone"] as const;
+const NAMES = ["name", "provider", "reference", "currency", "time_zone"] as const;
 type Name = (typeof NAMES)[number];
 
 export function AddAccount({ onDone }: { readonly onDone: () => void }) {
@@ -19,9 +19,9 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
     provider: "",
     reference: "",
     currency: "",
-    filial_id: "",
     time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone ?? "",
   });
+  const filialId = useSignal("");
   const mode = useSignal<"live" | "test">("live");
   const failure = useSignal<Failure | null>(null);
   const isBusy = useSignal(false);
@@ -30,14 +30,14 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
     event.preventDefault();
     if (isBusy.peek()) return;
     isBusy.value = true;
-    const { name, provider, reference, currency, filial_id, time_zone } = typed.peek();
+    const { name, provider, reference, currency, time_zone } = typed.peek();
     const body = {
       name: name.trim(),
       provider: provider.trim(),
       reference: reference.trim(),
       mode: mode.peek(),
       ...(currency.trim() === "" ? {} : { currency: currency.trim().toUpperCase() }),
-      ...(filial_id.trim() === "" ? {} : { filial_id: Number(filial_id) }),
+      ...(filialId.peek() === "" ? {} : { filial_id: Number(filialId.peek()) }),
       ...(time_zone.trim() === "" ? {} : { time_zone: time_zone.trim() }),
     };
     const done = await call("POST /api/reconciliation/v1/accounts/", { body });
@@ -65,6 +65,17 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
           }}
         />
       ))}
+      <Choice
+        label={texts.filial}
+        value={filialId.value}
+        onChange={(value) => {
+          filialId.value = value;
+        }}
+        options={[
+          { value: "", text: texts.sharedByFilials },
+          ...filials.value.map(({ filial_id, name }) => ({ value: String(filial_id), text: name })),
+        ]}
+      />
       <Choice
         label={texts.mode}
         value={mode.value}

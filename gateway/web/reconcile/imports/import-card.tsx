@@ -5,13 +5,14 @@ import { call } from "../../shared/call.ts";
 import { Question } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
 import { Field } from "../../shared/field.tsx";
-import { dateAndTime, money, number } from "../../shared/format.ts";
+import { calendarDay, dateAndTime, money, number } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { FailureNotice, Notice, Tag, type Tone } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { operatorName } from "../known.ts";
 import { words } from "../words.ts";
 import { ConfirmFormat } from "./confirm-format.tsx";
+import { ImportLines } from "./import-lines.tsx";
 import { MalformedRows } from "./malformed-rows.tsx";
 
 type ListedImport = ReplyOf<"GET /api/reconciliation/v1/imports/">["imports"][number];
@@ -25,6 +26,9 @@ const TONES: Readonly<Record<string, Tone>> = {
   importing: "accent",
 };
 const WITHDRAWABLE: readonly string[] = ["needs_format", "waiting", "importing", "imported", "held"];
+
+const daysText = (from: string, to: string): string =>
+  from === to ? calendarDay(from) : `${calendarDay(from)} – ${calendarDay(to)}`;
 
 interface CardProps {
   readonly listed: ListedImport;
@@ -45,7 +49,7 @@ export function ImportCard({ listed, onChanged }: CardProps) {
         {dateAndTime(listed.uploaded_at)} · {operatorName(listed.uploaded_by)}
         {listed.format !== null && ` · ${listed.format}`}
         {listed.encoding !== null && ` · ${listed.encoding}`}
-        {listed.from_date !== null && listed.to_date !== null && ` · ${listed.from_date} – ${listed.to_date}`}
+        {listed.from_date !== null && listed.to_date !== null && ` · ${daysText(listed.from_date, listed.to_date)}`}
       </p>
       {(status === "importing" || status === "waiting") && (
         <progress value={listed.read_bytes} max={Math.max(1, listed.size_bytes)} aria-label={texts.statuses[status]} />
@@ -63,6 +67,7 @@ export function ImportCard({ listed, onChanged }: CardProps) {
       )}
       {status === "held" && <Totals listed={listed} />}
       {status === "needs_format" && <ConfirmFormat importId={listed.import_id} onChanged={onChanged} />}
+      {status === "imported" && <ImportLines importId={listed.import_id} />}
       {listed.malformed > 0 && <MalformedRows importId={listed.import_id} />}
       <div class="row">
         {status === "held" && (

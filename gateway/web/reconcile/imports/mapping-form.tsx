@@ -4,7 +4,7 @@ import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field } from "../../shared/field.tsx";
-import { money } from "../../shared/format.ts";
+import { calendarDay, money } from "../../shared/format.ts";
 import type { ReplyOf, RequestOf } from "../../shared/operations.ts";
 import { FailureNotice, Notice, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
@@ -224,7 +224,7 @@ function PreviewRows({ preview }: { readonly preview: Preview }) {
             </Tag>
           ),
         },
-        { title: texts.date, cell: ({ line }) => line?.booked_on ?? "" },
+        { title: texts.date, cell: ({ line }) => (line === null ? "" : calendarDay(line.booked_on)) },
         {
           title: texts.amount,
           isNumber: true,

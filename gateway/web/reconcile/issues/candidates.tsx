@@ -6,7 +6,7 @@ import { call } from "../../shared/call.ts";
 import { Question } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
 import { Field } from "../../shared/field.tsx";
-import { dateAndTime, money } from "../../shared/format.ts";
+import { calendarDay, dateAndTime, money } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { words } from "../words.ts";
@@ -49,7 +49,8 @@ export function Candidates({ issue }: { readonly issue: Issue }) {
       {found.value.map(({ line, candidates }) => (
         <div key={line.line_id} class="stack-tight">
           <p>
-            {texts.line(line.booked_on)} <strong class="numbers">{money(line.amount, line.currency)}</strong>{" "}
+            {texts.line(calendarDay(line.booked_on))}{" "}
+            <strong class="numbers">{money(line.amount, line.currency)}</strong>{" "}
             <span class="soft">{line.provider_reference}</span>
           </p>
           <ul class="stack-tight">

@@ -3,7 +3,7 @@ import { Button } from "../../shared/button.tsx";
 import { Choice, Field } from "../../shared/field.tsx";
 import { go, param } from "../address.ts";
 import { ISSUE_KINDS, kindTitle } from "../kind-words.ts";
-import { accounts, operators } from "../known.ts";
+import { accounts, operators, stationName, stations } from "../known.ts";
 import { words } from "../words.ts";
 import { FILTERS, type FilterName, filterCount } from "./filter.ts";
 
@@ -44,7 +44,11 @@ export function FilterBar() {
           texts.assignee,
           operators.value.map(({ user_id, name }) => ({ value: String(user_id), text: name })),
         )}
-        <TypedFilter name="station_id" pattern={/^[1-9]\d{0,9}$/} />
+        {choice(
+          "station_id",
+          texts.station_id,
+          stations.value.map(({ station_id }) => ({ value: String(station_id), text: stationName(station_id) })),
+        )}
         <TypedFilter name="currency" pattern={/^[A-Z]{3}$/} />
         <TypedFilter name="min_amount" pattern={/^\d{1,10}(\.\d{1,3})?$/} />
         <TypedFilter name="max_amount" pattern={/^\d{1,10}(\.\d{1,3})?$/} />
@@ -59,7 +63,7 @@ export function FilterBar() {
 }
 
 interface TypedFilterProps {
-  readonly name: "station_id" | "currency" | "min_amount" | "max_amount";
+  readonly name: "currency" | "min_amount" | "max_amount";
   readonly pattern: RegExp;
 }
 

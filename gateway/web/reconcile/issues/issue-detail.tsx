@@ -4,7 +4,7 @@ import { dateAndTime, money } from "../../shared/format.ts";
 import { Empty, FailureNotice, Skeleton, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { kindHelp, kindTitle } from "../kind-words.ts";
-import { accountName, operatorName, person } from "../known.ts";
+import { accountName, operatorName, person, stationName } from "../known.ts";
 import { words } from "../words.ts";
 import { assign, type Dialog, decideProposal, openDialog, undoClosing } from "./actions.ts";
 import { Candidates } from "./candidates.tsx";
@@ -179,7 +179,7 @@ function Facts({ issue }: { readonly issue: Issue }) {
   const { evidence } = issue;
   const rows: readonly (readonly [string, string])[] = [
     [texts.account, accountName(issue.account)],
-    [texts.station, issue.station_id === null ? "" : String(issue.station_id)],
+    [texts.station, issue.station_id === null ? "" : stationName(issue.station_id)],
     [texts.order, issue.order_id === null ? "" : String(issue.order_id)],
     [texts.reference, issue.provider_reference],
     [texts.opened, dateAndTime(issue.opened_at)],

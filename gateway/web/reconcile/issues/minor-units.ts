@@ -1,6 +1,6 @@
 /** Runs name amounts in minor units; people read them with their decimals. */
 import { decimalOfMinor } from "../../shared/amounts.ts";
-import { money } from "../../shared/format.ts";
+import { calendarDay, dateAndTime, money } from "../../shared/format.ts";
 
 /** `1250`, `EUR` as `€12.50`. What is no whole number stays as it is. */
 export function moneyOfMinor(minor: string, currency: string): string {
@@ -10,5 +10,7 @@ export function moneyOfMinor(minor: string, currency: string): string {
 
 /** A fact or a field of a difference, as a person reads it. */
 export function factText(name: string, value: string, currency: string | null): string {
-  return name.endsWith("Minor") && currency !== null ? moneyOfMinor(value, currency) : value;
+  if (name.endsWith("Minor") && currency !== null) return moneyOfMinor(value, currency);
+  if (/^\d{4}-\d\d-\d\d$/.test(value)) return calendarDay(value);
+  return /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? dateAndTime(value) : value;
 }

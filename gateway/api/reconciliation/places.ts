@@ -1,0 +1,71 @@
+/** Filials and stations by name, for people who read their numbers in issues, accounts and reports. */
+import { z } from "zod";
+import { listFilials } from "../../../services/bus/messages/filials.ts";
+import { listStations } from "../../../services/bus/messages/stations.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
+import { route, session } from "../../http/route.ts";
+import { idSchema } from "../../http/shared-schemas.ts";
+
+const filialsSchema = z.object({
+  filials: z.array(z.object({ filial_id: idSchema, name: z.string() }).meta({ id: "NamedFilial" })),
+  has_more: hasMoreAfter,
+});
+const stationsSchema = z.object({
+  stations: z.array(
+    z.object({ station_id: idSchema, filial_id: idSchema, name: z.string() }).meta({ id: "NamedStation" }),
+  ),
+  has_more: hasMoreAfter,
+});
+const querySchema = z.strictObject(pageAfterQuery);
+type ListHandler = SessionHandler<undefined, z.infer<typeof querySchema>>;
+
+const listNamedFilials: ListHandler = async ({ caller, deps, query }) => {
+  const { since_id: sinceId, limit } = query;
+  const { filials, hasMore } = await deps.bus.call(listFilials, { caller, sinceId, limit });
+  return ok({
+    filials: filials.map(({ filialId, name }) => ({ filial_id: filialId, name })),
+    has_more: hasMore,
+  });
+};
+
+const listNamedStations: ListHandler = async ({ caller, deps, query }) => {
+  const { since_id: sinceId, limit } = query;
+  const { stations, hasMore } = await deps.bus.call(listStations, { caller, sinceId, limit });
+  return ok({
+    stations: stations.map(({ stationId, filialId, name }) => ({ station_id: stationId, filial_id: filialId, name })),
+    has_more: hasMore,
+  });
+};
+
+const who = session("reconciliation.manage");
+const tag = "reconciliation";
+
+export const placeRoutes = [
+  route({
+    method: "GET",
+    path: "/api/reconciliation/v1/filials/",
+    operation: "listFilials",
+    tag,
+    summary: "List the filials by name",
+    description: "Those that accounts, payments and day reports name by their number.",
+    who,
+    query: querySchema,
+    replies: { 200: { description: "By id.", schema: filialsSchema } },
+    errors: [],
+    handler: listNamedFilials,
+  }),
+  route({
+    method: "GET",
+    path: "/api/reconciliation/v1/stations/",
+    operation: "listStations",
+    tag,
+    summary: "List the stations by name",
+    description: "Those that issues and payments name by their number, closed ones too.",
+    who,
+    query: querySchema,
+    replies: { 200: { description: "By id.", schema: stationsSchema } },
+    errors: [],
+    handler: listNamedStations,
+  }),
+];
