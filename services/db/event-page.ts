@@ -9,13 +9,14 @@ export interface EventPage {
   readonly search: string | undefined;
 }
 
+const patternOf = (text: string): string => `%${text.replaceAll("_", " ").replaceAll(/[\\%]/g, String.raw`\$&`)}%`;
+
 /**
  * Whether an entry contains what a person searches for. They read `device_suspended` as "device suspended", so an underscore
  * is a space. Entries are read one by one, the newest first, until the page is full.
  */
 function containing(sql: Queryable, search: string | undefined) {
   if (search === undefined) return sql``;
-  const patternOf = (text: string): string => `%${text.replaceAll("_", " ").replaceAll(/[\\%]/g, String.raw`\$&`)}%`;
   // Data is searched as JSON, which writes quotes and backslashes in its own way.
   const inData = patternOf(JSON.stringify(search).slice(1, -1));
   return sql`
