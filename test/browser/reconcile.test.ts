@@ -1,4 +1,6 @@
 /** The reconciliation in a real browser: from a dropped file to a decision, by mouse and by keyboard. */
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
@@ -10,6 +12,7 @@ const SOON = { timeout: 60_000 };
 /** As a text that somebody else has written may look: a page that shows it as markup runs it. */
 const XSS = `<img src=x onerror="document.title='owned'">`;
 const PASSWORD = "a long enough password";
+const DAY_MS = 24 * 3_600_000;
 const today = new Date().toISOString().slice(0, 10);
 
 let system: TestSystem;
@@ -17,10 +20,11 @@ let browser: Browser;
 let context: BrowserContext;
 let page: Page;
 let operator: Person;
+let cashier: Person;
 beforeAll(async () => {
   [system, browser] = await Promise.all([startSystem(), startBrowser()]);
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
-  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   for (const name of ["Rita", `Sam ${XSS}`]) {
     const email = `${name.slice(0, 3).toLowerCase()}@sandbox.example`;
     await owner.good("POST", "users/", { body: { email, password: PASSWORD, name, role: "reconciliation_operator" } });
@@ -59,8 +63,8 @@ afterAll(async () => {
 
 const HEADER =
   "Zeitstempel,Transaktionscode,Transaktionsart,Status,Zahlungsmethode,Betrag,Währung,Trinkgeldbetrag,Gebührenbetrag,Auszahlungsdatum,Auszahlungs-ID,Beschreibung,Referenz";
-const sale = (code: string, amount: string, text = "1 x Menü"): string =>
-  `${today} 12:03:10,${code},Zahlung,Erfolgreich,POS,${amount},EUR,0.00,0.00,,,${text},`;
+const sale = (code: string, amount: string, text = "1 x Menü", day = today): string =>
+  `${day} 12:03:10,${code},Zahlung,Erfolgreich,POS,${amount},EUR,0.00,0.00,,,${text},`;
 
 const shownDay = (day: string): string =>
   new Intl.DateTimeFormat("en-GB", { day: "2-digit", month: "short", year: "numeric" }).format(new Date(day));
@@ -213,6 +217,100 @@ describe("the reconciliation", () => {
     expect(await page.getByRole("button", { name: "Print" }).isVisible()).toBe(false);
     expect(await settled.isVisible()).toBe(true);
     await page.emulateMedia({ media: null });
+  });
+
+  test("a candidate shows its points and is confirmed; a large amount is paid by two people; a day is closed and verified", async () => {
+    await section("Import");
+    const [before, closed, after] = [11, 10, 9].map((ago) =>
+      new Date(Date.now() - ago * DAY_MS).toISOString().slice(0, 10),
+    );
+    const rows = [
+      sale("TC6STRAYAA", "250.00", "stray", before),
+      sale("TC7STRAYAA", "3.00", "stray", after),
+      sale("TC9WRONGLY", "7.00"),
+    ];
+    const file = { name: "second.csv", mimeType: "text/csv", buffer: Buffer.from(`${[HEADER, ...rows].join("\n")}\n`) };
+    await page.locator("input[type=file]").setInputFiles(file);
+    const card = page.getByRole("article", { name: "second.csv" });
+    await card.getByRole("button", { name: "Import", exact: true }).click(SOON);
+    await card.getByText("New lines: 3").waitFor(SOON);
+    // Each line of the file, and the difference that it is, once it was compared.
+    await expect
+      .poll(async () => {
+        await page.reload();
+        await card.getByText("Lines of the file").click(SOON);
+        await card.getByRole("row").nth(3).waitFor(SOON);
+        return await card.getByText("not compared yet").count();
+      }, SOON)
+      .toBe(0);
+    await card.getByRole("cell", { name: "€250.00" }).waitFor(SOON);
+    await expectAccessible(page, "reconcile-lines");
+
+    await card
+      .getByRole("row", { name: /€7\.00/ })
+      .getByRole("link")
+      .click(SOON);
+    await page.getByRole("heading", { name: "Candidates" }).waitFor(SOON);
+    await page
+      .getByText(/^\d+ of 100 points$/)
+      .first()
+      .waitFor(SOON);
+    await page
+      .getByText(/^Amount and currency: \d+ points$/)
+      .first()
+      .waitFor(SOON);
+    await expectAccessible(page, "reconcile-candidates");
+    await page.getByRole("button", { name: "This is it" }).first().click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Reason").fill("The slip says so.");
+    await dialog.getByRole("button", { name: "This is it" }).click();
+    await page.getByText("Confirmed. The next run counts it.").waitFor(SOON);
+
+    const station = `stations/${system.sandbox.stations[0]?.stationId}`;
+    const lines = [{ name: "Banquet", quantity: 1, unit_amount: "250.00" }];
+    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=unmatched_money`);
+    await page.locator(".issue-row", { hasText: "€250.00" }).click(SOON);
+    await page.getByRole("heading", { name: "Details" }).waitFor(SOON);
+    await page.locator("body").press("t");
+    await dialog.getByText(/two people decide/).waitFor(SOON);
+    await dialog.getByLabel("Order number (id)").fill(String(order_id));
+    await dialog.getByLabel("Reason").fill("It is the banquet's.");
+    await dialog.getByRole("button", { name: "Propose" }).click();
+    await page.getByText("Another person confirms or rejects it.").waitFor(SOON);
+    const orderStatus = async () => (await cashier.good<{ status: string }>("GET", `orders/${order_id}/`)).status;
+    expect(await orderStatus()).toBe("open");
+    const other = await browser.newContext({ locale: "en-GB", viewport: { width: 1280, height: 800 } });
+    const second = await other.newPage();
+    await second.goto(page.url());
+    await second.getByLabel("E-mail address").fill("sam@sandbox.example", SOON);
+    await second.getByLabel("Password").fill(PASSWORD);
+    await second.getByRole("button", { name: "Sign in" }).click();
+    await second.getByText(/Rita proposes to pay order/).waitFor(SOON);
+    await expectAccessible(second, "reconcile-proposal");
+    await second.getByRole("button", { name: "Confirm and pay the order" }).click();
+    await expect.poll(orderStatus, SOON).toBe("paid");
+    await other.close();
+
+    await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=${closed}&to=${closed}`);
+    const period = page.getByRole("row", { name: new RegExp(shownDay(closed ?? "")) });
+    await period.getByRole("button", { name: "Close the period" }).click(SOON);
+    await dialog.getByLabel("Reason").fill("Nothing is open.");
+    await dialog.getByRole("button", { name: "Close the period" }).click();
+    await period.getByRole("button", { name: "Signed closing" }).click(SOON);
+    await dialog.getByText("Lines: 0 · issues: 0").waitFor(SOON);
+    await expectAccessible(page, "reconcile-closing");
+    const download = page.waitForEvent("download");
+    await dialog.getByRole("button", { name: "Download the file" }).click();
+    const path = await (await download).path();
+    const { keys } = await operator.good<{ keys: { public_key: string }[] }>("GET", "closing-keys/");
+    const verifier = join(import.meta.dirname, "..", "..", "clients", "verify-closing.mjs");
+    const said = execFileSync(process.execPath, [verifier, path, "--key", keys[0]?.public_key ?? ""], {
+      encoding: "utf8",
+    });
+    expect(said).toMatch(/^Verified/);
+    await page.keyboard.press("Escape");
+    expect(await isOwned()).toBe(false);
   });
 
   test("a session that has ended asks to sign in again, in the same place", async () => {
