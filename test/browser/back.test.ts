@@ -225,6 +225,44 @@ describe("payments", () => {
   });
 });
 
+describe("lists", () => {
+  test("the old rows stay, marked busy, until those of another filter are there", async () => {
+    await open("payments/");
+    await page.getByRole("row").nth(1).waitFor(SHOWN);
+    let goOn: () => void = () => undefined;
+    await page.route("**/payments/?*route=cash*", async (route) => {
+      await new Promise<void>((resolve) => (goOn = resolve));
+      await route.continue();
+    });
+    await page.getByLabel("Route").selectOption("cash");
+    await page.locator('.busy[aria-busy="true"]').waitFor(SHOWN);
+    expect(await page.getByRole("row").count()).toBeGreaterThan(1);
+    expect(await page.locator(".skeleton").count()).toBe(0);
+    await expectAccessible(page, "back-busy");
+    goOn();
+    await said("No payment here");
+    expect(await page.locator(".busy").count()).toBe(0);
+    await page.unroute("**/payments/?*route=cash*");
+  });
+
+  test("the audit log is searched whole, beyond what is loaded", async () => {
+    const oldest = { filial_id: system.sandbox.filialId, name: "Needle", currency: "EUR" };
+    const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: oldest });
+    // More entries than a page has, so that the one that is looked for is not loaded.
+    for (let count = 0; count < 51; count += 1) {
+      await owner.good("PATCH", `stations/${station_id}/`, { body: { name: `Hay ${count}` } });
+      await owner.good("PATCH", `stations/${station_id}/`, { body: { name: `Straw ${count}` } });
+    }
+    await open("audit/");
+    await page.getByRole("row").nth(100).waitFor(SHOWN);
+    expect(await page.getByText("station created").count()).toBe(0);
+    await page.getByLabel("Who or what contains").fill("station created");
+    const found = page.getByRole("row", { name: /station created/ });
+    await found.filter({ has: page.getByRole("cell", { name: `station ${station_id}`, exact: true }) }).waitFor(SHOWN);
+    expect(new URL(page.url()).searchParams.get("text")).toBe("station created");
+  });
+});
+
 describe("webhooks", () => {
   test("an endpoint is registered, tested, and a delivery sent again", async () => {
     const [filial] = (await owner.good<{ filials: { filial_id: number }[] }>("GET", "filials/")).filials;

@@ -177,7 +177,7 @@ describe("the reconciliation", () => {
     expect(csv).toContain("missing_in_statement");
   });
 
-  test("the money of a stray line above the limit needs two people, and all that a filter names is closed at once", async () => {
+  test("an order that does not exist is refused with a reason, and all that a filter names is closed at once", async () => {
     await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=unmatched_money`);
     await page.locator(".issue-row").first().click();
     await page.locator("body").press("t");

@@ -1,32 +1,41 @@
 /** The first minute in a real browser: the link of a start opens everything, and a collection is clicked to `paid`. */
+import { join } from "node:path";
 import type { Browser, Frame, Page } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLoginLink } from "../../services/bus/messages/login-links.ts";
 import { call } from "../../services/bus/operation.ts";
-import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
 
 /** A page on a busy machine. */
 const SHOWN = { timeout: 20_000 };
+const COMPANION = join(import.meta.dirname, "..", "..", "clients", "virtual-companion.ts");
 /** What a display shows that is paired, after a payment. */
 const PAIRED = '[data-screen="paid"], [data-screen="idle"]';
 
 let system: TestSystem;
 let browser: Browser;
-let companion: TestDevice;
+let companion: RunningProgram;
+const folder = temporaryFolder("start");
 beforeAll(async () => {
   [system, browser] = await Promise.all([startSystem({ sandboxProvider: true }), startBrowser()]);
   const code = station().devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode;
-  companion = await enrollDevice(system.baseUrl, code ?? "");
-});
-beforeEach(async () => {
-  await companion.good("POST", "heartbeat/", { body: { summary: {} } });
+  companion = runProgram(process.execPath, [COMPANION], {
+    env: programEnvironment({
+      BASE_URL: system.baseUrl,
+      ENROLLMENT_CODE: code ?? "",
+      CREDENTIAL_FILE: join(folder.path, "companion.json"),
+    }),
+  });
 });
 afterAll(async () => {
-  await browser.close();
+  companion.process.kill("SIGTERM");
+  await Promise.all([browser.close(), companion.ended]);
   await system.stop();
+  folder.remove();
 });
 
 /** The one with the companion, as a start names it. */
@@ -79,6 +88,35 @@ describe("the link of a start", () => {
     await (await frameOf(page, "Customer display")).locator(PAIRED).first().waitFor(SHOWN);
     await (await frameOf(page, "Till")).getByRole("button", { name: "Leave the station" }).waitFor(SHOWN);
     expect(new Set(asked.map((url) => new URL(url).origin))).toEqual(new Set([system.baseUrl]));
+    await context.close();
+  });
+
+  test("by keyboard alone: a collection by smart POS, which the virtual companion reports", async () => {
+    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
+    const page = await context.newPage();
+    await page.goto(await newLink());
+    const till = await frameOf(page, "Till");
+    await till.getByRole("button", { name: "Leave the station" }).waitFor(SHOWN);
+    await page.getByText("It waits for work").waitFor(SHOWN);
+    /** The keyboard goes from the page into its frames and out again. */
+    const press = async (name: RegExp): Promise<void> => {
+      await till.getByRole("button", { name }).first().waitFor(SHOWN);
+      for (let presses = 0; presses < 80; presses += 1) {
+        const focused = till.locator(":focus");
+        if ((await focused.count()) > 0 && name.test((await focused.textContent()) ?? "")) {
+          return await page.keyboard.press("Enter");
+        }
+        await page.keyboard.press("Tab");
+      }
+      throw new Error(`The keyboard does not reach ${String(name)}.`);
+    };
+    await press(/^Espresso/);
+    await till.getByText("Choose how the guest pays.").waitFor(SHOWN);
+    await press(/^Smart POS$/);
+    await till.getByText("Approved").first().waitFor(SHOWN);
+    await press(/^Settle /);
+    await till.getByRole("button", { name: "Next order" }).waitFor(SHOWN);
+    await displayShows(await frameOf(page, "Customer display"), "paid");
     await context.close();
   });
 
