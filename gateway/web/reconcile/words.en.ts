@@ -288,7 +288,7 @@ export const en = {
     key: "Public key",
     after: (count: string) => `Since then ${count} lines and issues of its days have come.`,
     verify: "Anyone verifies the file with clients/verify-closing.mjs and Node 22, without this service:",
-    keyHelp: "Give the auditor the public key on another way than the file: a forged file names a forged key.",
+    keyHelp: "Give the auditor the public key in another way than the file: a forged file names a forged key.",
     download: "Download the file",
     downloaded: (rows: string) => `${rows} rows downloaded`,
   },
