@@ -103,7 +103,7 @@ describe("an open code", () => {
     const request = { caller: fixture.owner, deviceId, lifetimeMs: 60_000 };
     const { enrollmentCode } = await fixture.ask(issueEnrollmentCode, request);
     expect(enrollmentCode.expiresAtMs - enrollmentCode.createdAtMs).toBe(60_000);
-    for (const lifetimeMs of [59_999, 7 * 24 * 3_600_000 + 1]) {
+    for (const lifetimeMs of [9_999, 7 * 24 * 3_600_000 + 1]) {
       const refusal = await refusalOf(fixture.ask(issueEnrollmentCode, { ...request, lifetimeMs }));
       expect(refusal).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/lifetimeMs" }] });
     }
