@@ -1,6 +1,5 @@
 /** The days and months of an account: what keeps each open, and its closing. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
 import { call } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
@@ -11,6 +10,7 @@ import type { ReplyOf } from "../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
 import { Table } from "../shared/table.tsx";
 import { toast } from "../shared/toasts.tsx";
+import { useLoad } from "../shared/use-load.ts";
 import { go, param } from "./address.ts";
 import { ClosingDialog } from "./closing-dialog.tsx";
 import { accounts } from "./known.ts";
@@ -21,6 +21,8 @@ type Period = ReplyOf<"GET /api/reconciliation/v1/periods/">["periods"][number];
 const DAY_MS = 24 * 3_600_000;
 /** A month of days, or a year of months, unless the person chooses others. */
 const SPAN_DAYS = { day: 31, month: 365 } as const;
+/** Runs end, and periods become ready, while they are on the screen. */
+const REFRESH_MS = 10_000;
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 const periodName = ({ kind, from_date }: Period): string =>
@@ -32,29 +34,24 @@ const newestFirst = (periods: readonly Period[]): readonly Period[] =>
     .filter((each): each is Period => each !== undefined);
 
 export function PeriodsSection() {
-  const periods = useSignal<readonly Period[] | undefined>(undefined);
-  const failure = useSignal<Failure | null>(null);
   const asked = useSignal<Period | null>(null);
   const shownClosing = useSignal<number | null>(null);
   const kind = param("kind") === "month" ? "month" : "day";
   const accountId = param("account_id");
   const from = param("from") || dayOf(Date.now() - SPAN_DAYS[kind] * DAY_MS);
   const to = param("to") || dayOf(Date.now());
-  const load = async (): Promise<void> => {
-    const query = {
-      kind,
-      from_date: from,
-      to_date: to,
-      ...(accountId === "" ? {} : { account_id: accountId }),
-    } as const;
-    const listed = await call("GET /api/reconciliation/v1/periods/", { query });
-    failure.value = listed.ok ? null : listed;
-    periods.value = listed.ok ? listed.reply.periods : [];
-  };
-  useEffect(() => {
-    periods.value = undefined;
-    void load();
-  }, [kind, accountId, from, to]);
+  const query = {
+    kind,
+    from_date: from,
+    to_date: to,
+    ...(accountId === "" ? {} : { account_id: accountId }),
+  } as const;
+  const { data, failure, reload } = useLoad(
+    `${kind} ${accountId} ${from} ${to}`,
+    () => call("GET /api/reconciliation/v1/periods/", { query }),
+    { everyMs: REFRESH_MS },
+  );
+  const periods = data?.periods;
   const texts = words().periods;
   return (
     <div class="periods stack">
@@ -85,17 +82,17 @@ export function PeriodsSection() {
         />
         <Field label={texts.to} type="date" value={to} onInput={(value) => go({ to: value }, { isStep: false })} />
       </div>
-      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
-      {periods.value === undefined && <Skeleton />}
-      {periods.value?.length === 0 && failure.value === null && (
+      {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
+      {periods === undefined && failure === null && <Skeleton />}
+      {periods?.length === 0 && failure === null && (
         <Empty title={texts.empty}>
           <p>{texts.emptyHelp}</p>
         </Empty>
       )}
-      {periods.value !== undefined && periods.value.length > 0 && (
+      {periods !== undefined && periods.length > 0 && (
         <Table
           caption={texts.title}
-          rows={newestFirst(periods.value)}
+          rows={newestFirst(periods)}
           keyOf={(period) => `${period.account_id} ${period.from_date}`}
           columns={[
             {
@@ -167,7 +164,7 @@ export function PeriodsSection() {
           period={asked.value}
           onEnd={(isClosed) => {
             asked.value = null;
-            if (isClosed) void load();
+            if (isClosed) void reload();
           }}
         />
       )}

@@ -1,13 +1,11 @@
 /** The report of a filial's day, to read and to print. Each currency has a table of its own. */
-import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
 import { call } from "../shared/call.ts";
-import type { Failure } from "../shared/failures.ts";
 import { Choice, Field } from "../shared/field.tsx";
 import { calendarDay, dateAndTime, money } from "../shared/format.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton } from "../shared/states.tsx";
+import { useLoad } from "../shared/use-load.ts";
 import { go, param } from "./address.ts";
 import { kindTitle } from "./kind-words.ts";
 import { filialIds, filialName, person } from "./known.ts";
@@ -18,23 +16,14 @@ type Totals = Report["totals"][number];
 type Sum = Totals["tips"];
 
 export function ReportSection() {
-  const report = useSignal<Report | undefined>(undefined);
-  const failure = useSignal<Failure | null>(null);
   const filials = filialIds();
   const filialId = Number(param("filial_id")) || (filials[0] ?? 0);
   const day = param("day") || new Date().toISOString().slice(0, 10);
   const mode = param("mode") === "test" ? "test" : "live";
-  const load = async (): Promise<void> => {
-    if (filialId === 0) return;
-    const query = { filial_id: filialId, day, mode } as const;
-    const found = await call("GET /api/reconciliation/v1/day-report/", { query });
-    failure.value = found.ok ? null : found;
-    if (found.ok) report.value = found.reply;
-  };
-  useEffect(() => {
-    report.value = undefined;
-    void load();
-  }, [filialId, day, mode]);
+  const query = { filial_id: filialId, day, mode } as const;
+  const { data, failure, reload } = useLoad<Report>(`${filialId} ${day} ${mode}`, () =>
+    call("GET /api/reconciliation/v1/day-report/", { query }),
+  );
   const texts = words().report;
   if (filialId === 0) {
     return (
@@ -68,9 +57,9 @@ export function ReportSection() {
           </Button>
         </div>
       </div>
-      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
-      {report.value === undefined && failure.value === null && <Skeleton />}
-      {report.value !== undefined && <Paper report={report.value} />}
+      {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
+      {data === null && failure === null && <Skeleton />}
+      {data !== null && <Paper report={data} />}
     </div>
   );
 }

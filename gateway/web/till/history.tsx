@@ -8,6 +8,7 @@ import type { Failure } from "../shared/failures.ts";
 import { clockTime, money } from "../shared/format.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
+import { useLoad } from "../shared/use-load.ts";
 import { STATUS_TONES } from "./collection.tsx";
 import { collectionName, live } from "./live.ts";
 import { type Intent, unclearText } from "./reasons.ts";
@@ -23,27 +24,23 @@ const LIMIT = 50;
  * is a moment behind, and whose failure does not hide the newest.
  */
 export function History({ stationId }: { readonly stationId: number }) {
-  const intents = useSignal<readonly Intent[] | null>(null);
-  const failure = useSignal<Failure | null>(null);
   const state = live.value;
   const active = state?.active_intent;
   // Read again when a collection begins, goes on or ends.
   const version = `${active?.intent_id} ${active?.status} ${active?.report_count} ${state?.last_ended_intent?.intent_id}`;
-  const load = async (): Promise<void> => {
-    const path = { station_id: stationId };
-    const found = await call("GET /api/cashier/v1/stations/{station_id}/intents/", { path });
-    failure.value = found.ok ? null : found;
-    if (found.ok) intents.value = found.reply.intents;
-  };
-  useEffect(() => void load(), [stationId, version]);
-  const known = intents.value;
+  const { data, failure, reload } = useLoad(
+    String(stationId),
+    () => call("GET /api/cashier/v1/stations/{station_id}/intents/", { path: { station_id: stationId } }),
+    { again: version },
+  );
+  const known = data?.intents ?? null;
   const shown = (known ?? []).filter(({ created_at }) => isToday(created_at));
   return (
     <section class="card stack history" aria-label={words().today}>
       <h2>{words().today}</h2>
       <UnclearCollections />
-      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
-      {known === null && failure.value === null && <Skeleton blocks={1} />}
+      {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
+      {known === null && failure === null && <Skeleton blocks={1} />}
       {known !== null && shown.length === 0 && (
         <Empty title={words().todayEmpty}>
           <p>{words().todayHelp}</p>

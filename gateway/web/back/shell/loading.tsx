@@ -4,66 +4,20 @@
  */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import type { Result } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import { FailureNotice, Skeleton } from "../../shared/states.tsx";
+import { type Loading, type LoadOptions, useLoad as useLoadOf } from "../../shared/use-load.ts";
 import { sessionNumber } from "./session.ts";
 import { shellWords } from "./words.ts";
 
-export interface Loading<T> {
-  /** Null until it was read once. */
-  readonly data: T | null;
-  readonly failure: Failure | null;
-  /** `data` is that of the key before: what is wanted is on its way. */
-  readonly isOld: boolean;
-  readonly reload: () => Promise<void>;
-}
+export type { Loading } from "../../shared/use-load.ts";
 
-interface Loaded<T> {
-  readonly key: string;
-  readonly data: T | null;
-  readonly failure: Failure | null;
-}
-
-interface LoadOptions {
-  readonly everyMs?: number | undefined;
-  /** Another key is another view of the same: the old one is shown, marked busy, until the new one is there. */
-  readonly keepsOld?: boolean;
-}
-
-/** `key` names what is read: another key is another thing. */
+/** `key` names what is read: another key is another thing. A sign-in reads all again. */
 export function useLoad<T>(key: string, load: () => Promise<Result<T>>, options: LoadOptions = {}): Loading<T> {
-  const { everyMs, keepsOld = false } = options;
-  const loaded = useSignal<Loaded<T>>({ key, data: null, failure: null });
-  const current = useRef({ key, load });
-  current.current = { key, load };
-  const reload = async (): Promise<void> => {
-    const asked = current.current;
-    const result = await asked.load();
-    // Another thing is wanted meanwhile, or the section is gone.
-    if (current.current.key !== asked.key) return;
-    const before = loaded.peek();
-    const kept = before.key === asked.key ? before.data : null;
-    loaded.value = result.ok
-      ? { key: asked.key, data: result.reply, failure: null }
-      : { key: asked.key, data: kept, failure: result };
-  };
-  const session = sessionNumber.value;
-  useEffect(() => {
-    void reload();
-  }, [key, session]);
-  useEffect(() => {
-    if (everyMs === undefined) return;
-    const timer = setInterval(() => {
-      if (!document.hidden) void reload();
-    }, everyMs);
-    return () => clearInterval(timer);
-  }, [key, everyMs]);
-  const { data, failure, key: loadedKey } = loaded.value;
-  if (loadedKey === key) return { data, failure, isOld: false, reload };
-  return { data: keepsOld ? data : null, failure: null, isOld: keepsOld && data !== null, reload };
+  return useLoadOf(key, load, { ...options, again: sessionNumber.value });
 }
 
 /** The part of an answer that is wanted. */

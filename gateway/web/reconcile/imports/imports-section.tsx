@@ -1,6 +1,6 @@
 /** Statement files: drag one here, follow its import, confirm how it is read, release or withdraw it. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
@@ -37,10 +37,14 @@ export function ImportsSection() {
   const isAdding = useSignal(false);
   const accountId = Number(param("account_id")) || (accounts.value[0]?.account_id ?? 0);
 
+  const shownAccount = useRef(accountId);
+  shownAccount.current = accountId;
   const load = async (): Promise<void> => {
     if (accountId === 0) return;
     const query = { account_id: accountId, limit: 50 };
     const listed = await call("GET /api/reconciliation/v1/imports/", { query });
+    // Another account was chosen meanwhile.
+    if (shownAccount.current !== accountId) return;
     failure.value = listed.ok ? null : listed;
     if (listed.ok) imports.value = listed.reply.imports;
   };
