@@ -5,6 +5,7 @@ import {
   withdrawProviderPayment,
 } from "../../services/bus/messages/provider-payments.ts";
 import { type ReplyOf, type RequestOf, serve } from "../../services/bus/operation.ts";
+import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import type { StationWorld } from "./station-world.ts";
 
 export type Question = RequestOf<typeof createProviderPayment>;
@@ -24,6 +25,9 @@ export interface ScriptedProviders {
   readonly withdrawn: readonly number[];
   stop(): Promise<void>;
 }
+
+/** Far longer than a host waits. Without an end, these requests would fill the service, which then answers `busy`. */
+const HANGS_MS = 10 * STATION_LIMITS.confirmationCheckMs;
 
 /** What the guest scans for an intent, unless the script says otherwise. */
 export const qrOf = (intentId: number): Answer => ({
@@ -51,8 +55,8 @@ export async function startScriptedProviders(
   serve(deps, findRecordedConfirmation, async ({ intentId }) => {
     checked.push(intentId);
     const found = recorded.get(intentId);
-    if (found === "hangs") await new Promise(() => undefined);
-    if (found === "unanswered") throw new Error("The test keeps this answer back.");
+    if (found === "hangs") await new Promise((resolve) => setTimeout(resolve, HANGS_MS));
+    if (found === "unanswered" || found === "hangs") throw new Error("The test keeps this answer back.");
     if (found === "before the deadline") return { isOver: false, providerReference: null };
     return { isOver: true, providerReference: found ?? null };
   });
