@@ -307,6 +307,13 @@ describe("the reconciliation", () => {
     await expect.poll(orderStatus, SOON).toBe("paid");
     await other.close();
 
+    // All days of both accounts, which are more than a page of the API.
+    const { filialId } = system.sandbox;
+    const terrace = { provider: "sumup", reference: "MC4TERRACE", name: "Terrace", mode: "test", filial_id: filialId };
+    await operator.good("POST", "accounts/", { body: { ...terrace, currency: "EUR" } });
+    const since = new Date(Date.now() - 60 * 24 * 3_600_000).toISOString().slice(0, 10);
+    await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=${since}`);
+    await expect.poll(() => page.locator("tbody tr").count(), SOON).toBe(2 * 61);
     await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=${closed}&to=${closed}`);
     const period = page.getByRole("row", { name: new RegExp(shownDay(closed ?? "")) });
     await period.getByRole("button", { name: "Close the period" }).click(SOON);

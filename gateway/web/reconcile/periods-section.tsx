@@ -1,12 +1,12 @@
 /** The days and months of an account: what keeps each open, and its closing. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../shared/button.tsx";
-import { call } from "../shared/call.ts";
+import { call, type Result } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
 import { Choice, Field } from "../shared/field.tsx";
 import { calendarDay, calendarMonth } from "../shared/format.ts";
-import type { ReplyOf } from "../shared/operations.ts";
+import type { ReplyOf, RequestOf } from "../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
 import { Table } from "../shared/table.tsx";
 import { toast } from "../shared/toasts.tsx";
@@ -16,13 +16,18 @@ import { ClosingDialog } from "./closing-dialog.tsx";
 import { accounts } from "./known.ts";
 import { words } from "./words.ts";
 
-type Period = ReplyOf<"GET /api/reconciliation/v1/periods/">["periods"][number];
+const LIST = "GET /api/reconciliation/v1/periods/";
+type Page = ReplyOf<typeof LIST>;
+type Period = Page["periods"][number];
+type Filter = NonNullable<RequestOf<typeof LIST>["query"]>;
 
 const DAY_MS = 24 * 3_600_000;
 /** A month of days, or a year of months, unless the person chooses others. */
 const SPAN_DAYS = { day: 31, month: 365 } as const;
 /** Runs end, and periods become ready, while they are on the screen. */
 const REFRESH_MS = 10_000;
+/** A page of the API has 100; a person who has more of them chooses an account or fewer days. */
+const MOST_PAGES = 10;
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 const periodName = ({ kind, from_date }: Period): string =>
@@ -32,6 +37,20 @@ const newestFirst = (periods: readonly Period[]): readonly Period[] =>
   periods
     .map((_each, index) => periods[periods.length - 1 - index])
     .filter((each): each is Period => each !== undefined);
+
+/** All periods of the filter, `MOST_PAGES` at most. */
+async function readPeriods(filter: Filter): Promise<Result<Page>> {
+  const periods: Period[] = [];
+  for (let page = 1; ; page += 1) {
+    const last = periods[periods.length - 1];
+    const since = last && { since_account_id: last.account_id, since_date: last.from_date };
+    const listed = await call(LIST, { query: { ...filter, ...since } });
+    if (!listed.ok) return listed;
+    periods.push(...listed.reply.periods);
+    const { has_more } = listed.reply;
+    if (!has_more || page === MOST_PAGES) return { ...listed, reply: { periods, has_more } };
+  }
+}
 
 export function PeriodsSection() {
   const asked = useSignal<Period | null>(null);
@@ -46,11 +65,9 @@ export function PeriodsSection() {
     to_date: to,
     ...(accountId === "" ? {} : { account_id: accountId }),
   } as const;
-  const { data, failure, reload } = useLoad(
-    `${kind} ${accountId} ${from} ${to}`,
-    () => call("GET /api/reconciliation/v1/periods/", { query }),
-    { everyMs: REFRESH_MS },
-  );
+  const { data, failure, reload } = useLoad(`${kind} ${accountId} ${from} ${to}`, () => readPeriods(query), {
+    everyMs: REFRESH_MS,
+  });
   const periods = data?.periods;
   const texts = words().periods;
   return (
@@ -151,6 +168,7 @@ export function PeriodsSection() {
           ]}
         />
       )}
+      {data?.has_more === true && <p class="small soft">{texts.more}</p>}
       {shownClosing.value !== null && (
         <ClosingDialog
           closingId={shownClosing.value}

@@ -252,6 +252,7 @@ export const de: Like<typeof en> = {
   },
   ...importsDe,
   periods: {
+    more: "Es gibt weitere Zeiträume. Mit einem Konto oder weniger Tagen sehen Sie sie.",
     title: "Zeiträume",
     kind: "Zeiträume sind",
     day: "Tage",

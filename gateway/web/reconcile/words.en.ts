@@ -244,6 +244,7 @@ export const en = {
   },
   ...importsEn,
   periods: {
+    more: "There are more periods. Choose an account or fewer days to see them.",
     title: "Periods",
     kind: "Periods are",
     day: "days",
