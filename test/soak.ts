@@ -7,6 +7,8 @@ import { runCommand } from "../deploy/run-command.ts";
 const LONG_FORMS = [
   { file: "test/chaos/kill.test.ts", environment: { CHAOS_COLLECTIONS: "200" } },
   { file: "test/gateway/random-requests.test.ts", environment: { RANDOM_REQUESTS: "10000" } },
+  { file: "test/registry/enrollment-timing.test.ts", environment: { TIMING_TRIES: "3000" } },
+  { file: "test/chaos/two-claims.test.ts", environment: { TIMING_TRIES: "3000" } },
   { file: "test/conformance/broken-services.test.ts", environment: { CONFORMANCE_BROKEN: "all" } },
   { file: "test/conformance/devices/devices.test.ts", environment: { CONFORMANCE_BROKEN: "all" } },
   { file: "test/reconciliation/bounded-memory.test.ts", environment: { RECONCILIATION_SIZE: "whole" } },

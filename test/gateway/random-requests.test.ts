@@ -11,7 +11,7 @@ import { startSystem, type TestSystem } from "../support/system.ts";
 import { type RandomRequest, RandomRequests } from "./random-request.ts";
 import { sendRaw } from "./raw-request.ts";
 
-const REQUESTS = Number(process.env.RANDOM_REQUESTS ?? 750);
+const REQUESTS = Number(process.env.RANDOM_REQUESTS ?? 400);
 const AT_ONCE = 16;
 /** Another one is tried with RANDOM_SEED; the same one sends the same requests. */
 const SEED = Number(process.env.RANDOM_SEED ?? 20_261_126);

@@ -20,8 +20,8 @@ export function probabilityOfLonger(first: readonly number[], second: readonly n
   return (rankSum - (first.length * (first.length + 1)) / 2) / (first.length * second.length);
 }
 
-/** How many values of each kind a test compares: with fewer, small differences are not found. */
-export const TIMING_TRIES = 1_000;
+/** How many values of each kind a test compares: with fewer, small differences are not found. `npm run soak` compares more. */
+export const TIMING_TRIES = Number(process.env["TIMING_TRIES"] ?? 600);
 
 /** Five standard errors of the statistic for two samples of that size that do not differ. */
 export function allowedDeviation(size: number): number {

@@ -9,6 +9,7 @@ import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const SECRET = "the-secret-of-the-acquirer";
 const RIGHT_ONES = 10;
+const APART_MS = 100;
 /** More than all slots of callbacks. */
 const SENDERS = 600;
 /** The form is right, the signature is not. */
@@ -67,11 +68,12 @@ it.each([
     agent.destroy();
   });
   await delay(1_000);
-  const right: number[] = [];
-  for (let nth = 0; nth < RIGHT_ONES; nth += 1) {
-    right.push(await sendRight());
-    await delay(50);
-  }
+  const right = await Promise.all(
+    Array.from({ length: RIGHT_ONES }, async (_, nth) => {
+      await delay(nth * APART_MS);
+      return await sendRight();
+    }),
+  );
   over.abort();
   await Promise.all(flood);
   expect(new Set(right)).toEqual(new Set([200]));
