@@ -1,4 +1,4 @@
-/** A station's log is lost: PostgreSQL knows that a guest may have paid, so the next collection still asks. */
+/** The station log is lost: PostgreSQL knows that guests may have paid, so that the next collection of each station still asks. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
@@ -9,29 +9,32 @@ import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const PATIENT = { timeout: 60_000, interval: 200 };
 
-let system: TestSystem;
-let database: Database;
-let cashier: Person;
-let companion: TestDevice;
-let station: string;
-/** The display number of the newest collection. */
-let newest: number | undefined;
+interface Case {
+  readonly name: string;
+  readonly route: "smart_pos" | "dynamic_qr";
+  readonly outcome?: "reported_success";
+  /** The log is lost before the collection has ended. */
+  readonly isActive?: boolean;
+  readonly reason: string;
+}
 
-beforeAll(async () => {
-  system = await startSystem({ sandboxProvider: true });
-  database = openDatabase({ url: system.database.url, maxConnections: 1 });
-  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [first] = system.sandbox.stations;
-  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "none";
-  companion = await enrollDevice(system.baseUrl, code);
-  station = `stations/${first?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
-  await companion.good("POST", "heartbeat/", { body: {} });
-});
-afterAll(async () => {
-  await closeDatabase(database);
-  await system.stop();
-});
+const CASES: readonly Case[] = [
+  { name: "a hand-off that was fetched and cancelled", route: "smart_pos", reason: "handoff_presented" },
+  {
+    name: "a hand-off whose success was reported, and that was cancelled",
+    route: "smart_pos",
+    outcome: "reported_success",
+    reason: "success_reported",
+  },
+  { name: "a QR that was shown and cancelled", route: "dynamic_qr", reason: "qr_presented" },
+  {
+    name: "a hand-off that was fetched and is active",
+    route: "smart_pos",
+    isActive: true,
+    reason: "handoff_presented",
+  },
+  { name: "a QR that is shown", route: "dynamic_qr", isActive: true, reason: "qr_presented" },
+];
 
 interface Collection {
   readonly intent_id: number;
@@ -40,34 +43,112 @@ interface Collection {
   readonly money_may_have_moved: string;
 }
 
-const create = (order_id: number, route: string, confirms_money_may_have_moved?: boolean) =>
-  cashier.call<Refused & Collection>("POST", `${station}/intents/`, {
-    body: { order_id, route, confirms_money_may_have_moved },
-  });
-const read = (intent_id: number) => cashier.good<Collection>("GET", `${station}/intents/${intent_id}/`);
+let system: TestSystem;
+let database: Database;
+let owner: Person;
+let cashier: Person;
+const counters = new Map<string, Counter>();
 
-async function openOrder(): Promise<number> {
-  // Of a QR of this amount the sandbox provider never knows what became of it.
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.12" }];
-  return (await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } })).order_id;
+beforeAll(async () => {
+  system = await startSystem({ sandboxProvider: true });
+  database = openDatabase({ url: system.database.url, maxConnections: 1 });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  // Each case at a station of its own, so that the log is lost once for all of them.
+  for (const each of CASES) counters.set(each.name, await Counter.open(each));
+  await loseLog();
+});
+afterAll(async () => {
+  await closeDatabase(database);
+  await system.stop();
+});
+
+/** A station with one collection whose money may have moved. */
+class Counter {
+  readonly #station: string;
+  /** The display number of the newest collection. */
+  #newest: number | undefined;
+  orderId = 0;
+  intentId = 0;
+
+  constructor(stationId: number) {
+    this.#station = `stations/${stationId}`;
+  }
+
+  static async open({ name, route, outcome, isActive = false, reason }: Case): Promise<Counter> {
+    const facts = { filial_id: system.sandbox.filialId, name, currency: "EUR" };
+    const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: facts });
+    const counter = new Counter(station_id);
+    await counter.lease();
+    const companion = route === "smart_pos" ? await addCompanion(station_id) : undefined;
+    counter.orderId = await counter.openOrder();
+    const { intent_id } = await counter.collect(counter.orderId, route);
+    counter.intentId = intent_id;
+    await vi.waitUntil(async () => {
+      await companion?.good("GET", "assignment/");
+      return (await counter.read(intent_id)).status === "presented";
+    }, PATIENT);
+    if (outcome !== undefined) await companion?.good("POST", "assignment/report/", { body: { intent_id, outcome } });
+    if (!isActive) {
+      await cashier.good("POST", `${counter.#station}/intents/${intent_id}/cancel/`, {});
+      const { status, body } = await counter.create(counter.orderId, "cash");
+      expect([status, body]).toMatchObject([409, { code: "money_may_have_moved", reason }]);
+    }
+    return counter;
+  }
+
+  async lease(): Promise<void> {
+    await vi.waitUntil(async () => {
+      const { status } = await cashier.call("POST", `${this.#station}/lease/`);
+      return status === 200 || status === 201;
+    }, PATIENT);
+  }
+
+  async openOrder(): Promise<number> {
+    // Of a QR of this amount the sandbox provider never knows what became of it.
+    const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.12" }];
+    const order = await cashier.good<{ order_id: number }>("POST", `${this.#station}/orders/`, { body: { lines } });
+    return order.order_id;
+  }
+
+  create(order_id: number, route: string, confirms_money_may_have_moved?: boolean) {
+    return cashier.call<Refused & Collection>("POST", `${this.#station}/intents/`, {
+      body: { order_id, route, confirms_money_may_have_moved },
+    });
+  }
+
+  read(intentId: number): Promise<Collection> {
+    return cashier.good<Collection>("GET", `${this.#station}/intents/${intentId}/`);
+  }
+
+  /** Another collection of the order, as soon as the route is offered, with the next display number. */
+  async collect(orderId: number, route: string, confirms?: boolean): Promise<Collection> {
+    const made = await vi.waitUntil(async () => {
+      const answer = await this.create(orderId, route, confirms);
+      return answer.status === 201 && answer.body;
+    }, PATIENT);
+    if (this.#newest !== undefined) expect(made.intent_display_number).toBe(this.#newest + 1);
+    this.#newest = made.intent_display_number;
+    return made;
+  }
+
+  async attest(intentId: number): Promise<void> {
+    await cashier.good("POST", `${this.#station}/intents/${intentId}/attest/`, {});
+  }
 }
 
-/** Another collection of the order, as soon as the route is offered, with the next display number. */
-async function collect(order_id: number, route: string, confirms?: boolean): Promise<Collection> {
-  const made = await vi.waitUntil(async () => {
-    const answer = await create(order_id, route, confirms);
-    return answer.status === 201 && answer.body;
-  }, PATIENT);
-  if (newest !== undefined) expect(made.intent_display_number).toBe(newest + 1);
-  newest = made.intent_display_number;
-  return made;
-}
-
-async function untilCopied(intentId: number, type: string): Promise<void> {
-  await vi.waitUntil(async () => {
-    const rows = await database`select from station_events where intent_id = ${intentId} and type = ${type}`;
-    return rows.length > 0;
-  }, PATIENT);
+async function addCompanion(stationId: number): Promise<TestDevice> {
+  const facts = {
+    station_id: stationId,
+    name: "Companion",
+    kind: "smart_pos_companion",
+    handoff_target: "pos://collect",
+  };
+  const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body: facts });
+  const { code } = await owner.good<{ code: string }>("POST", `devices/${device_id}/enrollment-codes/`, {});
+  const companion = await enrollDevice(system.baseUrl, code);
+  await companion.good("POST", "heartbeat/", { body: {} });
+  return companion;
 }
 
 /** The documented recovery: the relay publishes to an empty log what PostgreSQL knows, which is all that the log had. */
@@ -83,55 +164,23 @@ async function loseLog(): Promise<void> {
   await system.prepareBus();
   await system.processes.services.restart();
   await system.processes.stations.restart();
-  await vi.waitUntil(async () => (await cashier.call("POST", `${station}/lease/`)).status === 200, PATIENT);
 }
 
-it.each([
-  ["a hand-off that was fetched and cancelled", { route: "smart_pos" }, "handoff_presented"],
-  [
-    "a hand-off whose success was reported, and that was cancelled",
-    { route: "smart_pos", outcome: "reported_success" },
-    "success_reported",
-  ],
-  ["a QR that was shown and cancelled", { route: "dynamic_qr" }, "qr_presented"],
-  ["a hand-off that was fetched and is active", { route: "smart_pos", isActive: true }, "handoff_presented"],
-  ["a QR that is shown", { route: "dynamic_qr", isActive: true }, "qr_presented"],
-] as const)("%s: the next collection is refused until the cashier confirms", async (_what, earlier, reason) => {
-  const { route, outcome, isActive } = { outcome: undefined, isActive: false, ...earlier };
-  await cashier.call("POST", `${station}/lease/`);
-  await companion.call("POST", "heartbeat/", { body: {} });
-  const orderId = await openOrder();
-  const { intent_id } = await collect(orderId, route);
-  if (route === "smart_pos")
-    await vi.waitUntil(
-      async () => (await companion.call("GET", "assignment/")).text.includes(`:${intent_id},`),
-      PATIENT,
-    );
-  await vi.waitUntil(async () => (await read(intent_id)).status === "presented", PATIENT);
-  if (outcome !== undefined) await companion.good("POST", "assignment/report/", { body: { intent_id, outcome } });
-  if (!isActive) {
-    await cashier.good("POST", `${station}/intents/${intent_id}/cancel/`, {});
-    const { status, body } = await create(orderId, "cash");
-    expect([status, body]).toMatchObject([409, { code: "money_may_have_moved", reason }]);
-  }
-  const presented = route === "smart_pos" ? "intent_presented" : "qr_presented";
-  await untilCopied(intent_id, isActive ? presented : "intent_cancelled");
-  const other = await openOrder();
-
-  await loseLog();
+it.each(CASES)("$name: the next collection is refused until the cashier confirms", async (each) => {
+  const { isActive, reason, name } = each;
+  const counter = counters.get(name) as Counter;
+  const { orderId, intentId } = counter;
+  await counter.lease();
   const { status, body } = await vi.waitUntil(async () => {
-    const answer = await create(orderId, "cash");
+    const answer = await counter.create(orderId, "cash");
     return answer.status < 500 && answer;
   }, PATIENT);
-  expect([status, body]).toMatchObject([409, { code: "money_may_have_moved", reason, earlier_intent_id: intent_id }]);
-  const ended = { status: isActive ? "expired" : "cancelled", money_may_have_moved: reason };
-  await vi.waitFor(async () => expect(await read(intent_id)).toMatchObject(ended), PATIENT);
+  expect([status, body]).toMatchObject([409, { code: "money_may_have_moved", reason, earlier_intent_id: intentId }]);
+  const ended = { status: isActive === true ? "expired" : "cancelled", money_may_have_moved: reason };
+  await vi.waitFor(async () => expect(await counter.read(intentId)).toMatchObject(ended), PATIENT);
   // Every other order is collected as before; the numbers continue.
-  for (const [order, confirms] of [
-    [other, undefined],
-    [orderId, true],
-  ] as const) {
-    const next = await collect(order, "cash", confirms);
-    await cashier.good("POST", `${station}/intents/${next.intent_id}/attest/`, {});
-  }
+  const next = await counter.collect(await counter.openOrder(), "cash");
+  await counter.attest(next.intent_id);
+  const confirmed = await counter.collect(orderId, "cash", true);
+  await counter.attest(confirmed.intent_id);
 });
