@@ -25,6 +25,10 @@ const TIMED = [
   "test/gateway/people/sign-in-flood.test.ts",
   "test/clients/pace.test.ts",
   "test/gateway/live-promptness.test.ts",
+  "test/bus/redial.test.ts",
+  "test/bus/station-client.test.ts",
+  "test/db/dialing.test.ts",
+  "test/db/reach-database.test.ts",
 ];
 /** What holds a throughput against a bound: alone on the machine, at the end. */
 const ALONE = ["test/webhook-signer/isolation.test.ts"];
