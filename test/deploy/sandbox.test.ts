@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, afterEach, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { MAGIC_BEHAVIOURS } from "../../clients/magic-behaviours.ts";
 import { deployLimits } from "../../deploy/limits.ts";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
@@ -26,14 +26,15 @@ const GONE_MS = deployLimits.orphanGraceMs + 5_000;
 const folder = serverFolder("sandbox");
 const started: RunningProgram[] = [];
 
-// One that a failed test leaves would keep the data folder from the next test.
-afterEach(async () => {
+afterAll(() => folder.remove());
+
+/** A program that a failed test leaves would keep the data folder from the next start. */
+async function endAll(): Promise<void> {
   for (const program of started.splice(0)) {
     if (isRunning(program.pid)) program.process.kill("SIGTERM");
     await program.ended;
   }
-});
-afterAll(() => folder.remove());
+}
 
 async function start(): Promise<RunningProgram> {
   const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: String(await freePort()), DATA_DIR: folder.path };
@@ -136,100 +137,111 @@ function expectWholeTask(output: string): void {
   for (const status of ["offered", "accepted", "completed"]) expect(output).toContain(`"status":"${status}"`);
 }
 
-test("every demo, run and pasted: it ends well, a restart keeps what they did, and nothing is left running", {
-  timeout: TEST_MS,
-}, async () => {
-  const firstAtMs = performance.now();
-  const first = await start();
-  const firstTookMs = performance.now() - firstAtMs;
-  const screen = first.output().split("Device payments is running at")[1] ?? "";
-  expect(screen.split("\n").length, "fits on one screen").toBeLessThan(24);
-  expect(screen).toMatch(/ {2}enrollment code \S+$/m);
-  const before = facts();
-  expect(statSync(join(folder.path, "sandbox.json")).mode & 0o777).toBe(0o600);
-  expect(before.station.devices.every((device) => device.enrollmentCode !== null)).toBe(true);
-  expectMagicInputs(before);
-  expectWholeCollection(await demo());
-  // The demo has devices of its own: the printed codes are still good.
-  for (const { deviceId, enrollmentCode } of before.station.devices) {
-    const json = { code: enrollmentCode };
-    const enrolled = await send(before.baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json });
-    expect(enrolled.body).toMatchObject({ device: { device_id: deviceId } });
-  }
-  expectWholeQr(await demo("qr"));
-  expectIssuesResolved(await demo("issue"));
-  expectWholeTask(await demo("robot"));
-  // Each ends what an earlier one may have left, here a QR that waits for its guest.
-  await showQr(before, before.demoStation.stationId);
-  expectWholeQr(await paste("qr"));
-  expectIssuesResolved(await paste("issue"));
-  const shown = await showQr(before, before.station.stationId);
-  const running = await processesOf(first);
-  expect(running.length).toBeGreaterThanOrEqual(8);
-  first.process.kill("SIGTERM");
-  expect(await first.ended).toBe(0);
-  // The watchdog sees the end of its supervisor a moment later.
-  await vi.waitFor(() => expect(running.filter(isRunning)).toEqual([]), { timeout: GONE_MS, interval: 50 });
+let before: SandboxFacts;
+let firstTookMs: number;
+/** A QR that is shown when the first start ends. */
+let shown: { readonly path: string; readonly qrPayload: string };
 
-  const startedAtMs = performance.now();
-  const second = await start();
-  expect(performance.now() - startedAtMs).toBeLessThan(Math.max(SECOND_START_MS, firstTookMs));
-  const after = facts();
-  expect(after.cashier).toEqual(before.cashier);
-  expect(after.robotics).toEqual(before.robotics);
-  expect(after.links.start, "each start makes a new link").not.toBe(before.links.start);
-  expectWholeTask(await paste("robot"));
-  expect(after.station.stationId).toBe(before.station.stationId);
-  // A guest who has the QR on the phone can still pay with it.
-  const guestPage = await fetch(shown.qrPayload);
-  expect([guestPage.status, await guestPage.text()]).toEqual([200, expect.stringContaining("12.03 EUR")]);
-  await (await logIn(after.baseUrl, "cashier", after.cashier)).good("POST", `${shown.path}cancel/`);
-  // They enrolled before the restart.
-  expect(after.station.devices.map((device) => device.enrollmentCode)).toEqual([null, null]);
-  expectWholeCollection(await paste());
+describe("the first start", { timeout: TEST_MS }, () => {
+  let program: RunningProgram;
+  beforeAll(async () => {
+    const startedAtMs = performance.now();
+    program = await start();
+    firstTookMs = performance.now() - startedAtMs;
+    before = facts();
+  }, TEST_MS);
+  afterAll(endAll);
 
-  second.process.kill("SIGKILL");
-  await second.ended;
-  await vi.waitFor(
-    async () => expect(await processesOf(second), "no process outlives a killed supervisor").toEqual([]),
-    {
-      timeout: GONE_MS,
-      interval: 250,
-    },
-  );
+  test("every demo, run and pasted: it ends well", async () => {
+    const screen = program.output().split("Device payments is running at")[1] ?? "";
+    expect(screen.split("\n").length, "fits on one screen").toBeLessThan(24);
+    expect(screen).toMatch(/ {2}enrollment code \S+$/m);
+    expect(statSync(join(folder.path, "sandbox.json")).mode & 0o777).toBe(0o600);
+    expect(before.station.devices.every((device) => device.enrollmentCode !== null)).toBe(true);
+    expectMagicInputs(before);
+    expectWholeCollection(await demo());
+    // The demo has devices of its own: the printed codes are still good.
+    for (const { deviceId, enrollmentCode } of before.station.devices) {
+      const json = { code: enrollmentCode };
+      const enrolled = await send(before.baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json });
+      expect(enrolled.body).toMatchObject({ device: { device_id: deviceId } });
+    }
+    expectWholeQr(await demo("qr"));
+    expectIssuesResolved(await demo("issue"));
+    expectWholeTask(await demo("robot"));
+    // Each ends what an earlier one may have left, here a QR that waits for its guest.
+    await showQr(before, before.demoStation.stationId);
+    expectWholeQr(await paste("qr"));
+    expectIssuesResolved(await paste("issue"));
+    shown = await showQr(before, before.station.stationId);
+  });
+
+  test("Ctrl-C: it ends in good order, and nothing is left running", async () => {
+    const running = await processesOf(program);
+    expect(running.length).toBeGreaterThanOrEqual(8);
+    program.process.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
+    // The watchdog sees the end of its supervisor a moment later.
+    await vi.waitFor(() => expect(running.filter(isRunning)).toEqual([]), { timeout: GONE_MS, interval: 50 });
+  });
 });
 
-test("a collection at the demo station needs only an intent: the virtual devices do the rest", {
-  timeout: TEST_MS,
-}, async () => {
-  const program = await start();
-  const { baseUrl, cashier: person, demoStation, links } = facts();
-  // The first line of the screen is a link that signs the newcomer in.
-  const [, link = ""] = /\n\nOpen (\S+)\n.+\n\nDevice payments is running at/.exec(program.output()) ?? [];
-  expect(link).toBe(links.start);
-  const [page, token] = link.split("#");
-  expect(page).toBe(`${baseUrl}/start/`);
-  const opened = await send(baseUrl, "POST", "/api/start/v1/session/", { json: { token } });
-  expect(opened.body).toMatchObject({ station_id: demoStation.stationId });
-  const cashier = await logIn(baseUrl, "cashier", person);
-  const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `stations/${demoStation.stationId}/routes/`);
-  expect(routes, "offered at once").toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
-  await collectAt(facts());
-  program.process.kill("SIGTERM");
-  expect(await program.ended).toBe(0);
-});
-
-test("a virtual device with a damaged credential file: it attaches again at the next start", {
-  timeout: TEST_MS,
-}, async () => {
+describe("a second start, after the credential file of a virtual device was damaged", { timeout: TEST_MS }, () => {
   const file = join(folder.path, "virtual-companion.json");
-  const deviceId = facts().demoStation.devices.find(({ kind }) => kind === "smart_pos_companion")?.deviceId;
-  writeFileSync(file, readFileSync(file, "utf8").slice(0, 20));
-  const program = await start();
-  expect(program.output()).toContain("virtual-companion: up.");
-  expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: deviceId });
-  program.process.kill("SIGTERM");
-  expect(await program.ended).toBe(0);
+  let program: RunningProgram;
+  let after: SandboxFacts;
+  let tookMs: number;
+  beforeAll(async () => {
+    writeFileSync(file, readFileSync(file, "utf8").slice(0, 20));
+    const startedAtMs = performance.now();
+    program = await start();
+    tookMs = performance.now() - startedAtMs;
+    after = facts();
+  }, TEST_MS);
+  afterAll(endAll);
+
+  test("people, devices and what the demos did: they are kept", async () => {
+    expect(tookMs).toBeLessThan(Math.max(SECOND_START_MS, firstTookMs));
+    expect(after.cashier).toEqual(before.cashier);
+    expect(after.robotics).toEqual(before.robotics);
+    expect(after.links.start, "each start makes a new link").not.toBe(before.links.start);
+    expect(after.station.stationId).toBe(before.station.stationId);
+    // A guest who has the QR on the phone can still pay with it.
+    const guestPage = await fetch(shown.qrPayload);
+    expect([guestPage.status, await guestPage.text()]).toEqual([200, expect.stringContaining("12.03 EUR")]);
+    await (await logIn(after.baseUrl, "cashier", after.cashier)).good("POST", `${shown.path}cancel/`);
+    // They enrolled before the restart.
+    expect(after.station.devices.map((device) => device.enrollmentCode)).toEqual([null, null]);
+    expectWholeTask(await paste("robot"));
+    expectWholeCollection(await paste());
+  });
+
+  test("the device with the damaged file: it attaches again", () => {
+    const deviceId = after.demoStation.devices.find(({ kind }) => kind === "smart_pos_companion")?.deviceId;
+    expect(program.output()).toContain("virtual-companion: up.");
+    expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: deviceId });
+  });
+
+  test("a collection at the demo station needs only an intent: the virtual devices do the rest", async () => {
+    const { baseUrl, cashier: person, demoStation, links } = after;
+    // The first line of the screen is a link that signs the newcomer in.
+    const [, link = ""] = /\n\nOpen (\S+)\n.+\n\nDevice payments is running at/.exec(program.output()) ?? [];
+    expect(link).toBe(links.start);
+    const [page, token] = link.split("#");
+    expect(page).toBe(`${baseUrl}/start/`);
+    const opened = await send(baseUrl, "POST", "/api/start/v1/session/", { json: { token } });
+    expect(opened.body).toMatchObject({ station_id: demoStation.stationId });
+    const cashier = await logIn(baseUrl, "cashier", person);
+    const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `stations/${demoStation.stationId}/routes/`);
+    expect(routes, "offered at once").toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
+    await collectAt(after);
+  });
+
+  test("its supervisor is killed: no process outlives it", async () => {
+    program.process.kill("SIGKILL");
+    await program.ended;
+    await vi.waitFor(async () => expect(await processesOf(program)).toEqual([]), { timeout: GONE_MS, interval: 250 });
+  });
 });
 
 test("a demo without a sandbox, an unknown one and one without a service: one sentence and an exit code each", async () => {
