@@ -5,16 +5,15 @@ const PURE = ["test/machines/**/*.test.ts", "test/tidy.test.ts", "test/deploy/lo
 /**
  * What holds milliseconds against a bound: run after the others, and three at a time. They wait much: each of them takes a
  * fifth of a core on average, and all passed at a load of 16 on two cores. They run in this order, so that those that
- * compute much (ranges, trial, sign-in-flood) do not meet.
+ * compute much (trial, sign-in-flood) do not meet.
  */
 const TIMED = [
-  "test/cluster/ranges.test.ts",
+  "test/cluster/trial.test.ts",
   "test/cluster/majority.test.ts",
   "test/cluster/electing-buckets.test.ts",
   "test/providers/isolation-by-provider.test.ts",
   "test/providers/isolation.test.ts",
   "test/relay/take-over.test.ts",
-  "test/cluster/trial.test.ts",
   "test/deploy/hanging-servers.test.ts",
   "test/webhook-signer/slots-of-owners.test.ts",
   "test/chaos/frozen-feed.test.ts",

@@ -34,7 +34,11 @@ interface DisplayState {
   readonly order_display_number: number;
 }
 
+/** Drivers of one station may follow one another: each has keys of its own. */
+let drivers = 0;
+
 export class StationDriver {
+  readonly #name: string;
   readonly #station: ChaosStation;
   readonly #history: History;
   readonly #random: Random;
@@ -51,6 +55,8 @@ export class StationDriver {
     const { stationId } = station;
     const client = (caller: typeof cashier | ChaosStation["companion"]) =>
       new TrialClient({ caller, gateways, history, stationId });
+    drivers += 1;
+    this.#name = `driver-${drivers}`;
     this.#station = station;
     this.#history = history;
     this.#random = random;
@@ -108,7 +114,7 @@ export class StationDriver {
   async #collect(): Promise<void> {
     this.#count += 1;
     const { stationId, path } = this.#station;
-    const name = `${stationId}-${this.#count}`;
+    const name = `${this.#name}-${this.#count}`;
     const draw = this.#random.next();
     const route = draw < 0.6 ? "smart_pos" : draw < 0.9 ? "cash" : "attested_terminal";
     const isPaid = this.#random.chance(0.85);

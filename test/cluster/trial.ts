@@ -2,21 +2,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Random } from "../chaos/random.ts";
 import { addCanaries, type Canary, watchCanary } from "./canaries.ts";
-import { type ClusterWorld, startClusterWorld } from "./cluster-world.ts";
+import type { ClusterWorld } from "./cluster-world.ts";
 import type { Draw } from "./faults.ts";
 import { History, staleAnswers } from "./history.ts";
 import { type Judgement, judge } from "./judge.ts";
-import type { OlderCheckout } from "./older-checkout.ts";
 import { StationDriver } from "./station-driver.ts";
 import { PAUSE_MS } from "./trial-client.ts";
 
 export interface TrialOptions {
   readonly seed: number;
-  readonly stations: number;
   /** What happens, in its order. */
   readonly draws: readonly Draw[];
-  /** The programs to begin with; those of the test where it is left out. */
-  readonly older?: OlderCheckout | undefined;
   /** Called with each line of the table as it is known. */
   readonly print: (line: string) => void;
 }
@@ -57,16 +53,8 @@ const GAP_MS = 1_000;
 const isPoll = (step: string): boolean => step === "display";
 const isCommand = (step: string): boolean => !isPoll(step) && step !== "heartbeat";
 
-export async function runTrial(options: TrialOptions): Promise<TrialResult> {
-  const world = await startClusterWorld(options.stations, options.older);
-  try {
-    return await tryFaults(world, options);
-  } finally {
-    await world.stop();
-  }
-}
-
-async function tryFaults(world: ClusterWorld, { seed, draws, print }: TrialOptions): Promise<TrialResult> {
+/** Every station of the world takes part. */
+export async function runTrial(world: ClusterWorld, { seed, draws, print }: TrialOptions): Promise<TrialResult> {
   const random = new Random(seed);
   const history = new History();
   const drivers = world.stations.map(

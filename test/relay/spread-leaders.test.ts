@@ -1,4 +1,4 @@
-/** Which leader moves next, so that leaders are spread over the servers. `test/cluster/ranges.test.ts` has the moves themselves. */
+/** Which leader moves next, so that leaders are spread over the servers. `test/cluster/trial.test.ts` has the moves themselves. */
 import { describe, expect, it } from "vitest";
 import { type LedStream, type Move, nextMove } from "../../services/relay/spread-leaders.ts";
 
