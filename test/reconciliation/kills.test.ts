@@ -19,7 +19,8 @@ import { writeRows } from "./closings/closing-world.ts";
 
 const SEED = Number(process.env["RECONCILIATION_SEED"] ?? Math.floor(Date.now() / 86_400_000));
 const isWhole = process.env["RECONCILIATION_KILLS"] === "all";
-const KILLS = 4;
+const KILLS = 2;
+const CLOSING_KILLS = 1;
 const SOON = { timeout: 60_000, interval: 100 };
 const WHOLE_MS = 900_000;
 /** The lock at which the process waits to be killed. */
@@ -312,7 +313,7 @@ describe(`the process is killed at a step (RECONCILIATION_SEED=${SEED})`, () => 
     expect((await stepNow()) - firstStep).toBe(CLOSING_ROWS);
     const random = new Random(SEED);
     const steps = others.map((_, index) => index + 1);
-    for (const step of isWhole ? steps : random.shuffled(steps).slice(0, 2)) {
+    for (const step of isWhole ? steps : random.shuffled(steps).slice(0, CLOSING_KILLS)) {
       await sql`insert into kill_at values (${(await stepNow()) + step})`;
       const killed = killAt(step, random.pick([true, false]));
       const [closing] = await Promise.all([close(place, others[step - 1] ?? ""), killed]);
