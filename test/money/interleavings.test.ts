@@ -17,7 +17,7 @@ import { FREEZES, type Schedule, STORY, schedule } from "./schedule.ts";
 import { Scheme } from "./scheme.ts";
 
 const FIXED_SEED = 20_261_121;
-/** Of the fixed seed, and as many of a fresh one. Each takes about seven seconds, most of it a dead host's time. */
+/** Of the fixed seed, the story among them; of a fresh one the story is left out. Each takes about seven seconds, most of it a dead host's time. */
 const RUNS = Number(process.env["MONEY_RUNS"] ?? 2);
 /** Further schedules that are tried when one has failed, so that a smaller one may be found. */
 const SHRINKING_RUNS = 3;
@@ -89,7 +89,8 @@ const path = process.env["MONEY_PATH"];
 test.each(asked === undefined ? [FIXED_SEED, Date.now() % 2 ** 31] : [Number(asked)])(
   "money is conserved over the interleavings of seed %i",
   async (seed) => {
-    await fc.assert(property(), { seed, numRuns: RUNS, examples: [[STORY]], ...(path === undefined ? {} : { path }) });
+    const drawn = seed === FIXED_SEED ? { numRuns: RUNS, examples: [[STORY]] as [Schedule][] } : { numRuns: RUNS - 1 };
+    await fc.assert(property(), { seed, ...drawn, ...(path === undefined ? {} : { path }) });
   },
   RUNS * RUN_MS + SHRINKING_RUNS * RUN_MS,
 );
