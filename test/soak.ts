@@ -13,6 +13,7 @@ const LONG_FORMS = [
   { file: "test/conformance/devices/devices.test.ts", environment: { CONFORMANCE_BROKEN: "all" } },
   { file: "test/reconciliation/bounded-memory.test.ts", environment: { RECONCILIATION_SIZE: "whole" } },
   { file: "test/reconciliation/kills.test.ts", environment: { RECONCILIATION_KILLS: "all" } },
+  { file: "test/reconciliation/matching/properties.test.ts", environment: { PROPERTY_RUNS: "50" } },
   { file: "test/stations/races.test.ts", environment: { RACE_ROUNDS: "500" } },
   { file: "test/clients/device-kit/power-cuts.test.ts", environment: { POWER_CUTS: "all" } },
   { file: "test/money/interleavings.test.ts", environment: { MONEY_RUNS: "40" } },
