@@ -53,7 +53,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(async () => {
   await world.stop();
-  older?.remove();
+  await older?.remove();
 });
 
 const leaderOfEachLog = async (): Promise<Map<string, NodeName | undefined>> => {

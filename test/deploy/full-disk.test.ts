@@ -104,7 +104,7 @@ async function needSpace(): Promise<void> {
 }
 
 const STATEMENTS = "/api/reconciliation/v1/";
-const STATEMENT_LINES = 40_000;
+const STATEMENT_LINES = 12_000;
 /** A statement of the sandbox provider. */
 const statementOf = (name: string): string => {
   const rows = Array.from(
