@@ -168,7 +168,7 @@ describe("a service that is away", () => {
     "is reported and does not change readiness: %s",
     async (_names, away) => {
       await becomes({});
-      await Promise.all(away.map((name) => services.get(name)?.stop()));
+      await Promise.all(away.map(async (name) => await services.get(name)?.stop()));
       await becomes(Object.fromEntries(away.map((name) => [name, "no_answer"])));
       const { status, body } = await look();
       expect([status, body.ready]).toEqual([200, true]);
