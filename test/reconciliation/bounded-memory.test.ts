@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
-import { request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { Readable } from "node:stream";
 import { json } from "node:stream/consumers";
@@ -124,19 +124,25 @@ interface Sent {
 async function tryUpload(accountId: number, format: string, file: Sent): Promise<{ status: number; body: Import }> {
   const { hostname, port } = new URL(system.baseUrl);
   const declared = `file_name=statement&format=${format}&encoding=utf-8`;
+  // A fresh connection: the server may have closed an idle one while this process was making a large file. It is one that
+  // stays open, because the end of another one may be noticed before the end of the sending.
+  const agent = new Agent({ keepAlive: true });
   const sending = httpRequest({
+    agent,
     hostname,
     port,
     method: "POST",
-    // The server may have closed an idle connection while this process was making a large file.
-    agent: false,
     path: `${API}accounts/${accountId}/imports/?${declared}`,
     headers: { authorization: `Bearer ${operator.token}`, "content-length": file.bytes },
   });
   const answered = once(sending, "response");
-  await pipeline(Readable.from(file.content), sending);
-  const [response] = (await answered) as [IncomingMessage];
-  return { status: response.statusCode ?? 0, body: (await json(response)) as Import };
+  try {
+    await pipeline(Readable.from(file.content), sending);
+    const [response] = (await answered) as [IncomingMessage];
+    return { status: response.statusCode ?? 0, body: (await json(response)) as Import };
+  } finally {
+    agent.destroy();
+  }
 }
 
 function* repeated(text: string, bytes: number): Iterable<Buffer> {
