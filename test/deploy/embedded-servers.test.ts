@@ -202,13 +202,14 @@ describe("the embedded servers", () => {
   });
 
   test("NATS_URL and DATABASE_URL: no embedded server starts, and the error names a server that does not answer", async () => {
+    // It waits some seconds for that server, beside the two others.
+    const third = start(folder(), { environment: { NATS_URL: "nats://secret@127.0.0.1:9" } });
     const where = await addresses(start(shared.path));
     const dataDir = folder();
     const second = start(dataDir, { environment: { NATS_URL: where.nats, DATABASE_URL: where.database } });
     expect(await addresses(second)).toEqual(where);
     expect(() => statSync(join(dataDir, "postgres"))).toThrow("ENOENT");
 
-    const third = start(folder(), { environment: { NATS_URL: "nats://secret@127.0.0.1:9" } });
     expect(await third.ended).toBe(1);
     expect(third.output()).toBe(
       "The NATS at 127.0.0.1:9 (NATS_URL) cannot be used: nothing listens at that address (ECONNREFUSED); start the server, or correct host and port.\n",
