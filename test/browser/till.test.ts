@@ -241,6 +241,52 @@ describe("a collection", () => {
     await context.close();
   });
 
+  test("an answer that belongs to the order before changes nothing of the new one", async () => {
+    const till = await openTill();
+    const { page, context } = till;
+    // Answers wait until the page has turned to a new order: of the paid one, and of lines that are stored.
+    let gate = Promise.withResolvers<void>();
+    const held = /\/orders\/\d+\/(?:lines\/)?$/;
+    await page.route(held, async (route) => {
+      const { promise: isOpen } = gate;
+      const answer = await route.fetch();
+      await isOpen;
+      await route.fulfill({ response: answer });
+    });
+    const answered = async (): Promise<void> => {
+      const response = page.waitForResponse(held);
+      gate.resolve();
+      await (await response).finished();
+      await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    };
+    await addLine(page);
+    await click(page, "Cash");
+    const asked = page.waitForRequest(/\/orders\/\d+\/$/);
+    await click(page, "€12.50 received");
+    await asked;
+    await click(page, "Next order");
+    await answered();
+    expect(await page.getByRole("heading", { name: "New order" }).isVisible()).toBe(true);
+    expect(await page.locator(".line").count()).toBe(0);
+
+    await addLine(page, "Tea", "2.00");
+    await isShown(page, "Choose how the guest pays.");
+    gate = Promise.withResolvers();
+    const sent = page.waitForRequest(/\/lines\/$/);
+    await addLine(page, "Cake", "3.00");
+    await sent;
+    await page.locator("summary", { hasText: "Open orders" }).click();
+    await click(page, "New order");
+    await addLine(page, "Juice", "4.00");
+    await answered();
+    await isShown(page, "Choose how the guest pays.");
+    expect(await page.locator(".line-name").allTextContents()).toEqual(["Juice"]);
+    const path = `stations/${till.stationId}/orders/?status=open`;
+    const { orders } = await cashier.good<{ orders: { total: string }[] }>("GET", path);
+    expect(orders.map(({ total }) => total).sort()).toEqual(["4.00", "5.00"]);
+    await context.close();
+  });
+
   test("all of today are listed, also those that the station itself no longer has, each with its steps", async () => {
     const { stationId, name } = await newStation();
     const station = `stations/${stationId}`;

@@ -38,8 +38,14 @@ export const isSaving = computed(() => unsaved.value || isSending.value);
 let openKey = newKey();
 /** The lines that it was first sent with; null before. */
 let openBody: SentLine[] | null = null;
+/** Grows when the tab turns to another order: what was asked of the one before is then too late. */
+let turns = 0;
+/** Grows with each order that the tab wants to turn to: the last of them is shown. */
+let choices = 0;
 
 export function startNewOrder(): void {
+  turns += 1;
+  choices += 1;
   openKey = newKey();
   openBody = null;
   order.value = null;
@@ -54,13 +60,19 @@ function show(found: Order): void {
   lines.value = found.lines.map(({ name, unit_amount, quantity }) => ({ name, unitAmount: unit_amount, quantity }));
 }
 
+/** Shows an order as the service has it: the one that is shown again, or another one. */
 export async function openOrder(orderId: number): Promise<void> {
+  const isAnother = order.peek()?.order_id !== orderId;
+  if (isAnother) choices += 1;
+  const [turn, choice] = [turns, choices];
   const result = await call("GET /api/cashier/v1/orders/{order_id}/", { path: { order_id: orderId } });
+  if (isAnother ? choice !== choices : turn !== turns) return;
   if (!result.ok) {
     orderFailure.value = result;
     return;
   }
-  if (unsaved.peek() && order.peek()?.order_id !== orderId) return;
+  if (isAnother && unsaved.peek()) return;
+  if (isAnother) turns += 1;
   orderFailure.value = null;
   show(result.reply);
 }
@@ -101,7 +113,9 @@ export async function save(): Promise<void> {
   isSending.value = true;
   while (unsaved.peek()) {
     unsaved.value = false;
+    const turn = turns;
     const result = await send(lines.peek().map(sentLine));
+    if (turn !== turns) continue;
     if (!result.ok) {
       unsaved.value = true;
       orderFailure.value = result;
