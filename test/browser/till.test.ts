@@ -83,12 +83,29 @@ async function newStation(prefix = "Station"): Promise<{ readonly stationId: num
   return { stationId, name };
 }
 
-async function openTill(options: Parameters<Browser["newContext"]>[0] = {}): Promise<Till> {
-  const { stationId, name } = await newStation();
-  const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce", ...options });
+type Session = Awaited<ReturnType<BrowserContext["storageState"]>>;
+async function newSession(): Promise<Session> {
+  const context = await browser.newContext({ locale: "en-GB" });
   const page = await context.newPage();
   await page.goto(`${system.baseUrl}/till/`);
   await signIn(page, system.cashier);
+  await page.locator(".station-list").waitFor(SHOWN);
+  const session = await context.storageState();
+  await context.close();
+  return session;
+}
+/** Of all tests that do not end it. */
+let shared: Promise<Session> | undefined;
+async function signedIn(session?: Session): Promise<BrowserContext> {
+  const storageState = session ?? (await (shared ??= newSession()));
+  return await browser.newContext({ locale: "en-GB", reducedMotion: "reduce", storageState });
+}
+
+async function openTill(session?: Session): Promise<Till> {
+  const { stationId, name } = await newStation();
+  const context = await signedIn(session);
+  const page = await context.newPage();
+  await page.goto(`${system.baseUrl}/till/`);
   await page.getByText(name).click(SHOWN);
   await click(page, "Take the station");
   await button(page, "Leave the station").waitFor(SHOWN);
@@ -283,7 +300,7 @@ describe("a collection", () => {
     expect(await page.locator(".line-name").allTextContents()).toEqual(["Juice"]);
     const path = `stations/${till.stationId}/orders/?status=open`;
     const { orders } = await cashier.good<{ orders: { total: string }[] }>("GET", path);
-    expect(orders.map(({ total }) => total).sort()).toEqual(["4.00", "5.00"]);
+    expect(orders.map(({ total }) => total).toSorted()).toEqual(["4.00", "5.00"]);
     await context.close();
   });
 
@@ -303,10 +320,9 @@ describe("a collection", () => {
       const { payments } = await cashier.good<{ payments: unknown[] }>("GET", `${station}/payments/`);
       expect(payments).toHaveLength(11);
     }, SHOWN);
-    const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce" });
+    const context = await signedIn();
     const page = await context.newPage();
     await page.goto(`${system.baseUrl}/till/`);
-    await signIn(page, system.cashier);
     await page.getByText(name).click(SHOWN);
     const today = page.getByRole("region", { name: "Collections of today" });
     await expect.poll(() => today.locator("details.past").count(), SHOWN).toBe(11);
@@ -409,7 +425,7 @@ describe("in mid action", () => {
   });
 
   test("the session ends: the page says so, and the collection is still there after the sign-in", async () => {
-    const { page, context } = await openTill();
+    const { page, context } = await openTill(await newSession());
     await addLine(page);
     await click(page, "Cash");
     await isShown(page, "Take the money, then settle");
