@@ -1,5 +1,5 @@
 /** What the commands share: an error for the person who typed, and where the service is. */
-import { accessSync, constants, readFileSync } from "node:fs";
+import { accessSync, constants, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { z } from "zod";
@@ -68,6 +68,28 @@ export function readJson<TSchema extends z.ZodType>(path: string, schema: TSchem
     return undefined;
   }
 }
+
+/** Throws `CommandError` when no file can be written into the folder: before the work whose result belongs there. */
+export function checkFolder(folder: string): void {
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new CommandError(
+      `No file can be written into ${folder}: ${messageOf(error)}. Make the folder, or name another.`,
+    );
+  }
+}
+
+/** Throws `CommandError`. */
+export function writeText(path: string, text: string): void {
+  try {
+    writeFileSync(path, text);
+  } catch (error) {
+    throw new CommandError(`${path} cannot be written: ${messageOf(error)}. Make room, or name another file.`);
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Why a file of the data folder gave nothing, for the sentence of an error. */
 export function absence(path: string): string {

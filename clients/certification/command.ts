@@ -1,10 +1,18 @@
 /** `certify` runs the suite at a device and records what has passed; `certificate` lists, downloads, revokes and verifies. */
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { CommandError, endWithError, findService, parseCommandLine, UsageError } from "../command.ts";
+import {
+  CommandError,
+  checkFolder,
+  endWithError,
+  findService,
+  parseCommandLine,
+  UsageError,
+  writeText,
+} from "../command.ts";
 import { exitCodeOf, type Options, OPTIONS as RUN_OPTIONS, runOnce, writeResult } from "../conformance/command.ts";
 import type { DeviceRunResult } from "../conformance/devices/device-suite.ts";
 import { NoAnswer } from "../conformance/http.ts";
@@ -54,6 +62,7 @@ export async function runCertify(args: readonly string[]): Promise<void> {
     required(values.device, "--device");
     required(values.provider, "--provider");
     required(values.software, "--software");
+    checkFolder(values.output ?? ".");
     // The run ends its session, and its result is recorded after that.
     const { SESSION_TOKEN: session } = process.env;
     if (session) throw new UsageError("certify needs the owner's log-in, and not SESSION_TOKEN.");
@@ -98,7 +107,7 @@ async function record(
 async function download(owner: Person, artifactId: number, folder = "."): Promise<string> {
   const certificate = await owner.read(`${ROOT}${artifactId}/certificate/`, certificateSchema);
   const file = join(folder, `certificate-${artifactId}.json`);
-  writeFileSync(file, JSON.stringify(certificate));
+  writeText(file, JSON.stringify(certificate));
   return file;
 }
 

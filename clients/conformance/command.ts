@@ -4,8 +4,17 @@
  *
  *   npm run conformance -- --help
  */
-import { writeFileSync } from "node:fs";
-import { CommandError, dataFile, endWithError, findService, parseCommandLine, UsageError } from "../command.ts";
+import { dirname } from "node:path";
+import {
+  CommandError,
+  checkFolder,
+  dataFile,
+  endWithError,
+  findService,
+  parseCommandLine,
+  UsageError,
+  writeText,
+} from "../command.ts";
 import { trustCertificate } from "../device/transport.ts";
 import { idOf } from "../person.ts";
 import { DEVICE_OPTIONS, runAtDevice } from "./devices/command.ts";
@@ -54,6 +63,7 @@ export const OPTIONS = {
   html: { type: "string" },
   ...DEVICE_OPTIONS,
 } as const;
+const STOPS = ["SIGTERM", "SIGINT", "disconnect"] as const;
 export type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
 
 /** One run as the options say, with a line for each result as it comes. Throws where it could not begin. */
@@ -64,15 +74,31 @@ export async function runOnce(values: Options): Promise<RunResult | DeviceRunRes
   const { OWNER_EMAIL: email, OWNER_PASSWORD: password, SESSION_TOKEN: session } = process.env;
   const owner = session ? { token: session } : email && password ? { email, password } : sandbox?.owner;
   if (owner === undefined) throw new CommandError("Set OWNER_EMAIL and OWNER_PASSWORD, the log-in of the owner.");
+  for (const path of [values["json-file"], values.junit, values.html])
+    if (path !== undefined) checkFolder(dirname(path));
   const stopping = new AbortController();
-  for (const name of ["SIGTERM", "SIGINT", "disconnect"] as const) process.once(name, () => stopping.abort());
+  const stop = (): void => stopping.abort();
+  for (const name of STOPS) process.once(name, stop);
+  try {
+    return await runUntil(stopping.signal, values, { baseUrl, sandboxId, owner });
+  } finally {
+    // Who listens for the end of the parent keeps its channel open, and that the process alive.
+    for (const name of STOPS) process.off(name, stop);
+  }
+}
+
+async function runUntil(
+  signal: AbortSignal,
+  values: Options,
+  { baseUrl, sandboxId, owner }: Pick<RunOptions, "baseUrl" | "sandboxId" | "owner">,
+): Promise<RunResult | DeviceRunResult> {
   const file = dataFile(process.env, `conformance-${sandboxId}.json`);
   await forgetSession(file, baseUrl);
   const options: RunOptions = {
     baseUrl,
     sandboxId,
     owner,
-    signal: stopping.signal,
+    signal,
     ...(values.only === undefined ? {} : { only: values.only }),
     onSession: (token) => rememberSession(file, baseUrl, token),
     onResult: (each) => print(values.json === true ? JSON.stringify({ check: checkJson(each) }) : lineOf(each)),
@@ -88,9 +114,9 @@ const print = (line: string): void => void process.stdout.write(`${line}\n`);
 export function writeResult(result: RunResult | DeviceRunResult, values: Options): void {
   const { "json-file": json, junit, html } = values;
   print(values.json === true ? JSON.stringify({ result: resultJson(result) }) : `\n${summaryOf(result)}`);
-  if (json !== undefined) writeFileSync(json, jsonOf(result));
-  if (junit !== undefined) writeFileSync(junit, junitOf(result));
-  if (html !== undefined) writeFileSync(html, htmlOf(result));
+  if (json !== undefined) writeText(json, jsonOf(result));
+  if (junit !== undefined) writeText(junit, junitOf(result));
+  if (html !== undefined) writeText(html, htmlOf(result));
 }
 
 export function exitCodeOf({ results, leftBehind }: RunResult): number {
@@ -115,6 +141,4 @@ export async function runConformance(args: readonly string[]): Promise<void> {
     endWithError(couldNotRun ? new CommandError(error.message) : error);
     process.exitCode = 2;
   }
-  // An open channel to the parent would keep the process alive.
-  if (process.connected) process.disconnect();
 }

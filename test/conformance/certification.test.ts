@@ -324,7 +324,11 @@ describe("npm run cli -- certificate", () => {
   async function cli(...args: readonly string[]) {
     const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
     const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD };
-    const program = runProgram(process.execPath, [CLI, ...args], { env: programEnvironment(access) });
+    // As npm starts it: a channel to the parent that stays open must not keep the command alive.
+    const program = runProgram(process.execPath, [CLI, ...args], {
+      env: programEnvironment(access),
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+    });
     return { code: await program.ended, output: program.output() };
   }
 
@@ -362,5 +366,21 @@ describe("npm run cli -- certificate", () => {
     [["certificate"], "Use certificate list, download, revoke or verify; see --help."],
   ])("%j: exit code 2", async (args, sentence) => {
     expect(await cli(...args)).toEqual({ code: 2, output: `${sentence}\n` });
+  });
+
+  const AT_NO_SANDBOX = ["certify", "--sandbox", "999", "--device", "display", "--provider", "Acme", "--software", "1"];
+  test.each([
+    ["a run that could not begin ends", [], /sandbox/i],
+    [
+      "a folder that is not there is named before the run",
+      ["--output", "/no/folder"],
+      /^No file can be written into \/no\/folder: /,
+    ],
+    ["and that of a result", ["--json-file", "/no/folder/result.json"], /^No file can be written into \/no\/folder: /],
+  ])("certify: %s", async (_what, options, sentence) => {
+    expect(await cli(...AT_NO_SANDBOX, "--program", "false", ...options)).toEqual({
+      code: 2,
+      output: expect.stringMatching(sentence) as string,
+    });
   });
 });
