@@ -254,7 +254,8 @@ describe("a proposal ends", () => {
       world.ask(issues.closeIssue, { caller: place.operator, issueId, reason: "Paid back" }),
   };
 
-  test.each(Object.entries(ENDINGS))("%s: at once, and soon in the audit log", async (_name, end) => {
+  // Beside each other: each waits for the next run of the job that records ends.
+  test.concurrent.each(Object.entries(ENDINGS))("%s: at once, and soon in the audit log", async (_name, end) => {
     const scene = await openScene();
     const id = await proposed(scene);
     await end(scene);
