@@ -145,10 +145,10 @@ describe("the provider saga", () => {
   });
 
   it("does not ask a provider whose switch was turned after the route was offered", async () => {
-    const host = await world.startHostProcess();
+    await world.startHost();
     const stationId = await openQrStation();
     const { intentId } = await pick(stationId);
-    await host.kill9();
+    await world.stopHosts();
     await world.bus.js.publish(`$KV.${SWITCHES.name}.provider.${PROVIDER.id}`, "{}");
     try {
       const providers = await script();
@@ -165,10 +165,10 @@ describe("the provider saga", () => {
     ["organization_frozen", () => "organization.1"],
     ["station_frozen", (stationId: number) => `station.${stationId}`],
   ] as const)("makes no QR for a collection from before a freeze: %s", async (reason, keyOf) => {
-    const host = await world.startHostProcess();
+    await world.startHost();
     const stationId = await openQrStation();
     const { intentId } = await pick(stationId);
-    await host.kill9();
+    await world.stopHosts();
     await world.bus.js.publish(`$KV.${SWITCHES.name}.${keyOf(stationId)}`, "{}");
     try {
       const providers = await script();

@@ -26,6 +26,7 @@ import { addHostGauges, addHostMetrics } from "../../services/stations/metrics.t
 import { readStationsSettings } from "../../services/stations/settings.ts";
 import { keepBucketsComplete } from "../support/buckets-complete.ts";
 import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
+import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { type HostProcess, startHostProcess } from "./host-process.ts";
@@ -105,6 +106,7 @@ export async function startStationWorld(
   const bus = await connect("test");
   await ensureStreams(bus, { replicas: 1, logs: 1 });
   await keepBucketsComplete(bus);
+  await refuseFlushes(bus.nc);
   const database = testDatabase === undefined ? undefined : openDatabase({ url: testDatabase.url });
   const stops: (() => Promise<void>)[] = [];
   const hostStops: (() => Promise<void>)[] = [];
