@@ -46,7 +46,12 @@ export async function readBatch(
   const answers: BatchAnswer[] = [];
   const ask = (): void => {
     if (answers.some(({ isBegun }) => isBegun)) return;
-    answers.push(new BatchAnswer(nc, read, ended));
+    try {
+      answers.push(new BatchAnswer(nc, read, ended));
+    } catch (cause) {
+      // The connection was closed.
+      ended.reject(new NoCopyAnswersError(stream, { cause }));
+    }
   };
   ask();
   const timeout = setTimeout(() => ended.reject(new NoCopyAnswersError(stream)), timeoutMs);

@@ -25,13 +25,13 @@ afterAll(async () => {
 });
 
 /** The same connection, whose first requests never arrive; counts all of them. */
-function losing(lost: number): { nc: NatsConnection; requests: () => number } {
+function losing(lost: number, real = bus.nc): { nc: NatsConnection; requests: () => number } {
   let requests = 0;
-  const nc = Object.create(bus.nc) as NatsConnection;
-  nc.subscribe = bus.nc.subscribe.bind(bus.nc);
+  const nc = Object.create(real) as NatsConnection;
+  nc.subscribe = real.subscribe.bind(real);
   nc.publish = (...message) => {
     requests += 1;
-    if (requests > lost) bus.nc.publish(...message);
+    if (requests > lost) real.publish(...message);
   };
   return { nc, requests: () => requests };
 }
@@ -51,5 +51,12 @@ describe("readBatch", () => {
     const asked = requests();
     await expect(readBatch(nc, { ...READ, timeoutMs: 100 })).rejects.toMatchObject({ code: "no_copy_answers" });
     expect(requests()).toBe(asked + 1);
+  });
+
+  test("the connection is closed meanwhile: it throws `no_copy_answers`, and nothing is thrown beside it", async () => {
+    const other = await connectBus({ url: nats.url, name: "closing", log: QUIET });
+    const { nc } = losing(Number.POSITIVE_INFINITY, other.nc);
+    const read = readBatch(nc, { ...READ, timeoutMs: 5_000, askAgainMs: 10 });
+    await Promise.all([expect(read).rejects.toMatchObject({ code: "no_copy_answers" }), other.close()]);
   });
 });
