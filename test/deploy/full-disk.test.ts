@@ -114,10 +114,15 @@ const statementOf = (name: string): string => {
   return `line,payment_id,reference,account,amount,currency,paid_at\n${rows.join("\n")}\n`;
 };
 
+interface SlowBody {
+  readonly pieces: AsyncIterable<string>;
+  readonly bytes: number;
+}
+
 /** A statement that is uploaded in pieces until all is sent. Returns the code of the answer, or of what cut it off. */
-async function uploadSlowly(operator: Person, path: string, pieces: AsyncIterable<string>): Promise<string> {
+async function uploadSlowly(operator: Person, path: string, { pieces, bytes }: SlowBody): Promise<string> {
   const { hostname, port } = new URL(sandboxFacts(dataDir).baseUrl);
-  const headers = { authorization: `Bearer ${operator.token}`, "transfer-encoding": "chunked" };
+  const headers = { authorization: `Bearer ${operator.token}`, "content-length": bytes };
   const sending = httpRequest({ hostname, port, method: "POST", path: `${STATEMENTS}${path}`, headers });
   const answered = once(sending, "response").then(async ([response]: IncomingMessage[]) => {
     if (response === undefined) throw new Error("There is no answer.");
@@ -162,11 +167,14 @@ async function beginStatements(facts: SandboxFacts): Promise<Statements> {
   }
   const first = await upload("a");
   await vi.waitFor(async () => expect((await importOf(first)).status).toBe("importing"), { ...WAIT, interval: 10 });
-  const uploaded = uploadSlowly(operator, path, pieces());
+  const body = { pieces: pieces(), bytes: Buffer.byteLength(second) };
+  const uploaded = uploadSlowly(operator, path, body);
   return {
     goOn: goingOn.resolve,
     async complete() {
-      expect(["201", "storage_low", "busy", "unavailable", "ECONNRESET", "EPIPE"]).toContain(await uploaded);
+      const answer = await uploaded;
+      process.stdout.write(`the upload that was under way: ${answer}\n`);
+      expect(["201", "storage_low", "busy", "unavailable", "ECONNRESET", "EPIPE"]).toContain(answer);
       const sql = openSql();
       // Nobody waits half a minute for the lease of an attempt that PostgreSQL's crash has ended.
       await sql`update statement_imports set leased_until = now() where status = 'importing'`;
