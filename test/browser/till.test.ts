@@ -337,7 +337,9 @@ describe("a collection", () => {
   test("text of strangers and of the cashier is shown as text, in every field", async () => {
     const { stationId, name } = await newStation(`Bar ${HOSTILE}`);
     const item = { filial_id: system.sandbox.filialId, name: `Item ${HOSTILE}`, category: HOSTILE };
-    await owner.good("POST", "catalogue-items/", { body: { ...item, unit_amount: "1.00", currency: "EUR" } });
+    // So many that the till has a search.
+    for (const also of [item, ...Array.from({ length: 12 }, (_, nth) => ({ ...item, name: `Tea ${nth}` }))])
+      await owner.good("POST", "catalogue-items/", { body: { ...also, unit_amount: "1.00", currency: "EUR" } });
     const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce" });
     const page = await context.newPage();
     const dialogs: string[] = [];
@@ -354,6 +356,11 @@ describe("a collection", () => {
     await signIn(page, system.cashier);
     await page.getByText(name).click(SHOWN);
     await click(page, "Take the station");
+    const search = page.getByLabel("Find an item");
+    await search.fill(`${HOSTILE} and more`, SHOWN);
+    await isShown(page, "No item has this text. Enter a free line.");
+    await search.fill(`item ${HOSTILE}`);
+    expect(await page.locator("button.item").count()).toBe(1);
     await page.getByText(`Item ${HOSTILE}`).click(SHOWN);
     await addLine(page, HOSTILE, HOSTILE);
     await isShown(page, "Enter a price such as 4.50.");

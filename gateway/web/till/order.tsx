@@ -150,6 +150,7 @@ function Catalogue({ currency }: { readonly currency: string }) {
           onInput={(value) => (search.value = value)}
         />
       )}
+      {all.length > 0 && shown.length === 0 && <p class="soft small">{words().noItemFound}</p>}
       <ul class="items">
         {shown.map((item) => (
           <li key={item.item_id}>
