@@ -239,6 +239,8 @@ function readArguments(args) {
 
 async function main(args) {
   const { readFileSync } = await import("node:fs");
+  // A reader that has seen enough, as `head`, changes nothing of the result.
+  process.stdout.on("error", () => undefined);
   const given = readArguments(args);
   if (given === undefined) {
     process.stderr.write(USAGE);

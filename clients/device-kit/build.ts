@@ -1,7 +1,7 @@
 /**
  * Builds the package: JavaScript for Chrome 69 and Node 18, and its types.
  *
- *   node clients/device-kit/build.ts FOLDER
+ *   npm run device-kit -- FOLDER
  */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -53,4 +53,6 @@ if (import.meta.main) {
   const folder = resolve(process.argv[2] ?? join(SOURCE, "dist"));
   await bundle(entries(), folder);
   writeTypes(folder);
+  // Node takes a folder's files for modules only with this.
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }\n');
 }

@@ -1,6 +1,7 @@
 /** `devices enroll|watch|report|simulate`: what a device does, by the device kit, for who develops one. */
 import { randomUUID } from "node:crypto";
-import { CommandError, findService, parseCommandLine, UsageError } from "../command.ts";
+import { dirname } from "node:path";
+import { CommandError, checkFolder, findService, parseCommandLine, UsageError } from "../command.ts";
 import { trustCertificate } from "../device/transport.ts";
 import { createDeviceClient, OUTCOMES, type OutcomeWord } from "../device-kit/client.ts";
 import { companion } from "../device-kit/companion.ts";
@@ -77,6 +78,8 @@ const sentenceOf = ({ detail, code }: Failure): CommandError => new CommandError
 async function enroll(options: Options): Promise<void> {
   const code = required(options.code, "--code");
   const file = required(options.file, "--file");
+  // The code is spent with the first answer, so that the credential must have a place by then.
+  checkFolder(dirname(file));
   const result = await clientOf(options).enroll(code);
   if (!result.ok) throw sentenceOf(result.failure);
   const { credential, device } = result.value;

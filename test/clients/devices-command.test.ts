@@ -66,6 +66,12 @@ test("a code that is spent, and a file without a credential: exit code 1 and one
   const spent = devices("enroll", "--code", "AAAAA-AAAAA", "--file", file);
   expect(await spent.ended).toBe(1);
   expect(spent.output()).toMatch(/\(enrollment_code_invalid\)\n$/);
+  // Before the code is claimed, for its credential would be lost.
+  const homeless = devices("enroll", "--code", "AAAAA-AAAAA", "--file", "/no/folder/device.json");
+  expect([await homeless.ended, homeless.output()]).toEqual([
+    1,
+    expect.stringMatching(/^No file can be written into \/no\/folder: /),
+  ]);
   const unknown = devices("report", "--file", file, "--intent", "1", "--outcome", "reported_unknown");
   expect(await unknown.ended).toBe(1);
   const asks = devices("watch", "--file", file);

@@ -1,6 +1,7 @@
 /** The verifier of certificates: what it accepts, and that each changed byte is noticed. */
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { generateKeyPairSync, sign } from "node:crypto";
+import { once } from "node:events";
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { crypto, dsse } from "@sigstore/core";
@@ -229,6 +230,17 @@ describe("the program", () => {
     const wrong = run(file, proofFile, "--key", logKey);
     expect([wrong.status, wrong.stderr]).toEqual([1, "Not valid: The certificate is not in the log.\n"]);
     expect(run(file).status).toBe(1);
+  });
+
+  test("a reader that goes away changes nothing of the result", async () => {
+    writeFileSync(proofFile, certificate.proof);
+    const program = spawn(process.execPath, [VERIFIER, file, proofFile, "--key", logKey, "--now", "2026-11-24"]);
+    program.stdout.destroy();
+    let said = "";
+    program.stderr.setEncoding("utf8").on("data", (chunk: string) => (said += chunk));
+    const [code] = (await once(program, "close")) as [number];
+    expect([code, said]).toEqual([0, ""]);
+    writeFileSync(proofFile, proofOf(1));
   });
 
   // It once ended with 0 and verified nothing.
