@@ -246,8 +246,15 @@ async function main(args) {
     process.stderr.write(USAGE);
     return 1;
   }
+  let texts;
   try {
-    const [text, proof] = given.files.map((file) => readFileSync(file, "utf8"));
+    texts = given.files.map((file) => readFileSync(file, "utf8"));
+  } catch (error) {
+    process.stderr.write(`Not verified: ${error.message}. Name a file that can be read.\n`);
+    return 1;
+  }
+  try {
+    const [text, proof] = texts;
     const parts = proof === undefined ? partsOf(text) : { envelope: text, proof };
     const found = await verifyCertificate({ ...parts, logKeys: given.logKeys, now: given.now });
     process.stdout.write(`${sentenceOf(found)}\n`);

@@ -171,7 +171,8 @@ async function exchangeOver(wire: Wire, url: string, init: RequestInit): Promise
     return { status: response.status, headers: response.headers, text, body: parsed(text) };
   } catch (error) {
     if (wire.signal.aborted) throw error;
-    throw new NoAnswer(`${url} does not answer: ${error instanceof Error ? error.message : String(error)}`, {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new NoAnswer(`${url} does not answer (${why}): check the address and that the service runs.`, {
       cause: error,
     });
   }

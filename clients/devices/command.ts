@@ -73,7 +73,11 @@ function clientOf(options: Options) {
   return createDeviceClient(createTransport({ baseUrl: serviceOf(options), platform: hostPlatform() }));
 }
 
-const sentenceOf = ({ detail, code }: Failure): CommandError => new CommandError(`${detail} (${code})`);
+function sentenceOf({ detail, code }: Failure): CommandError {
+  if (code === "no_answer")
+    return new CommandError(`The service does not answer (${detail}): check --base-url and that it runs.`);
+  return new CommandError(`${detail} (${code})`);
+}
 
 async function enroll(options: Options): Promise<void> {
   const code = required(options.code, "--code");

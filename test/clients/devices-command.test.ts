@@ -72,6 +72,11 @@ test("a code that is spent, and a file without a credential: exit code 1 and one
     1,
     expect.stringMatching(/^No file can be written into \/no\/folder: /),
   ]);
+  const nowhere = devices("enroll", "--code", "AAAAA-AAAAA", "--file", file, "--base-url", "http://127.0.0.1:9");
+  expect([await nowhere.ended, nowhere.output()]).toEqual([
+    1,
+    expect.stringMatching(/^The service does not answer \(.+\): check --base-url and that it runs\.\n$/),
+  ]);
   const unknown = devices("report", "--file", file, "--intent", "1", "--outcome", "reported_unknown");
   expect(await unknown.ended).toBe(1);
   const asks = devices("watch", "--file", file);

@@ -230,6 +230,8 @@ describe("the program", () => {
     const wrong = run(file, proofFile, "--key", logKey);
     expect([wrong.status, wrong.stderr]).toEqual([1, "Not valid: The certificate is not in the log.\n"]);
     expect(run(file).status).toBe(1);
+    const missing = run(join(folder.path, "none.json"), "--key", logKey);
+    expect([missing.status, missing.stderr]).toEqual([1, expect.stringMatching(/^Not verified: ENOENT.*Name a file/)]);
   });
 
   test("a reader that goes away changes nothing of the result", async () => {
