@@ -32,6 +32,8 @@ export async function bundle(names: readonly string[], folder: string): Promise<
     chunkFileNames: "[hash].js",
   });
   await build.close();
+  // Node takes a folder's files for modules only with this.
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }\n');
 }
 
 export function writeTypes(folder: string): void {
@@ -53,6 +55,4 @@ if (import.meta.main) {
   const folder = resolve(process.argv[2] ?? join(SOURCE, "dist"));
   await bundle(entries(), folder);
   writeTypes(folder);
-  // Node takes a folder's files for modules only with this.
-  writeFileSync(join(folder, "package.json"), '{ "type": "module" }\n');
 }

@@ -1,5 +1,6 @@
 /** `devices enroll|watch|report|simulate`: what a device does, by the device kit, for who develops one. */
 import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { CommandError, checkFolder, findService, parseCommandLine, UsageError } from "../command.ts";
 import { trustCertificate } from "../device/transport.ts";
@@ -79,11 +80,14 @@ function sentenceOf({ detail, code }: Failure): CommandError {
   return new CommandError(`${detail} (${code})`);
 }
 
+/** The folder or, while it is not there yet, the nearest one above it: the storage makes the others. */
+const existingFolder = (folder: string): string => (existsSync(folder) ? folder : existingFolder(dirname(folder)));
+
 async function enroll(options: Options): Promise<void> {
   const code = required(options.code, "--code");
   const file = required(options.file, "--file");
   // The code is spent with the first answer, so that the credential must have a place by then.
-  checkFolder(dirname(file));
+  checkFolder(existingFolder(dirname(file)));
   const result = await clientOf(options).enroll(code);
   if (!result.ok) throw sentenceOf(result.failure);
   const { credential, device } = result.value;

@@ -298,7 +298,7 @@ describe("the page's files", () => {
 });
 
 /** Half an hour of a display; `DISPLAY_POLLS=43200` is a whole day. */
-const POLLS = Number(process.env["DISPLAY_POLLS"] ?? 1_000);
+const POLLS = Number(process.env["DISPLAY_POLLS"] ?? 1_200);
 /** Each state was shown many times, so that its code is compiled. */
 const EARLY_POLLS = 400;
 const HEAP_READINGS = 5;

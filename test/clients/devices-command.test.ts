@@ -1,4 +1,5 @@
 /** `npm run cli -- devices`, as it is typed: against the whole system. */
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { logIn } from "../support/people.ts";
@@ -31,7 +32,8 @@ const codeOf = (kind: string): string =>
   system.sandbox.stations[0]?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "";
 
 test("enroll, simulate, watch and report: one collection by command", async () => {
-  const till = join(folder.path, "till.json");
+  // The storage makes the folder.
+  const till = join(folder.path, "new", "till.json");
   const enrolled = devices("enroll", "--code", codeOf("smart_pos_companion"), "--file", till, "--json");
   expect(await enrolled.ended, enrolled.output()).toBe(0);
   const simulated = devices("simulate", "--file", till, "--outcome", "reported_declined");
@@ -67,10 +69,12 @@ test("a code that is spent, and a file without a credential: exit code 1 and one
   expect(await spent.ended).toBe(1);
   expect(spent.output()).toMatch(/\(enrollment_code_invalid\)\n$/);
   // Before the code is claimed, for its credential would be lost.
-  const homeless = devices("enroll", "--code", "AAAAA-AAAAA", "--file", "/no/folder/device.json");
+  const noFolder = join(folder.path, "text");
+  writeFileSync(noFolder, "");
+  const homeless = devices("enroll", "--code", "AAAAA-AAAAA", "--file", join(noFolder, "device.json"));
   expect([await homeless.ended, homeless.output()]).toEqual([
     1,
-    expect.stringMatching(/^No file can be written into \/no\/folder: /),
+    expect.stringMatching(/^No file can be written into \S+text: /),
   ]);
   const nowhere = devices("enroll", "--code", "AAAAA-AAAAA", "--file", file, "--base-url", "http://127.0.0.1:9");
   expect([await nowhere.ended, nowhere.output()]).toEqual([

@@ -21,7 +21,7 @@ export function probabilityOfLonger(first: readonly number[], second: readonly n
 }
 
 /** How many values of each kind a test compares: with fewer, small differences are not found. `npm run soak` compares more. */
-export const TIMING_TRIES = Number(process.env["TIMING_TRIES"] ?? 600);
+export const TIMING_TRIES = Number(process.env["TIMING_TRIES"] ?? 1_000);
 
 /** Five standard errors of the statistic for two samples of that size that do not differ. */
 export function allowedDeviation(size: number): number {

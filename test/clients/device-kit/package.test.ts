@@ -40,6 +40,7 @@ describe("the package of the device kit", () => {
     const alone = join(folder.path, "display");
     await bundle(["display"], alone);
     const code = text(join(alone, "display.js"));
+    expect(JSON.parse(text(join(alone, "package.json")))).toEqual({ type: "module" });
     expect(code).not.toMatch(/\bimport\b/);
     expect(gzipSync(code, { level: 9 }).length).toBeLessThanOrEqual(DISPLAY_MAX_BYTES);
   });
