@@ -1,7 +1,7 @@
 /** `npm run cli -- devices`, as it is typed: against the whole system. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFailed, test, vi } from "vitest";
 import { logIn } from "../support/people.ts";
 import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -32,6 +32,7 @@ const codeOf = (kind: string): string =>
   system.sandbox.stations[0]?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "";
 
 test("enroll, simulate, watch and report: one collection by command", async () => {
+  onTestFailed(() => console.error(running.map((program) => program.output()).join("\n--\n")));
   // The storage makes the folder.
   const till = join(folder.path, "new", "till.json");
   const enrolled = devices("enroll", "--code", codeOf("smart_pos_companion"), "--file", till, "--json");

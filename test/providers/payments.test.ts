@@ -91,7 +91,7 @@ describe("asking", () => {
     const spoil = () =>
       world.database`update provider_secrets set sealed = set_byte(sealed, 0, get_byte(sealed, 0) # 1) where config_id = ${configId}`;
     await spoil();
-    const failed = world.askProvider(place, configId, intent);
+    const failed = world.askProviderOnce(place, configId, intent);
     await expect(failed).rejects.toMatchObject({ refusal: { code: "unavailable" } });
     await spoil();
     const startedAtMs = Date.now();
@@ -260,7 +260,7 @@ describe("when it is over", () => {
     const spoil = () =>
       world.database`update provider_secrets set sealed = set_byte(sealed, 0, get_byte(sealed, 0) # 1) where config_id = ${configId}`;
     await spoil();
-    await world.askProvider(dying, configId, intent).catch(() => undefined);
+    await world.askProviderOnce(dying, configId, intent).catch(() => undefined);
     await spoil();
     // As it stands when a process dies while it asks: the row, and no answer.
     const [row] = await world.database`select status from provider_payments where intent_id = ${intent.intentId}`;

@@ -4,6 +4,7 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import type { z } from "zod";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -23,6 +24,7 @@ import { startMetrics } from "../../services/runtime/metrics-port.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSandboxProviderService } from "../../services/sandbox-provider/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
+import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { startStationsService } from "../../services/stations/service.ts";
 import { keepBucketsComplete } from "../support/buckets-complete.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
@@ -72,13 +74,15 @@ export interface ProvidersWorld {
     request: RequestOf<TOperation>,
     timeoutMs?: number,
   ): Promise<ReplyOf<TOperation>>;
-  /** Asks the provider for a payment of this intent, as the actor host does. */
+  /** Asks the provider for a payment of this intent, as the actor host does: `unavailable` is asked again for a while. */
   askProvider(
     place: Place,
     configId: number,
     intent: Intent,
     lifetimeMs?: number,
   ): Promise<ReplyOf<typeof paymentMessages.createProviderPayment>>;
+  /** The same, asked once: rejects with what the service refuses it for. */
+  askProviderOnce: ProvidersWorld["askProvider"];
   /** A sandbox config of the place's filial, with an account of its own. */
   addSandboxConfig(place: Place): Promise<number>;
   /** Stops the providers service, with `whileDown` before it is started again. */
@@ -127,6 +131,33 @@ export async function startProvidersWorld(
 
   const ask: ProvidersWorld["ask"] = (operation, request, timeoutMs = 15_000) =>
     call(bus.nc, operation, request, timeoutMs) as Promise<ReplyOf<typeof operation>>;
+  const askProviderOnce: ProvidersWorld["askProviderOnce"] = (place, configId, intent, lifetimeMs = 60_000) => {
+    const { organizationId, stationId } = place;
+    const { intentId, orderDisplayNumber, amountMinor, currency } = intent;
+    const expiresAtMs = Date.now() + lifetimeMs;
+    return ask(paymentMessages.createProviderPayment, {
+      intentId,
+      stationId,
+      organizationId,
+      configId,
+      orderDisplayNumber,
+      amountMinor,
+      currency,
+      expiresAtMs,
+    });
+  };
+  const askProvider: ProvidersWorld["askProvider"] = async (...asked) => {
+    const untilMs = performance.now() + STATION_LIMITS.providerPatienceMs;
+    for (;;) {
+      try {
+        return await askProviderOnce(...asked);
+      } catch (error) {
+        const mayAskAgain = error instanceof RefusedError && error.refusal.code === "unavailable";
+        if (!mayAskAgain || performance.now() > untilMs) throw error;
+        await delay(STATION_LIMITS.providerLongestPauseMs);
+      }
+    }
+  };
 
   return {
     bus,
@@ -166,20 +197,8 @@ export async function startProvidersWorld(
       const { orderId, orderDisplayNumber, totalMinor, currency } = order;
       return { intentId, orderId, orderDisplayNumber, amountMinor: totalMinor, currency };
     },
-    askProvider({ organizationId, stationId }, configId, intent, lifetimeMs = 60_000) {
-      const { intentId, orderDisplayNumber, amountMinor, currency } = intent;
-      const expiresAtMs = Date.now() + lifetimeMs;
-      return ask(paymentMessages.createProviderPayment, {
-        intentId,
-        stationId,
-        organizationId,
-        configId,
-        orderDisplayNumber,
-        amountMinor,
-        currency,
-        expiresAtMs,
-      });
-    },
+    askProvider,
+    askProviderOnce,
     async addSandboxConfig({ owner: caller, filialId }) {
       const request = { caller, filialId, kind: "sandbox", mode: "test", name: "Sandbox", settings: {} } as const;
       return (await ask(configMessages.createProviderConfig, request)).config.configId;

@@ -33,7 +33,7 @@ test("while the feed of the switches is gone, routes but cash are unavailable; w
     electronic.map(() => expect.objectContaining({ code: "unavailable" })),
   );
   const intent = await world.openIntent(place, 1_250);
-  expect(await refusalOf(world.askProvider(place, configId, intent))).toMatchObject({ code: "unavailable" });
+  expect(await refusalOf(world.askProviderOnce(place, configId, intent))).toMatchObject({ code: "unavailable" });
   const rows = await world.database`select from provider_payments where intent_id = ${intent.intentId}`;
   expect(rows).toHaveLength(0);
   const cash = await collect("cash");
