@@ -7,6 +7,7 @@ import type { StationState } from "../../machines/station/state.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { firstPage } from "../../services/bus/page.ts";
 import type { HandlerDeps } from "./handler-context.ts";
+import { idSchema } from "./shared-schemas.ts";
 
 const DIGITS = /^\d+$/;
 
@@ -65,25 +66,30 @@ export const pageBeforeQuery = {
 };
 
 /** Query parameter of an audit log. */
-export const auditLogSearchQuery = {
+const auditLogSearchQuery = {
   search: z.string().min(1).max(BOUNDS.searchCharacters).optional().meta({
     description:
-      "Only entries whose actor's name, action, subject or data contain this, in upper or lower case; an underscore is the same as a space. A rare text takes as long as the log is long.",
+      "Only entries whose actor's name, action, subject or data contain this, in upper or lower case; an underscore is the same as a space. One page goes through a part of a long log, so it may be empty although there are more.",
   }),
+};
+
+/** Query parameters of an audit log that is read newest first. */
+export const pageBeforeOfAuditLog = {
+  ...auditLogSearchQuery,
+  before_id: queryId()
+    .optional()
+    .meta({ description: "Only what comes before this id, newest first: `through_id` of the page before." }),
+  limit,
 };
 
 /** Query parameters of an audit log: newest first, or oldest first after `since_id` for a client that follows it. */
 export const pageOfAuditLogQuery = z
   .strictObject({
-    ...auditLogSearchQuery,
     since_id: queryNumber({ least: 0 }).optional().meta({
       description:
-        "Only what comes after this id, oldest first: the last id of the page before. 0 begins with the oldest.",
+        "Only what comes after this id, oldest first: `through_id` of the page before. 0 begins with the oldest.",
     }),
-    before_id: queryId()
-      .optional()
-      .meta({ description: "Only what comes before this id, newest first: the last id of the page before." }),
-    limit,
+    ...pageBeforeOfAuditLog,
   })
   .refine(({ since_id, before_id }) => since_id === undefined || before_id === undefined, {
     path: ["before_id"],
@@ -109,9 +115,16 @@ export const hasMoreAfter = z
 export const hasMoreBefore = z
   .boolean()
   .meta({ description: "Whether there are more: ask again with the last one's id as `before_id`." });
-export const hasMoreOfAuditLog = z.boolean().meta({
-  description:
-    "Whether there are more: ask again with the last one's id, as `since_id` where that was given, otherwise as `before_id`.",
+export const moreOfAuditLog = {
+  has_more: z.boolean().meta({
+    description:
+      "Whether there are more: ask again with `through_id`, as `since_id` where that was given, otherwise as `before_id`.",
+  }),
+  through_id: idSchema.nullable().meta({ description: "The last entry that this page went through; null at the end." }),
+};
+export const moreOfAuditLogJson = (throughId: number | null) => ({
+  has_more: throughId !== null,
+  through_id: throughId,
 });
 export const hasMoreAfterVersion = z
   .boolean()

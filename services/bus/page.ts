@@ -28,6 +28,19 @@ export function firstPage<T>(found: readonly T[], limit: number): { readonly pag
   return { page, hasMore: page.length < found.length };
 }
 
+/**
+ * A page of an audit log, from `limit + 1` entries. `throughId` is the entry behind which the next page begins, null when
+ * there is none: the last of the page or, where a search ended before, the last entry that it went through.
+ */
+export function eventsOfPage<T extends { readonly eventId: number }>(
+  found: readonly T[],
+  limit: number,
+  searchedThroughId: number | undefined,
+): { readonly events: T[]; readonly throughId: number | null } {
+  const { page: events, hasMore } = firstPage(found, limit);
+  return { events, throughId: (hasMore ? events.at(-1)?.eventId : searchedThroughId) ?? null };
+}
+
 /** The first reading of `readPage`: more than a page carries of the longest things, and all of it in most lists. */
 const FIRST_READING = 20;
 /** How many times as many things as are found already the next reading asks for: a list's first things may be its shortest. */

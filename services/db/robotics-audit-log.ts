@@ -2,8 +2,8 @@
 import type { JSONValue } from "postgres";
 import type { Caller } from "../bus/messages/caller.ts";
 import type { RoboticsAuditEntry } from "../bus/messages/events.ts";
-import { type EventPage, eventPage } from "./event-page.ts";
-import type { Queryable, Transaction } from "./pool.ts";
+import { type EventPage, readEvents } from "./event-page.ts";
+import type { Fragment, Queryable, Transaction } from "./pool.ts";
 
 export interface RoboticsAction {
   readonly organizationId: number;
@@ -55,17 +55,22 @@ interface EntryRow {
 /** The organization's entries before one of them, newest first. */
 export async function listRoboticsEvents(
   sql: Queryable,
-  page: Omit<EventPage, "sinceId"> & { readonly organizationId: number; readonly limit: number },
-): Promise<RoboticsAuditEntry[]> {
-  const rows = await sql<EntryRow[]>`
-    select event_id, at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data from robotics_trail
-    where organization_id = ${page.organizationId} ${eventPage(sql, { ...page, sinceId: undefined })} limit ${page.limit}`;
-  return rows.map((row) => ({
-    eventId: row.event_id,
-    atMs: row.at.getTime(),
-    actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name },
-    action: row.action,
-    subject: { kind: row.subject_kind, id: row.subject_id },
-    data: row.data,
-  }));
+  page: Omit<EventPage, "sinceId"> & { readonly organizationId: number },
+) {
+  const where = sql`organization_id = ${page.organizationId}`;
+  const select = (rows: Fragment) => sql<EntryRow[]>`
+    select event_id, at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data ${rows}`;
+  const log = { table: sql`robotics_trail`, where, select };
+  const { rows, searchedThroughId } = await readEvents(sql, log, { ...page, sinceId: undefined });
+  const entries = rows.map(
+    (row): RoboticsAuditEntry => ({
+      eventId: row.event_id,
+      atMs: row.at.getTime(),
+      actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name },
+      action: row.action,
+      subject: { kind: row.subject_kind, id: row.subject_id },
+      data: row.data,
+    }),
+  );
+  return { entries, searchedThroughId };
 }

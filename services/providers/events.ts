@@ -4,7 +4,7 @@ import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/provider-configs.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
-import { firstPage } from "../bus/page.ts";
+import { eventsOfPage } from "../bus/page.ts";
 import type { ProviderActor } from "../db/provider-audit-log.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import * as sql from "./sql/events.ts";
@@ -18,16 +18,9 @@ export async function listProviderEvents(
 ): Promise<ReplyOf<typeof bus.listProviderEvents>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  // One row more shows whether there is a further page.
-  const rows = await sql.listProviderEvents(deps.database, {
-    organizationId,
-    search,
-    sinceId,
-    beforeId,
-    limit: limit + 1,
-  });
-  const { page, hasMore } = firstPage(rows.map(providerEventOf), limit);
-  return { events: page, hasMore };
+  const page = { organizationId, search, sinceId, beforeId, limit };
+  const found = await sql.listProviderEvents(deps.database, page);
+  return eventsOfPage(found.rows.map(providerEventOf), limit, found.searchedThroughId);
 }
 
 function providerEventOf(row: sql.ProviderEventRow): bus.ProviderEventEntry {

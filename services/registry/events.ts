@@ -3,7 +3,7 @@
 import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as events from "../bus/messages/events.ts";
-import { firstPage } from "../bus/page.ts";
+import { eventsOfPage } from "../bus/page.ts";
 import type { RegistryHandler } from "./deps.ts";
 import * as sql from "./sql/events.ts";
 
@@ -44,7 +44,6 @@ export const listEvents: RegistryHandler<typeof events.listEvents> = async (deps
   const { caller, search, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  const rows = await sql.listEvents(deps.sql, { organizationId, search, sinceId, beforeId, limit: limit + 1 });
-  const { page, hasMore } = firstPage(rows.map(eventMessage), limit);
-  return { events: page, hasMore };
+  const found = await sql.listEvents(deps.sql, { organizationId, search, sinceId, beforeId, limit });
+  return eventsOfPage(found.rows.map(eventMessage), limit, found.searchedThroughId);
 };

@@ -9,7 +9,7 @@ import type * as messages from "../bus/messages/events.ts";
 import { flushOutbox } from "../bus/messages/outbox.ts";
 import type { RoboticsEvent } from "../bus/messages/robotics-events.ts";
 import { call, type ReplyOf, type RequestOf } from "../bus/operation.ts";
-import { firstPage } from "../bus/page.ts";
+import { eventsOfPage } from "../bus/page.ts";
 import { filialKey, type OutboxRow } from "../db/outbox.ts";
 import * as auditLog from "../db/robotics-audit-log.ts";
 import type { Log } from "../runtime/log.ts";
@@ -75,7 +75,6 @@ export async function listRoboticsEvents(
 ): Promise<ReplyOf<typeof messages.listRoboticsEvents>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  const entries = await auditLog.listRoboticsEvents(database, { organizationId, search, beforeId, limit: limit + 1 });
-  const { page, hasMore } = firstPage(entries, limit);
-  return { entries: page, hasMore };
+  const found = await auditLog.listRoboticsEvents(database, { organizationId, search, beforeId, limit });
+  return eventsOfPage(found.entries, limit, found.searchedThroughId);
 }

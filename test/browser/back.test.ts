@@ -2,7 +2,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
+import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { SEARCHED_ENTRIES } from "../../services/db/event-page.ts";
 import { apiClient } from "../support/api-client.ts";
 import { enrollDevice } from "../support/devices.ts";
 import { addFleet, offerTask } from "../support/fleets.ts";
@@ -248,11 +250,13 @@ describe("lists", () => {
   test("the audit log is searched whole, beyond what is loaded", async () => {
     const oldest = { filial_id: system.sandbox.filialId, name: "Needle", currency: "EUR" };
     const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: oldest });
-    // More entries than a page has, so that the one that is looked for is not loaded.
-    for (let count = 0; count < 51; count += 1) {
-      await owner.good("PATCH", `stations/${station_id}/`, { body: { name: `Hay ${count}` } });
-      await owner.good("PATCH", `stations/${station_id}/`, { body: { name: `Straw ${count}` } });
-    }
+    // More entries than one request goes through, so that several find the one that is looked for.
+    const sql = postgres(system.database.url, { max: 1 });
+    await sql`
+      insert into registry_events (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id)
+      select organization_id, 'owner', 1, 'Ada', 'station_renamed', 'station', station_id
+      from stations, generate_series(1, ${SEARCHED_ENTRIES}::int) where station_id = ${station_id}`;
+    await sql.end();
     await open("audit/");
     await page.getByRole("row").nth(100).waitFor(SHOWN);
     expect(await page.getByText("station created").count()).toBe(0);

@@ -32,7 +32,7 @@ const codeOf = (kind: string): string =>
   system.sandbox.stations[0]?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "";
 
 test("enroll, simulate, watch and report: one collection by command", async () => {
-  onTestFailed(() => process.stderr.write(running.map((program) => program.output()).join("--\n")));
+  onTestFailed(() => void process.stderr.write(running.map((program) => program.output()).join("--\n")));
   // The storage makes the folder.
   const till = join(folder.path, "new", "till.json");
   const enrolled = devices("enroll", "--code", codeOf("smart_pos_companion"), "--file", till, "--json");

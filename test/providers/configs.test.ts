@@ -188,8 +188,8 @@ describe("who may", () => {
     await world.ask(configMessages.changeProviderConfig, { caller, configId, name: "Renamed" });
     await world.ask(configMessages.rotateProviderSecret, { caller, configId, name: "callback_secret", overlapMs: 5 });
     await world.ask(configMessages.changeProviderConfig, { caller, configId, status: "disabled" });
-    const { events, hasMore } = await world.ask(configMessages.listProviderEvents, { caller, sinceId: 0, limit: 10 });
-    expect(hasMore).toBe(false);
+    const { events, throughId } = await world.ask(configMessages.listProviderEvents, { caller, sinceId: 0, limit: 10 });
+    expect(throughId).toBeNull();
     expect(events.map(({ action, data }) => [action, data])).toEqual([
       [
         "provider_config_created",

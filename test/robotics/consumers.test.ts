@@ -113,7 +113,7 @@ describe("changing a consumer", () => {
     const { consumer } = await world.ask(consumerMessages.changeRoboticsConsumer, change);
     expect(consumer).toMatchObject({ name: "Upstairs", status: "active" });
     await world.ask(consumerMessages.changeRoboticsConsumer, change);
-    const { entries } = await world.ask(eventMessages.listRoboticsEvents, { caller: place.owner, limit: 2 });
+    const { events: entries } = await world.ask(eventMessages.listRoboticsEvents, { caller: place.owner, limit: 2 });
     expect(entries.map(({ action, data }) => [action, data])).toEqual([
       ["robotics_consumer_changed", { name: "Upstairs" }],
       ["robotics_consumer_created", { filial_id: place.filialId, name: "Fleet", mode: "test" }],

@@ -46,7 +46,7 @@ test("tasks that ended longer ago than they are kept are removed; what is open s
   expect(tasks.map(({ taskId }) => taskId)).toEqual([open.taskId, recent.taskId]);
   const read = { caller: place.owner, taskId: old.taskId };
   expect(await refusalOf(world.ask(taskMessages.getServingTask, read))).toMatchObject({ code: "not_found" });
-  const { entries } = await world.ask(eventMessages.listRoboticsEvents, { caller: place.owner });
+  const { events: entries } = await world.ask(eventMessages.listRoboticsEvents, { caller: place.owner });
   expect(entries.some(({ subject }) => subject.kind === "serving_task" && subject.id === old.taskId)).toBe(true);
 });
 

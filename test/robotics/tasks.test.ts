@@ -315,8 +315,8 @@ describe("the audit log", () => {
       filialId: own.filialId,
       reason: "Fire drill.",
     });
-    const { entries, hasMore } = await world.ask(eventMessages.listRoboticsEvents, { caller: own.owner, limit: 6 });
-    expect(hasMore).toBe(true);
+    const page = await world.ask(eventMessages.listRoboticsEvents, { caller: own.owner, limit: 6 });
+    const { events: entries, throughId } = page;
     expect(entries.map(({ action, actor }) => [action, actor.kind, actor.id])).toEqual([
       ["robotics_paused", "owner", own.owner.userId],
       ["serving_task_expired", "system", 0],
@@ -326,9 +326,11 @@ describe("the audit log", () => {
       ["serving_task_offered", "owner", own.owner.userId],
     ]);
     expect(entries[3]?.data).toEqual({ display_number: 1, reason: "No guest." });
-    const beforeId = entries.at(-1)?.eventId ?? 0;
+    expect(throughId).toBe(entries.at(-1)?.eventId);
+    const beforeId = throughId ?? 0;
     const rest = await world.ask(eventMessages.listRoboticsEvents, { caller: own.owner, beforeId });
-    expect(rest.entries.map(({ action }) => action)).toEqual(["robotics_consumer_created"]);
+    expect(rest.events.map(({ action }) => action)).toEqual(["robotics_consumer_created"]);
+    expect(rest.throughId).toBeNull();
     expect(JSON.stringify([entries, rest])).not.toMatch(/MANIFEST|DESTINATION|rc_/);
   });
 });

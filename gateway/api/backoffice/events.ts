@@ -6,12 +6,11 @@ import * as messages from "../../../services/bus/messages/events.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
 import {
-  auditLogSearchQuery,
   hasMoreAfterVersion,
-  hasMoreBefore,
-  hasMoreOfAuditLog,
+  moreOfAuditLog,
+  moreOfAuditLogJson,
   pageAfterVersionQuery,
-  pageBeforeQuery,
+  pageBeforeOfAuditLog,
   pageOfAuditLogQuery,
 } from "../../http/page.ts";
 import { route, session } from "../../http/route.ts";
@@ -88,7 +87,7 @@ export const registryEventsSchema = z
     events: z
       .array(registryEventSchema)
       .meta({ description: "By id, newest first; oldest first when `since_id` was given." }),
-    has_more: hasMoreOfAuditLog,
+    ...moreOfAuditLog,
   })
   .meta({ id: "RegistryEvents" });
 
@@ -113,9 +112,9 @@ const roboticsEventSchema = z
   .meta({ id: "RoboticsEvent" });
 const roboticsEventsSchema = z.object({
   events: z.array(roboticsEventSchema).meta({ description: "By id, newest first." }),
-  has_more: hasMoreBefore,
+  ...moreOfAuditLog,
 });
-const roboticsEventsQuerySchema = z.strictObject({ ...auditLogSearchQuery, ...pageBeforeQuery });
+const roboticsEventsQuerySchema = z.strictObject(pageBeforeOfAuditLog);
 
 function stationEventJson(event: messages.AuditEvent): z.infer<typeof stationEventSchema> {
   const { version, ordinal, atMs, type, actor, intentId, data } = event;
@@ -185,15 +184,15 @@ const listStationEvents: SessionHandler<undefined, z.infer<typeof stationEventsQ
 
 const listEvents: SessionHandler<undefined, z.infer<typeof pageOfAuditLogQuery>> = async ({ caller, deps, query }) => {
   const { search, since_id: sinceId, before_id: beforeId, limit } = query;
-  const { events, hasMore } = await deps.bus.call(messages.listEvents, { caller, search, sinceId, beforeId, limit });
-  return ok({ events: events.map(entryJson), has_more: hasMore });
+  const { events, throughId } = await deps.bus.call(messages.listEvents, { caller, search, sinceId, beforeId, limit });
+  return ok({ events: events.map(entryJson), ...moreOfAuditLogJson(throughId) });
 };
 
 const listRoboticsEvents: SessionHandler<undefined, z.infer<typeof roboticsEventsQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
   const { search, before_id: beforeId, limit } = query;
-  const { entries, hasMore } = await deps.bus.call(messages.listRoboticsEvents, { caller, search, beforeId, limit });
-  return ok({ events: entries.map(entryJson), has_more: hasMore });
+  const { events, throughId } = await deps.bus.call(messages.listRoboticsEvents, { caller, search, beforeId, limit });
+  return ok({ events: events.map(entryJson), ...moreOfAuditLogJson(throughId) });
 };
 
 const root = "/api/backoffice/v1";

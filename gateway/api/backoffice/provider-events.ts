@@ -2,7 +2,7 @@
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/provider-configs.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { hasMoreOfAuditLog, pageOfAuditLogQuery } from "../../http/page.ts";
+import { moreOfAuditLog, moreOfAuditLogJson, pageOfAuditLogQuery } from "../../http/page.ts";
 import { route, session } from "../../http/route.ts";
 import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { actorSchema } from "./events.ts";
@@ -29,7 +29,7 @@ const providerEventsSchema = z
     events: z
       .array(providerEventSchema)
       .meta({ description: "By id, newest first; oldest first when the request has `since_id`." }),
-    has_more: hasMoreOfAuditLog,
+    ...moreOfAuditLog,
   })
   .meta({ id: "ProviderEvents" });
 
@@ -42,8 +42,8 @@ const listProviderEvents: SessionHandler<undefined, z.infer<typeof pageOfAuditLo
   const { caller, deps, query } = context;
   const { search, since_id: sinceId, before_id: beforeId, limit } = query;
   const request = { caller, search, sinceId, beforeId, limit };
-  const { events, hasMore } = await deps.bus.call(bus.listProviderEvents, request);
-  return ok({ events: events.map(providerEventJson), has_more: hasMore });
+  const { events, throughId } = await deps.bus.call(bus.listProviderEvents, request);
+  return ok({ events: events.map(providerEventJson), ...moreOfAuditLogJson(throughId) });
 };
 
 export const providerEventRoutes = [

@@ -36,6 +36,11 @@ export type RegistryEventEntry = z.infer<typeof registryEventSchema>;
 
 /** Only entries whose actor, action, subject or data contain it, in upper or lower case; an underscore is a space. */
 export const auditLogSearch = { search: z.string().min(1).max(BOUNDS.searchCharacters).optional() };
+/**
+ * The event behind which the next page begins; null when there is none. A search ends after a number of entries, so that its
+ * page may have few events, or none, although there are more behind it.
+ */
+export const throughId = { throughId: id.nullable() };
 
 /**
  * The registry's events of the caller's organization, and those of the platform: oldest first after `sinceId`; without
@@ -45,7 +50,7 @@ export const listEvents = defineOperation(
   "registry.listEvents",
   "repeatable",
   z.object({ caller, ...auditLogSearch, ...pageAfter, ...pageBefore }),
-  z.object({ events: z.array(registryEventSchema), hasMore: z.boolean() }),
+  z.object({ events: z.array(registryEventSchema), ...throughId }),
 );
 
 /** One thing that a station committed; two events of one commit share its version. */
@@ -95,5 +100,5 @@ export const listRoboticsEvents = defineOperation(
   "robotics.listRoboticsEvents",
   "repeatable",
   z.object({ caller, ...auditLogSearch, ...pageBefore }),
-  z.object({ entries: z.array(roboticsAuditEntrySchema), hasMore: z.boolean() }),
+  z.object({ events: z.array(roboticsAuditEntrySchema), ...throughId }),
 );

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineOperation } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
 import { actorSchema, barrierSchema, callerSchema as caller } from "./caller.ts";
-import { auditLogSearch } from "./events.ts";
+import { auditLogSearch, throughId } from "./events.ts";
 
 const id = z.int().positive();
 /** The reason, for the audit log. */
@@ -129,5 +129,5 @@ export const listProviderEvents = defineOperation(
   "providers.listProviderEvents",
   "repeatable",
   z.object({ caller, ...auditLogSearch, ...pageAfter, ...pageBefore }),
-  z.object({ events: z.array(providerEventSchema), hasMore: z.boolean() }),
+  z.object({ events: z.array(providerEventSchema), ...throughId }),
 );

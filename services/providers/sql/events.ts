@@ -1,8 +1,8 @@
 /** Reads the audit log of configs and issues (services/db/provider-audit-log.ts writes it). */
 
 import type { ActorKind } from "../../bus/messages/caller.ts";
-import { type EventPage, eventPage } from "../../db/event-page.ts";
-import type { Queryable } from "../../db/pool.ts";
+import { type EventPage, readEvents } from "../../db/event-page.ts";
+import type { Fragment, Queryable } from "../../db/pool.ts";
 import type { ProviderEvent } from "../../db/provider-audit-log.ts";
 
 export interface ProviderEventRow {
@@ -18,12 +18,9 @@ export interface ProviderEventRow {
 }
 
 /** The organization's events: oldest first after `sinceId`; without it newest first, before `beforeId` if that is given. */
-export async function listProviderEvents(
-  sql: Queryable,
-  page: EventPage & { readonly organizationId: number; readonly limit: number },
-): Promise<ProviderEventRow[]> {
-  const { organizationId, limit } = page;
-  return sql<ProviderEventRow[]>`
-    select event_id, at, actor_role, actor_id, actor_name, action, subject_kind, subject_id, data from provider_events
-    where organization_id = ${organizationId} ${eventPage(sql, page)} limit ${limit}`;
+export async function listProviderEvents(sql: Queryable, page: EventPage & { readonly organizationId: number }) {
+  const where = sql`organization_id = ${page.organizationId}`;
+  const select = (rows: Fragment) => sql<ProviderEventRow[]>`
+    select event_id, at, actor_role, actor_id, actor_name, action, subject_kind, subject_id, data ${rows}`;
+  return await readEvents(sql, { table: sql`provider_events`, where, select }, page);
 }

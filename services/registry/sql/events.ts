@@ -1,8 +1,8 @@
 import type { JSONValue } from "postgres";
 import type { ActorKind } from "../../bus/messages/caller.ts";
 import type { REGISTRY_SUBJECTS } from "../../bus/messages/events.ts";
-import { type EventPage, eventPage } from "../../db/event-page.ts";
-import type { Queryable, Transaction } from "../../db/pool.ts";
+import { type EventPage, readEvents } from "../../db/event-page.ts";
+import type { Fragment, Queryable, Transaction } from "../../db/pool.ts";
 
 export interface RegistryActor {
   readonly kind: Exclude<ActorKind, "settlement" | "system">;
@@ -63,12 +63,9 @@ export interface RegistryEventRow {
  * The organization's events and the platform's: oldest first after `sinceId`; without it newest first, before `beforeId` if
  * that is given.
  */
-export async function listEvents(
-  sql: Queryable,
-  page: EventPage & { readonly organizationId: number; readonly limit: number },
-): Promise<RegistryEventRow[]> {
-  const { organizationId, limit } = page;
-  return sql<RegistryEventRow[]>`
-    select event_id, at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data from registry_events
-    where (organization_id = ${organizationId} or organization_id is null) ${eventPage(sql, page)} limit ${limit}`;
+export async function listEvents(sql: Queryable, page: EventPage & { readonly organizationId: number }) {
+  const where = sql`(organization_id = ${page.organizationId} or organization_id is null)`;
+  const select = (rows: Fragment) => sql<RegistryEventRow[]>`
+    select event_id, at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data ${rows}`;
+  return await readEvents(sql, { table: sql`registry_events`, where, select }, page);
 }

@@ -2,6 +2,7 @@
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
+import { SEARCHED_ENTRIES } from "../../../services/db/event-page.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
@@ -17,6 +18,7 @@ interface Event {
 interface Page {
   readonly events: readonly Event[];
   readonly has_more: boolean;
+  readonly through_id: number | null;
 }
 
 let system: TestSystem;
@@ -97,7 +99,7 @@ describe("the owner's audit log", () => {
     expect(backwards).toEqual(whole.events.toReversed());
     const ids = read.map(({ event_id }) => event_id);
     expect(ids).toEqual(ids.toSorted((a, b) => a - b));
-    expect(await page(owner, `?since_id=${ids.at(-1)}`)).toEqual({ events: [], has_more: false });
+    expect(await page(owner, `?since_id=${ids.at(-1)}`)).toEqual({ events: [], has_more: false, through_id: null });
   });
 
   it("is searched whole, by person, action, subject and data, in each of its logs", async () => {
@@ -114,6 +116,34 @@ describe("the owner's audit log", () => {
       expect(await owner.good("GET", `${log}/?search=nothing+has+this+text`)).toMatchObject({ events: [] });
     }
     await owner.refused("invalid_request", "GET", "events/?search=");
+  });
+
+  it("goes through a part of a long log at a time, in both directions, and finds what is at its other end", async () => {
+    const sinceId = await newest();
+    const stationId = system.sandbox.stations[0]?.stationId as number;
+    const sql = postgres(system.database.url, { max: 1 });
+    const write = (name: string, count: number) => sql`
+      insert into registry_events (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id)
+      select organization_id, 'owner', 1, ${name}, 'station_renamed', 'station', station_id
+      from stations, generate_series(1, ${count}::int) where station_id = ${stationId}`;
+    await write("The oldest", 1);
+    await write("Ada", SEARCHED_ENTRIES);
+    await write("The newest", 1);
+    await sql.end();
+    const search = async (query: string) => {
+      const { events, ...more } = await page(owner, `?search=the+${query}`);
+      return { names: events.map(({ actor }) => actor.name), ...more };
+    };
+    const first = await search("oldest");
+    expect(first).toEqual({ names: [], has_more: true, through_id: expect.any(Number) });
+    expect((await search(`oldest&before_id=${first.through_id}`)).names).toEqual(["The oldest"]);
+    const forward = await search(`newest&since_id=${sinceId}`);
+    expect(forward).toEqual({ names: [], has_more: true, through_id: expect.any(Number) });
+    expect(await search(`newest&since_id=${forward.through_id}`)).toEqual({
+      names: ["The newest"],
+      has_more: false,
+      through_id: null,
+    });
   });
 
   it("keeps a page within one bus message, however long the names are", async () => {

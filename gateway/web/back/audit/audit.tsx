@@ -1,4 +1,5 @@
 /** The audit logs; the filter searches all of a log, but only what is loaded of a station. */
+import { useRef } from "preact/hooks";
 import { call, type Result } from "../../shared/call.ts";
 import { dateAndClockTime } from "../../shared/format.ts";
 import { Empty } from "../../shared/states.tsx";
@@ -48,13 +49,27 @@ const entryOf = (event: LogEvent): Entry => ({
   data: event.data,
 });
 
-type Answer = Promise<Result<{ readonly events: readonly LogEvent[]; readonly has_more: boolean }>>;
+type Answer = Promise<Result<{ readonly events: readonly LogEvent[]; readonly through_id: number | null }>>;
+type Cursor = string | number | undefined;
 
-const entries = (asked: Answer): Promise<Result<Page<Entry>>> =>
-  mapReply(asked, ({ events, has_more }) => pageOf(events.map(entryOf), has_more, ({ id }) => id));
+/** A search goes through a part of the log at a time: on to the next part until one has an entry, or nobody wants it any more. */
+async function entries(
+  ask: (before_id: Cursor) => Answer,
+  cursor: Cursor,
+  isWanted: () => boolean,
+): Promise<Result<Page<Entry>>> {
+  for (let before = cursor; ; ) {
+    const result = await ask(before);
+    if (!result.ok) return result;
+    const { events, through_id } = result.reply;
+    if (events.length > 0 || through_id === null || !isWanted())
+      return { ...result, reply: { items: events.map(entryOf), next: through_id } };
+    before = through_id;
+  }
+}
 
 /** A station's events are counted by version, oldest first. */
-function stationEntries(stationId: number, since_version: string | number | undefined): Promise<Result<Page<Entry>>> {
+function stationEntries(stationId: number, since_version: Cursor): Promise<Result<Page<Entry>>> {
   const request = { path: { station_id: stationId }, query: { since_version, limit: LIMIT } };
   return mapReply(call("GET /api/backoffice/v1/stations/{station_id}/events/", request), ({ events, has_more }) =>
     pageOf(
@@ -79,12 +94,16 @@ interface Wanted {
   readonly text: string;
 }
 
-function load({ log, stationId, text }: Wanted, cursor: string | number | undefined): Promise<Result<Page<Entry>>> {
-  const query = { search: text === "" ? undefined : text, before_id: cursor, limit: LIMIT };
+const PATHS = {
+  organization: "GET /api/backoffice/v1/events/",
+  providers: "GET /api/backoffice/v1/provider-events/",
+  robotics: "GET /api/backoffice/v1/robotics-events/",
+} as const;
+
+function load({ log, stationId, text }: Wanted, cursor: Cursor, isWanted: () => boolean): Promise<Result<Page<Entry>>> {
   if (log === "station") return stationEntries(stationId, cursor);
-  if (log === "providers") return entries(call("GET /api/backoffice/v1/provider-events/", { query }));
-  if (log === "robotics") return entries(call("GET /api/backoffice/v1/robotics-events/", { query }));
-  return entries(call("GET /api/backoffice/v1/events/", { query }));
+  const search = text === "" ? undefined : text;
+  return entries((before_id) => call(PATHS[log], { query: { search, before_id, limit: LIMIT } }), cursor, isWanted);
 }
 
 export function Audit() {
@@ -129,10 +148,13 @@ export function Audit() {
 
 function Log({ log, stationId, text }: Wanted) {
   const isStation = log === "station";
+  const newestText = useRef(text);
+  newestText.current = text;
   const found = usePages(
     `log ${log} ${stationId} ${isStation ? "" : text}`,
-    (cursor) => load({ log, stationId, text }, cursor),
-    EVERY_MS,
+    (cursor) => load({ log, stationId, text }, cursor, () => newestText.current === text),
+    // A search through a long log is not repeated by itself.
+    text === "" ? EVERY_MS : undefined,
   );
   const wanted = isStation ? text.toLowerCase() : "";
   const isWanted = (entry: Entry): boolean =>
