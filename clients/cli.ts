@@ -3,7 +3,7 @@
  *
  *   npm run cli -- --help
  */
-import { CERTIFICATION_HELP, runCertificate, runCertify } from "./certification/command.ts";
+import { CERTIFICATE_HELP, CERTIFY_HELP, runCertificate, runCertify } from "./certification/command.ts";
 import { endWithError, UsageError } from "./command.ts";
 import { runConformance } from "./conformance/command.ts";
 import { DEVICES_HELP, runDevices } from "./devices/command.ts";
@@ -12,21 +12,28 @@ import { runSandbox, SANDBOX_HELP } from "./sandbox/sandboxes.ts";
 import { WEBHOOKS_HELP } from "./webhooks/arguments.ts";
 import { runWebhooks } from "./webhooks/command.ts";
 
+interface Command {
+  readonly run: (args: readonly string[]) => Promise<void>;
+  /** Undefined where the command prints its help itself. */
+  readonly help?: string;
+}
+
 /** Each command reads its own arguments: those behind its name. */
-const COMMANDS: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = {
-  devices: runDevices,
-  sandbox: runSandbox,
-  webhooks: runWebhooks,
-  conformance: runConformance,
-  certify: runCertify,
-  certificate: runCertificate,
+const COMMANDS: Readonly<Record<string, Command>> = {
+  sandbox: { run: runSandbox, help: SANDBOX_HELP },
+  devices: { run: runDevices, help: DEVICES_HELP },
+  webhooks: { run: runWebhooks, help: WEBHOOKS_HELP },
+  conformance: { run: runConformance },
+  certify: { run: runCertify, help: CERTIFY_HELP },
+  certificate: { run: runCertificate, help: CERTIFICATE_HELP },
 };
 
 const HELP = `What an owner and a developer of devices or of webhook consumers do by command.
+Each command prints its own part of this with --help.
 
 ${SANDBOX_HELP}${DEVICES_HELP}${WEBHOOKS_HELP}  npm run cli -- conformance --sandbox ID
       Checks a service or a device; conformance --help has its options and exit codes
-${CERTIFICATION_HELP}
+${CERTIFY_HELP}${CERTIFICATE_HELP}
 ${accessHelp("owner")}`;
 
 const isHelp = (argument: string): boolean => argument === "--help" || argument === "-h";
@@ -34,9 +41,11 @@ const isHelp = (argument: string): boolean => argument === "--help" || argument 
 try {
   const [name = "", ...args] = process.argv.slice(2);
   const command = COMMANDS[name];
-  if (isHelp(name) || (command !== runConformance && args.some(isHelp))) process.stdout.write(HELP);
+  if (isHelp(name)) process.stdout.write(HELP);
   else if (command === undefined) throw new UsageError(`Use ${Object.keys(COMMANDS).join(", ")}; see --help.`);
-  else await command(args);
+  else if (command.help !== undefined && args.some(isHelp))
+    process.stdout.write(`${command.help}\n${accessHelp("owner")}`);
+  else await command.run(args);
 } catch (error) {
   endWithError(error);
 }

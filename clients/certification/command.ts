@@ -23,15 +23,16 @@ import { clientLimits } from "../limits.ts";
 import { ACCESS_OPTIONS, asPerson, idOf, type Person, print, printJson, queryOf, required } from "../person.ts";
 import { NOT_PROVEN, NotValid, partsOf, sentenceOf, verifyCertificate } from "../verify-certificate.mjs";
 
-export const CERTIFICATION_HELP = `  npm run cli -- certify --sandbox ID --device companion|display --provider NAME --software VERSION
+export const CERTIFY_HELP = `  npm run cli -- certify --sandbox ID --device companion|display --provider NAME --software VERSION
       Checks a device as conformance --device does, and records a certificate for each
       capability when all checks have passed. Its options are those of conformance, and
       --output FOLDER     writes the certificates there; the current folder when left out
       Exit codes: those of conformance; 2 also when the service records nothing
-  npm run cli -- certificate list
+`;
+export const CERTIFICATE_HELP = `  npm run cli -- certificate list
       --provider NAME, --capability NAME, --before-id ID
   npm run cli -- certificate download ARTIFACT
-      --output FOLDER     as above
+      --output FOLDER     writes it there; the current folder when left out
   npm run cli -- certificate revoke ARTIFACT --reason TEXT
   npm run cli -- certificate verify FILE
       Offline with --key KEY, the verifier key of the installation, which may be repeated;
