@@ -1,12 +1,11 @@
 /** Statement files: drag one here, follow its import, confirm how it is read, release or withdraw it. */
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice } from "../../shared/field.tsx";
-import type { ReplyOf } from "../../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton } from "../../shared/states.tsx";
+import { useLoad } from "../../shared/use-load.ts";
 import { go, param } from "../address.ts";
 import { accounts } from "../known.ts";
 import { words } from "../words.ts";
@@ -14,8 +13,6 @@ import { AddAccount } from "./add-account.tsx";
 import { rememberHead } from "./file-heads.ts";
 import { ImportCard } from "./import-card.tsx";
 import { upload } from "./upload.ts";
-
-type ListedImport = ReplyOf<"GET /api/reconciliation/v1/imports/">["imports"][number];
 
 interface Sending {
   readonly key: number;
@@ -27,35 +24,32 @@ interface Sending {
 
 /** An import of some thousand lines takes about a second. */
 const REFRESH_MS = 1_500;
-const UNDER_WAY: readonly string[] = ["waiting", "importing", "withdrawing"];
 let lastKey = 0;
 
 export function ImportsSection() {
-  const imports = useSignal<readonly ListedImport[] | undefined>(undefined);
-  const failure = useSignal<Failure | null>(null);
-  const sending = useSignal<readonly Sending[]>([]);
   const isAdding = useSignal(false);
   const accountId = Number(param("account_id")) || (accounts.value[0]?.account_id ?? 0);
-
-  const shownAccount = useRef(accountId);
-  shownAccount.current = accountId;
-  const load = async (): Promise<void> => {
-    if (accountId === 0) return;
-    const query = { account_id: accountId, limit: 50 };
-    const listed = await call("GET /api/reconciliation/v1/imports/", { query });
-    // Another account was chosen meanwhile.
-    if (shownAccount.current !== accountId) return;
-    failure.value = listed.ok ? null : listed;
-    if (listed.ok) imports.value = listed.reply.imports;
+  const add = (isWanted: boolean) => () => {
+    isAdding.value = isWanted;
   };
-  useEffect(() => {
-    imports.value = undefined;
-    void load();
-    const timer = setInterval(() => {
-      if (imports.peek()?.some(({ status }) => UNDER_WAY.includes(status)) === true) void load();
-    }, REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [accountId]);
+  if (accounts.value.length === 0 || isAdding.value) return <AddAccount onDone={add(false)} />;
+  return <ImportsOfAccount accountId={accountId} onAddAccount={add(true)} />;
+}
+
+interface ImportsProps {
+  readonly accountId: number;
+  readonly onAddAccount: () => void;
+}
+
+function ImportsOfAccount({ accountId, onAddAccount }: ImportsProps) {
+  const sending = useSignal<readonly Sending[]>([]);
+  const query = { account_id: accountId, limit: 50 };
+  const { data, failure, reload } = useLoad(
+    String(accountId),
+    () => call("GET /api/reconciliation/v1/imports/", { query }),
+    { everyMs: REFRESH_MS },
+  );
+  const imports = data?.imports;
 
   const send = async (file: File): Promise<void> => {
     lastKey += 1;
@@ -68,18 +62,9 @@ export function ImportsSection() {
     if (!result.ok) return change({ failure: result });
     await rememberHead(result.reply.import_id, file);
     sending.value = sending.value.filter((one) => one.key !== key);
-    await load();
+    await reload();
   };
 
-  if (accounts.value.length === 0 || isAdding.value) {
-    return (
-      <AddAccount
-        onDone={() => {
-          isAdding.value = false;
-        }}
-      />
-    );
-  }
   return (
     <div class="imports stack">
       <div class="row imports-account">
@@ -89,13 +74,7 @@ export function ImportsSection() {
           onChange={(value) => go({ account_id: value }, { isStep: false })}
           options={accounts.value.map(({ account_id, name }) => ({ value: String(account_id), text: name }))}
         />
-        <Button
-          onClick={() => {
-            isAdding.value = true;
-          }}
-        >
-          {words().account.add}
-        </Button>
+        <Button onClick={onAddAccount}>{words().account.add}</Button>
       </div>
       <DropZone onFiles={(files) => files.forEach((file) => void send(file))} />
       {sending.value.map((one) => (
@@ -107,15 +86,15 @@ export function ImportsSection() {
           }}
         />
       ))}
-      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
-      {imports.value === undefined && failure.value === null && <Skeleton />}
-      {imports.value?.length === 0 && (
+      {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
+      {data === null && failure === null && <Skeleton />}
+      {imports?.length === 0 && (
         <Empty title={words().imports.empty}>
           <p>{words().imports.emptyHelp}</p>
         </Empty>
       )}
-      {imports.value?.map((one) => (
-        <ImportCard key={one.import_id} listed={one} onChanged={load} />
+      {imports?.map((one) => (
+        <ImportCard key={one.import_id} listed={one} onChanged={reload} />
       ))}
     </div>
   );
