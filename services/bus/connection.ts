@@ -35,6 +35,11 @@ export interface Bus {
   readonly clock: BusClock;
   /** False from the moment the connection is lost until it is back. */
   isUp(): boolean;
+  /**
+   * The same, and false while the server's cluster answers without a majority, for a process that serves (`awaitsQuorum`).
+   * Nothing can be stored then.
+   */
+  hasQuorum(): boolean;
   /** Calls the listener on each change; returns what ends that. */
   onChange(listener: (isUp: boolean) => void): () => void;
   /** Sends what is outstanding and closes; requests that are under way fail. */
@@ -134,6 +139,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     js: jetstream(nc, { timeout: BUS_LIMITS.manageMs }),
     jsm,
     isUp: () => isUp,
+    hasQuorum: () => isUp && watch?.hasQuorum() !== false,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -287,9 +293,11 @@ function failFast(nc: NatsConnection, isUp: () => boolean): () => void {
   };
 }
 
-/** Shows whether the connection can be used, and how often it was lost. */
+/** Shows whether the bus can be used, and how often its connection was lost. */
 export function addBusMetrics(metrics: Registry | undefined, bus: Bus): void {
-  addGauge(metrics, "bus_up", "1 while the bus can be used.", () => Number(bus.isUp()));
+  addGauge(metrics, "bus_up", "1 while the bus can be used: a majority of its servers answers.", () =>
+    Number(bus.hasQuorum()),
+  );
   const losses = addCount(metrics, { name: "bus_losses_total", help: "How often the bus could not be used any more." });
   bus.onChange((isUp) => {
     if (!isUp) losses.add({});

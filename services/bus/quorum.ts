@@ -125,8 +125,8 @@ export interface QuorumWatchDeps {
  * nothing that has to be stored is ever answered (design §3).
  *
  *   a majority has answered ── 1 s ──► ask one bucket ── 0.5 s ──► ask all ── 0.5 s ──► go to another server
- *            ▲                              │                        │                         │
- *            └────── one has answered ◄─────┴────────────────────────┘ ◄── at most each 3 … 30 s
+ *            ▲                              │                        │ ▲                       │
+ *            └────── one has answered ◄─────┴────────────────────────┘ └── each 0.5 s; again to another server each 3 … 30 s
  *
  * It asks with a beat (`beats.ts`): a majority of the bucket's servers must store the beat before it is acknowledged. Each
  * bucket has a separate leader, so the election of one bucket does not look like a cut.
@@ -137,6 +137,7 @@ export class QuorumWatch {
   #answeredAtMs = performance.now();
   /** Questions in a row without an answer. */
   #asked = 0;
+  #hasQuorum = true;
   #nextBucket = 0;
   /** Servers left in a row; a server that is left may be the best there is. */
   #left = 0;
@@ -153,6 +154,11 @@ export class QuorumWatch {
     return this.#left > 0;
   }
 
+  /** False from the moment when all questions were in vain until a majority answers. */
+  hasQuorum(): boolean {
+    return this.#hasQuorum;
+  }
+
   stop(): void {
     clearInterval(this.#timer);
   }
@@ -161,9 +167,16 @@ export class QuorumWatch {
     const { nc, isUp } = this.#deps;
     // After a stall of this process its answers have arrived and are not read yet.
     await nextTurn();
-    if (!isUp() || nc.info?.cluster === undefined) return this.#reset();
+    if (!isUp()) return this.#reset();
+    if (nc.info?.cluster === undefined) {
+      this.#hasQuorum = true;
+      return this.#reset();
+    }
     if (performance.now() - this.#answeredAtMs < BUS_LIMITS.quorumFreshMs) return;
-    if (this.#asked >= BUS_LIMITS.quorumQuestions) return this.#leave();
+    if (this.#asked >= BUS_LIMITS.quorumQuestions) {
+      this.#hasQuorum = false;
+      if (this.#leave()) return;
+    }
     this.#asked += 1;
     const bucket = BUCKETS[this.#nextBucket % BUCKETS.length];
     this.#nextBucket += 1;
@@ -188,15 +201,17 @@ export class QuorumWatch {
       return;
     }
     this.#reset();
+    this.#hasQuorum = true;
     if (this.#left > 0) log.info({ server: nc.getServer() }, "a majority of the NATS cluster answers again");
     this.#left = 0;
     this.#mayLeaveAtMs = 0;
   }
 
-  #leave(): void {
+  /** False while it may not leave: the process goes on asking then, because this server's majority may come back. */
+  #leave(): boolean {
     const { nc, choice, log } = this.#deps;
     const nowMs = performance.now();
-    if (nowMs < this.#mayLeaveAtMs || nc.getServers().length < 2) return;
+    if (nowMs < this.#mayLeaveAtMs || nc.getServers().length < 2) return false;
     const server = nc.getServer();
     if (this.#left === 0) {
       log.warn({ server }, "this NATS server reaches no majority of its cluster; the process goes to another one");
@@ -207,5 +222,6 @@ export class QuorumWatch {
     this.#asked = 0;
     choice.leave(server);
     void nc.reconnect();
+    return true;
   }
 }

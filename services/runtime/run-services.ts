@@ -131,9 +131,9 @@ export async function runServices(
 }
 
 /** Why a process should be sent nothing; what all its copies share, such as PostgreSQL, is no reason. */
-function notReady({ stopping }: Pick<Run, "stopping">, bus: Bus): readonly string[] {
+export function notReady({ stopping }: Pick<Run, "stopping">, bus: Pick<Bus, "hasQuorum">): readonly string[] {
   if (stopping.aborted) return ["stopping"];
-  return bus.isUp() ? [] : ["bus"];
+  return bus.hasQuorum() ? [] : ["bus"];
 }
 
 interface Wanted {

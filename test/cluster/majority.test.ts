@@ -250,11 +250,13 @@ describe("a process whose server is cut off", () => {
     });
     for (const node of NODES) cluster.isolate(node);
     await delay(NO_MAJORITY_MS);
+    expect(served.hasQuorum()).toBe(false);
     for (const node of NODES) cluster.reunite(node);
     stop();
     expect(changes).toBeGreaterThan(0);
     // After 2 s and 5 s; the next time would be after 11 s.
     expect(changes).toBeLessThanOrEqual(2);
     expect(lines.filter((line) => line.startsWith("warn"))).toEqual([`warn: ${QUORUM_LOST}`]);
+    await vi.waitFor(() => expect(served.hasQuorum()).toBe(true), WAIT);
   });
 });

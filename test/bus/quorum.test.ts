@@ -1,0 +1,45 @@
+/** How a process watches whether its NATS server reaches a majority; `test/cluster/majority.test.ts` does so on real servers. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { NatsConnection } from "nats";
+import { afterEach, expect, it, vi } from "vitest";
+import { QuorumWatch, ServerChoice } from "../../services/bus/quorum.ts";
+import { notReady } from "../../services/runtime/run-services.ts";
+import { QUIET } from "./waiting.ts";
+
+/** Two questions without an answer, and a check more. */
+const UNANSWERED = { timeout: 3_000, interval: 20 };
+/** One question and its answer. */
+const ANSWERED = { timeout: 1_200, interval: 20 };
+/** Without a majority a process may leave a server again after three seconds. */
+const LEFT_AGAIN_MS = 3_500;
+
+let watch: QuorumWatch | undefined;
+afterEach(() => watch?.stop());
+
+it("a majority stops and answers again: the process is not ready meanwhile, and stays at the server", async () => {
+  let answers = false;
+  let left = 0;
+  const nc = {
+    info: { cluster: "test" },
+    getServer: () => "n0",
+    getServers: () => ["n0", "n1"],
+    reconnect: async () => void (left += 1),
+    request: async () => {
+      if (!answers) throw new Error("There is no majority.");
+      return { json: () => ({ seq: 1 }) };
+    },
+  } as unknown as NatsConnection;
+  watch = new QuorumWatch({ nc, isUp: () => true, choice: new ServerChoice(), log: QUIET });
+  const started = watch;
+  const reasons = () => notReady({ stopping: new AbortController().signal }, { hasQuorum: () => started.hasQuorum() });
+  expect(reasons()).toEqual([]);
+  await vi.waitFor(() => expect(left).toBe(1), UNANSWERED);
+  expect(reasons()).toEqual(["bus"]);
+  // Both questions to the next server are unanswered, too, and it is too early to leave that one.
+  await delay(2_000);
+  expect([left, reasons()]).toEqual([1, ["bus"]]);
+  answers = true;
+  await vi.waitFor(() => expect(reasons()).toEqual([]), ANSWERED);
+  await delay(LEFT_AGAIN_MS - 2_000);
+  expect(left).toBe(1);
+});
