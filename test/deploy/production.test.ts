@@ -128,7 +128,7 @@ const readManifests = (file: string): readonly Manifest[] =>
   parseAllDocuments(readFileSync(join(KUBERNETES, file), "utf8")).map((document) => document.toJS() as Manifest);
 const kustomization = parse(readFileSync(join(KUBERNETES, "kustomization.yaml"), "utf8")) as {
   readonly resources: readonly string[];
-  readonly images: readonly { readonly name: string }[];
+  readonly images: readonly { readonly name: string; readonly newTag: string }[];
 };
 const manifests = kustomization.resources.flatMap(readManifests);
 const secrets = readManifests("secrets.example.yaml") as readonly (Manifest & { readonly stringData: object })[];
@@ -216,6 +216,16 @@ describe("the manifests", () => {
     );
     const valueOf = (name: string): number => Number(new RegExp(`^${name} = (\\d+)$`, "m").exec(sample)?.[1]);
     expect(3 * ofOneEach).toBeLessThan(valueOf("max_connections") - valueOf("superuser_reserved_connections"));
+  });
+
+  it("the version: the image's tag and the name of the job that prepares are of this one", () => {
+    const { version } = JSON.parse(readFileSync(join(CHECKOUT, "package.json"), "utf8")) as {
+      readonly version: string;
+    };
+    expect(kustomization.images.map(({ newTag }) => newTag)).toEqual([version]);
+    const jobs = manifests.filter(({ kind }) => kind === "Job").map(({ metadata }) => metadata.name);
+    // A job cannot be changed: under the name of an earlier version it would not be applied.
+    expect(jobs).toEqual([`migrate-${version.replaceAll(".", "-")}`]);
   });
 
   it("the image: each container's is the one that the kustomization names", () => {
