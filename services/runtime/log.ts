@@ -36,6 +36,8 @@ const SECRET_FIELDS = ["authorization", "cookie", "credential", "token", "passwo
 /** Error codes: words, with or without underscores, SQL states, and those of systems. An enrollment code has ten characters. */
 const ERROR_CODE =
   /^(?:[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z]{2,9}|[a-z]{11,40}|ERR_[A-Z0-9_]+|E[A-Z_0-9]{2,8}|[0-9A-Z]{5})$/;
+/** Numbers that are error codes: of closed sockets, of HTTP, of JetStream. */
+const NUMBERS_BELOW = 100_000;
 const SYSTEM_CODES: ReadonlySet<string> = new Set([...getSystemErrorMap().values()].map(([name]) => name));
 const WARN = pino.levels.values["warn"] ?? 0;
 const FATAL = pino.levels.values["fatal"] ?? 0;
@@ -99,7 +101,8 @@ function openOutput(base: object): LogOutput {
 
 function reportLeftOut(log: Log, { level, message, code, cause, lines }: LeftOut): void {
   const fields = { lines, of: message, ...(code === "" ? {} : { refusalOrError: code }), cause };
-  log[level as "warn"](fields, LEFT_OUT);
+  // Whichever request the window ends in, the lines are of several.
+  forRequest(undefined, () => log[level as "warn"](fields, LEFT_OUT));
 }
 
 /** The fields by which a line is counted. */
@@ -138,6 +141,7 @@ function censor(value: unknown, path: readonly string[]): unknown {
 }
 
 function isErrorCode(value: unknown): boolean {
+  if (typeof value === "number") return Number.isInteger(value) && value < NUMBERS_BELOW;
   return typeof value === "string" && (ERROR_CODE.test(value) || SYSTEM_CODES.has(value));
 }
 

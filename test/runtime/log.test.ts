@@ -59,6 +59,27 @@ describe("the log", () => {
     ]);
   });
 
+  it("the field `code`: a short number is written, as of a closed socket; a number as long as an enrollment code is not", () => {
+    const lines = linesOf(`
+      import { createLog } from ${JSON.stringify(LOG)};
+      const log = createLog({ service: "test", level: "info" });
+      for (const code of [1006, 4401, 1234567890]) log.info({ code }, "closed");`);
+    expect(lines.map(({ code }) => code)).toEqual([1006, 4401, "[redacted]"]);
+  });
+
+  it("the line that counts what was left out: it has the id of no request", () => {
+    const lines = linesOf(`
+      import { createLog, flushLog, forRequest } from ${JSON.stringify(LOG)};
+      const log = createLog({ service: "test", level: "info" });
+      await forRequest("id-1", async () => {
+        for (let line = 0; line < 60; line += 1) log.warn({}, "flood");
+        await flushLog();
+      });`);
+    expect(lines[0]).toMatchObject({ msg: "flood", requestId: "id-1" });
+    expect(lines.at(-1)).toMatchObject({ msg: "similar lines were left out", lines: 10 });
+    expect(lines.at(-1)).not.toHaveProperty("requestId");
+  });
+
   it("writes one JSON line, without secrets at any of its levels, and keeps an error's code", () => {
     const secrets = `{ token: "s1", caller: { password: "s2", deep: { credential: "s3" } }, authorization: "s4", code: "s5" }`;
     const program = `
