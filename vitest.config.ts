@@ -24,6 +24,7 @@ const TIMED = [
   "test/gateway/people/sign-in-flood.test.ts",
   "test/clients/pace.test.ts",
   "test/gateway/live-promptness.test.ts",
+  "test/browser/first-paint.test.ts",
   "test/bus/redial.test.ts",
   "test/bus/station-client.test.ts",
   "test/db/dialing.test.ts",

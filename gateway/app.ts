@@ -4,6 +4,7 @@ import { reportClock } from "../services/bus/bus-clock.ts";
 import type { Bus } from "../services/bus/connection.ts";
 import { checkStreams } from "../services/bus/ensure-streams.ts";
 import { addRepeatedCount } from "../services/bus/exchange.ts";
+import { knownOperations } from "../services/bus/operation.ts";
 import { StationLogs } from "../services/bus/streams.ts";
 import { type Disk, UNWATCHED } from "../services/runtime/disk-watch.ts";
 import { FairSlots } from "../services/runtime/fair-slots.ts";
@@ -13,6 +14,7 @@ import {
   BUS_FAILURES,
   type BusFailures,
   createGatewayBus,
+  FILE_OPERATION,
   HEARTBEAT_OPERATION,
   STATION_OPERATION,
 } from "./gateway-bus.ts";
@@ -138,7 +140,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
     },
     routes,
   );
-  addRepeatedCount(metrics, bus.nc);
+  addRepeatedCount(metrics, bus.nc, knownOperations);
   addGatewayMetrics(metrics, {
     replicas,
     server,
@@ -184,10 +186,10 @@ function addBusFailures(metrics: Registry | undefined): BusFailures {
   return addCount(metrics, {
     name: "gateway_bus_failures_total",
     help: "Requests to services and stations that were not done: no answer, or an answer that it cannot be done now.",
-    labels: { operation: [], failure: BUS_FAILURES },
-    series: [STATION_OPERATION, HEARTBEAT_OPERATION].flatMap((operation) =>
-      BUS_FAILURES.map((failure) => ({ operation, failure })),
-    ),
+    labels: {
+      operation: [...knownOperations(), STATION_OPERATION, HEARTBEAT_OPERATION, FILE_OPERATION],
+      failure: BUS_FAILURES,
+    },
   });
 }
 

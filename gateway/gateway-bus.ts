@@ -19,7 +19,7 @@ export const HEARTBEAT_OPERATION = "heartbeat";
 export const FILE_OPERATION = "file";
 export const BUS_FAILURES = ["no_answer", "busy", "unavailable"] as const;
 
-/** Requests that were not done: `operation` is the subject of a service, or one of the two above. */
+/** Requests that were not done: `operation` is the subject of a service, or one of the three above. */
 export type BusFailures = Count<"operation" | "failure">;
 
 interface GatewayBusDeps {
@@ -36,7 +36,6 @@ export function createGatewayBus(deps: GatewayBusDeps): GatewayBus {
 function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
   const { bus, replicas, failures } = deps;
   const watched = async <T>(operation: string, asked: Promise<T>): Promise<T> => {
-    beginAtZero(failures, operation);
     try {
       return await asked;
     } catch (error) {
@@ -111,16 +110,6 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
  */
 function isElecting(bus: Bus, error: unknown): boolean {
   return bus.nc.info?.cluster !== undefined && bus.isUp() && !(error instanceof JetStreamApiError);
-}
-
-const begun = new WeakMap<BusFailures, Set<string>>();
-
-/** From the first request on, so that a rate shows the first failure. */
-function beginAtZero(failures: BusFailures, operation: string): void {
-  const known = begun.get(failures) ?? new Set();
-  if (known.has(operation)) return;
-  begun.set(failures, known.add(operation));
-  for (const failure of BUS_FAILURES) failures.add({ operation, failure }, 0);
 }
 
 /** The code when no service answered, or one could not do it; undefined for any other refusal, which is an answer. */

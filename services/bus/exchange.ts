@@ -82,7 +82,6 @@ export class Exchanges {
     const error = this.#whyNot();
     if (error !== undefined) throw error;
     this.#listen();
-    if (!this.#repeated.has(asked.subject)) this.#repeated.set(asked.subject, 0);
     this.#begun += 1;
     const id = this.#begun.toString(36);
     const waiting = new Exchange(this.#nc, asked, `${this.#inbox}.${id}`, () => {
@@ -237,8 +236,12 @@ class Exchange {
   }
 }
 
-/** Shows how often a request was sent to another process because none answered. */
-export function addRepeatedCount(metrics: Registry | undefined, nc: NatsConnection): void {
+/** Shows how often a request was sent to another process because none answered, for each of the `known` operations. */
+export function addRepeatedCount(
+  metrics: Registry | undefined,
+  nc: NatsConnection,
+  known: () => readonly string[],
+): void {
   addReadCount(
     metrics,
     {
@@ -246,6 +249,9 @@ export function addRepeatedCount(metrics: Registry | undefined, nc: NatsConnecti
       help: "Requests that were sent to another process because the first one did not answer, by operation.",
       labels: ["operation"],
     },
-    () => [...exchangesOf(nc).repeated].map(([operation, count]) => [{ operation }, count] as const),
+    () => {
+      const { repeated } = exchangesOf(nc);
+      return known().map((operation) => [{ operation }, repeated.get(operation) ?? 0] as const);
+    },
   );
 }

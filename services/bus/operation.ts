@@ -50,12 +50,17 @@ export interface Operation<TRequest extends z.ZodType, TReply extends z.ZodType>
 export type RequestOf<TOperation> = TOperation extends Operation<infer TRequest, z.ZodType> ? z.infer<TRequest> : never;
 export type ReplyOf<TOperation> = TOperation extends Operation<z.ZodType, infer TReply> ? z.infer<TReply> : never;
 
+const subjects = new Set<string>();
+/** The subjects of all operations that this process can ask for: counts by operation begin with each of them at 0. */
+export const knownOperations = (): readonly string[] => [...subjects];
+
 export function defineOperation<TRequest extends z.ZodType, TReply extends z.ZodType>(
   subject: string,
   repetition: Repetition,
   request: TRequest,
   reply: TReply,
 ): Operation<TRequest, TReply> {
+  subjects.add(subject);
   return { subject, repetition, request, reply };
 }
 

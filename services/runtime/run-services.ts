@@ -7,6 +7,7 @@ import { setDisk } from "../bus/disk-gate.ts";
 import { checkStreams } from "../bus/ensure-streams.ts";
 import { addRepeatedCount } from "../bus/exchange.ts";
 import { type Installation, keepOwnerChecked } from "../bus/installation.ts";
+import { knownOperations } from "../bus/operation.ts";
 import { StationLogs } from "../bus/streams.ts";
 import { watchDisk } from "./disk-watch.ts";
 import { type Run, runProcess } from "./lifecycle.ts";
@@ -104,7 +105,7 @@ export async function runServices(
     await bus.clock.measure();
     reportClock({ clock: bus.clock, log, metrics: metrics?.registry });
     addLateCount(metrics?.registry, bus.nc);
-    addRepeatedCount(metrics?.registry, bus.nc);
+    addRepeatedCount(metrics?.registry, bus.nc, knownOperations);
     addBusMetrics(metrics?.registry, bus);
     const logs = new StationLogs(layout.logs);
     for (const service of names) {

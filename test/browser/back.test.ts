@@ -12,7 +12,7 @@ import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type Receiver, startReceiver } from "../webhook-signer/receiver.ts";
-import { expectAccessible, expectFastPaint, expectNoSideways, startBrowser } from "./chromium.ts";
+import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
 
 /** A list that is read every ten seconds, on a slow machine. */
@@ -380,7 +380,6 @@ describe("every section", () => {
     const links = await page.getByRole("navigation", { name: "Sections", includeHidden: true }).locator("a").all();
     const addresses = await Promise.all(links.map((link) => link.getAttribute("href")));
     expect(addresses.length).toBeGreaterThan(9);
-    await expectFastPaint(page);
     for (const address of addresses) {
       await open((address ?? "").replace("/back/", ""));
       await page.locator(".content .skeleton").waitFor({ state: "detached", ...SHOWN });

@@ -71,18 +71,3 @@ export async function expectNoSideways(page: Page): Promise<void> {
   const [content, window] = await page.evaluate<[number, number]>("[document.documentElement.scrollWidth, innerWidth]");
   expect(content).toBeLessThanOrEqual(window);
 }
-
-/** The bound of the first paint, from the click on a link on. */
-const FIRST_PAINT_MS = 1_000;
-
-/** Expects that the page's first paint comes within a second. Other work on the machine can only lengthen it: the best of three. */
-export async function expectFastPaint(page: Page): Promise<void> {
-  const paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0";
-  let paintMs = Number.POSITIVE_INFINITY;
-  for (let load = 1; load <= 3 && paintMs > FIRST_PAINT_MS; load += 1) {
-    await page.reload();
-    await expect.poll(() => page.evaluate<number>(paint)).toBeGreaterThan(0);
-    paintMs = await page.evaluate<number>(paint);
-  }
-  expect(paintMs).toBeLessThanOrEqual(FIRST_PAINT_MS);
-}

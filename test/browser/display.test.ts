@@ -245,12 +245,10 @@ function recordScreens(page: Page): () => Promise<readonly string[]> {
 }
 
 describe("the page's files", () => {
-  test("the first paint comes within a second, and a newer build is loaded by itself", async () => {
+  test("a newer build is loaded by itself", async () => {
     const { context, page } = await pair();
     await page.reload();
     await isShown(page, "idle");
-    const paints = "performance.getEntriesByName('first-contentful-paint').map((entry) => entry.startTime)";
-    await vi.waitFor(async () => expect((await page.evaluate<number[]>(paints))[0]).toBeLessThan(1_000));
     // A service with another build names other files.
     const reloaded = page.waitForEvent("load", { timeout: 30_000 });
     await context.route("**/display/", async (route) => {

@@ -5,7 +5,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
-import { expectAccessible, expectFastPaint, expectNoSideways, startBrowser } from "./chromium.ts";
+import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 
 /** Imports and runs take a second; beside other tests they take longer. */
 const SOON = { timeout: 60_000 };
@@ -84,8 +84,6 @@ describe("the reconciliation", () => {
     await expectAccessible(page, "reconcile-wrong-password");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("Nothing is open").waitFor(SOON);
-    await expectFastPaint(page);
     await page.getByText("Nothing is open").waitFor(SOON);
     await expectAccessible(page, "reconcile-empty");
   });

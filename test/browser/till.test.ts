@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { enrollDevice, type TestDevice } from "../support/devices.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { type LogIn, startSystem, type TestSystem } from "../support/system.ts";
-import { expectAccessible, expectFastPaint, expectNoSideways, startBrowser } from "./chromium.ts";
+import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
 
 /** A page on a busy machine. */
@@ -189,7 +189,6 @@ describe("a collection", () => {
     await expectNoSideways(page);
     // No text that was shown has run.
     expect(await page.title()).toBe("Till");
-    await expectFastPaint(page);
     await context.close();
   });
 

@@ -13,6 +13,7 @@ import {
   type ClaimNow,
   call,
   defineOperation,
+  knownOperations,
   needsClaim,
   type Operation,
   REPETITIONS,
@@ -83,7 +84,8 @@ describe("a request whose process is stalled", () => {
   it("a second process serves the operation: that one answers, and the repetition is counted", async () => {
     const { taken, end } = await stalled(read);
     const metrics = new Registry();
-    addRepeatedCount(metrics, caller.nc);
+    addRepeatedCount(metrics, caller.nc, knownOperations);
+    expect(await metrics.metrics()).toContain('bus_requests_repeated_total{operation="test.read"} 0');
     const asked = call(caller.nc, read, {});
     await expect.poll(() => taken.length).toBe(1);
     await answer(second, read, async () => ({ by: "second" }));

@@ -292,7 +292,7 @@ describe("labels of metrics", () => {
   it("every value is a word of a closed list, and never an id, a credential or an address", async () => {
     const words: Readonly<Record<string, readonly string[]>> = {
       process: ["gateway", "stations", "registry+settlement+providers+robotics+reconciliation+audit+relay"],
-      operation: [...routes.map(({ operationId }) => operationId), "none", "station.command", "heartbeat"],
+      operation: [...routes.map(({ operationId }) => operationId), "none", "station.command", "heartbeat", "file"],
       status: [...STATUSES, ...Object.values(ERRORS).map(({ status }) => String(status))],
       code: [...ERROR_CODES, "none"],
       answer: ["200", "304", ...ERROR_CODES],

@@ -16,6 +16,7 @@ interface Intent {
   readonly intent_id: number;
   readonly status: string;
   readonly end_reason: string;
+  readonly settle_offered: boolean;
   readonly provider: { readonly qr_payload: string; readonly provider_reference: string } | null;
   readonly attestation: Record<string, unknown> | null;
 }
@@ -123,7 +124,12 @@ describe("a dynamic QR", () => {
     const sql = postgres(system.database.url, { max: 1 });
     // The seam finds another amount, which the station does not know: the confirmed money waits for the cashier.
     await sql`update orders set total_minor = total_minor + 1 where order_id = ${order.order_id}`;
-    await until(intent, "processing");
+    // While it is being settled it is `processing` as well, and then nothing is offered.
+    const isRefused = async () => {
+      const { status, settle_offered } = await read(intent);
+      return status === "processing" && settle_offered;
+    };
+    await expect.poll(isRefused, { timeout: SETTLED_WITHIN_MS, interval: 50 }).toBe(true);
     await sql`update orders set total_minor = total_minor - 1 where order_id = ${order.order_id}`;
     await sql.end();
     const path = `${station}/intents/${intent.intent_id}/attest/`;
