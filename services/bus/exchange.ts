@@ -236,11 +236,11 @@ class Exchange {
   }
 }
 
-/** Shows how often a request was sent to another process because none answered, for each of the `known` operations. */
+/** Shows how often a request was sent to another process because none answered, for each of the `operations`. */
 export function addRepeatedCount(
   metrics: Registry | undefined,
   nc: NatsConnection,
-  known: () => readonly string[],
+  operations: () => readonly string[],
 ): void {
   addReadCount(
     metrics,
@@ -251,7 +251,7 @@ export function addRepeatedCount(
     },
     () => {
       const { repeated } = exchangesOf(nc);
-      return known().map((operation) => [{ operation }, repeated.get(operation) ?? 0] as const);
+      return operations().map((operation) => [{ operation }, repeated.get(operation) ?? 0] as const);
     },
   );
 }
