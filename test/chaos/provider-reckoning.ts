@@ -7,7 +7,7 @@ import { parseAmount } from "../../machines/currency.ts";
 import { ORDER_OBSTACLES } from "../../machines/payment-intent.ts";
 import type { AuditEvent } from "./audit-log.ts";
 import type { Collection } from "./collection-facts.ts";
-import type { ProviderSide } from "./provider-world.ts";
+import type { ProviderAccount } from "./provider-account.ts";
 import { isQr } from "./qr-plan.ts";
 
 export interface StatementLine {
@@ -26,7 +26,7 @@ export interface ProviderReckoning {
   readonly issues: Readonly<Record<string, number>>;
 }
 
-export async function reckonProvider(sql: postgres.Sql, provider: ProviderSide): Promise<ProviderReckoning> {
+export async function reckonProvider(sql: postgres.Sql, provider: ProviderAccount): Promise<ProviderReckoning> {
   const lines = await readStatement(provider);
   const money = await reckonStatement(sql, lines);
   const complaints = [
@@ -38,7 +38,7 @@ export async function reckonProvider(sql: postgres.Sql, provider: ProviderSide):
   return { ...money, complaints, moneys: lines.length };
 }
 
-async function readStatement({ url, apiKey }: ProviderSide): Promise<readonly StatementLine[]> {
+async function readStatement({ url, apiKey }: ProviderAccount): Promise<readonly StatementLine[]> {
   const lines: StatementLine[] = [];
   for (let after: number | null = 0; after !== null; ) {
     const answer = await fetch(`${url}/v1/statement.json?after=${after}&limit=1000`, {

@@ -1,10 +1,11 @@
 /** The chaos world with a payment provider: an account at the sandbox provider, and an owner's test config that names it. */
 import { randomBytes } from "node:crypto";
-import { expect, vi } from "vitest";
+import { vi } from "vitest";
 import { freePort } from "../support/free-port.ts";
 import { CallbackWitness } from "./callback-witness.ts";
 import { addStations, BEHIND_PROXY, type ChaosWorld, startChaosSystem } from "./chaos-world.ts";
 import { type DividedServices, divideServices } from "./divided-services.ts";
+import { offersQr, openProviderAccount, type ProviderAccount } from "./provider-account.ts";
 import type { Random } from "./random.ts";
 import type { Pieces } from "./strikes.ts";
 
@@ -13,12 +14,7 @@ const DECIDES_AFTER_MS = 700;
 /** How long a new station may take to know its provider. */
 const TOLD_WITHIN_MS = 15_000;
 
-export interface ProviderSide {
-  readonly configId: number;
-  readonly account: string;
-  readonly apiKey: string;
-  readonly callbackSecret: string;
-  readonly url: string;
+export interface ProviderSide extends ProviderAccount {
   readonly witness: CallbackWitness;
   readonly divided: DividedServices;
 }
@@ -49,30 +45,16 @@ export async function startProviderWorld(stationCount: number, random: Random): 
     SANDBOX_PROVIDER_DECIDES_AFTER_MS: String(DECIDES_AFTER_MS),
     PROVIDER_CALLBACK_BASE_URL: await witness.listen(),
   });
-  const opened = await openAccount(url, installationKey);
-  const { account, api_key: apiKey, callback_secret: callbackSecret } = opened;
-  const facts = { filial_id: system.sandbox.filialId, kind: "sandbox", mode: "test", name: "Provider in a storm" };
-  const { provider_config } = await owner.good<{ provider_config: { config_id: number } }>(
-    "POST",
-    "provider-configs/",
-    {
-      body: { ...facts, settings: { account }, secrets: { api_key: apiKey, callback_secret: callbackSecret } },
-    },
-  );
+  const { filialId } = system.sandbox;
+  const account = await openProviderAccount({ owner, filialId, url, installationKey });
   const stations = await addStations(people, stationCount);
-  for (const { path } of stations) {
-    await vi.waitFor(
-      async () =>
-        expect((await cashier.call("GET", `${path}/routes/`)).text).toContain('"route":"dynamic_qr","offered":true'),
-      { timeout: TOLD_WITHIN_MS, interval: 100 },
-    );
-  }
+  await vi.waitFor(() => offersQr(cashier, stations), { timeout: TOLD_WITHIN_MS, interval: 100 });
   const { services, providers, sandboxProvider } = divided.processes;
   const { stations: host, gateway } = system.processes;
   return {
     ...people,
     stations,
-    provider: { configId: provider_config.config_id, account, apiKey, callbackSecret, url, witness, divided },
+    provider: { ...account, witness, divided },
     pieces: {
       stations: host,
       gateway,
@@ -88,17 +70,4 @@ export async function startProviderWorld(stationCount: number, random: Random): 
       await system.stop();
     },
   };
-}
-
-async function openAccount(
-  url: string,
-  installationKey: string,
-): Promise<{ account: string; api_key: string; callback_secret: string }> {
-  const answer = await fetch(`${url}/v1/accounts`, {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${installationKey}` },
-    body: JSON.stringify({ name: "Storm" }),
-  });
-  expect(answer.status).toBe(201);
-  return (await answer.json()) as { account: string; api_key: string; callback_secret: string };
 }

@@ -4,7 +4,7 @@ import { addDevices } from "../chaos/chaos-world.ts";
 import type { ApiClient } from "../support/api-client.ts";
 import type { Refused } from "../support/http.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
-import { STALE_AFTER_MS } from "./history.ts";
+import { STALE_AFTER_MS } from "./stale-answers.ts";
 
 /** Into the fault, when gateways could be cut off. */
 const REVOKED_AFTER_MS = 500;

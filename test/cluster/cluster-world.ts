@@ -2,12 +2,14 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { vi } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call } from "../../services/bus/operation.ts";
 import { StationLogs } from "../../services/bus/streams.ts";
 import { migrateInstallation } from "../../services/db/migrate-installation.ts";
 import { addStations, BEHIND_PROXY, type ChaosStation } from "../chaos/chaos-world.ts";
+import { offersQr, openProviderAccount, type ProviderAccount } from "../chaos/provider-account.ts";
 import { freePort } from "../support/free-port.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startPostgres, type TestServer } from "../support/servers.ts";
@@ -17,8 +19,10 @@ import { startTestProcess, type TestProcess } from "../support/test-process.ts";
 import { NatsCluster, NODES } from "./nats-cluster.ts";
 import type { OlderCheckout } from "./older-checkout.ts";
 
+/** What collections by card and cash need, and the providers service. */
+export const CORE_KINDS = ["gateway", "stations", "registry", "settlement", "audit", "relay", "providers"] as const;
 /** The kinds of processes and the services that each runs; `gateway` is a program of its own. */
-export const KINDS = ["gateway", "stations", "registry", "settlement", "audit", "relay", "providers"] as const;
+export const KINDS = [...CORE_KINDS, "robotics", "reconciliation", "webhook-signer", "sandbox-provider"] as const;
 export type Kind = (typeof KINDS)[number];
 /** `gateway-0`, `gateway-1`, … */
 export type ProcessName = `${Kind}-${0 | 1}`;
@@ -35,6 +39,11 @@ const LOGS = 6;
 /** Seeding hashes two passwords beside many processes that start. */
 const SEED_MS = 30_000;
 const KEY_BYTES = 32;
+/** Two processes of each kind, each with a pool of its own. */
+const DATABASE_CONNECTIONS = "300";
+/** Long enough that a fault can begin between the QR and the payment. */
+const DECIDES_AFTER_MS = "700";
+const QR_OFFERED = { timeout: 15_000, interval: 100 };
 
 export interface ClusterWorld {
   readonly nats: NatsCluster;
@@ -44,6 +53,7 @@ export interface ClusterWorld {
   readonly logs: StationLogs;
   /** A separate connection of the test, for what has no HTTP endpoint and for reading what is stored. */
   readonly bus: Bus;
+  readonly kinds: readonly Kind[];
   readonly processes: ReadonlyMap<ProcessName, TestProcess>;
   /** The addresses of the two gateways. */
   readonly gateways: readonly [string, string];
@@ -51,6 +61,8 @@ export interface ClusterWorld {
   readonly cashier: Person;
   readonly filialId: number;
   readonly stations: readonly ChaosStation[];
+  /** The stations' account at the sandbox provider; undefined where that does not run. */
+  readonly provider: ProviderAccount | undefined;
   /** Brings the database and the streams to this version. */
   migrate(): Promise<void>;
   /** What a process has logged so far: JSON lines. */
@@ -58,18 +70,25 @@ export interface ClusterWorld {
   stop(): Promise<void>;
 }
 
-/**
- * Starts the world, with a lease held at every station and a heartbeat from every companion; with `older`, by the programs of
- * that checkout.
- */
-export async function startClusterWorld(stationCount: number, older?: OlderCheckout): Promise<ClusterWorld> {
+export interface ClusterWorldOptions {
+  /** All but where a test saves the time to start them. */
+  readonly kinds?: readonly Kind[];
+  /** A checkout whose programs are started. */
+  readonly older?: OlderCheckout | undefined;
+}
+
+/** Starts the world, with a lease held at every station and a heartbeat from every companion. */
+export async function startClusterWorld(
+  stationCount: number,
+  { kinds = KINDS, older }: ClusterWorldOptions = {},
+): Promise<ClusterWorld> {
   const folder = temporaryFolder("cluster-world");
   mkdirSync(folder.path, { recursive: true });
   const logFile = (name: string): string => join(folder.path, `${name}.log`);
   const disk = mountSmallDisk("cluster-disk", DISK_MEGABYTES);
   const [nats, postgres] = await Promise.all([
     NatsCluster.start({ smallDisk: { node: FILLED_NODE, path: disk.path } }),
-    startPostgres(),
+    startPostgres({ settings: { max_connections: DATABASE_CONNECTIONS } }),
   ]);
   const installation = { databaseUrl: postgres.url, natsUrl: nats.url(), layout: { replicas: REPLICAS, logs: LOGS } };
   const migrate = async (): Promise<void> =>
@@ -78,12 +97,22 @@ export async function startClusterWorld(stationCount: number, older?: OlderCheck
   const ports = [await freePort(), await freePort()] as const;
   const gateways = [`http://127.0.0.1:${ports[0]}`, `http://127.0.0.1:${ports[1]}`] as const;
   const newKey = (): string => randomBytes(KEY_BYTES).toString("base64url");
+  // Requests go to the first copy of the sandbox provider; its callbacks come from both.
+  const sandboxPorts = [await freePort(), await freePort()] as const;
+  const sandboxUrl = `http://127.0.0.1:${sandboxPorts[0]}`;
+  const installationKey = newKey();
   const shared = {
     ...process.env,
     LOG_LEVEL: "info",
     DATABASE_URL: postgres.url,
     PROVIDER_SECRETS_KEY: newKey(),
     PROVIDER_CALLBACK_BASE_URL: gateways[0],
+    SANDBOX_PROVIDER_KEY: newKey(),
+    SANDBOX_PROVIDER_INSTALLATION_KEY: installationKey,
+    SANDBOX_PROVIDER_URL: sandboxUrl,
+    SANDBOX_PROVIDER_DECIDES_AFTER_MS: DECIDES_AFTER_MS,
+    WEBHOOK_SECRETS_KEY: newKey(),
+    CLOSING_SIGNING_KEY: newKey(),
     ...BEHIND_PROXY,
   };
   const processes = new Map<ProcessName, TestProcess>();
@@ -93,7 +122,12 @@ export async function startClusterWorld(stationCount: number, older?: OlderCheck
     // One process of each kind can be cut off from its server, and its clock can be set.
     const natsUrl = copy === LINKED_COPY ? await nats.linkedUrl(name, first ?? NODES[0]) : nats.url(first);
     const NODE_OPTIONS = `${process.env["NODE_OPTIONS"] ?? ""} --import=${SET_CLOCK}`;
-    const environment = { ...shared, NATS_URL: natsUrl, ...(copy === LINKED_COPY ? { NODE_OPTIONS } : {}) };
+    const environment = {
+      ...shared,
+      NATS_URL: natsUrl,
+      SANDBOX_PROVIDER_PORT: String(sandboxPorts[copy]),
+      ...(copy === LINKED_COPY ? { NODE_OPTIONS } : {}),
+    };
     const program =
       kind === "gateway"
         ? { script: "gateway/main.ts", args: [], environment: { ...environment, PORT: String(ports[copy]) } }
@@ -107,7 +141,7 @@ export async function startClusterWorld(stationCount: number, older?: OlderCheck
   });
   // Kind after kind: two cores start no more at once.
   let nth = 0;
-  for (const kind of KINDS.toReversed()) {
+  for (const kind of kinds.toReversed()) {
     await Promise.all(COPIES.map((copy) => start(kind, copy, nth++)));
   }
   const passwords = { ownerPassword: "owner of the sandbox", cashierPassword: "cashier of the sandbox" };
@@ -118,19 +152,26 @@ export async function startClusterWorld(stationCount: number, older?: OlderCheck
     email: sandbox.cashier.email,
     password: passwords.cashierPassword,
   });
+  const { filialId } = sandbox;
+  const provider = kinds.includes("sandbox-provider")
+    ? await openProviderAccount({ owner, filialId, url: sandboxUrl, installationKey })
+    : undefined;
   const stations = await addStations({ system: { baseUrl, sandbox }, owner, cashier }, stationCount);
+  if (provider !== undefined) await vi.waitFor(() => offersQr(cashier, stations), QR_OFFERED);
   return {
     nats,
     disk,
     postgres,
     logs: new StationLogs(LOGS),
     bus,
+    kinds,
     processes,
     gateways,
     owner,
     cashier,
-    filialId: sandbox.filialId,
+    filialId,
     stations,
+    provider,
     migrate,
     log: (name) => readFileSync(logFile(name), "utf8"),
     async stop() {

@@ -1,19 +1,28 @@
 /** Which faults a trial has: so many of a deck, in an order that the seed decides. */
 import type { Random } from "../chaos/random.ts";
-import { type Draw, OF_PROCESSES, OF_SERVERS } from "./faults.ts";
+import type { Kind } from "./cluster-world.ts";
+import { type Draw, OF_SERVERS, ofProcesses } from "./faults.ts";
 import { RARE } from "./rare-faults.ts";
 
+/** The decks that are drawn from in turn. */
 export const TARGETS = {
-  servers: [OF_SERVERS],
-  processes: [OF_PROCESSES],
-  rare: [RARE],
-  all: [OF_SERVERS, OF_PROCESSES],
+  servers: () => [OF_SERVERS],
+  processes: (kinds: readonly Kind[]) => [ofProcesses(kinds)],
+  rare: () => [RARE],
+  all: (kinds: readonly Kind[]) => [OF_SERVERS, ofProcesses(kinds)],
 } as const;
 export type Targets = keyof typeof TARGETS;
 
-/** So many faults, in an order that the seed decides: each kind of both halves comes up before one is repeated. */
-export function drawFaults(count: number, random: Random, targets: Targets): readonly Draw[] {
-  const decks = TARGETS[targets].map((draws) => deck(draws, random));
+/**
+ * So many faults, those of processes for these kinds, in an order that the seed decides: each kind of fault of both halves comes
+ * up before one is repeated.
+ */
+export function drawFaults(
+  count: number,
+  random: Random,
+  { targets, kinds }: { readonly targets: Targets; readonly kinds: readonly Kind[] },
+): readonly Draw[] {
+  const decks = TARGETS[targets](kinds).map((draws) => deck(draws, random));
   return Array.from({ length: count }, (_, index) => (decks[index % decks.length] as () => Draw)());
 }
 

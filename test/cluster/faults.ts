@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { BUCKETS, CREDENTIALS, STREAMS } from "../../services/bus/streams.ts";
 import type { Random } from "../chaos/random.ts";
 import { STATION_LOG } from "../support/one-log.ts";
-import { type ClusterWorld, KINDS, type Kind, type ProcessName } from "./cluster-world.ts";
+import type { ClusterWorld, Kind, ProcessName } from "./cluster-world.ts";
 import { leaderNow, moveLeaders } from "./leaders.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
 
@@ -13,8 +13,10 @@ export interface Fault {
   readonly name: string;
   /** The server or the process. */
   readonly target: string;
-  /** The longest time without success that a client may see (docs/operations.md, "When something fails"). */
+  /** The longest time without success, and the slowest answer, that a client may see (docs/operations.md, "When something fails"). */
   readonly withinMs: number;
+  /** Whether one server dies: at most 40 % of the stations may see a gap then. */
+  readonly isDeath?: boolean;
   /** Resolves when everything runs and is joined again. */
   run(): Promise<void>;
 }
@@ -85,6 +87,7 @@ const killLeader =
       name: `kill the leader of the ${which}`,
       target: node,
       withinMs: ELECTION_MS,
+      isDeath: true,
       async run() {
         await world.nats.killNode(node);
         await delay(DOWN_MS);
@@ -198,4 +201,5 @@ export const OF_SERVERS: readonly Draw[] = [
   cutPair,
   stopNode,
 ];
-export const OF_PROCESSES: readonly Draw[] = KINDS.flatMap((kind) => VERBS.map((verb) => onProcess(verb, kind)));
+export const ofProcesses = (kinds: readonly Kind[]): readonly Draw[] =>
+  kinds.flatMap((kind) => VERBS.map((verb) => onProcess(verb, kind)));

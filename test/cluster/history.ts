@@ -26,7 +26,9 @@ export interface Shown {
   readonly stationId: number;
   readonly gateway: string;
   readonly askedAtMs: number;
+  readonly answeredAtMs: number;
   readonly state: string;
+  /** 0: no order. A station counts its orders. */
   readonly orderDisplayNumber: number;
 }
 
@@ -56,38 +58,4 @@ export class History {
   countLater(kind: string): void {
     this.later.set(kind, (this.later.get(kind) ?? 0) + 1);
   }
-
-  /** The slowest good answer of those between these two moments, with all attempts that it took. */
-  slowestMs(fromMs: number, toMs: number): number {
-    const during = this.steps.filter(({ startedAtMs, endedAtMs }) => endedAtMs >= fromMs && startedAtMs <= toMs);
-    return Math.max(0, ...during.map(({ startedAtMs, endedAtMs }) => endedAtMs - startedAtMs));
-  }
-
-  /** The longest time without success of each station whose requests failed between these two moments. */
-  outages(fromMs: number, toMs: number, isOfKind: (step: string) => boolean): Map<number, number> {
-    const longest = new Map<number, number>();
-    for (const { stationId, step, failedAtMs, endedAtMs } of this.steps) {
-      if (failedAtMs === undefined || endedAtMs < fromMs || failedAtMs > toMs || !isOfKind(step)) continue;
-      longest.set(stationId, Math.max(longest.get(stationId) ?? 0, endedAtMs - failedAtMs));
-    }
-    return longest;
-  }
-}
-
-/** A display may show what was true this long ago (contract, "Poll around every two seconds"; invariant I8). */
-export const STALE_AFTER_MS = 1_500;
-
-/** Answers that showed a collection as open after its end had been acknowledged. */
-export function staleAnswers({ shown, ended }: History): string[] {
-  const ends = new Map(ended.map((one) => [`${one.stationId} ${one.orderDisplayNumber}`, one]));
-  return shown.flatMap(({ stationId, gateway, askedAtMs, state, orderDisplayNumber }) => {
-    const end = ends.get(`${stationId} ${orderDisplayNumber}`);
-    const lateMs = end === undefined ? 0 : askedAtMs - end.acknowledgedAtMs;
-    const isStale = end?.end === "paid" && state !== "paid" && lateMs > STALE_AFTER_MS;
-    return isStale
-      ? [
-          `${gateway} showed "${state}" of order ${orderDisplayNumber} at station ${stationId} ${lateMs} ms after it was paid.`,
-        ]
-      : [];
-  });
 }

@@ -1,6 +1,7 @@
-/** After a trial: what was acknowledged, held against the log, its copy and the transactions. Each disagreement is a sentence. */
+/** After a trial: what was acknowledged, held against the log, its copy, the transactions and the provider's statement. Each disagreement is a sentence. */
 import postgres from "postgres";
 import { readAuditLog } from "../chaos/audit-log.ts";
+import { reckonProvider } from "../chaos/provider-reckoning.ts";
 import { newestSequence, readStationLog } from "../chaos/station-log-read.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import type { EndedCollection, History } from "./history.ts";
@@ -32,6 +33,8 @@ export async function judge(world: ClusterWorld, history: History): Promise<Judg
         return missing.map((type) => `Intent ${one.intentId}: ${type} was acknowledged and is not in the audit copy.`);
       }),
       ...(await behind(world, sql)),
+      // What the provider took is settled once, or is one issue.
+      ...(world.provider === undefined ? [] : (await reckonProvider(sql, world.provider)).complaints),
     ];
     return { lost, doubled: doubled(history, sales), stuck: [...history.stuck, ...(await unfinished(world))] };
   } finally {
@@ -51,7 +54,7 @@ function doubled(history: History, sales: readonly Sale[]): string[] {
   const byOrder = Map.groupBy(sales, ({ order_id }) => Number(order_id));
   return [...byOrder].flatMap(([orderId, ofOrder]) => {
     if (ofOrder.length > 1) return [`Order ${orderId} has ${ofOrder.length} transactions.`];
-    return paid.has(orderId) ? [] : [`Order ${orderId} has a transaction that no attestation was answered with.`];
+    return paid.has(orderId) ? [] : [`Order ${orderId} has a transaction that no cashier was told of.`];
   });
 }
 

@@ -13,8 +13,8 @@ import {
   followerOf,
   leaderOf,
   limitsOf,
-  OF_PROCESSES,
   OF_SERVERS,
+  ofProcesses,
   PAIR_MS,
   PARTITION_MS,
 } from "./faults.ts";
@@ -109,6 +109,7 @@ const loseDisk =
       name: `lose the disk of a ${role}`,
       target: node,
       withinMs: ELECTION_MS,
+      isDeath: true,
       async run() {
         await world.nats.killNode(node);
         world.nats.emptyDisk(node);
@@ -276,7 +277,8 @@ const setClocks: Draw = async (world) => ({
   withinMs: NOTHING_MS,
   async run() {
     for (let nth = 0; nth < CLOCK_SETTINGS; nth += 1) {
-      for (const kind of KINDS) process.kill(world.processes.get(`${kind}-${LINKED_COPY}`)?.pid() ?? 0, "SIGUSR2");
+      for (const kind of world.kinds)
+        process.kill(world.processes.get(`${kind}-${LINKED_COPY}`)?.pid() ?? 0, "SIGUSR2");
       await delay(FLAP_MS * 2);
     }
   },
@@ -285,7 +287,7 @@ const setClocks: Draw = async (world) => ({
 /** A server and a process, which nothing connects. */
 const twoAtOnce: Draw = async (world: ClusterWorld, random: Random) => {
   const one = await random.pick(OF_SERVERS)(world, random);
-  const other = await random.pick(OF_PROCESSES)(world, random);
+  const other = await random.pick(ofProcesses(world.kinds))(world, random);
   return {
     name: `${one.name}, and ${other.name}`,
     target: `${one.target}, ${other.target}`,
@@ -310,9 +312,8 @@ export const RARE: readonly Draw[] = [
   killDatabase,
   setClocks,
   killTwoServers,
-  killBoth("relay"),
-  killBoth("audit"),
-  killBoth("providers"),
+  ...(["relay", "audit", "providers", "robotics", "reconciliation", "webhook-signer"] as const).map(killBoth),
+  killBoth("sandbox-provider"),
   twoAtOnce,
   twoAtOnce,
   killDuringHandOver("stations"),

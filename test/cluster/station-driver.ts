@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ChaosStation } from "../chaos/chaos-world.ts";
 import { linesOf } from "../chaos/collection-client.ts";
+import { OUTAGE_REASONS } from "../chaos/qr-collection.ts";
 import type { Random } from "../chaos/random.ts";
 import type { Answer, Refused } from "../support/http.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
@@ -17,6 +18,14 @@ const NEXT_GUEST_MS = 400;
 /** A device is offline after 25 s of silence; a gateway that reports it earlier is wrong. */
 const OFFLINE_AFTER_MS = 25_000;
 const DISTINCT_AMOUNTS = 99_999;
+/** Where there is a provider. */
+const QR_PROBABILITY = 0.25;
+/** Amounts that the sandbox provider approves, also with a callback that comes three times, never, or before the QR. */
+const PAID_ENDINGS = [0, 0, 0, 4, 19, 21] as const;
+/** How often the cashier looks whether the guest has paid. */
+const LOOK_MS = 400;
+/** A callback that no gateway took is sent again after a pause that doubles with each attempt. */
+const QR_ENDED_WITHIN_MS = 90_000;
 
 interface Order {
   readonly order_id: number;
@@ -24,6 +33,8 @@ interface Order {
 }
 interface Intent {
   readonly intent_id: number;
+  readonly status: string;
+  readonly end_reason: string;
   readonly attestation: { readonly transaction_id: number } | null;
 }
 interface AssignmentReply {
@@ -32,6 +43,17 @@ interface AssignmentReply {
 interface DisplayState {
   readonly state: string;
   readonly order_display_number: number;
+}
+
+type Ended = Omit<EndedCollection, "stationId" | "acknowledgedAtMs">;
+
+function endedAs(
+  end: EndedCollection["end"],
+  { order, intent, events }: { readonly order: Order; readonly intent: Intent; readonly events: readonly string[] },
+): Ended {
+  const transactionId = end === "paid" ? intent.attestation?.transaction_id : undefined;
+  const { order_id: orderId, order_display_number: orderDisplayNumber } = order;
+  return { orderId, orderDisplayNumber, intentId: intent.intent_id, end, transactionId, events };
 }
 
 /** Drivers of one station may follow one another: each has keys of its own. */
@@ -46,12 +68,13 @@ export class StationDriver {
   readonly #companion: TrialClient;
   readonly #heart: TrialClient;
   readonly #display: TrialClient;
+  readonly #hasProvider: boolean;
   #isStopped = false;
   #heardAtMs = performance.now();
   #count = 0;
 
   constructor(world: ClusterWorld, station: ChaosStation, history: History, random: Random) {
-    const { gateways, cashier } = world;
+    const { gateways, cashier, provider } = world;
     const { stationId } = station;
     const client = (caller: typeof cashier | ChaosStation["companion"]) =>
       new TrialClient({ caller, gateways, history, stationId });
@@ -64,6 +87,7 @@ export class StationDriver {
     this.#companion = client(station.companion);
     this.#heart = client(station.companion);
     this.#display = client(station.display);
+    this.#hasProvider = provider !== undefined;
   }
 
   /** Works until `stop`; resolves when the collection under way is over. */
@@ -100,6 +124,7 @@ export class StationDriver {
         stationId: this.#station.stationId,
         gateway: this.#display.gateway,
         askedAtMs,
+        answeredAtMs: performance.now(),
         state: body.state,
         orderDisplayNumber: body.order_display_number,
       });
@@ -113,14 +138,19 @@ export class StationDriver {
 
   async #collect(): Promise<void> {
     this.#count += 1;
-    const { stationId, path } = this.#station;
     const name = `${this.#name}-${this.#count}`;
+    const byQr = this.#hasProvider && this.#random.chance(QR_PROBABILITY);
+    const ended = await (byQr ? this.#collectByQr(name) : this.#collectAtCounter(name));
+    this.#history.ended.push({ ...ended, stationId: this.#station.stationId, acknowledgedAtMs: performance.now() });
+    if (ended.end === "cancelled") await this.#cashier.send("void", "POST", `orders/${ended.orderId}/void/`);
+    await this.#pause(NEXT_GUEST_MS);
+  }
+
+  async #collectAtCounter(name: string): Promise<Ended> {
     const draw = this.#random.next();
     const route = draw < 0.6 ? "smart_pos" : draw < 0.9 ? "cash" : "attested_terminal";
     const isPaid = this.#random.chance(0.85);
-    const order = await this.#keyed<Order>("order", `${path}/orders/`, `${name}-order`, {
-      ...linesOf(this.#random.between(1, DISTINCT_AMOUNTS)),
-    });
+    const order = await this.#open(name, this.#random.between(1, DISTINCT_AMOUNTS));
     const intent = await this.#create(name, order, route);
     const events = ["intent_created"];
     if (route === "smart_pos") {
@@ -136,30 +166,47 @@ export class StationDriver {
       });
       events.push("intent_presented", "outcome_reported");
     }
-    const at = `${path}/intents/${intent.intent_id}`;
-    let transactionId: number | undefined;
+    const at = this.#at(intent);
     if (isPaid) {
       const body = route === "attested_terminal" ? { reference: `${name}-terminal` } : {};
-      const settled = await this.#keyed<Intent>("attest", `${at}/attest/`, `${name}-attest`, body);
-      transactionId = settled.attestation?.transaction_id;
+      const settled = await this.#keyed<Intent>("attest", `${at}attest/`, `${name}-attest`, body);
       events.push("settlement_started", "intent_succeeded");
-    } else {
-      await this.#keyed("cancel", `${at}/cancel/`, `${name}-cancel`, {});
-      events.push("intent_cancelled");
+      return endedAs("paid", { order, intent: settled, events });
     }
-    const ended: EndedCollection = {
-      stationId,
-      orderId: order.order_id,
-      orderDisplayNumber: order.order_display_number,
-      intentId: intent.intent_id,
-      end: isPaid ? "paid" : "cancelled",
-      transactionId,
-      events,
-      acknowledgedAtMs: performance.now(),
-    };
-    this.#history.ended.push(ended);
-    if (!isPaid) await this.#cashier.send("void", "POST", `orders/${order.order_id}/void/`);
-    await this.#pause(NEXT_GUEST_MS);
+    await this.#keyed("cancel", `${at}cancel/`, `${name}-cancel`, {});
+    events.push("intent_cancelled");
+    return endedAs("cancelled", { order, intent, events });
+  }
+
+  /** What the provider says comes in behind everybody's back, so its end is waited for. */
+  async #collectByQr(name: string): Promise<Ended> {
+    const order = await this.#open(name, 100 * this.#random.between(1, 999) + this.#random.pick(PAID_ENDINGS));
+    const { intent_id } = await this.#create(name, order, "dynamic_qr");
+    const deadlineMs = performance.now() + QR_ENDED_WITHIN_MS;
+    for (;;) {
+      const { body: intent } = await this.#cashier.send<Intent>("look", "GET", this.#at({ intent_id }));
+      const { status, end_reason } = intent;
+      if (status === "succeeded") {
+        const events = ["intent_created", "provider_confirmed", "intent_succeeded"];
+        return endedAs("paid", { order, intent, events });
+      }
+      const facts = { order, intent, events: ["intent_created"] };
+      if (status === "cancelled" && OUTAGE_REASONS.includes(end_reason)) return endedAs("cancelled", facts);
+      const title = `Station ${this.#station.stationId}: intent ${intent_id}, whose QR the guest paid, is ${status} ${end_reason}`;
+      if (status === "cancelled" || status === "expired" || performance.now() > deadlineMs) {
+        this.#history.stuck.push(title);
+        throw new StuckError(title);
+      }
+      await delay(LOOK_MS);
+    }
+  }
+
+  #open(name: string, amountMinor: number): Promise<Order> {
+    return this.#keyed<Order>("order", `${this.#station.path}/orders/`, `${name}-order`, linesOf(amountMinor));
+  }
+
+  #at({ intent_id }: Pick<Intent, "intent_id">): string {
+    return `${this.#station.path}/intents/${intent_id}/`;
   }
 
   async #keyed<T>(step: string, path: string, key: string, body: object): Promise<T> {

@@ -4,10 +4,11 @@ import { Random } from "../chaos/random.ts";
 import { addCanaries, type Canary, watchCanary } from "./canaries.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import type { Draw } from "./faults.ts";
-import { History, staleAnswers } from "./history.ts";
+import { History } from "./history.ts";
 import { type Judgement, judge } from "./judge.ts";
+import { type FaultResult, isCommand, isPoll, lateness, outagesOf, waitedMs } from "./outages.ts";
+import { staleAnswers } from "./stale-answers.ts";
 import { StationDriver } from "./station-driver.ts";
-import { PAUSE_MS } from "./trial-client.ts";
 
 export interface TrialOptions {
   readonly seed: number;
@@ -17,26 +18,11 @@ export interface TrialOptions {
   readonly print: (line: string) => void;
 }
 
-/** What one fault did to the clients. */
-export interface FaultResult {
-  readonly name: string;
-  readonly target: string;
-  /** The longest time without success of a cashier or companion, of a display, and of how many stations. */
-  readonly commandOutageMs: number;
-  readonly pollOutageMs: number;
-  /** The slowest good answer, also where no attempt failed. */
-  readonly slowestMs: number;
-  readonly stationsWithGap: number;
-  readonly wrongErrors: number;
-  /** The longest outage that is allowed. */
-  readonly withinMs: number;
-}
-
 export interface TrialResult extends Judgement {
   readonly faults: readonly FaultResult[];
   readonly history: History;
   readonly stale: readonly string[];
-  /** Outages that were too long. */
+  /** Outages and answers that took too long, and deaths that too many stations noticed. */
   readonly late: readonly string[];
 }
 
@@ -47,11 +33,6 @@ const RECOVERED_WITHIN_MS = 90_000;
 const POLL_MS = 200;
 /** How long the log's copy may take at the end. */
 const JUDGED_WITHIN_MS = 60_000;
-/** A shorter failure is one attempt that was repeated, not an outage. */
-const GAP_MS = 1_000;
-
-const isPoll = (step: string): boolean => step === "display";
-const isCommand = (step: string): boolean => !isPoll(step) && step !== "heartbeat";
 
 /** Every station of the world takes part. */
 export async function runTrial(world: ClusterWorld, { seed, draws, print }: TrialOptions): Promise<TrialResult> {
@@ -79,33 +60,23 @@ export async function runTrial(world: ClusterWorld, { seed, draws, print }: Tria
     const toMs = performance.now();
     over.abort();
     stale.push(...(await watched));
-    const commands = history.outages(fromMs, toMs, isCommand);
-    const polls = history.outages(fromMs, toMs, isPoll);
-    const result: FaultResult = {
-      name: fault.name,
-      target: fault.target,
-      commandOutageMs: Math.round(Math.max(0, ...commands.values())),
-      pollOutageMs: Math.round(Math.max(0, ...polls.values())),
-      slowestMs: Math.round(history.slowestMs(fromMs, toMs)),
-      stationsWithGap: [...commands.values()].filter((ms) => ms > GAP_MS).length,
-      wrongErrors: history.wrongErrors.length - wrongBefore,
-      withinMs: fault.withinMs,
-    };
+    const { name, target, withinMs, isDeath = false } = fault;
+    const wrongErrors = history.wrongErrors.length - wrongBefore;
+    const result = { name, target, withinMs, isDeath, wrongErrors, ...outagesOf(history, fromMs, toMs) };
     results.push(result);
-    print(
-      `| ${result.name} | ${result.target} | ${result.commandOutageMs} | ${result.pollOutageMs} | ${result.withinMs} | ${result.slowestMs} | ${result.stationsWithGap} | ${result.wrongErrors} |`,
-    );
+    print(rowOf(result));
   }
   for (const driver of drivers) driver.stop();
   await work;
   stale.push(...staleAnswers(history));
-  return { ...(await settled(world, history)), faults: results, history, stale, late: results.flatMap(lateness) };
+  const late = results.flatMap((result) => lateness(result, world.stations.length));
+  return { ...(await settled(world, history)), faults: results, history, stale, late };
 }
 
-function lateness({ name, target, withinMs, commandOutageMs, pollOutageMs }: FaultResult): string[] {
-  const longestMs = Math.max(commandOutageMs, pollOutageMs);
-  // A client that has failed tries again after a pause, so an outage is measured longer by one pause at most.
-  return longestMs > withinMs + PAUSE_MS ? [`${name} (${target}): ${longestMs} ms instead of ${withinMs} ms.`] : [];
+function rowOf({ name, target, withinMs, slowest, wrongErrors, ...result }: FaultResult): string {
+  const { commandOutageMs, pollOutageMs, stationsWithGap } = result;
+  const slow = slowest === undefined ? "" : `${Math.round(waitedMs(slowest))} (${slowest.step})`;
+  return `| ${[name, target, commandOutageMs, pollOutageMs, withinMs, slow, stationsWithGap, wrongErrors].join(" | ")} |`;
 }
 
 /** Resolves when each station has had a command and a poll answered that began after now, or when time is over. */

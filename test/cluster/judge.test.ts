@@ -1,0 +1,173 @@
+/** The judge of a trial finds what it is there to find, and nothing in a trial without a fault. */
+import { describe, expect, it } from "vitest";
+import { SERVICES } from "../../services/catalogue.ts";
+import { Random } from "../chaos/random.ts";
+import { type ClusterWorld, KINDS } from "./cluster-world.ts";
+import { ofProcesses, VERBS } from "./faults.ts";
+import { type EndedCollection, History, type Shown } from "./history.ts";
+import { type FaultResult, lateness, outagesOf } from "./outages.ts";
+import { staleAnswers } from "./stale-answers.ts";
+
+const MINUTE_MS = 60_000;
+const STATIONS = 12;
+
+const shown = (orderDisplayNumber: number, state: string, askedAtMs: number, stationId = 1): Shown => ({
+  stationId,
+  gateway: "a gateway",
+  askedAtMs,
+  answeredAtMs: askedAtMs + 10,
+  state,
+  orderDisplayNumber,
+});
+const ended = (orderDisplayNumber: number, acknowledgedAtMs: number, end: EndedCollection["end"] = "paid") => ({
+  stationId: 1,
+  orderId: orderDisplayNumber,
+  orderDisplayNumber,
+  intentId: orderDisplayNumber,
+  end,
+  transactionId: 1,
+  events: [],
+  acknowledgedAtMs,
+});
+
+function staleOf(of: { readonly ended?: readonly EndedCollection[]; readonly shown: readonly Shown[] }): string[] {
+  const history = new History();
+  history.ended.push(...(of.ended ?? []));
+  history.shown.push(...of.shown);
+  return staleAnswers(history);
+}
+
+describe("an answer of a display", () => {
+  it("may lag for 1.5 s, and thank for 8 s", () => {
+    const found = staleOf({
+      ended: [ended(1, 0), ended(2, 5_000), ended(3, 9_000, "cancelled")],
+      shown: [
+        shown(1, "total", 1_400),
+        shown(1, "paid", 1_600),
+        shown(2, "total", 2_500),
+        shown(1, "paid", 3_900),
+        shown(2, "paid", 6_600),
+        shown(0, "idle", 7_000),
+        shown(2, "paid", 10_400),
+        shown(1, "total", MINUTE_MS, 2),
+      ],
+    });
+    expect(found).toEqual([]);
+  });
+
+  it("is stale when it shows a paid order as unpaid", () => {
+    expect(staleOf({ ended: [ended(1, 0)], shown: [shown(1, "total", 1_600)] })).toEqual([
+      'a gateway showed "total" of order 1 at station 1 1600 ms after order 1 was paid.',
+    ]);
+  });
+
+  it("is stale when it shows an older order as paid", () => {
+    const found = staleOf({ ended: [ended(1, 0), ended(2, 5_000)], shown: [shown(1, "paid", 5_000 + MINUTE_MS)] });
+    expect(found).toEqual(['a gateway showed "paid" of order 1 at station 1 60000 ms after order 2 was paid.']);
+  });
+
+  it("is stale when it shows an older order than an answer before it, although nobody was told of the end of either", () => {
+    expect(staleOf({ shown: [shown(2, "total", 0), shown(1, "paid", 1_600)] })).toHaveLength(1);
+    expect(staleOf({ shown: [shown(2, "paid", 0), shown(2, "total", 1_600)] })).toHaveLength(1);
+    expect(staleOf({ ended: [ended(2, 0, "cancelled")], shown: [shown(1, "total", 1_600)] })).toHaveLength(1);
+  });
+
+  it("is stale when it thanks long after the payment", () => {
+    expect(staleOf({ ended: [ended(1, 0)], shown: [shown(1, "paid", 9_600)] })).toEqual([
+      'a gateway showed "paid" of order 1 at station 1 9600 ms after it was paid.',
+    ]);
+  });
+});
+
+/** Steps, each of another station, as `[step, started, ended, failed]`. */
+function lateOf(
+  fault: Pick<FaultResult, "withinMs"> & Partial<FaultResult>,
+  steps: readonly (readonly [step: string, startedAtMs: number, endedAtMs: number, failedAtMs?: number])[],
+): string[] {
+  const history = new History();
+  for (const [index, [step, startedAtMs, endedAtMs, failedAtMs]] of steps.entries()) {
+    history.steps.push({ stationId: index, step, startedAtMs, endedAtMs, failedAtMs });
+  }
+  const outages = outagesOf(history, 0, MINUTE_MS);
+  return lateness({ name: "a fault", target: "n0", wrongErrors: 0, isDeath: false, ...outages, ...fault }, STATIONS);
+}
+
+describe("a fault", () => {
+  const DEATH = { withinMs: 12_000, isDeath: true };
+
+  it("may last as long as its bound, and one pause of a client", () => {
+    const steps = [
+      ["attest", 0, 1_000],
+      ["display", 100, 1_250, 200],
+      ["heartbeat", 90_000, 99_000],
+    ] as const;
+    expect(lateOf({ withinMs: 1_000 }, steps)).toEqual([]);
+  });
+
+  it("is late when a request fails for too long", () => {
+    expect(lateOf({ withinMs: 1_000 }, [["attest", 0, 1_300, 20]])).toContain(
+      "a fault (n0): 1280 ms instead of 1000 ms.",
+    );
+    expect(lateOf({ withinMs: 1_000 }, [["display", 0, 1_300, 20]])).toContain(
+      "a fault (n0): 1280 ms instead of 1000 ms.",
+    );
+  });
+
+  it.each(["attest", "display", "heartbeat"])(
+    "is late when a good answer (%s) is too slow, although nothing failed",
+    (step) => {
+      expect(lateOf({ withinMs: 500 }, [[step, 0, 501]])).toEqual([
+        `a fault (n0): ${step} at station 0 took 501 ms instead of 500 ms.`,
+      ]);
+    },
+  );
+
+  it("is late when an answer is slow before its first attempt fails", () => {
+    expect(lateOf({ withinMs: 1_000 }, [["attest", 0, 5_300, 5_000]])).toEqual([
+      "a fault (n0): attest at station 0 took 5300 ms instead of 1000 ms.",
+    ]);
+  });
+
+  it("that is a death may stop four of ten stations", () => {
+    const gap = ["attest", 0, 4_000, 100] as const;
+    expect(
+      lateOf(
+        DEATH,
+        Array.from({ length: 4 }, () => gap),
+      ),
+    ).toEqual([]);
+    expect(
+      lateOf(
+        DEATH,
+        Array.from({ length: 5 }, () => gap),
+      ),
+    ).toEqual(["a fault (n0): 5 of 12 stations saw a gap."]);
+    expect(
+      lateOf(
+        { withinMs: 12_000 },
+        Array.from({ length: 5 }, () => gap),
+      ),
+    ).toEqual([]);
+  });
+
+  it.each(["attest", "display", "heartbeat"])("that is a death stops a station whose %s is answered slowly", (step) => {
+    const slow = [step, 0, 2_300] as const;
+    expect(
+      lateOf(
+        DEATH,
+        Array.from({ length: 5 }, () => slow),
+      ),
+    ).toEqual(["a fault (n0): 5 of 12 stations saw a gap."]);
+  });
+});
+
+describe("a trial", () => {
+  it("has processes of all services, and kills, stalls and stops them", async () => {
+    expect([...KINDS].toSorted()).toEqual(["gateway", ...Object.keys(SERVICES)].toSorted());
+    const processes = new Map(KINDS.flatMap((kind) => [0, 1].map((copy) => [`${kind}-${copy}`, {}] as const)));
+    const world = { processes } as unknown as ClusterWorld;
+    const faults = await Promise.all(ofProcesses(KINDS).map((draw) => draw(world, new Random(1))));
+    const wanted = KINDS.flatMap((kind) => VERBS.map((verb) => `${verb} a process of ${kind}`));
+    expect(faults.map(({ name }) => name)).toEqual(wanted);
+  });
+});

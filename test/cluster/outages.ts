@@ -1,0 +1,70 @@
+/** How long a fault kept the clients of a trial waiting, and whether that was too long. */
+import type { AcknowledgedStep, History } from "./history.ts";
+import { PAUSE_MS } from "./trial-client.ts";
+
+/** What one fault did to the clients. */
+export interface FaultResult {
+  readonly name: string;
+  readonly target: string;
+  /** The longest time without success of a cashier or companion, of a display, and of how many stations. */
+  readonly commandOutageMs: number;
+  readonly pollOutageMs: number;
+  /** The answer that took longest, all attempts included, also where none failed; undefined: nothing was asked. */
+  readonly slowest: AcknowledgedStep | undefined;
+  readonly stationsWithGap: number;
+  readonly wrongErrors: number;
+  /** The longest outage, and the slowest answer, that is allowed. */
+  readonly withinMs: number;
+  /** Whether it was the death of one server: most stations notice nothing of it. */
+  readonly isDeath: boolean;
+}
+
+/** A shorter failure is one attempt that was repeated, not an outage. */
+const GAP_MS = 1_000;
+/** The slowest answer at a station whose log has its leader. */
+export const SLOW_MS = 2_000;
+/** After one server's death at most this share of the stations sees a gap. */
+const STATIONS_WITH_GAP = 0.4;
+
+export const kindOf = (step: string): "display" | "heartbeat" | "command" =>
+  step === "display" || step === "heartbeat" ? step : "command";
+export const isPoll = (step: string): boolean => kindOf(step) === "display";
+export const isCommand = (step: string): boolean => kindOf(step) === "command";
+
+export const waitedMs = ({ startedAtMs, endedAtMs }: AcknowledgedStep): number => endedAtMs - startedAtMs;
+const failedMs = ({ failedAtMs, endedAtMs }: AcknowledgedStep): number => endedAtMs - (failedAtMs ?? endedAtMs);
+
+/** What the clients saw between these two moments. */
+export function outagesOf({ steps }: History, fromMs: number, toMs: number) {
+  const during = steps.filter(({ startedAtMs, endedAtMs }) => endedAtMs >= fromMs && startedAtMs <= toMs);
+  const longest = (isOfKind: (step: string) => boolean): number =>
+    Math.round(during.reduce((ms, one) => Math.max(ms, isOfKind(one.step) ? failedMs(one) : 0), 0));
+  const withGap = during.filter(
+    (one) => waitedMs(one) > SLOW_MS + PAUSE_MS || (isCommand(one.step) && failedMs(one) > GAP_MS),
+  );
+  return {
+    commandOutageMs: longest(isCommand),
+    pollOutageMs: longest(isPoll),
+    slowest: during.toSorted((one, other) => waitedMs(other) - waitedMs(one))[0],
+    stationsWithGap: new Set(withGap.map(({ stationId }) => stationId)).size,
+  };
+}
+
+/** A sentence for each bound that was exceeded. */
+export function lateness(result: FaultResult, stationCount: number): string[] {
+  const { name, target, withinMs, commandOutageMs, pollOutageMs, slowest, stationsWithGap, isDeath } = result;
+  const title = `${name} (${target})`;
+  const sentences: string[] = [];
+  const outageMs = Math.max(commandOutageMs, pollOutageMs);
+  // A client that has failed tries again after a pause, so an outage is measured longer by one pause at most.
+  if (outageMs > withinMs + PAUSE_MS) sentences.push(`${title}: ${outageMs} ms instead of ${withinMs} ms.`);
+  if (slowest !== undefined && waitedMs(slowest) > withinMs + (slowest.failedAtMs === undefined ? 0 : PAUSE_MS)) {
+    const { step, stationId } = slowest;
+    const ms = Math.round(waitedMs(slowest));
+    sentences.push(`${title}: ${step} at station ${stationId} took ${ms} ms instead of ${withinMs} ms.`);
+  }
+  if (isDeath && stationsWithGap > STATIONS_WITH_GAP * stationCount) {
+    sentences.push(`${title}: ${stationsWithGap} of ${stationCount} stations saw a gap.`);
+  }
+  return sentences;
+}

@@ -1,0 +1,65 @@
+/** Which displays of a trial showed what was over. */
+import { PAID_SHOWN_MS } from "../../machines/settings.ts";
+import type { History, Shown } from "./history.ts";
+
+/** A display may show what was true this long ago (contract, "Poll around every two seconds"; invariant I8). */
+export const STALE_AFTER_MS = 1_500;
+
+/** Something that was known of an order: that it exists, or that it was paid. */
+interface Known {
+  readonly atMs: number;
+  readonly orderDisplayNumber: number;
+  readonly isPaid: boolean;
+}
+
+/**
+ * Answers that showed less than what had been known for longer than a display may lag: an older order, a paid order as unpaid,
+ * or an order as just paid long after that.
+ */
+export function staleAnswers(history: History): string[] {
+  const shownAt = Map.groupBy(history.shown, ({ stationId }) => stationId);
+  return [...shownAt].flatMap(([stationId, shown]) => staleAt(shown, knownAt(history, stationId)));
+}
+
+/** In the order of time. */
+function knownAt({ shown, ended }: History, stationId: number): readonly Known[] {
+  const ofDisplays = shown
+    .filter((one) => one.stationId === stationId && one.orderDisplayNumber > 0)
+    .map((one) => ({ ...one, atMs: one.answeredAtMs, isPaid: one.state === "paid" }));
+  const ofCashiers = ended
+    .filter((one) => one.stationId === stationId)
+    .map((one) => ({ ...one, atMs: one.acknowledgedAtMs, isPaid: one.end === "paid" }));
+  return [...ofDisplays, ...ofCashiers].toSorted((one, other) => one.atMs - other.atMs);
+}
+
+function staleAt(shown: readonly Shown[], known: readonly Known[]): string[] {
+  const paid = new Map<number, Known>();
+  for (const one of known) if (one.isPaid && !paid.has(one.orderDisplayNumber)) paid.set(one.orderDisplayNumber, one);
+  const next = known.values();
+  let upcoming = next.next().value;
+  let newest: Known | undefined;
+  return shown
+    .filter(({ orderDisplayNumber }) => orderDisplayNumber > 0)
+    .toSorted((one, other) => one.askedAtMs - other.askedAtMs)
+    .flatMap((one) => {
+      for (; upcoming !== undefined && upcoming.atMs + STALE_AFTER_MS < one.askedAtMs; upcoming = next.next().value) {
+        if (newest === undefined || rank(upcoming) > rank(newest)) newest = upcoming;
+      }
+      const { stationId, gateway, state, orderDisplayNumber, askedAtMs } = one;
+      const isPaid = state === "paid";
+      const answer = `${gateway} showed "${state}" of order ${orderDisplayNumber} at station ${stationId}`;
+      if (newest !== undefined && rank({ orderDisplayNumber, isPaid }) < rank(newest)) {
+        const { orderDisplayNumber: order, isPaid: wasPaid, atMs } = newest;
+        return [`${answer} ${Math.round(askedAtMs - atMs)} ms after order ${order} was ${wasPaid ? "paid" : "known"}.`];
+      }
+      const paidMs = askedAtMs - (paid.get(orderDisplayNumber)?.atMs ?? askedAtMs);
+      return isPaid && paidMs > PAID_SHOWN_MS + STALE_AFTER_MS
+        ? [`${answer} ${Math.round(paidMs)} ms after it was paid.`]
+        : [];
+    });
+}
+
+/** Grows with what happens at a station. */
+function rank({ orderDisplayNumber, isPaid }: Pick<Known, "orderDisplayNumber" | "isPaid">): number {
+  return 2 * orderDisplayNumber + (isPaid ? 1 : 0);
+}
