@@ -84,8 +84,11 @@ export const BUS_LIMITS = {
 
   /** How long `askStation` keeps trying, unless its caller says otherwise. */
   askMs: 4_000,
-  /** One attempt of `askStation`: a request that was lost with its host is repeated while there is still time. */
-  askAttemptMs: 1_500,
+  /**
+   * When a request without an answer is sent again: it was lost with its host, or with a server that was stopped. A host that is
+   * succeeded after 2.5 s has its successor asked within the 3 s in which a stalled host's stations answer again.
+   */
+  askAgainMs: 400,
   /** First and longest pause between attempts while a partition has no owner (a planned hand-over takes less than 500 ms). */
   askPauseMs: 20,
   askLongestPauseMs: 100,

@@ -9,9 +9,9 @@ import { stationCommandSubject } from "./subjects.ts";
 /**
  * Asks the actor of a station and returns its answer, which may be a refusal (`reply.ok` false).
  *
- * While no host owns the station's partition, or an answer is lost, the same request (same `commandId`, so it takes
- * effect at most once) is sent again with growing pauses until `timeoutMs` has passed; then `UnavailableError`: the
- * outcome is unknown and repeating is safe.
+ * While no host owns the station's partition, or no answer comes for a while, the same request (same `commandId`, so it takes
+ * effect at most once) is sent again until `timeoutMs` has passed, and the answer to any of them counts; then
+ * `UnavailableError`: the outcome is unknown and repeating is safe.
  *
  * Throws `RefusedError`, which says that nothing was done: `busy` when the station has too much to do, `storage_low` when
  * no collection may begin because the disk is full, and `invalid_request` when its host does not understand the command. After an attempt with unknown outcome neither is
@@ -30,13 +30,19 @@ export async function askStation(
   const headers = deadlineHeaders(nc, timeoutMs);
   let pauseMs: number = BUS_LIMITS.askPauseMs;
   let mayBeDone = false;
+  const underWay = new Set<Promise<StationResponse | Failure>>();
   for (;;) {
-    const leftMs = deadlineMs - performance.now();
-    const answer = await attempt(
-      nc,
-      { subject, payload, headers },
-      Math.max(1, Math.min(leftMs, BUS_LIMITS.askAttemptMs)),
+    const leftMs = Math.max(1, deadlineMs - performance.now());
+    const one: Promise<StationResponse | Failure> = attempt(nc, { subject, payload, headers }, leftMs).finally(() =>
+      underWay.delete(one),
     );
+    underWay.add(one);
+    const answer = await firstOf(underWay, Math.min(leftMs, BUS_LIMITS.askAgainMs));
+    if (answer === undefined) {
+      mayBeDone = true;
+      if (performance.now() >= deadlineMs) throw new UnavailableError(subject, new Error("There was no answer in time."));
+      continue;
+    }
     if ("reply" in answer) return answer;
     if (!mayBeDone) throwIfRefused(answer);
     mayBeDone ||= isOutcomeUnknown(answer);
@@ -63,6 +69,23 @@ function throwIfRefused(answer: Failure): void {
 function isOutcomeUnknown(answer: Failure): boolean {
   if ("failure" in answer) return answer.failure === "unavailable";
   return !isNoResponders(answer.cause);
+}
+
+/** What comes first of these attempts; undefined when nothing comes in time. */
+function firstOf(
+  attempts: ReadonlySet<Promise<StationResponse | Failure>>,
+  withinMs: number,
+): Promise<StationResponse | Failure | undefined> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, withinMs, undefined);
+    const first =
+      <T>(settle: (value: T) => void) =>
+      (value: T): void => {
+        clearTimeout(timer);
+        settle(value);
+      };
+    for (const one of attempts) one.then(first(resolve), first(reject));
+  });
 }
 
 async function attempt(
