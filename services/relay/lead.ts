@@ -28,11 +28,13 @@ export async function lead(deps: RelayDeps, term: Term): Promise<void> {
   const requireLease = (): void => {
     if (!term.isCurrent()) throw new LeaseLostError(term.epoch);
   };
-  const recovering = recoverBus({ ...deps, epoch: term.epoch, requireLease }, signal);
+  void recoverBus({ ...deps, epoch: term.epoch, requireLease }, signal);
   const spreading = startSpreading(deps);
   const polling = startPoll(deps, deliverer);
   if (!signal.aborted) await once(signal, "abort");
-  const ended = Promise.all([polling.stop(), spreading.stop(), flushes.drain(), deliverer.settled(), recovering]);
+  // The next relay need not wait for a look at a stream that elects: what a past term finds out is not written (`epoch`).
+  void spreading.stop();
+  const ended = Promise.all([polling.stop(), flushes.drain(), deliverer.settled()]);
   await Promise.race([ended, delay(RELAY_LIMITS.drainTimeoutMs, undefined, { ref: false })]);
 }
 

@@ -2,7 +2,8 @@
  * How soon another relay delivers when the one that delivers has ended or is stalled, and what a stalled relay does when it
  * goes on. Run alone, it prints how long each take-over took.
  */
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { setTimeout as pause } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { sessionKey } from "../../services/db/outbox.ts";
 import { startFaultyServer } from "../support/faulty-server.ts";
 import {
@@ -90,6 +91,20 @@ describe("another relay delivers", () => {
     const tookMs = performance.now() - endedAtMs;
     process.stderr.write(`relay take-over after the end by SIGTERM: ${Math.round(tookMs)} ms\n`);
     expect(tookMs).toBeLessThan(1_000);
+  });
+
+  test("when the first one ends while a stream that elects keeps its checks: without waiting for them", async () => {
+    const first = await fixture.startRelay();
+    await fixture.startRelay();
+    vi.spyOn(fixture.bus.jsm.streams, "info").mockReturnValue(new Promise(() => undefined));
+    // Each second the relay that delivers looks at the streams.
+    await pause(1_200);
+    const endedAtMs = performance.now();
+    const ended = first.stop();
+    await fixture.write(sessionPut(1, 1));
+    await fixture.delivered();
+    expect(performance.now() - endedAtMs).toBeLessThan(1_000);
+    await ended;
   });
 });
 
