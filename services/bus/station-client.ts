@@ -40,7 +40,8 @@ export async function askStation(
     const answer = await firstOf(underWay, Math.min(leftMs, BUS_LIMITS.askAgainMs));
     if (answer === undefined) {
       mayBeDone = true;
-      if (performance.now() >= deadlineMs) throw new UnavailableError(subject, new Error("There was no answer in time."));
+      if (performance.now() >= deadlineMs)
+        throw new UnavailableError(subject, new Error("There was no answer in time."));
       continue;
     }
     if ("reply" in answer) return answer;

@@ -5,7 +5,7 @@ import { Random } from "../chaos/random.ts";
 import { type ClusterWorld, KINDS } from "./cluster-world.ts";
 import { ofProcesses, VERBS } from "./faults.ts";
 import { type EndedCollection, History, type Shown } from "./history.ts";
-import { type FaultResult, lateness, outagesOf } from "./outages.ts";
+import { type FaultResult, lateness, outagesOf, slowness } from "./outages.ts";
 import { staleAnswers } from "./stale-answers.ts";
 
 const MINUTE_MS = 60_000;
@@ -89,7 +89,8 @@ function lateOf(
     history.steps.push({ stationId: index, step, startedAtMs, endedAtMs, failedAtMs });
   }
   const outages = outagesOf(history, 0, MINUTE_MS);
-  return lateness({ name: "a fault", target: "n0", wrongErrors: 0, isDeath: false, ...outages, ...fault }, STATIONS);
+  const result = { name: "a fault", target: "n0", wrongErrors: 0, isDeath: false, ...outages, ...fault };
+  return [...lateness(result, STATIONS), ...slowness(result)];
 }
 
 describe("a fault", () => {

@@ -15,7 +15,7 @@ const HELP = `Collects at stations on a cluster of three NATS servers while faul
   --upgrade-from=COMMIT
                       its processes are replaced by these, one at a time, in place of faults
 
-  Exit codes: 0 nothing was lost, doubled, stuck, wrong, stale or late; 1 something was.
+  Exit codes: 0 nothing was lost, doubled, stuck, wrong, stale, late or slow; 1 something was.
 `;
 
 const { values } = parseArgs({

@@ -50,21 +50,28 @@ export function outagesOf({ steps }: History, fromMs: number, toMs: number) {
   };
 }
 
-/** A sentence for each bound that was exceeded. */
+/** A sentence for an outage that was too long, and for a death that too many stations noticed. */
 export function lateness(result: FaultResult, stationCount: number): string[] {
-  const { name, target, withinMs, commandOutageMs, pollOutageMs, slowest, stationsWithGap, isDeath } = result;
-  const title = `${name} (${target})`;
+  const { withinMs, commandOutageMs, pollOutageMs, stationsWithGap, isDeath } = result;
   const sentences: string[] = [];
   const outageMs = Math.max(commandOutageMs, pollOutageMs);
   // A client that has failed tries again after a pause, so an outage is measured longer by one pause at most.
-  if (outageMs > withinMs + PAUSE_MS) sentences.push(`${title}: ${outageMs} ms instead of ${withinMs} ms.`);
-  if (slowest !== undefined && waitedMs(slowest) > withinMs + (slowest.failedAtMs === undefined ? 0 : PAUSE_MS)) {
-    const { step, stationId } = slowest;
-    const ms = Math.round(waitedMs(slowest));
-    sentences.push(`${title}: ${step} at station ${stationId} took ${ms} ms instead of ${withinMs} ms.`);
-  }
+  if (outageMs > withinMs + PAUSE_MS) sentences.push(`${titleOf(result)}: ${outageMs} ms instead of ${withinMs} ms.`);
   if (isDeath && stationsWithGap > STATIONS_WITH_GAP * stationCount) {
-    sentences.push(`${title}: ${stationsWithGap} of ${stationCount} stations saw a gap.`);
+    sentences.push(`${titleOf(result)}: ${stationsWithGap} of ${stationCount} stations saw a gap.`);
   }
   return sentences;
 }
+
+/** A sentence for an answer that was too slow, although perhaps nothing failed. */
+export function slowness(result: FaultResult): string[] {
+  const { withinMs, slowest } = result;
+  if (slowest === undefined) return [];
+  const { step, stationId, failedAtMs } = slowest;
+  const ms = Math.round(waitedMs(slowest));
+  return ms > withinMs + (failedAtMs === undefined ? 0 : PAUSE_MS)
+    ? [`${titleOf(result)}: ${step} at station ${stationId} took ${ms} ms instead of ${withinMs} ms.`]
+    : [];
+}
+
+const titleOf = ({ name, target }: FaultResult): string => `${name} (${target})`;

@@ -6,7 +6,7 @@ import type { ClusterWorld } from "./cluster-world.ts";
 import type { Draw } from "./faults.ts";
 import { History } from "./history.ts";
 import { type Judgement, judge } from "./judge.ts";
-import { type FaultResult, isCommand, isPoll, lateness, outagesOf, waitedMs } from "./outages.ts";
+import { type FaultResult, isCommand, isPoll, lateness, outagesOf, slowness, waitedMs } from "./outages.ts";
 import { staleAnswers } from "./stale-answers.ts";
 import { StationDriver } from "./station-driver.ts";
 
@@ -22,8 +22,10 @@ export interface TrialResult extends Judgement {
   readonly faults: readonly FaultResult[];
   readonly history: History;
   readonly stale: readonly string[];
-  /** Outages and answers that took too long, and deaths that too many stations noticed. */
+  /** Outages that were too long, and deaths that too many stations noticed. */
   readonly late: readonly string[];
+  /** Answers that were slower than their fault allows. */
+  readonly slow: readonly string[];
 }
 
 /** Work before the first fault, and after each, so that one fault's outage is not counted as the next one's. */
@@ -70,7 +72,7 @@ export async function runTrial(world: ClusterWorld, { seed, draws, print }: Tria
   await work;
   stale.push(...staleAnswers(history));
   const late = results.flatMap((result) => lateness(result, world.stations.length));
-  return { ...(await settled(world, history)), faults: results, history, stale, late };
+  return { ...(await settled(world, history)), faults: results, history, stale, late, slow: results.flatMap(slowness) };
 }
 
 function rowOf({ name, target, withinMs, slowest, wrongErrors, ...result }: FaultResult): string {
