@@ -2,13 +2,37 @@
  * A bounded queue in front of each station with one worker per station that has work, and the queue of the commands that the
  * host gives itself.
  */
+import { isDeepStrictEqual } from "node:util";
 import { partitionOf } from "../../machines/partition.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import { BUSY, isFailure, type StationAnswer, SYSTEM, UNAVAILABLE, type Work } from "./work.ts";
 
-interface Mailbox {
-  waiting: Work[];
+/** Work with all who wait for its answer: a request that was sent again waits for the first one. */
+interface Entry {
+  readonly work: Work;
+  /** Empty once it is answered. */
+  answers: Work["answer"][];
 }
+
+interface Mailbox {
+  current: Entry;
+  waiting: Entry[];
+}
+
+function entryOf(asked: Work): Entry {
+  const answer: Work["answer"] = (answered) => {
+    const { answers } = entry;
+    entry.answers = [];
+    for (const each of answers) each(answered);
+  };
+  const entry: Entry = { work: { ...asked, answer }, answers: [asked.answer] };
+  return entry;
+}
+
+const isAwaited = ({ work, answers }: Entry, asked: Work): boolean =>
+  answers.length > 0 &&
+  work.commandId === asked.commandId &&
+  isDeepStrictEqual([work.actor, work.command, work.isRestoring], [asked.actor, asked.command, asked.isRestoring]);
 
 export class Mailboxes {
   /** Only stations with work are here; a passive station has no mailbox. */
@@ -32,17 +56,21 @@ export class Mailboxes {
     return this.#busy;
   }
 
-  /** Takes work in order of arrival; a full queue answers "busy" at once. */
+  /** Takes work in order of arrival; a full queue answers "busy" at once. Work that is here already is not taken again. */
   submit(stationId: number, work: Work): void {
     const box = this.#boxes.get(stationId);
+    if (box !== undefined) {
+      const same = [box.current, ...box.waiting].find((entry) => isAwaited(entry, work));
+      if (same !== undefined) return void same.answers.push(work.answer);
+    }
     const isFull = (box?.waiting.length ?? 0) >= STATION_LIMITS.mailboxLength;
     if (isFull || this.#waiting >= STATION_LIMITS.hostQueueLength) {
       this.#busy[isFull ? "station" : "host"] += 1;
       return work.answer(BUSY);
     }
     this.#waiting += 1;
-    if (box === undefined) void this.#open(stationId, { waiting: [work] });
-    else box.waiting.push(work);
+    if (box === undefined) void this.#open(stationId, entryOf(work));
+    else box.waiting.push(entryOf(work));
   }
 
   /**
@@ -52,8 +80,8 @@ export class Mailboxes {
   submitFirst(stationId: number, work: Work): void {
     const box = this.#boxes.get(stationId);
     this.#waiting += 1;
-    if (box === undefined) void this.#open(stationId, { waiting: [work] });
-    else box.waiting.unshift(work);
+    if (box === undefined) void this.#open(stationId, entryOf(work));
+    else box.waiting.unshift(entryOf(work));
   }
 
   /** Answers all waiting work of a partition that this host releases. Work that was begun is finished. */
@@ -63,7 +91,7 @@ export class Mailboxes {
       const refused = box.waiting;
       box.waiting = [];
       this.#waiting -= refused.length;
-      for (const work of refused) work.answer(UNAVAILABLE);
+      for (const { work } of refused) work.answer(UNAVAILABLE);
     }
   }
 
@@ -78,11 +106,13 @@ export class Mailboxes {
     return false;
   }
 
-  async #open(stationId: number, box: Mailbox): Promise<void> {
+  async #open(stationId: number, first: Entry): Promise<void> {
+    const box: Mailbox = { current: first, waiting: [first] };
     this.#boxes.set(stationId, box);
-    for (let work = box.waiting.shift(); work !== undefined; work = box.waiting.shift()) {
+    for (let entry = box.waiting.shift(); entry !== undefined; entry = box.waiting.shift()) {
       this.#waiting -= 1;
-      await this.#perform(stationId, work);
+      box.current = entry;
+      await this.#perform(stationId, entry.work);
     }
     this.#boxes.delete(stationId);
   }

@@ -43,6 +43,17 @@ describe("a station with too much to do", () => {
     expect(done.map(({ commandId }) => commandId)).toEqual(expect.arrayContaining(kept));
   });
 
+  it("a request that is sent again while the first waits takes no further place, and gets the same answer", async () => {
+    const stationId = await world.openStation();
+    const answers = await Promise.all(
+      Array.from({ length: 10 * STATION_LIMITS.mailboxLength }, () => askOnce(stationId, renewal("test:again"))),
+    );
+    expect(answers[0]).toMatchObject({ reply: { ok: true } });
+    expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
+    const kept = (await world.commits(stationId)).filter(({ commandId }) => commandId === "test:again");
+    expect(kept).toHaveLength(1);
+  });
+
   it("does not keep its neighbours waiting", async () => {
     const [crowded, quiet] = await Promise.all([world.openStation(), world.openStation()]);
     const crowd = Promise.all(Array.from({ length: 200 }, (_, index) => askOnce(crowded, renewal(`test:c${index}`))));
