@@ -224,6 +224,10 @@ function createHandlerDeps(parts: {
       requireFresh(replicas.isStationFresh(stationId, replicas.nowMs()));
       return replicas.stations.state(stationId);
     },
+    async newestStation(stationId) {
+      requireFresh(await replicas.waitForNewest(stationId, LIMITS.newestStationMs));
+      return replicas.stations.state(stationId);
+    },
     isFresh: (stationId) => replicas.isStationFresh(stationId, replicas.nowMs()) && replicas.areSwitchesFresh(),
     whyNoStation: (caller, stationId) => missing.whyNone(caller, stationId),
     switches() {

@@ -26,6 +26,11 @@ export interface HandlerDeps {
   readonly bus: GatewayBus;
   /** The newest state of a station from the replica; undefined when it has no such station. Throws `replica_stale`. */
   station(stationId: number): StationState | undefined;
+  /**
+   * The same once the replica is known to have all that the station committed before this call, about half a second later: for
+   * an error that no later try corrects (design §2.2).
+   */
+  newestStation(stationId: number): Promise<StationState | undefined>;
   /** Whether `station` and `switches` have an answer. For the answer of a change that is done: it must not be refused. */
   isFresh(stationId: number): boolean;
   /** What to refuse a caller with whose station the replica does not have; asks the registry. */

@@ -9,7 +9,7 @@
  * After a silence the first words may be old: they lay in a buffer while the server or this process stood still. Only
  * when a round trip through the server is over has everything arrived that lay before it.
  */
-
+import { setTimeout as delay } from "node:timers/promises";
 import { BucketCompleteness } from "../../services/bus/bucket-completeness.ts";
 import type { Bus, BusLog } from "../../services/bus/connection.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";
@@ -22,6 +22,8 @@ export const FEED_LIMITS = {
   silenceMs: 1_500,
   /** How often a replica checks its feed: often enough that a silence is noticed when it happens and not afterwards. */
   checkMs: 100,
+  /** How often a request that waits for the newest state looks for the proof. */
+  newestCheckMs: 20,
 } as const;
 
 /** What a replica follows and how it takes it in. */
@@ -97,6 +99,17 @@ export class ReplicaFeed {
 
   isFresh(nowMs: number): boolean {
     return this.ageMs(nowMs) <= FEED_LIMITS.silenceMs;
+  }
+
+  /** Resolves true once the replica is known to have all that was stored before this call, false when `timeoutMs` passes first. */
+  async waitUntilNewest(timeoutMs: number): Promise<boolean> {
+    const askedAtMs = this.#bus.clock.nowMs();
+    for (;;) {
+      const nowMs = this.#bus.clock.nowMs();
+      if (nowMs - this.ageMs(nowMs) > askedAtMs) return true;
+      if (nowMs - askedAtMs > timeoutMs) return false;
+      await delay(FEED_LIMITS.newestCheckMs);
+    }
   }
 
   /** Whether the relay has noted that the bucket is complete (`services/bus/bucket-completeness.ts`); true where it notes nothing. */

@@ -38,6 +38,8 @@ export interface Replicas {
   waitFor(barrier: Barrier, timeoutMs: number): Promise<boolean>;
   /** Resolves once the replica shows a station's commit with this sequence, or when time runs out. */
   waitForStation(stationId: number, sequence: number, timeoutMs: number): Promise<void>;
+  /** Whether the replica has, in time, all that the station committed before this call. */
+  waitForNewest(stationId: number, timeoutMs: number): Promise<boolean>;
   stop(): void;
 }
 
@@ -94,6 +96,8 @@ export async function startReplicas(bus: Bus, logs: StationLogs, log: BusLog): P
     async waitForStation(stationId, sequence, timeoutMs) {
       await feeds.stations[logs.of(stationId).index]?.waitFor(sequence, timeoutMs);
     },
+    waitForNewest: async (stationId, timeoutMs) =>
+      (await feeds.stations[logs.of(stationId).index]?.waitUntilNewest(timeoutMs)) === true,
     stop() {
       switches.stop();
       pollFeed.stop();

@@ -116,7 +116,10 @@ const listIntents: SessionHandler = async (context) => {
   return ok({ intents: intents.map((intent) => intentJson(intent, facts)) });
 };
 
-/** The settlement service has the intents that have left the station's state. Error: `intent_unknown`. */
+/**
+ * The settlement service has the intents that have left the station's state. Error: `intent_unknown`, once the replica is
+ * known to be the newest: another gateway may have acknowledged the intent a moment ago.
+ */
 const getIntent: SessionHandler = async (context) => {
   const station = await ownStation(context);
   const { deps } = context;
@@ -125,8 +128,11 @@ const getIntent: SessionHandler = async (context) => {
   const recent = findIntent(station, intentId);
   if (recent !== undefined) return ok(intentJson(recent, facts));
   const { intent } = await deps.bus.call(findEndedIntent, { stationId: station.stationId, intentId });
-  if (intent === null) throw new Refusal("intent_unknown");
-  return ok(intentJson(intent as unknown as PaymentIntent, facts));
+  if (intent !== null) return ok(intentJson(intent as unknown as PaymentIntent, facts));
+  const newest = await deps.newestStation(station.stationId);
+  const found = newest && findIntent(newest, intentId);
+  if (newest === undefined || found === undefined) throw new Refusal("intent_unknown");
+  return ok(intentJson(found, { ...facts, station: newest }));
 };
 
 /**
