@@ -27,6 +27,11 @@ export const LIVE_LIMITS = {
    * does not notice, answers none that can be recognised.
    */
   pongMs: 24_000,
+  /**
+   * A client that is sent nothing for this time is told that the last state still holds: a network that drops packets closes
+   * nothing, and pings do not reach the program of a page.
+   */
+  repeatMs: 3_000,
   /** A client has nothing to say; this is room for a control frame and the beginning of a mistake. */
   incomingBytes: 1_024,
   /** The newest state is a few KB; a client that has more than this ahead of it has been sent something wrong. */
@@ -95,10 +100,24 @@ export class LiveSocket {
     if (this.#socket === undefined || digest === this.#sent) return;
     this.#sent = digest;
     this.isSentStale = isStale;
+    this.#write(message);
+  }
+
+  /** Whether it is time to say that the last message, a state, still holds. */
+  isQuiet(nowMs: number): boolean {
+    const isIdle = this.sentCount > 0 && !this.#isUnderWay && !this.isSentStale;
+    return isIdle && nowMs - this.#sentAtMs >= LIVE_LIMITS.repeatMs;
+  }
+
+  sendCurrent(message: string): void {
+    if (this.#socket !== undefined) this.#write(message);
+  }
+
+  #write(message: string): void {
     this.sentCount += 1;
     this.#isUnderWay = true;
     this.#sentAtMs = Date.now();
-    this.#socket.cork(() => {
+    this.#socket?.cork(() => {
       this.#socket?.send(message);
       this.#socket?.ping(String(this.sentCount));
     });

@@ -4,6 +4,7 @@
  *
  *   commit, switch, poll note ──► dirty ──► once per turn: the state decoded once per station, one message per socket
  *   every 200 ms ──► session over? end it · replica stale, session or station lost? say so, never old state · deadline over? dirty
+ *                    · nothing sent for 3 s? say that the last state still holds
  */
 import type { StationState } from "../../machines/station/state.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
@@ -123,6 +124,7 @@ export class LiveSockets {
       }
       const isLost = this.#replicas.stations.cell(socket.facts.stationId) === undefined;
       if (socket.isSentStale || isLost || nowMs >= socket.validUntilMs) this.mark(socket);
+      else if (socket.isQuiet(Date.now())) socket.sendCurrent(messageOf("current", nowMs));
     });
   }
 
@@ -171,6 +173,9 @@ export class LiveSockets {
 
   #sendStale(socket: LiveSocket, nowMs: number): void {
     if (socket.isSentStale || !socket.mayKnow()) return;
-    socket.send(JSON.stringify({ type: "stale", server_time: toTimestamp(nowMs) }), "stale", true);
+    socket.send(messageOf("stale", nowMs), "stale", true);
   }
 }
+
+const messageOf = (type: "current" | "stale", nowMs: number): string =>
+  JSON.stringify({ type, server_time: toTimestamp(nowMs) });

@@ -6,6 +6,7 @@ import { logIn, type Person } from "../support/people.ts";
 import { type LogIn, startSystem, type TestSystem } from "../support/system.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
+import { RECORD_PIXELS } from "./record-pixels.ts";
 
 /** A page on a busy machine. */
 const SHOWN = { timeout: 20_000 };
@@ -21,29 +22,6 @@ const PIXEL_MS = 100;
  */
 const COMMITS = Number(process.env["TILL_COMMITS"] ?? 30);
 const SHARE = COMMITS < 100 ? 0.5 : 0.99;
-/** A script: remembers when a frame has first shown each collection, and that it is gone. */
-const RECORD_PIXELS = `
-  const drawn = new Map(), wanted = new Map();
-  let shown = "", last = "";
-  new MutationObserver(() => {
-    const found = document.querySelector(".collection");
-    const label = found ? found.getAttribute("aria-label") : "none after " + last.replace(/\\D/g, "");
-    if (label === shown) return;
-    shown = label;
-    if (found) last = label;
-    requestAnimationFrame(() => {
-      const channel = new MessageChannel();
-      channel.port1.onmessage = () => {
-        drawn.set(label, performance.timeOrigin + performance.now());
-        if (wanted.has(label)) wanted.get(label)(drawn.get(label));
-      };
-      channel.port2.postMessage(0);
-    });
-  }).observe(document.body, { subtree: true, childList: true, attributes: true });
-  window.drawnAt = (label) =>
-    drawn.has(label) ? drawn.get(label) : new Promise((resolve) => wanted.set(label, resolve));
-`;
-
 let system: TestSystem;
 let browser: Browser;
 let owner: Person;
@@ -532,6 +510,62 @@ describe("in mid action", () => {
     const rank = (share: number): number => Math.round(waits[Math.ceil(waits.length * share) - 1] ?? Number.NaN);
     process.stdout.write(`commit to pixel, ${COMMITS} commits: p50 ${rank(0.5)} ms, p99 ${rank(0.99)} ms\n`);
     expect(rank(SHARE)).toBeLessThanOrEqual(PIXEL_MS);
+    await context.close();
+  });
+
+  test("the network falls silent without an end: buttons say why they wait, and the newest state returns", async () => {
+    const till = await openTill();
+    const { page, context, stationId } = till;
+    let isSilent = false;
+    await page.routeWebSocket(/\/live\/$/, (socket) => {
+      const server = socket.connectToServer();
+      server.onMessage((message) => {
+        if (!isSilent) socket.send(message);
+      });
+    });
+    await page.reload();
+    await addLine(page);
+    await isShown(page, "Choose how the guest pays.");
+    isSilent = true;
+    const station = `stations/${stationId}`;
+    const { orders } = await cashier.good<{ orders: { order_id: number }[] }>("GET", `${station}/orders/?status=open`);
+    const body = { order_id: orders[0]?.order_id, route: "cash" };
+    await cashier.good("POST", `${station}/intents/`, { body });
+    await isShown(page, /Live updates are interrupted|No connection/);
+    isSilent = false;
+    await isShown(page, "Take the money, then settle");
+    await context.close();
+  });
+
+  test("choosing between two orders: the one that was chosen last is shown, whichever answer is the slower", async () => {
+    const till = await openTill();
+    const { page, context, stationId } = till;
+    const open = async (name: string) => {
+      const body = { lines: [{ name, quantity: 1, unit_amount: "3.00" }] };
+      const path = `stations/${stationId}/orders/`;
+      return await cashier.good<{ order_id: number; order_display_number: number }>("POST", path, { body });
+    };
+    // The last one is what the station shows, and the page opens it by itself.
+    const [first, second] = [await open("Tea"), await open("Cake"), await open("Juice")];
+    await page.reload();
+    const { promise: isLate, resolve: answerFirst } = Promise.withResolvers<void>();
+    await page.route(`**/orders/${first.order_id}/`, async (route) => {
+      const answer = await route.fetch();
+      await isLate;
+      await route.fulfill({ response: answer });
+    });
+    await page.locator("summary", { hasText: "Open orders" }).click(SHOWN);
+    const choose = ({ order_display_number }: typeof first): Promise<void> =>
+      page.getByRole("button", { name: new RegExp(`^Order ${order_display_number} `) }).click(SHOWN);
+    await choose(first);
+    await choose(second);
+    const cake = page.locator(".line-name", { hasText: "Cake" });
+    await cake.waitFor(SHOWN);
+    const answered = page.waitForResponse(`**/orders/${first.order_id}/`);
+    answerFirst();
+    await (await answered).finished();
+    await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    expect(await cake.isVisible()).toBe(true);
     await context.close();
   });
 

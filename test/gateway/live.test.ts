@@ -165,6 +165,19 @@ describe("what comes", () => {
   });
 });
 
+describe("a socket on which nothing else comes", () => {
+  it("is told every three seconds that the last state still holds", async () => {
+    const live = await follow(await nextStation());
+    const openedAtMs = Date.now();
+    await expect.poll(() => live.currents.length, { timeout: 20_000 }).toBe(2);
+    const [first = 0, second = 0] = live.currents;
+    expect(first - openedAtMs).toBeGreaterThanOrEqual(LIVE_LIMITS.repeatMs - 100);
+    expect(second - first).toBeGreaterThanOrEqual(LIVE_LIMITS.repeatMs - 100);
+    expect(live.messages).toHaveLength(1);
+    await live.close();
+  });
+});
+
 describe("a slow reader", () => {
   it("gets one message and then the newest state, never what lay between", async () => {
     const station = await nextStation();

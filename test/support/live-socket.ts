@@ -10,6 +10,8 @@ export type LiveState = z.infer<typeof liveStateSchema>;
 
 export interface TestLiveSocket {
   readonly messages: readonly { readonly atMs: number; readonly message: LiveMessage }[];
+  /** When the service said that the last state still holds. */
+  readonly currents: readonly number[];
   /** The newest `state`; throws when there is none. */
   state(): LiveState;
   /**
@@ -32,6 +34,7 @@ export async function openLive(
   const url = `${baseUrl.replace(/^http/, "ws")}/api/cashier/v1/stations/${stationId}/live/`;
   const socket = new WebSocket(url, { headers, ...(dispatcher === undefined ? {} : { dispatcher }) });
   const messages: { atMs: number; message: LiveMessage }[] = [];
+  const currents: number[] = [];
   const waiting = new Set<() => void>();
   const { promise: closed, resolve: onClosed } = Promise.withResolvers<{
     code: number;
@@ -43,12 +46,15 @@ export async function openLive(
   socket.addEventListener("error", () => reject(new Error("The live socket was refused.")));
   socket.addEventListener("close", ({ code, reason }) => onClosed({ code, reason, atMs: Date.now() }));
   socket.addEventListener("message", ({ data }) => {
-    messages.push({ atMs: Date.now(), message: liveMessageSchema.parse(JSON.parse(String(data))) });
+    const message = liveMessageSchema.parse(JSON.parse(String(data)));
+    if (message.type === "current") return void currents.push(Date.now());
+    messages.push({ atMs: Date.now(), message });
     for (const wake of waiting) wake();
   });
   await opened;
   return {
     messages,
+    currents,
     state() {
       const state = messages.map(({ message }) => message).findLast((message) => message.type === "state");
       if (state?.type !== "state") throw new Error("No state has come yet.");

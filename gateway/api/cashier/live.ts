@@ -57,13 +57,18 @@ export const liveStateSchema = z
  */
 const liveStaleSchema = z.object({ type: z.literal("stale"), server_time: timestampSchema }).meta({ id: "LiveStale" });
 
+/** Sent when nothing else was for three seconds: the last state still holds. A network that drops packets says nothing. */
+const liveCurrentSchema = z
+  .object({ type: z.literal("current"), server_time: timestampSchema })
+  .meta({ id: "LiveCurrent" });
+
 export const liveMessageSchema = z
-  .discriminatedUnion("type", [liveStateSchema, liveStaleSchema])
+  .discriminatedUnion("type", [liveStateSchema, liveStaleSchema, liveCurrentSchema])
   .meta({ id: "LiveMessage" });
 type LiveState = z.infer<typeof liveStateSchema>;
 
 const LIVE_DESCRIPTION = [
-  "As a WebSocket, the path sends one JSON message at once and one on each change. `state` has everything that a cashier's screen shows, so no message depends on an earlier one. `stale` comes when the gateway has lost its feed, or when the bus has lost the station's log: do not rely on the last `state` until the next one. A client that reads slowly gets the newest state and skips the ones between. It must answer pings, as browsers and libraries do by themselves, and it sends no messages.",
+  "As a WebSocket, the path sends one JSON message at once and one on each change. `state` has everything that a cashier's screen shows, so no message depends on an earlier one. `stale` comes when the gateway has lost its feed, or when the bus has lost the station's log: do not rely on the last `state` until the next one. `current` comes when nothing else was sent for three seconds: the last `state` still holds. A client that gets no message for eight seconds has lost its network, although its socket may seem open: connect again. A client that reads slowly gets the newest state and skips the ones between. It must answer pings, as browsers and libraries do by themselves, and it sends no messages.",
   "The session is checked as for any request: a bearer token, or the cookie from the service's own pages. The socket ends with 4401 when the session ends, with 4404 when the registry has no such station, with 1008 when the client sends a message or answers no ping for 24 s, and with 1001 when the gateway stops. After 1001 connect again. One session has eight sockets at most.",
   "A plain GET answers the newest `state` once.",
 ].join("\n\n");

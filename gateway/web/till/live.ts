@@ -1,7 +1,7 @@
 /**
  * Follows one station over a WebSocket. Each message is the whole state, so a lost connection loses nothing:
  *
- *   connecting ── message ──► live ── close ──► waiting ── after a growing pause ──► connecting
+ *   connecting ── message ──► live ── close, or 8 s of silence ──► waiting ── after a growing pause ──► connecting
  *                              └── "stale" ──► not current until the next state
  */
 import { computed, signal } from "@preact/signals";
@@ -14,6 +14,8 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 2_000;
 /** A network that drops packets leaves a connection attempt open for minutes. */
 const CONNECT_MS = 5_000;
+/** The service says every three seconds that the state still holds; two such messages may be late. */
+const SILENCE_MS = 8_000;
 /** The codes with which the service ends a socket (the operation's description). */
 const SESSION_ENDED = 4401;
 const STATION_GONE = 4404;
@@ -45,23 +47,31 @@ export function follow(stationId: number): () => void {
     const path = addressOf("GET /api/cashier/v1/stations/{station_id}/live/", { path: { station_id: stationId } });
     const opened = new WebSocket(`${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}${path}`);
     socket = opened;
-    timer = setTimeout(() => opened.close(), CONNECT_MS);
+    timer = setTimeout(() => end(), CONNECT_MS);
     opened.addEventListener("message", (event: MessageEvent<string>) => {
+      if (socket !== opened) return;
       clearTimeout(timer);
+      timer = setTimeout(() => end(), SILENCE_MS);
       pauseMs = FIRST_PAUSE_MS;
       isConnected.value = true;
       isOffline.value = false;
       take(event.data);
     });
-    opened.addEventListener("close", (event) => {
+    opened.addEventListener("close", ({ code }) => end(code));
+
+    /** Without a code the network is gone: the browser may wait for minutes until it says so. */
+    function end(code?: number): void {
+      if (socket !== opened) return;
+      socket = undefined;
       clearTimeout(timer);
       isConnected.value = false;
       isCurrent.value = false;
+      if (code === undefined) opened.close();
       if (isStopped) return;
-      if (event.code === SESSION_ENDED) hasNoSession.value = true;
-      else if (event.code === STATION_GONE) isGone.value = true;
+      if (code === SESSION_ENDED) hasNoSession.value = true;
+      else if (code === STATION_GONE) isGone.value = true;
       else again();
-    });
+    }
   }
 
   function again(): void {
@@ -86,13 +96,17 @@ export function follow(stationId: number): () => void {
     removeEventListener("online", hurry);
     document.removeEventListener("visibilitychange", hurry);
     socket?.close();
+    socket = undefined;
+    isConnected.value = false;
+    isCurrent.value = false;
     live.value = null;
   };
 }
 
 function take(text: string): void {
-  const message = JSON.parse(text) as LiveState | { readonly type: "stale"; readonly server_time: string };
+  const message = JSON.parse(text) as LiveState | { readonly type: "stale" | "current"; readonly server_time: string };
   serverTime(message.server_time);
+  if (message.type === "current") return;
   if (message.type === "state") live.value = message;
   isCurrent.value = message.type === "state";
 }
