@@ -51,7 +51,7 @@ export default defineConfig({
     retry: 0,
     // Two cores are the smallest machine that this must pass on. Tests wait much, so twice as many workers as cores; more
     // only make time-outs of each other.
-    maxWorkers: 3,
+    maxWorkers: 4,
     pool: "forks",
     // A worker runs one file after the other: starting one and loading what most of them load costs as much as many a file.
     // Files share nothing but modules, so what a module of `test/support` opens, its user closes, and can open again.
