@@ -29,14 +29,13 @@ const TIMED = [
   "test/gateway/people/sign-in-flood.test.ts",
   "test/clients/pace.test.ts",
   "test/gateway/live-promptness.test.ts",
-  "test/browser/first-paint.test.ts",
   "test/bus/redial.test.ts",
   "test/bus/station-client.test.ts",
   "test/db/dialing.test.ts",
   "test/db/reach-database.test.ts",
 ];
-/** What holds a throughput against a bound: alone on the machine, at the end. */
-const ALONE = ["test/webhook-signer/isolation.test.ts"];
+/** What holds a throughput against a bound, or computes much while it is timed: alone on the machine, at the end. */
+const ALONE = ["test/webhook-signer/isolation.test.ts", "test/browser/first-paint.test.ts"];
 const SERVERS = {
   globalSetup: ["test/support/global-servers.ts"],
   // Against a test that hangs, also beside other work on the machine. What must be done in time, a test measures itself.
