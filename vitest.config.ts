@@ -27,6 +27,7 @@ const TIMED = [
   "test/gateway/missing-stations.test.ts",
   "test/gateway/device-access.test.ts",
   "test/gateway/people/sign-in-flood.test.ts",
+  "test/registry/login-throttle.test.ts",
   "test/clients/pace.test.ts",
   "test/gateway/live-promptness.test.ts",
   "test/bus/redial.test.ts",
