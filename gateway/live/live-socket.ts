@@ -28,8 +28,8 @@ export const LIVE_LIMITS = {
    */
   pongMs: 24_000,
   /**
-   * A client that is sent nothing for this time is told that the last state still holds: a network that drops packets closes
-   * nothing, and pings do not reach the program of a page.
+   * When the gateway has sent a client nothing for this time, it sends that the last state still holds: a network that drops
+   * packets closes nothing, and pings do not reach the program of a page.
    */
   repeatMs: 3_000,
   /** A client has nothing to say; this is room for a control frame and the beginning of a mistake. */

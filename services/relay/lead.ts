@@ -32,7 +32,7 @@ export async function lead(deps: RelayDeps, term: Term): Promise<void> {
   const spreading = startSpreading(deps);
   const polling = startPoll(deps, deliverer);
   if (!signal.aborted) await once(signal, "abort");
-  // The next relay need not wait for a look at a stream that elects: what a past term finds out is not written (`epoch`).
+  // The next relay does not wait for a check of a stream that elects: what a past term finds out is not written (`epoch`).
   void spreading.stop();
   const ended = Promise.all([polling.stop(), flushes.drain(), deliverer.settled()]);
   await Promise.race([ended, delay(RELAY_LIMITS.drainTimeoutMs, undefined, { ref: false })]);

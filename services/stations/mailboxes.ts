@@ -10,7 +10,7 @@ import { BUSY, isFailure, type StationAnswer, SYSTEM, UNAVAILABLE, type Work } f
 /** Work with all who wait for its answer: a request that was sent again waits for the first one. */
 interface Entry {
   readonly work: Work;
-  /** Empty once it is answered. */
+  /** Empty once it is answered, and for work that no request can be a repetition of. */
   answers: Work["answer"][];
 }
 
@@ -80,8 +80,10 @@ export class Mailboxes {
   submitFirst(stationId: number, work: Work): void {
     const box = this.#boxes.get(stationId);
     this.#waiting += 1;
-    if (box === undefined) void this.#open(stationId, entryOf(work));
-    else box.waiting.unshift(entryOf(work));
+    // The same object as before: the runner measures a command that waited for a settlement once.
+    const entry: Entry = { work, answers: [] };
+    if (box === undefined) void this.#open(stationId, entry);
+    else box.waiting.unshift(entry);
   }
 
   /** Answers all waiting work of a partition that this host releases. Work that was begun is finished. */

@@ -39,7 +39,7 @@ export async function openProviderAccount(wish: {
   return { configId: provider_config.config_id, account, apiKey, callbackSecret, url };
 }
 
-/** Fails until each station knows its provider: a new one is told of it. */
+/** Fails until each station knows its provider: a new one receives it. */
 export async function offersQr(cashier: ApiClient, stations: readonly ChaosStation[]): Promise<void> {
   for (const { path } of stations) {
     const { text } = await cashier.call("GET", `${path}/routes/`);

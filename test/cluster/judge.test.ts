@@ -66,7 +66,7 @@ describe("an answer of a display", () => {
     expect(found).toEqual(['a gateway showed "paid" of order 1 at station 1 60000 ms after order 2 was paid.']);
   });
 
-  it("is stale when it shows an older order than an answer before it, although nobody was told of the end of either", () => {
+  it("is stale when it shows an older order than an answer before it, although no answer named the end of either", () => {
     expect(staleOf({ shown: [shown(2, "total", 0), shown(1, "paid", 1_600)] })).toHaveLength(1);
     expect(staleOf({ shown: [shown(2, "paid", 0), shown(2, "total", 1_600)] })).toHaveLength(1);
     expect(staleOf({ ended: [ended(2, 0, "cancelled")], shown: [shown(1, "total", 1_600)] })).toHaveLength(1);

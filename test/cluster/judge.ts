@@ -54,7 +54,7 @@ function doubled(history: History, sales: readonly Sale[]): string[] {
   const byOrder = Map.groupBy(sales, ({ order_id }) => Number(order_id));
   return [...byOrder].flatMap(([orderId, ofOrder]) => {
     if (ofOrder.length > 1) return [`Order ${orderId} has ${ofOrder.length} transactions.`];
-    return paid.has(orderId) ? [] : [`Order ${orderId} has a transaction that no cashier was told of.`];
+    return paid.has(orderId) ? [] : [`Order ${orderId} has a transaction that no answer to a cashier names.`];
   });
 }
 

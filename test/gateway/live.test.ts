@@ -166,7 +166,7 @@ describe("what comes", () => {
 });
 
 describe("a socket on which nothing else comes", () => {
-  it("is told every three seconds that the last state still holds", async () => {
+  it("receives every three seconds that the last state still holds", async () => {
     const live = await follow(await nextStation());
     const openedAtMs = Date.now();
     await expect.poll(() => live.currents.length, { timeout: 20_000 }).toBe(2);

@@ -284,7 +284,7 @@ describe.concurrent("an export of many lines", () => {
         socket.on("error", () => undefined);
         // Without a listener the socket takes in a few kilobytes and no more, which shows that the export has begun.
         await expect.poll(() => socket.readableLength, { timeout: 60_000 }).toBeGreaterThan(0);
-        // Only a reader sees the end, so the kernel tells that the gateway has given up.
+        // Only a reader sees the end, so the kernel shows that the gateway has closed it.
         await expect.poll(() => isOpenAtGateway(socket.localPort), { timeout: 90_000, interval: 200 }).toBe(false);
         let bytes = 0;
         socket.on("data", (chunk: Buffer) => {

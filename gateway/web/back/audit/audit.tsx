@@ -52,7 +52,7 @@ const entryOf = (event: LogEvent): Entry => ({
 type Answer = Promise<Result<{ readonly events: readonly LogEvent[]; readonly through_id: number | null }>>;
 type Cursor = string | number | undefined;
 
-/** A search goes through a part of the log at a time: on to the next part until one has an entry, or nobody wants it any more. */
+/** The service searches one part of the log per request. Asks for the next part until one has an entry, or the text has changed. */
 async function entries(
   ask: (before_id: Cursor) => Answer,
   cursor: Cursor,
