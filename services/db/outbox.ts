@@ -10,6 +10,7 @@ import type { SwitchEntry } from "../bus/messages/kill-switches.ts";
 import type { RoboticsEvent } from "../bus/messages/robotics-events.ts";
 import type { SessionEntry } from "../bus/messages/sessions.ts";
 import type { RequestedCommand } from "../bus/messages/station-commands.ts";
+import { lockInTurn } from "./lock-in-turn.ts";
 import type { Transaction } from "./pool.ts";
 
 /**
@@ -80,7 +81,7 @@ const OUTBOX_LOCK_CLASS = 0x0b0c;
  */
 export async function insertOutbox(sql: Transaction, row: OutboxRow): Promise<number> {
   const { key, kind, ...payload } = row;
-  await sql`select pg_advisory_xact_lock(${OUTBOX_LOCK_CLASS}, hashtext(${key}))`;
+  await lockInTurn(sql, OUTBOX_LOCK_CLASS, sql`array[hashtext(${key})]`);
   const [inserted] = await sql<{ outbox_id: number }[]>`
     insert into outbox (key, kind, payload) values (${key}, ${kind}, ${sql.json(payload as JSONValue)})
     returning outbox_id`;

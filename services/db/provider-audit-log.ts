@@ -4,6 +4,7 @@
  */
 import type { ActorKind, Caller } from "../bus/messages/caller.ts";
 import type { PROVIDER_EVENT_SUBJECTS } from "../bus/messages/provider-configs.ts";
+import { lockInTurn } from "./lock-in-turn.ts";
 import type { Json, Transaction } from "./pool.ts";
 
 /** Who did it, with the name of that moment. */
@@ -34,23 +35,15 @@ export interface ProviderEvent {
 const EVENT_LOCK_CLASS = 0xe7e8;
 
 /**
- * Locks the organizations' audit logs until the transaction ends, so that the ids of one organization grow in the order of
- * the commits: a reader that goes on from the last id it has read misses nothing. So this comes after every row lock of a
- * transaction, and before its outbox rows. All transactions lock in the same order, so that none waits in a circle.
+ * Written in the transaction of the change itself, so that neither is without the other. The locks, held until the
+ * transaction ends, make the ids of one organization grow in the order of the commits: a reader that goes on from the last id
+ * it has read misses nothing. So this comes after every row lock of a transaction, and before its outbox rows.
  */
-async function lockAuditLogs(sql: Transaction, organizationIds: readonly number[]): Promise<void> {
-  await sql`
-    select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, key)
-    from (select distinct hashint8(id) as key from unnest(${[...organizationIds]}::bigint[]) as id order by key) keys`;
-}
-
-/** Written in the transaction of the change itself, so that neither is without the other. */
 export async function recordEvents(sql: Transaction, events: readonly ProviderEvent[]): Promise<void> {
   if (events.length === 0) return;
-  await lockAuditLogs(
-    sql,
-    events.map((event) => event.organizationId),
-  );
+  const organizationIds = events.map((event) => event.organizationId);
+  const keys = sql`array(select hashint8(id) from unnest(${organizationIds}::bigint[]) as id)`;
+  await lockInTurn(sql, EVENT_LOCK_CLASS, keys);
   const rows = events.map(({ organizationId, actor, action, subject, data }) => ({
     organization_id: organizationId,
     actor_role: actor.kind,

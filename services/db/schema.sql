@@ -1890,6 +1890,19 @@ AS $function$
   select sha256(the_identity || int4send(the_ordinal))
 $function$;
 
+CREATE OR REPLACE FUNCTION lock_in_turn(the_class integer, the_keys integer[])
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SET lock_timeout TO '250ms'
+AS $function$
+begin
+  perform pg_advisory_xact_lock(the_class, key) from (select distinct unnest(the_keys) as key order by 1) keys;
+  return true;
+exception when lock_not_available then
+  return false;
+end;
+$function$;
+
 CREATE OR REPLACE FUNCTION lock_settled_money(the_name text)
  RETURNS void
  LANGUAGE plpgsql

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { DATABASE_LIMITS } from "../../services/db/limits.ts";
+import { credentialKey, insertOutbox } from "../../services/db/outbox.ts";
 import { closeDatabase, type Database, openDatabase, type Transaction } from "../../services/db/pool.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
@@ -21,8 +22,8 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A pool of a process that hangs as soon as PostgreSQL has received `MARK`: from then on it sends nothing. */
-async function openHanging(): Promise<{ readonly pool: Database; readonly hasHung: Promise<void> }> {
+/** A pool of a process that hangs as soon as PostgreSQL has received the mark: from then on it sends nothing. */
+async function openHanging(mark = MARK): Promise<{ readonly pool: Database; readonly hasHung: Promise<void> }> {
   const sockets = new Set<Socket>();
   const target = new URL(database.url);
   const { promise: hasHung, resolve: hang } = Promise.withResolvers<void>();
@@ -37,7 +38,7 @@ async function openHanging(): Promise<{ readonly pool: Database; readonly hasHun
     client.on("data", (chunk: Buffer) => {
       if (hangs) return;
       upstream.write(chunk);
-      if (!chunk.includes(MARK)) return;
+      if (!chunk.includes(mark)) return;
       hangs = true;
       hang();
     });
@@ -77,3 +78,23 @@ test.each(Object.entries(STATEMENTS))(
     await failed;
   },
 );
+
+test("transactions of a process that hangs wait for each other's lock: others wait for the first alone", async () => {
+  const key = credentialKey(4_711);
+  const insert = (tx: Transaction) => insertOutbox(tx, { key, kind: "credential_delete", hash: "0".repeat(64) });
+  const failures: Promise<void>[] = [];
+  // The first holds the lock. The others hang when they have asked for it.
+  for (const mark of [MARK, key, key]) {
+    const { pool, hasHung } = await openHanging(mark);
+    const hung = pool.begin(async (tx) => {
+      await insert(tx);
+      await tx`select 1 as the_last_one`;
+    });
+    failures.push(expect(hung).rejects.toThrow());
+    await hasHung;
+  }
+  await others.begin(insert);
+  await Promise.all(failures);
+  const rows = await others`select from outbox`;
+  expect(rows).toHaveLength(1);
+});

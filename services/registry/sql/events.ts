@@ -2,6 +2,7 @@ import type { JSONValue } from "postgres";
 import type { ActorKind } from "../../bus/messages/caller.ts";
 import type { REGISTRY_SUBJECTS } from "../../bus/messages/events.ts";
 import { type EventPage, readEvents } from "../../db/event-page.ts";
+import { lockInTurn } from "../../db/lock-in-turn.ts";
 import type { Fragment, Queryable, Transaction } from "../../db/pool.ts";
 
 export interface RegistryActor {
@@ -36,9 +37,10 @@ export async function recordEvent(sql: Transaction, event: RegistryEvent): Promi
   const { organizationId, actor, action, subject } = event;
   if (organizationId === null) await sql`select pg_advisory_xact_lock(${PLATFORM_EVENT_LOCK}::bigint)`;
   else {
-    await sql`
-      select pg_advisory_xact_lock_shared(${PLATFORM_EVENT_LOCK}::bigint),
-        pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, hashint8(${organizationId}))`;
+    await Promise.all([
+      sql`select pg_advisory_xact_lock_shared(${PLATFORM_EVENT_LOCK}::bigint)`,
+      lockInTurn(sql, EVENT_LOCK_CLASS, sql`array[hashint8(${organizationId})]`),
+    ]);
   }
   await sql`
     insert into registry_events
