@@ -90,8 +90,11 @@ export const RELAY_LIMITS = {
   noticeIntervalMs: 24 * 3_600_000,
   /** How far back the newest entry of a bucket is searched for: twice as far as its reader needs, so that no clock matters. */
   deliveredWithinMs: 2 * BUS_LIMITS.deliveredCountsMs,
-  /** How often the relay checks the leaders of the streams; one that has to move moves at the second check. */
-  spreadMs: 5_000,
+  /**
+   * How often the relay checks the leaders of the streams; those that have to move move at the second check. Until then the
+   * death of one more server stops more stations than it should.
+   */
+  spreadMs: 1_000,
   /** One request to a leader to step down. */
   stepDownMs: 2_000,
   /** How long a stopping relay waits for deliveries under way; what is cut off is delivered again by the next one. */

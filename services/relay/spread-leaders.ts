@@ -1,7 +1,7 @@
 /**
  * Spreads the leaders of the streams over the servers of the cluster, so that the death of one server stops the stations of
  * that server's logs alone (design §2.5). An election gives a stream to whichever server asks first, and a server that is back
- * leads nothing; so the relay that delivers moves leaders, one at a time, while all servers and all copies are there.
+ * leads nothing; so the relay that delivers moves leaders while all servers and all copies are there.
  */
 import type { StreamInfo } from "@nats-io/jetstream";
 import { BUCKETS } from "../bus/streams.ts";
@@ -24,8 +24,15 @@ export interface Move {
   readonly to: string;
 }
 
-/** The next move towards leaders that are spread evenly; undefined when they are. */
-export function nextMove(streams: readonly LedStream[]): Move | undefined {
+/** The moves after which leaders are spread evenly. */
+export function movesToSpread(streams: readonly LedStream[]): Move[] {
+  const move = nextMove(streams);
+  if (move === undefined) return [];
+  const after = streams.map((one) => (one.stream === move.stream ? { ...one, leader: move.to } : one));
+  return [move, ...movesToSpread(after)];
+}
+
+function nextMove(streams: readonly LedStream[]): Move | undefined {
   const counts = new Map<string, number>();
   for (const { leader, servers } of streams) {
     for (const server of servers) counts.set(server, counts.get(server) ?? 0);
@@ -49,31 +56,26 @@ export function startSpreading(deps: SpreadDeps): Repeated {
     // By them each process checks that its server reaches a majority (`quorum.ts`): one server must not lead all.
     BUCKETS.map(({ name }) => `KV_${name}`),
   ];
-  /** What the turn before has found: an election may be under way, or a move. */
-  let before: readonly (Move | undefined)[] = [];
+  /** What the turn before has found: an election may be under way. */
+  let before = "";
   return repeat({ everyMs: RELAY_LIMITS.spreadMs, what: "spreading the leaders of the streams", log }, async () => {
     if (deps.bus.nc.info?.cluster === undefined) return;
-    const found = await Promise.all(groups.map((group) => findMove(deps, group)));
-    for (const [index, move] of found.entries()) {
-      if (move !== undefined && isSame(move, before[index])) await makeMove(deps, move);
-    }
+    const moves = (await Promise.all(groups.map((group) => findMoves(deps, group)))).flat();
+    const found = JSON.stringify(moves);
+    if (found === before) for (const move of moves) await makeMove(deps, move);
     before = found;
   });
 }
 
-function isSame(one: Move, other: Move | undefined): boolean {
-  return one.stream === other?.stream && one.from === other.from && one.to === other.to;
-}
-
-/** Undefined also while a server is away or a copy is not complete. */
-async function findMove({ bus }: SpreadDeps, names: readonly string[]): Promise<Move | undefined> {
+/** None while a server is away or a copy is not complete. */
+async function findMoves({ bus }: SpreadDeps, names: readonly string[]): Promise<Move[]> {
   const led: LedStream[] = [];
   for (const name of names) {
     const stream = ledStream(await bus.jsm.streams.info(name));
-    if (stream === undefined) return undefined;
+    if (stream === undefined) return [];
     led.push(stream);
   }
-  return nextMove(led);
+  return movesToSpread(led);
 }
 
 function ledStream({ config, cluster }: StreamInfo): LedStream | undefined {

@@ -40,8 +40,11 @@ export const STATION_LIMITS = {
   conflictAttempts: 8,
   /** Pause before an attempt after a conflict, times the attempt, so that two hosts do not stay in step. */
   conflictPauseMs: 5,
-  /** An append that is not acknowledged by then has an unknown outcome: the host reads the log back. */
-  appendMs: 1_000,
+  /**
+   * An append that is not acknowledged by then has an unknown outcome: the host reads the log back. A leader that moves loses
+   * what has just reached it; a client that waits for that notices little.
+   */
+  appendMs: 500,
   /** How often appends are checked for that. */
   appendSweepMs: 100,
   /** Attempts of the identical append while its outcome is unknown; the requester repeats the command after that. */
