@@ -229,7 +229,8 @@ describe("the manifests", () => {
     expect(jobs).toEqual([`migrate-${version.replaceAll(".", "-")}`]);
   });
 
-  it("the image: each container's is the one that the kustomization names", () => {
+  it("the image: each container's is the one that the kustomization names, and an overlay finds it by that name", () => {
+    for (const image of kustomization.images) expect(image).not.toHaveProperty("newName");
     const images = deployments.map(({ spec }) => spec?.template.spec?.containers[0]?.image);
     expect(new Set(images)).toEqual(new Set(kustomization.images.map(({ name }) => name)));
   });
