@@ -34,6 +34,9 @@ const HELP = `Makes and lists organizations, and resets owners' passwords, by th
   --json                  one JSON object on standard output, for programs
   --base-url URL          where the service is: BASE_URL, or what \`npm start\` wrote to
                           sandbox.json of DATA_DIR, or http://127.0.0.1:8480
+  GATEWAY_CERTIFICATE_FILE
+                          a certificate of the service in PEM, trusted beside the
+                          authorities of Node; left out, the one of \`npm start\`
   PLATFORM_KEY            the platform key, as an environment variable; left out, the
                           one that \`npm start\` keeps in secrets.json of DATA_DIR
 

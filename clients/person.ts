@@ -13,6 +13,9 @@ export type Party = keyof typeof PARTIES & keyof Sandbox;
 
 export const accessHelp = (party: Party): string => `  Where, and who you are:
       --base-url URL      BASE_URL, or what \`npm start\` wrote to sandbox.json of DATA_DIR
+      GATEWAY_CERTIFICATE_FILE
+                          a certificate of the service in PEM, trusted beside the
+                          authorities of Node; left out, the one of \`npm start\`
       ${PARTIES[party].variables.join(", ")}
                           the log-in, as environment variables; left out, the sandbox's
                           ${party}

@@ -84,9 +84,9 @@ function missing(required: RequiredReadiness): readonly (typeof REQUIRED)[number
 function requiredReadiness(bus: Bus, replicas: Replicas): RequiredReadiness {
   const nowMs = replicas.nowMs();
   const { feeds, switches } = replicas;
-  const isUp = bus.isUp();
+  const busFault = bus.hasQuorum() ? null : bus.isUp() ? "no_majority" : "disconnected";
   return {
-    bus: { ready: isUp, required: true, silent_ms: null, detail: isUp ? null : "disconnected" },
+    bus: { ready: busFault === null, required: true, silent_ms: null, detail: busFault },
     stations: ofLogs(feeds.stations.map((feed) => feed.ageMs(nowMs))),
     credentials: ofBucket(feeds.credentials.ageMs(nowMs), feeds.credentials),
     sessions: ofBucket(feeds.sessions.ageMs(nowMs), feeds.sessions),

@@ -188,7 +188,7 @@ export const paymentIntentMachine = setup({
       const attested = context.attestation ?? attestationOnRecord(event.attestation);
       if (attested === undefined) return context;
       const commandId = attested.commandId === "" ? "" : digestOf(attested.commandId);
-      const attestation = { ...attested, commandId, transactionId: event.transactionId };
+      const attestation = { ...attested, commandId, transactionId: event.transactionId, requestId: undefined };
       return { ...context, attestation, provider: confirmedOnRecord(context, event.attestation) };
     }),
     withdrawAttestation: assign({ attestation: null }),

@@ -136,6 +136,8 @@ export interface Attestation {
   readonly transactionId: number | null;
   /** The cashier knows that the reference has settled another order, and attests all the same; else it is left out. */
   readonly confirmsReferenceAlreadyUsed?: true;
+  /** The HTTP request that attested, until the settlement has ended: another host that completes it logs the same id. */
+  readonly requestId?: string | undefined;
 }
 
 /** An attestation as the payment seam keeps it with its transaction. */

@@ -31,6 +31,9 @@ export const CONFORMANCE_HELP = `Checks that a running service, or a device at i
       The sandbox is reset before and after: use one that nothing else uses
       (npm run cli -- sandbox seed makes one)
       --base-url URL      BASE_URL, or what \`npm start\` wrote to sandbox.json of DATA_DIR
+      GATEWAY_CERTIFICATE_FILE
+                          a certificate of the service in PEM, trusted beside the
+                          authorities of Node; left out, the one of \`npm start\`
       --only CHECK        only this check, with those that it builds on; may be repeated
       --json              each result as one JSON object in a line, for programs
       --json-file FILE, --junit FILE, --html FILE

@@ -109,6 +109,7 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
     atMs: input.atMs,
     transactionId: null,
     ...confirmed,
+    requestId: input.requestId,
   };
   const next = moveIntent(state, { type: "ATTEST", attestation });
   if (next === undefined) return refuse("evidence_required", { status: wireStatus(intent.status) });

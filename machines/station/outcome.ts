@@ -17,6 +17,8 @@ export interface StepInput {
   readonly command: StationCommand;
   readonly commandId: string;
   readonly actor: Actor;
+  /** The id of the HTTP request behind the command, for logs. */
+  readonly requestId?: string | undefined;
   /** The host's clock; never before the committed state's own times by more than clock skew. */
   readonly atMs: number;
   readonly switches: KillSwitches;

@@ -39,7 +39,8 @@ export function confirmPayment(state: StationState, command: Command<"provider_c
   // Whether this is a second payment is known once the seam has spoken about the first.
   if (status === "settling") return refuse("settlement_in_progress", { status: "processing" });
   if (isEnded(status) || (isConfirmed(intent) && !isSameMoney)) return keepLateMoney(state, intent, command, input);
-  const attestation = confirmedBy(input.commandId, providerReference, input.atMs);
+  const { requestId } = input;
+  const attestation = { ...confirmedBy(input.commandId, providerReference, input.atMs), requestId };
   const next = moveIntent(state, { type: "CONFIRM", atMs: input.atMs, attestation, providerReference });
   if (next === undefined) return refuse("intent_not_actionable", { status: wireStatus(status) });
   return {

@@ -23,7 +23,7 @@ export const registrySettingsSchema = z.object({
     shared: true,
   }),
   GATEWAY_CERTIFICATE_FILE: setting(z.string().optional(), {
-    meaning: "A certificate of that address, trusted beside the authorities of Node.",
+    meaning: "A certificate of CONFORMANCE_BASE_URL, trusted beside the authorities of Node.",
     unset: "none",
   }),
 });

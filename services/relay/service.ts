@@ -66,9 +66,9 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   };
 }
 
-/** Whether the bus answers in time. */
+/** Whether the bus answers in time, and can store what the relay delivers. */
 async function answers(bus: Bus): Promise<boolean> {
-  if (!bus.isUp()) return false;
+  if (!bus.hasQuorum()) return false;
   const late = delay(RELAY_LIMITS.busProbeMs, false, { ref: false });
   const answered = bus.nc.flush().then(
     () => true,

@@ -50,8 +50,8 @@ let output: LogOutput | undefined;
 let limiter: LineLimiter | undefined;
 
 /**
- * A log of one service. An error goes in as `err`; its `code` is written as `errorCode`, because `code` is taken for a
- * secret. A line with the field `refusal`, its error code, says what was not done for a caller: such lines are bounded as
+ * A log of one service. An error goes in as `err`; its `code` is written as `errorCode` and those of its causes as
+ * `causeCodes`, because `code` is taken for a secret. A line with the field `refusal`, its error code, says what was not done for a caller: such lines are bounded as
  * those from `warn` on are.
  */
 export function createLog(options: { readonly service: string; readonly level: LogLevel }): Log {
@@ -145,9 +145,21 @@ function isErrorCode(value: unknown): boolean {
   return typeof value === "string" && (ERROR_CODE.test(value) || SYSTEM_CODES.has(value));
 }
 
+/** `message` has the messages of the causes as well; their codes are beside it. */
 function serializeError(error: Error): object {
   const { code, ...fields } = stdSerializers.err(error) as { readonly code?: unknown };
-  return code === undefined ? fields : { errorCode: code, ...fields };
+  const causeCodes = causesOf(error).flatMap((cause) => ("code" in cause ? [cause.code] : []));
+  return {
+    ...(code === undefined ? {} : { errorCode: code }),
+    ...(causeCodes.length === 0 ? {} : { causeCodes }),
+    ...fields,
+  };
+}
+
+function causesOf(error: Error): readonly Error[] {
+  const causes = new Set<Error>();
+  for (let { cause } = error; cause instanceof Error && !causes.has(cause); cause = cause.cause) causes.add(cause);
+  return [...causes];
 }
 
 type Limits = Readonly<Record<keyof typeof LOG_LIMITS, number>>;

@@ -164,6 +164,7 @@ export class CommandRunner {
       recordedConfirmation,
       commandId: work.commandId,
       actor: work.actor,
+      requestId: work.requestId,
       atMs,
       switches: this.#deps.switches.current(),
       settings: this.#deps.settings,

@@ -11,7 +11,7 @@ import { partitionOf } from "../../machines/partition.ts";
 import type { Attestation, PaymentIntent } from "../../machines/payment-intent.ts";
 import { moneyKey, moneyName, settleIntent } from "../bus/messages/intents.ts";
 import { call, type ReplyOf } from "../bus/operation.ts";
-import { currentRequestId, type Log } from "../runtime/log.ts";
+import { currentRequestId, forRequest, type Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Mailboxes } from "./mailboxes.ts";
 import type { HostMetrics } from "./metrics.ts";
@@ -46,12 +46,13 @@ export class SettlementSaga {
   /** Starts a settlement and completes it; does nothing when it is under way already. */
   start(stationId: number, intent: PaymentIntent): void {
     const { intentId } = intent;
-    const { commandId: attestationId, atMs: attestedAtMs } = attestationOf(intent);
+    const { commandId: attestationId, atMs: attestedAtMs, requestId } = attestationOf(intent);
     const underWay = this.#settlements.get(stationId);
     if (underWay?.intentId === intentId && underWay.attestationId === attestationId) return;
     const settlement: Settlement = { intentId, attestationId, attestedAtMs, waiting: new Map(), isAbandoned: false };
     this.#settlements.set(stationId, settlement);
-    void this.#run(stationId, settlement, intent);
+    // The work that has led here may be of another request, or of none.
+    void forRequest(requestId, () => this.#run(stationId, settlement, intent));
   }
 
   /** Lets work wait for the end of the settlement; false when too much waits already, or no settlement is under way. */

@@ -4,16 +4,21 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { programEnvironment } from "../support/running-program.ts";
 
-const CLI = join(import.meta.dirname, "..", "..", "clients", "cli.ts");
+const CLIENTS = join(import.meta.dirname, "..", "..", "clients");
 const COMMANDS = ["sandbox", "devices", "webhooks", "conformance", "certify", "certificate"];
 
-/** The commands that this help shows how to type. */
-function commandsIn(...args: readonly string[]): readonly string[] {
-  const { status, stdout } = spawnSync(process.execPath, [CLI, ...args], {
+function outputOf(program: string, ...args: readonly string[]): string {
+  const { status, stdout } = spawnSync(process.execPath, [join(CLIENTS, program), ...args], {
     env: programEnvironment({}),
     encoding: "utf8",
   });
   expect(status).toBe(0);
+  return stdout;
+}
+
+/** The commands that this help shows how to type. */
+function commandsIn(...args: readonly string[]): readonly string[] {
+  const stdout = outputOf("cli.ts", ...args);
   return COMMANDS.filter((name) => new RegExp(`^ *npm run (cli -- )?${name} `, "m").test(stdout));
 }
 
@@ -22,3 +27,11 @@ test("--help shows all commands, and that of a command this one alone", () => {
   for (const name of COMMANDS) expect(commandsIn(name, "--help"), name).toEqual([name]);
   expect(commandsIn("devices", "enroll", "-h")).toEqual(["devices"]);
 });
+
+test.each(["cli.ts", "organization.ts", "statement.ts", "recon.ts", "conformance.ts"])(
+  "%s --help: it has the settings by which the command finds and trusts the service",
+  (program) => {
+    const help = outputOf(program, "--help");
+    for (const name of ["BASE_URL", "GATEWAY_CERTIFICATE_FILE"]) expect(help).toContain(name);
+  },
+);

@@ -16,6 +16,10 @@ interface Rule {
   readonly labels: { readonly severity: string };
   readonly annotations: { readonly summary: string; readonly action: string };
 }
+interface Job {
+  readonly job_name: string;
+  readonly relabel_configs?: readonly { readonly target_label?: string; readonly replacement?: string }[];
+}
 const { groups } = parse(readFileSync(join(FOLDER, "alerts.yaml"), "utf8")) as {
   readonly groups: readonly { readonly rules: readonly Rule[] }[];
 };
@@ -36,6 +40,18 @@ describe("alert rules", () => {
   it("promtool: it accepts them, and the sample of Prometheus' configuration", () => {
     expect(promtool("check", "rules", "alerts.yaml")).toContain(`SUCCESS: ${rules.length} rules found`);
     expect(promtool("check", "config", "prometheus.yml")).toContain("SUCCESS");
+  });
+
+  it("the samples of Prometheus' jobs: each gives its processes the label that the rules name", () => {
+    const jobs = ["prometheus.yml", "kubernetes.yml"].flatMap((file) => {
+      const sample = parse(readFileSync(join(FOLDER, file), "utf8")) as { readonly scrape_configs: readonly Job[] };
+      return sample.scrape_configs;
+    });
+    const labels = jobs.map(
+      ({ job_name: name, relabel_configs: changes = [] }) =>
+        changes.find(({ target_label: label }) => label === "job")?.replacement ?? name,
+    );
+    expect(labels).toEqual(["device-payments", "device-payments", "device-payments"]);
   });
 
   it("promtool's unit tests: a well installation raises none, each fault raises its own", () => {

@@ -176,9 +176,10 @@ describe("the manifests", () => {
       // Before its end a copy waits 5 seconds, and then takes 10 at most.
       expect(pod?.terminationGracePeriodSeconds, name).toBeGreaterThan(15);
       const [container] = pod?.containers ?? [];
-      expect(container?.livenessProbe?.httpGet, name).toEqual({ path: "/healthz", port: "metrics" });
-      for (const probe of [container?.readinessProbe, container?.startupProbe]) {
-        expect(probe?.httpGet, name).toEqual({ path: "/readyz", port: "metrics" });
+      expect(container?.readinessProbe?.httpGet, name).toEqual({ path: "/readyz", port: "metrics" });
+      // What it waits for ends no process, also at its start.
+      for (const probe of [container?.livenessProbe, container?.startupProbe]) {
+        expect(probe?.httpGet, name).toEqual({ path: "/healthz", port: "metrics" });
       }
       expect(container?.securityContext, name).toMatchObject({
         readOnlyRootFilesystem: true,
@@ -228,7 +229,8 @@ describe("the manifests", () => {
     expect(jobs).toEqual([`migrate-${version.replaceAll(".", "-")}`]);
   });
 
-  it("the image: each container's is the one that the kustomization names", () => {
+  it("the image: each container's is the one that the kustomization names, and an overlay finds it by that name", () => {
+    for (const image of kustomization.images) expect(image).not.toHaveProperty("newName");
     const images = deployments.map(({ spec }) => spec?.template.spec?.containers[0]?.image);
     expect(new Set(images)).toEqual(new Set(kustomization.images.map(({ name }) => name)));
   });
@@ -277,10 +279,10 @@ describe("systemd's units", () => {
       const args = (valuesOf(unit, "ExecStart")[0] ?? "").slice(NODE.length).split(" ");
       const readByUnit = valuesOf(unit, "EnvironmentFile").map((path) => basename(path));
       read.push(...readByUnit);
-      await expectSettings(
-        args,
-        readByUnit.flatMap((name) => rows.get(name) ?? [`no row ${name}`]),
-      );
+      const given = readByUnit.flatMap((name) => rows.get(name) ?? [`no row ${name}`]);
+      await expectSettings(args, given);
+      const [, inCompose] = composeProcesses.find(([, { command }]) => command?.[1] === args[1]) ?? [];
+      expect(given, file).toEqual(expect.arrayContaining(Object.keys(inCompose?.environment ?? {})));
     }
     expect(new Set(rows.keys())).toEqual(new Set(read));
   });
@@ -371,6 +373,11 @@ describe("the Dockerfile", () => {
     expect(of("EXPOSE").map(textOf)).toEqual(["8480 8490 9480"]);
     for (const each of [...of("ENTRYPOINT"), ...of("CMD")]) expect(JSON.parse(textOf(each))).toBeInstanceOf(Array);
     expect(of("ADD")).toEqual([]);
+  });
+
+  it("the guide: who installs without the image does the same steps", () => {
+    for (const step of of("RUN").flatMap((run) => textOf(run).split(" && ").slice(0, 1)))
+      expect(operationsGuide).toContain(`\n${step} `);
   });
 
   it("the files for the builder: they are what the image copies, and nothing else", () => {

@@ -65,6 +65,7 @@ const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 let nats: TestServer;
 let database: TestServer;
 let bus: Bus;
+let gatewayBus: Bus;
 let gateway: Gateway;
 let host: HostProcess;
 const services = new Map<Name, Service>();
@@ -96,7 +97,8 @@ beforeAll(async () => {
   await ensureStreams(bus, { replicas: 1, logs: 1 });
   for (const name of NAMES) await start(name);
   host = await startHost();
-  gateway = await startGateway({ bus: await connect("gateway"), log: SILENT, settings: GATEWAY_SETTINGS });
+  gatewayBus = await connect("gateway");
+  gateway = await startGateway({ bus: gatewayBus, log: SILENT, settings: GATEWAY_SETTINGS });
 });
 /** Whatever a test took away and did not bring back, because it failed. */
 afterEach(async () => {
@@ -353,6 +355,18 @@ describe("the audit copy", () => {
 });
 
 describe("the bus", () => {
+  it("that answers without a majority of its servers is not ready, and neither is the gateway", async () => {
+    await becomes({});
+    const spy = vi.spyOn(gatewayBus, "hasQuorum").mockReturnValue(false);
+    try {
+      expect(await faults()).toEqual({ bus: "no_majority" });
+      expect((await look()).status).toBe(503);
+    } finally {
+      spy.mockRestore();
+    }
+    await becomes({});
+  });
+
   it("that is away is the one thing that takes the gateway out of rotation", async () => {
     await becomes({});
     await nats.kill9();

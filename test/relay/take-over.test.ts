@@ -81,6 +81,15 @@ describe("another relay delivers", () => {
     await bus.stop();
   });
 
+  test("when the server of the first one answers and has lost the majority: within three seconds", async () => {
+    await fixture.startRelay();
+    await fixture.startRelay({ by: { natsUrl: fixture.nats.url, databaseUrl: fixture.database.url } });
+    const epochs = () => fixture.sql`select epoch from relay_lease where lapses_at > clock_timestamp()`;
+    expect(await epochs()).toEqual([{ epoch: 1 }]);
+    vi.spyOn(fixture.bus, "hasQuorum").mockReturnValue(false);
+    await expect.poll(epochs, { timeout: EXPIRES_MS }).toEqual([{ epoch: 2 }]);
+  });
+
   test("when the first one ends in good order: within a second after its end", async () => {
     const first = await fixture.startRelayProcess();
     await fixture.startRelay();

@@ -80,6 +80,19 @@ describe("the log", () => {
     expect(lines.at(-1)).not.toHaveProperty("requestId");
   });
 
+  it("an error with causes: the code of each is written, and a circle of causes ends", () => {
+    const [line] = linesOf(`
+      import { createLog } from ${JSON.stringify(LOG)};
+      const log = createLog({ service: "test", level: "info" });
+      const errorOf = (message, code, cause) => Object.assign(new Error(message, { cause }), { code });
+      const refused = errorOf("refused", "ECONNREFUSED");
+      const between = new Error("dialled", { cause: refused });
+      const down = errorOf("down", "bus_down", between);
+      refused.cause = down;
+      log.warn({ err: errorOf("no answer", "unavailable", down) }, "failed");`);
+    expect(line).toMatchObject({ err: { errorCode: "unavailable", causeCodes: ["bus_down", "ECONNREFUSED"] } });
+  });
+
   it("writes one JSON line, without secrets at any of its levels, and keeps an error's code", () => {
     const secrets = `{ token: "s1", caller: { password: "s2", deep: { credential: "s3" } }, authorization: "s4", code: "s5" }`;
     const program = `

@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { requestIdOf } from "../../services/bus/deadline.ts";
 import { settleIntent } from "../../services/bus/messages/intents.ts";
 import { call } from "../../services/bus/operation.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
+import { forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { eventually, type StationWorld, startStationWorld } from "./station-world.ts";
 
@@ -133,7 +135,7 @@ describe("the settlement saga", () => {
     expect(await transactions(intentId)).toBe(1);
   });
 
-  it("is completed by the next host when the one that began it is killed", async () => {
+  it("is completed by the next host, for the request that began it, when the first host is killed", async () => {
     settlement = await world.startSettlement();
     const killed = await world.startHostProcess();
     const stationIds = await Promise.all(Array.from({ length: 5 }, () => world.openStation()));
@@ -142,7 +144,7 @@ describe("the settlement saga", () => {
     );
     await settlement.stop();
     const attested = intents.map(({ stationId, intentId }) =>
-      attest(stationId, intentId, undefined, 1_500).catch(() => undefined),
+      forRequest(`request-${intentId}`, () => attest(stationId, intentId, undefined, 1_500).catch(() => undefined)),
     );
     const areAll = async (wanted: string): Promise<boolean> => {
       const statuses = await Promise.all(intents.map(({ stationId, intentId }) => statusOf(stationId, intentId)));
@@ -152,11 +154,19 @@ describe("the settlement saga", () => {
     await killed.kill9();
     // A client that still asked would ask the next host.
     await Promise.all(attested);
+    const asked = new Map<number, string | undefined>();
+    const overheard = world.bus.nc.subscribe(settleIntent.subject, {
+      callback: (_, message) => void asked.set(message.json<{ intentId: number }>().intentId, requestIdOf(message)),
+    });
     settlement = await world.startSettlement();
     await world.startHost();
     // Nobody asks: the host finds the settlements by itself.
     await eventually(() => areAll("succeeded"));
-    for (const { intentId } of intents) expect(await transactions(intentId)).toBe(1);
+    overheard.unsubscribe();
+    for (const { intentId } of intents) {
+      expect(await transactions(intentId)).toBe(1);
+      expect(asked.get(intentId)).toBe(`request-${intentId}`);
+    }
   });
 
   it("settles each order once while hosts are killed in the middle of it", { timeout: 180_000 }, async () => {

@@ -10,6 +10,7 @@ export const healthSchema = z.object({ status: z.literal("ok") }).meta({ id: "He
 /** Why a dependency is not ready; `GET /readyz` is for monitors, which act on words and not on sentences. */
 export const DEPENDENCY_FAULTS = [
   "disconnected",
+  "no_majority",
   "silent",
   "incomplete",
   "no_answer",
@@ -24,6 +25,7 @@ export type DependencyFault = (typeof DEPENDENCY_FAULTS)[number];
 const FAULTS_EXPLAINED = [
   "Why it is not ready, null while it is.",
   "`disconnected`: the connection to the bus is down.",
+  "`no_majority`: the bus is connected, and no majority of its servers answers.",
   "`silent`: the feed does not arrive, or has not arrived completely.",
   "`incomplete`: the bus was started or created again, and the relay has not yet confirmed that the bus has everything of this.",
   "`no_answer`: no process of the service answers in time, or none that knows; a database that begins to hang is first reported as this.",
