@@ -28,8 +28,8 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type BodyType = "application/json" | "application/x-www-form-urlencoded" | "multipart/form-data";
 type Schema = z.ZodType | undefined;
 
-/** What the contract says about a route. Becomes one operation of the OpenAPI document. */
-export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema> {
+/** What the contract says about a row, apart from its tag. */
+interface RowFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema> {
   readonly method: Method;
   /**
    * With `{name_id}` for the ids in it; each is a positive integer, anything else there is `path_not_found`. `{file}` is the
@@ -40,7 +40,6 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly operation: string;
   /** Only where the contract fixes it; else it is derived from path and operation (`operationIdOf`). */
   readonly operationId?: string;
-  readonly tag: Tag;
   /** A few words for lists. */
   readonly summary: string;
   /** What a person needs to know beyond the summary. */
@@ -73,8 +72,8 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly headers?: z.ZodObject;
   /** The good answers by status; null is an answer without a body. */
   readonly replies: Readonly<Record<number, ReplyFacts>>;
-  /** The codes of this operation's own refusals. Those of `who`, of bodies, of faults are added by the document. */
-  readonly errors: readonly ErrorCode[];
+  /** The codes of the refusals that only this operation has. The document adds those of `who`, of bodies and of faults. */
+  readonly errors?: readonly ErrorCode[];
   /**
    * It changes what gateways or stations follow. Its answer waits until the change is effective, and says when it is not yet
    * (`gateway/http/response.ts`). A handler of any other row cannot ask for such a change.
@@ -88,6 +87,12 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly upgrades?: boolean;
   /** Left out of the OpenAPI document: pages and their files. */
   readonly undocumented?: boolean;
+}
+
+/** What the contract says about a route. Becomes one operation of the OpenAPI document. */
+export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema>
+  extends RowFacts<TBody, TQuery> {
+  readonly tag: Tag;
 }
 
 export interface ReplyFacts {
@@ -276,6 +281,30 @@ export const poll = <
 
 export const anyone = { kind: "anyone" } as const;
 export const anyoneWithCookie = { kind: "anyone", cookie: true } as const;
+/** Builds the rows of an API whose callers are people with one permission. */
+function routeOf(tag: Tag, permission: Permission) {
+  const who = session(permission);
+  return <
+    const TMethod extends Method,
+    const TPath extends `/${string}`,
+    const TOperation extends string,
+    const TReplies extends RouteFacts["replies"],
+    TBody extends Schema = undefined,
+    TQuery extends Schema = undefined,
+    THeaders extends z.ZodObject | undefined = undefined,
+  >(
+    row: RowFacts<TBody, TQuery> & {
+      readonly method: TMethod;
+      readonly path: TPath;
+      readonly operation: TOperation;
+      readonly replies: TReplies;
+      readonly headers?: THeaders;
+      readonly handler: SessionHandler<BodyOf<TBody>, BodyOf<TQuery>>;
+    },
+  ): Route & TypedRow<TMethod, TPath, TOperation, TBody, TQuery, TReplies, THeaders> =>
+    withId({ ...row, tag, who }) as unknown as Route;
+}
+
 /** The operator, who has the platform key. */
 export const platform = { kind: "platform" } as const;
 /** A robotics consumer whom the owner has let in. */
@@ -283,6 +312,12 @@ export const consumer = { kind: "consumer" } as const;
 /** Any person who is logged in. */
 export const anySession = { kind: "session", permission: null } as const;
 export const session = (permission: Permission) => ({ kind: "session", permission }) as const;
+/** A row of the owners' API. */
+export const backofficeRoute = routeOf("backoffice", "organization.manage");
+/** A row of the cashiers' API. */
+export const cashierRoute = routeOf("cashier", "payments.collect");
+/** A row of the API for reconciliation. */
+export const reconciliationRoute = routeOf("reconciliation", "reconciliation.manage");
 /** A device in good standing. */
 export const device = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "refused" }) as const;
 /** A device whether blocked or not: the answer says why (design §4, "blocked device"). */
