@@ -54,15 +54,19 @@ const subjects = new Set<string>();
 /** The subjects of all operations that this process can ask for: counts by operation begin with each of them at 0. */
 export const knownOperations = (): readonly string[] => [...subjects];
 
-export function defineOperation<TRequest extends z.ZodType, TReply extends z.ZodType>(
-  subject: string,
-  repetition: Repetition,
-  request: TRequest,
-  reply: TReply,
-): Operation<TRequest, TReply> {
-  subjects.add(subject);
-  return { subject, repetition, request, reply };
-}
+const define =
+  (repetition: Repetition) =>
+  <TRequest extends z.ZodType, TReply extends z.ZodType>(
+    subject: string,
+    request: TRequest,
+    reply: TReply,
+  ): Operation<TRequest, TReply> => {
+    subjects.add(subject);
+    return { subject, repetition, request, reply };
+  };
+export const repeatable = define("repeatable");
+export const once = define("once");
+export const repeatableWithKey = define("repeatable_with_key");
 
 /** What a service logs about one failed request; pino fits. */
 export interface FailureLog extends LateLog {

@@ -10,8 +10,7 @@ export async function getIssueOverview(
   { database }: IssuesDeps,
   { caller, ...filter }: RequestOf<typeof bus.getIssueOverview>,
 ): Promise<ReplyOf<typeof bus.getIssueOverview>> {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const [views, sums] = await Promise.all([
     sql.countViews(database, { organizationId, staleAfterDays: bus.STALE_AFTER_DAYS }),
     sql.sumIssues(database, { organizationId, filter }),
@@ -27,8 +26,7 @@ export async function listOperators(
   { database }: IssuesDeps,
   { caller }: RequestOf<typeof bus.listOperators>,
 ): Promise<ReplyOf<typeof bus.listOperators>> {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const operators = await sql.listOperators(database, { organizationId, limit: bus.LISTED_OPERATORS });
   return { operators: operators.map(({ user_id: userId, name }) => ({ userId, name })) };
 }

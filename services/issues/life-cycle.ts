@@ -23,8 +23,7 @@ export async function listIssues(
   deps: IssuesDeps,
   { caller, beforeId, limit, ...filter }: RequestOf<typeof bus.listIssues>,
 ): Promise<ReplyOf<typeof bus.listIssues>> {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const { page, hasMore } = await readPage<bus.Issue>(limit, async (last, count) => {
     const wanted = { organizationId, filter, beforeId: last?.issueId ?? beforeId, limit: count };
     return (await sql.listIssues(deps.database, wanted)).map(toIssue);
@@ -64,8 +63,7 @@ export async function assignIssue(
   { database }: IssuesDeps,
   { caller, issueId, assigneeId }: RequestOf<typeof bus.assignIssue>,
 ): Promise<ReplyOf<typeof bus.assignIssue>> {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const issue = await database.begin(async (tx) => {
     if (assigneeId !== null && !(await sql.mayDecideIssues(tx, { organizationId, userId: assigneeId }))) {
       const detail = "There is no such person who may decide issues; name an active reconciliation operator.";

@@ -65,8 +65,7 @@ export async function listAttributionLimits(
   { database }: LimitsDeps,
   { caller }: RequestOf<typeof bus.listAttributionLimits>,
 ): Promise<ReplyOf<typeof bus.listAttributionLimits>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const [rows, currencies] = await Promise.all([
     sql.listLimits(database, organizationId),
     sql.listCurrencies(database, organizationId),

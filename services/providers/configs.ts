@@ -26,8 +26,7 @@ export async function listProviderConfigs(
   deps: ProvidersDeps,
   { caller, filialId, sinceId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof bus.listProviderConfigs>,
 ): Promise<ReplyOf<typeof bus.listProviderConfigs>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   // One row more shows whether there is a further page.
   const rows = await sql.listProviderConfigs(deps.database, { organizationId, filialId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(await toConfigs(deps.database, rows), limit);
@@ -264,8 +263,7 @@ export async function ensureTestConfig(
   deps: ProvidersDeps,
   { caller, filialId }: RequestOf<typeof bus.ensureTestConfig>,
 ): Promise<ReplyOf<typeof bus.ensureTestConfig>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const findKnown = async () => {
     const known = await deps.database.begin(async (tx) => {
       existing((await lockFilial(tx, { organizationId, filialId })) ? filialId : undefined, "filial_id");

@@ -16,8 +16,7 @@ export async function listProviderEvents(
   deps: ProvidersDeps,
   { caller, search, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof bus.listProviderEvents>,
 ): Promise<ReplyOf<typeof bus.listProviderEvents>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const page = { organizationId, search, sinceId, beforeId, limit };
   const found = await sql.listProviderEvents(deps.database, page);
   return eventsOfPage(found.rows.map(providerEventOf), limit, found.searchedThroughId);

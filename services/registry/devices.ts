@@ -78,8 +78,7 @@ function requireHandoffTargetFits(kind: DeviceKind, handoffTarget: string | unde
 
 export const listDevices: RegistryHandler<typeof devices.listDevices> = async (deps, request) => {
   const { caller, stationId, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   if (stationId !== undefined) existing(await getStation(deps.sql, organizationId, stationId), "station_id");
   const rows = await sql.listDevices(deps.sql, { organizationId, stationId, status, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(deviceMessage), limit);

@@ -33,8 +33,7 @@ export async function listServingTasks(
   request: RequestOf<typeof messages.listServingTasks>,
 ): Promise<ReplyOf<typeof messages.listServingTasks>> {
   const { caller, filialId, consumerId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const { page, hasMore } = await readPage<messages.ServingTask>(limit, async (last, count) => {
     const wanted = { organizationId, filialId, consumerId, status, beforeId: last?.taskId ?? beforeId, limit: count };
     return (await sql.listServingTasks(database, wanted)).map(taskOf);
@@ -89,8 +88,7 @@ export async function getConsumerTask(
  */
 export async function offerServingTask({ database, metrics }: Deps, request: OfferRequest): Promise<TaskReply> {
   const { caller, consumerId, idempotencyKey } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const hash = requestHash(request);
   const { task, isNew } = await database.begin(async (transaction) => {
     // A consumer never moves to another filial, so this read needs no lock.

@@ -104,8 +104,7 @@ export async function listOrders(
   deps: SettlementDeps,
   { caller, stationId, status, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof orders.listOrders>,
 ): Promise<ReplyOf<typeof orders.listOrders>> {
-  requirePermission(caller, "payments.collect", "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "payments.collect", "organization.manage");
   const { page, hasMore } = await readPage<orders.Order>(limit, (last, count) =>
     sql.listOrders(deps.database, {
       organizationId,
@@ -128,8 +127,7 @@ export async function changeOrder(
   request: RequestOf<typeof orders.changeOrder>,
 ): Promise<ReplyOf<typeof orders.changeOrder>> {
   const { caller, orderId, lines } = request;
-  requirePermission(caller, "payments.collect");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "payments.collect");
   const order = await deps.database.begin(async (transaction) => {
     const before = await lockOrder(transaction, { organizationId, orderId });
     if (before.status !== "open") throw closedOrder(before);
