@@ -49,6 +49,8 @@ export interface Operation<TRequest extends z.ZodType, TReply extends z.ZodType>
 
 export type RequestOf<TOperation> = TOperation extends Operation<infer TRequest, z.ZodType> ? z.infer<TRequest> : never;
 export type ReplyOf<TOperation> = TOperation extends Operation<z.ZodType, infer TReply> ? z.infer<TReply> : never;
+/** Answers one operation. Throws `RefusedError`. */
+export type Handler<TDeps, TOperation> = (deps: TDeps, request: RequestOf<TOperation>) => Promise<ReplyOf<TOperation>>;
 
 const subjects = new Set<string>();
 /** The subjects of all operations that this process can ask for: counts by operation begin with each of them at 0. */

@@ -9,7 +9,7 @@ import { flushKeys } from "../bus/flush-outbox.ts";
 import type * as announce from "../bus/messages/announce.ts";
 import { type Barrier, type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as orders from "../bus/messages/orders.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { type FieldError, RefusedError } from "../bus/refusals.ts";
 import { selectLostCollections } from "../db/lost-collections.ts";
@@ -89,21 +89,16 @@ function requireUsableKey(key: string | undefined): void {
 }
 
 /** Refuses with `permission_denied` or `not_found`; an order of another organization is not found. */
-export async function getOrder(
-  deps: SettlementDeps,
-  { caller, orderId }: RequestOf<typeof orders.getOrder>,
-): Promise<ReplyOf<typeof orders.getOrder>> {
+export const getOrder: Handler<SettlementDeps, typeof orders.getOrder> = async (deps, { caller, orderId }) => {
   requirePermission(caller, "payments.collect", "organization.manage");
   const order = await sql.getOrder(deps.database, { organizationId: caller.organizationId, orderId });
   if (order === undefined) throw new RefusedError({ code: "not_found" });
   return { order };
-}
+};
 
 /** Newest first. Empty for an unknown station and for a station of another organization. Refuses with `permission_denied`. */
-export async function listOrders(
-  deps: SettlementDeps,
-  { caller, stationId, status, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof orders.listOrders>,
-): Promise<ReplyOf<typeof orders.listOrders>> {
+export const listOrders: Handler<SettlementDeps, typeof orders.listOrders> = async (deps, request) => {
+  const { caller, stationId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
   const { organizationId } = requirePermission(caller, "payments.collect", "organization.manage");
   const { page, hasMore } = await readPage<orders.Order>(limit, (last, count) =>
     sql.listOrders(deps.database, {
@@ -115,17 +110,14 @@ export async function listOrders(
     }),
   );
   return { orders: page, hasMore };
-}
+};
 
 /**
  * Replaces the lines, also during a collection of the order: the payment seam then refuses to settle that collection. The
  * same lines again change nothing, so a repetition is harmless. Refuses with `permission_denied`, `not_found`, `conflict`
  * (paid or voided), `station_suspended`, `station_closed` or `invalid_request`.
  */
-export async function changeOrder(
-  deps: SettlementDeps,
-  request: RequestOf<typeof orders.changeOrder>,
-): Promise<ReplyOf<typeof orders.changeOrder>> {
+export const changeOrder: Handler<SettlementDeps, typeof orders.changeOrder> = async (deps, request) => {
   const { caller, orderId, lines } = request;
   const { organizationId } = requirePermission(caller, "payments.collect");
   const order = await deps.database.begin(async (transaction) => {
@@ -141,16 +133,13 @@ export async function changeOrder(
     return changed;
   });
   return { order, barrier: await notifyStation(deps, order.stationId) };
-}
+};
 
 /**
  * Voids the order, also at a suspended or closed station, so that no order stays open there. A repetition changes nothing.
  * Refuses with `permission_denied`, `not_found` or `conflict` (paid).
  */
-export async function voidOrder(
-  deps: SettlementDeps,
-  { caller, orderId }: RequestOf<typeof orders.voidOrder>,
-): Promise<ReplyOf<typeof orders.voidOrder>> {
+export const voidOrder: Handler<SettlementDeps, typeof orders.voidOrder> = async (deps, { caller, orderId }) => {
   requirePermission(caller, "payments.collect");
   const order = await deps.database.begin(async (transaction) => {
     const before = await lockOrder(transaction, { organizationId: caller.organizationId, orderId });
@@ -161,7 +150,7 @@ export async function voidOrder(
     return voided;
   });
   return { order, barrier: await notifyStation(deps, order.stationId) };
-}
+};
 
 async function lockOrder(
   transaction: Transaction,

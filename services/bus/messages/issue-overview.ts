@@ -22,7 +22,6 @@ const issueSumSchema = z.object({
     .regex(/^-?\d+$/)
     .nullable(),
 });
-export type IssueSum = z.infer<typeof issueSumSchema>;
 
 /** By currency what the filter names; the views, of all undecided issues. */
 export const getIssueOverview = repeatable(

@@ -244,7 +244,6 @@ export const issueStepSchema = z.object({
   action: z.string(),
   data: z.record(z.string(), z.unknown()),
 });
-export type IssueStep = z.infer<typeof issueStepSchema>;
 
 /**
  * The issue with its comments, its steps and its earlier evidence, each the oldest first, and how much of its currency one
