@@ -1,4 +1,4 @@
-/** What a row of the route table is made of, and who may call it. */
+/** The rows of the route table, and who may call them. */
 import type { z } from "zod";
 import type { Permission } from "../../services/bus/messages/caller.ts";
 import type { PollName } from "../read-model/rendered.ts";
@@ -50,11 +50,11 @@ interface RowFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema
   readonly bodyOptional?: boolean;
   /** The most bytes of the body, where it may be longer than most (`LIMITS.bodyBytes`); the description says so. */
   readonly bodyBytes?: number;
-  /** Text that cannot be stored is refused at the door, unless the body's schema says what becomes of it: `kept`. */
+  /** `kept`: the body's schema handles text that PostgreSQL cannot store. Without it, the gateway refuses such text. */
   readonly unstorableText?: "kept";
   /**
-   * The handler gets the body's bytes as they came, of any type: what is signed must not be parsed before. Null where they
-   * are beyond the bound: they were not read, and the handler refuses them in its own way.
+   * The handler gets the unparsed bytes of the body, of any type, because a signature covers bytes. Null when the body exceeds
+   * its limit: it is not read, and the handler refuses it with its own error.
    */
   readonly rawBody?: boolean;
   /**
@@ -62,7 +62,7 @@ interface RowFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema
    * memory. For callers that are found without a wait.
    */
   readonly streamsBody?: boolean;
-  /** What such bytes say, for the document only: they are checked by whoever knows the signature. */
+  /** The schema of a signed body, for the document only: the service that checks the signature also checks the body. */
   readonly signedBody?: z.ZodType;
   /** JSON unless the contract says otherwise. */
   readonly bodyTypes?: readonly BodyType[];
@@ -81,7 +81,7 @@ interface RowFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema
   readonly awaitsEffect?: boolean;
   /** Called so often that its good answers are logged at `debug` only. */
   readonly quiet?: boolean;
-  /** Answered when all slots are taken too: what shows whether this process is well. */
+  /** Answered also when all slots are taken, because it shows whether this process is healthy. */
   readonly needsNoSlot?: boolean;
   /** The path also takes an upgrade to a WebSocket (`gateway/live/`); the row says what a plain GET gets. */
   readonly upgrades?: boolean;
@@ -98,7 +98,7 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
 export interface ReplyFacts {
   readonly description: string;
   readonly schema: z.ZodType | null;
-  /** What else than JSON the body may be. */
+  /** Another media type than JSON that the body may have. */
   readonly textType?: string;
   /** Response headers beyond the common ones. */
   readonly headers?: z.ZodObject;
@@ -156,7 +156,7 @@ export interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extend
   readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
   readonly handler: DeviceHandler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
-/** A robotics consumer's credential. It has no body: whose credential it is is asked of a service before anything is read. */
+/** A robotics consumer's credential. The row has no body, because a service identifies the caller before anything is read. */
 export interface ConsumerRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
   readonly who: { readonly kind: "consumer" };
   readonly handler: ConsumerHandler<BodyOf<TQuery>>;
@@ -205,7 +205,7 @@ interface Untyped {
   readonly types?: { readonly untyped: true };
 }
 
-/** A row of an outside party whose signature is over the raw body; what is behind the bus checks it. */
+/** A row for an outside party that signs the raw body. A service behind the bus checks the signature. */
 export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
   readonly who: { readonly kind: "anyone" };
   readonly rawBody: true;
@@ -307,7 +307,7 @@ function routeOf(tag: Tag, permission: Permission) {
 
 /** The operator, who has the platform key. */
 export const platform = { kind: "platform" } as const;
-/** A robotics consumer whom the owner has let in. */
+/** A robotics consumer that the owner has registered. */
 export const consumer = { kind: "consumer" } as const;
 /** Any person who is logged in. */
 export const anySession = { kind: "session", permission: null } as const;

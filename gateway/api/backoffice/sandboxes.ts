@@ -161,7 +161,7 @@ const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async ({ cal
   return created(freshSandboxJson(fresh));
 };
 
-/** First nobody can act any more, then the station is cleared. A reset that ended in between is repeated as a whole. */
+/** Ends all access first, then clears the station. A reset that stopped half-way is repeated as a whole. */
 const resetSandbox: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const fresh = await deps.bus.call(messages.resetSandbox, { caller, sandboxId: context.id("sandbox_id") });
