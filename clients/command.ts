@@ -1,4 +1,4 @@
-/** What the commands share: an error for the person who typed, and where the service is. */
+/** What the commands share: errors for the person who typed, files of the data folder, and the address of the service. */
 import { accessSync, constants, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type ParseArgsConfig, parseArgs } from "node:util";
@@ -20,7 +20,7 @@ export function parseCommandLine<T extends NonNullable<ParseArgsConfig["options"
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    // Node adds advice, in further sentences or lines, that does not fit here.
+    // Only the first sentence: Node adds advice that does not fit here.
     const [first] = (error instanceof Error ? error.message : "The arguments cannot be understood").split(/\.\s/);
     throw new UsageError(`${first?.replace(/\.$/, "")}; --help shows what there is.`);
   }
@@ -60,7 +60,7 @@ export function displayCredential(sandboxPath: string): string {
   return readJson(path, z.object({ credential: z.string() }))?.credential ?? "";
 }
 
-/** Undefined when the file cannot be read or holds something else. */
+/** Undefined when the file cannot be read or does not match the schema. */
 export function readJson<TSchema extends z.ZodType>(path: string, schema: TSchema): z.infer<TSchema> | undefined {
   try {
     return schema.safeParse(JSON.parse(readFileSync(path, "utf8"))).data;
@@ -69,7 +69,7 @@ export function readJson<TSchema extends z.ZodType>(path: string, schema: TSchem
   }
 }
 
-/** Throws `CommandError` when no file can be written into the folder: before the work whose result belongs there. */
+/** Throws `CommandError` when the folder is not writable. Called before the work whose result is written there. */
 export function checkFolder(folder: string): void {
   try {
     accessSync(folder, constants.W_OK | constants.X_OK);
@@ -91,7 +91,7 @@ export function writeText(path: string, text: string): void {
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Why a file of the data folder gave nothing, for the sentence of an error. */
+/** Why a value could not be read from a file of the data folder, as part of an error sentence. */
 export function absence(path: string): string {
   try {
     accessSync(path, constants.R_OK);
@@ -104,16 +104,15 @@ export function absence(path: string): string {
 
 export interface Service {
   readonly baseUrl: string;
-  /** The certificate of the service, trusted beside the authorities of Node. */
+  /** The certificate of the service, trusted in addition to Node's certificate authorities. */
   readonly certificateFile: string | undefined;
-  /** What the file knows of this service; undefined when it was written for another. */
+  /** The content of `sandbox.json`; undefined when the file was written for another service. */
   readonly sandbox: Sandbox | undefined;
 }
 
 /**
- * Where the service is: an option comes before the environment, which comes before the file of `npm start`. What the file
- * knows goes to the service that it was written for and to no other: a password must not leave for an address that a
- * person typed.
+ * Finds the service: an option has precedence over the environment, and the environment over the file of `npm start`. The
+ * passwords of the file go only to the service for which it was written, never to another address that a person typed.
  */
 export function findService(option: string | undefined, env: NodeJS.ProcessEnv): Service {
   const written = readSandbox(dataFile(env, "sandbox.json"));
@@ -130,7 +129,7 @@ function originOf(url: string): string {
   return parsed.origin;
 }
 
-/** Prints the sentence of an error and sets the exit code. */
+/** Prints the sentence of an error, and sets the exit code. */
 export function endWithError(error: unknown): void {
   const sentence = error instanceof CommandError ? error.message : "The service's answer cannot be understood.";
   process.stderr.write(`${sentence}\n`);

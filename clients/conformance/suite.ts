@@ -1,4 +1,4 @@
-/** Runs the checks in their order, and leaves nothing behind. */
+/** Runs the checks in their order, and then ends everything that they created. */
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
 import type { Check, CheckResult } from "./check.ts";
@@ -12,16 +12,16 @@ export interface RunOptions {
   readonly sandboxId: number;
   readonly owner: LogIn | OpenSession;
   readonly signal: AbortSignal;
-  /** Only these checks, with all that they build on; all when left out. */
+  /** Only these checks, and the checks that they depend on. All checks when undefined. */
   readonly only?: readonly string[];
-  /** Called when the owner has a session, so that a run that is killed can be cleaned up by the next one. */
+  /** Called when the owner has a session, so that the next run can clean up after a run that was killed. */
   readonly onSession?: (token: string) => void;
   readonly onResult?: (result: CheckResult) => void;
 }
 
 export interface RunResult {
   readonly results: readonly CheckResult[];
-  /** What is left of the run; empty as it should be. */
+  /** What the clean-up could not end. Empty when all is well. */
   readonly leftBehind: readonly string[];
   readonly durationMs: number;
 }
@@ -59,7 +59,7 @@ export async function runChecks<TWorld extends { readonly wire: Wire }>(
   }
 }
 
-/** The named checks and, before them, all that they build on. */
+/** The named checks, each after the checks that it depends on. */
 export function chosen<TCheck extends Pick<Check, "id" | "after">>(
   checks: readonly TCheck[],
   only: readonly string[] | undefined,
@@ -112,7 +112,7 @@ async function runCheck<TWorld extends { readonly wire: Wire }>(
         outcome: "failed",
         failure: { what: "answer", expected: "an answer", actual: error.message, curl },
       });
-    // An answer of another shape than the check reads.
+    // The answer does not have the shape that the check reads.
     if (error instanceof TypeError) {
       const expected = "the shape that the contract has";
       return result({ outcome: "failed", failure: { what: "answer", expected, actual: error.message, curl } });
@@ -132,7 +132,7 @@ export async function cleanUp(world: World): Promise<string[]> {
         return await work();
       } catch (error) {
         const { answer } = wire.last ?? {};
-        // A service that is being restarted is there again in a moment.
+        // A service that is being restarted soon answers again.
         const isPassing = answer === undefined || answer.status === 503;
         const isLast = performance.now() + clientLimits.backoffFirstMs > deadlineMs;
         if (isPassing && !isLast) {

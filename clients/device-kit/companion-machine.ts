@@ -1,5 +1,5 @@
 /**
- * What a smart POS companion does with a collection (SPEC.md, "The companion"). Pure, as `device-machine.ts`.
+ * What a smart POS companion does with a collection (SPEC.md, "The companion"). Pure, like `device-machine.ts`.
  *
  *          poll        an unseen collection   stored          outcome, deadline
  *   idle ──────► polling ─────────► saving ────────► launching ─────────► idle, with a report
@@ -7,8 +7,8 @@
  *    │  2 seconds   ▼                                                       │ stored, sent, answered
  *    └────────── waiting ◄──────────────────────────────────────────────────┘
  *
- * After a power cut the stored step decides: "launching" without a result is asked for or reported as unknown, and never
- * launched again; a result is reported with its key.
+ * After a power cut the stored step decides. An attempt in step "launching" is never launched again: the companion asks the
+ * payment application for its outcome, or reports it as unknown. A stored result is reported with its key.
  */
 import type { Assignment, OutcomeWord, Report } from "./client.ts";
 import {
@@ -52,26 +52,26 @@ export interface CompanionState extends DeviceState {
   /** `saving` stores the attempt before its launch; `aborted` waits for the last word after the deadline. */
   readonly work: "idle" | "waiting" | "polling" | "saving" | "launching" | "aborted" | "asking" | "off";
   readonly pollFailures: number;
-  /** The next poll asks for the whole answer. */
+  /** The next poll is unconditional: it sends no ETag. */
   readonly pollsFresh: boolean;
-  /** The collection in hand. */
+  /** The current collection. */
   readonly assignment: Assignment | null;
-  /** The revision that has the attempt in hand. */
+  /** The record's revision that contains the current attempt. */
   readonly attemptRevision: number;
   readonly reporter: "idle" | "sending" | "waiting";
   readonly reportFailures: number;
-  /** The revision that has the newest report. */
+  /** The record's revision that contains the newest report. */
   readonly reportRevision: number;
-  /** Whether the payment application can say what became of an earlier payment. */
+  /** Whether the payment application can return the outcome of an earlier payment. */
   readonly canAsk: boolean;
 }
 
 type Timer = "poll" | "report" | "deadline";
 type CompanionOwnEvent =
-  /** The assignment is undefined when it has not changed. */
+  /** `assignment` is undefined when it has not changed. */
   | { readonly type: "polled"; readonly assignment?: Assignment | null; readonly server_time?: string }
   | { readonly type: "poll_failed"; readonly failure: Failure }
-  /** Of a launch or of a question; null when the payment application does not know. */
+  /** The answer to a launch or to `ask`; null when the payment application does not know the outcome. */
   | { readonly type: "outcome"; readonly intent_id: number; readonly key: string; readonly outcome: Outcome | null }
   | { readonly type: "report_answered" }
   | { readonly type: "report_failed"; readonly failure: Failure }
@@ -81,11 +81,11 @@ export type CompanionEvent = DeviceEvent | CompanionOwnEvent;
 export type CompanionOwnEffect =
   | { readonly type: "poll"; readonly fresh: boolean }
   | { readonly type: "launch"; readonly assignment: Assignment; readonly key: string }
-  /** The launch or the question has to end now. */
+  /** The launch, or the question for its outcome, must end now. */
   | { readonly type: "abort_launch"; readonly key: string }
   | { readonly type: "ask"; readonly intent_id: number; readonly key: string }
   | { readonly type: "report"; readonly report: Report }
-  /** This report is answered for good; null when the service has recorded it. */
+  /** This report is not sent again. `failure` is null when the service has recorded it. */
   | { readonly type: "ended"; readonly report: Report; readonly failure: Failure | null };
 export type CompanionEffect = DeviceEffect | CompanionOwnEffect;
 
@@ -151,14 +151,14 @@ function ownStep(draft: CompanionDraft, event: CompanionOwnEvent): void {
   }
 }
 
-/** The requests under way have ended without an answer. */
+/** The pending requests have ended without an answer. */
 function putBack(draft: CompanionDraft): void {
   const { work } = draft.state;
   if (work === "polling" || work === "waiting" || work === "off") change(draft, { work: "idle" });
   change(draft, { reporter: "idle", pollFailures: 0, reportFailures: 0 });
 }
 
-/** After a power cut: what was launched may have been paid, and is never launched again. */
+/** After a power cut: a launched payment may have been paid, so it is never launched again. */
 function resume(draft: CompanionDraft): void {
   const attempt = draft.state.record?.attempt;
   if (attempt?.step !== "launching") return;
@@ -168,7 +168,7 @@ function resume(draft: CompanionDraft): void {
   setTimer(draft, "deadline", KIT_LIMITS.statusMs);
 }
 
-/** Does what has become possible. */
+/** Starts the next action that the state allows. */
 function advance(draft: CompanionDraft): void {
   const { state } = draft;
   const { record } = state;
@@ -199,19 +199,19 @@ function polled(draft: CompanionDraft, event: Extract<CompanionEvent, { type: "p
     return setTimer(draft, "poll", KIT_LIMITS.pollEveryMs);
   }
   const attempt = { intent_id: assignment.intent_id, key: draft.input.key, step: "launching" } as const;
-  // This device has lost what it stored: it may have launched this payment.
+  // The device has lost its record, so it may already have launched this payment.
   if (record.first_poll_pending) {
     change(draft, { work: "idle" });
     return addResult(draft, attempt, null);
   }
-  // A report was recorded, or the status is one of a later version: this device has nothing to launch.
+  // A report is already recorded, or a later version of the service has a new status: there is nothing to launch.
   if (assignment.status !== "presented" && assignment.status !== "created")
     return setTimer(draft, "poll", KIT_LIMITS.pollEveryMs);
   const attemptRevision = keep(draft, { attempt });
   change(draft, { work: "saving", assignment, attemptRevision });
 }
 
-/** What could not be stored is not launched: after a power cut the device would launch it again. */
+/** An attempt that could not be stored is not launched: after a power cut the device would launch it again. */
 function attemptNotStored(draft: CompanionDraft, revision: number): void {
   const { state, input } = draft;
   if (state.work !== "saving" || revision < state.attemptRevision || state.record === null) return;
@@ -238,13 +238,13 @@ function outcomeCame(draft: CompanionDraft, event: Extract<CompanionEvent, { typ
     change(draft, { work: "idle", assignment: null });
     return addResult(draft, attempt, event.outcome);
   }
-  // Late evidence: "unknown" is reported already. What is certain now is a report with a key of its own.
+  // Late evidence: the attempt is already reported as unknown. The certain outcome becomes a second report with a new key.
   const { outcome } = event;
   if (outcome === null || outcome.outcome === "reported_unknown") return;
   addReport(draft, { intent_id: event.intent_id, key: draft.input.key }, outcome, {});
 }
 
-/** The result of an attempt, stored before it is reported. Null is unknown: neither a success nor a decline. */
+/** Stores the result of an attempt before it is reported. A null outcome is unknown: neither a success nor a decline. */
 function addResult(draft: CompanionDraft, attempt: Attempt, outcome: Outcome | null): void {
   const result = outcome ?? { outcome: "reported_unknown" };
   addReport(draft, attempt, result, { attempt: { ...attempt, step: "result" }, first_poll_pending: false });
@@ -267,15 +267,15 @@ function addReport(
   change(draft, { reportRevision: keep(draft, { ...changes, reports }) });
 }
 
-/** The report was answered for good: it is forgotten. */
+/** Removes a report that has its final answer. */
 function endReport(draft: CompanionDraft, failure: Failure | null): void {
   const [report, ...reports] = draft.state.record?.reports ?? [];
   if (report === undefined) return;
   const attempt = draft.state.record?.attempt;
-  const isAttempts = attempt?.key === report.client_idempotency_key;
+  const isOfAttempt = attempt?.key === report.client_idempotency_key;
   change(draft, { reporter: "idle", reportFailures: 0 });
   draft.effects.push({ type: "ended", report, failure });
-  keep(draft, { reports, ...(isAttempts ? { attempt: { ...attempt, step: "answered" } } : {}) });
+  keep(draft, { reports, ...(isOfAttempt ? { attempt: { ...attempt, step: "answered" } } : {}) });
 }
 
 function reportFailed(draft: CompanionDraft, failure: Failure): void {

@@ -1,4 +1,4 @@
-/** The codes with which the service answers a device (docs/devices.md, "What to do on each answer"). */
+/** The error codes that the service sends to a device (docs/devices.md, "What to do on each answer"). */
 export const ERROR_CODES = [
   "invalid_request",
   "credential_missing",

@@ -1,8 +1,8 @@
-/** What a device keeps over a power cut, as one text of its storage: who it is, the attempt in hand, what is to be reported. */
+/** The record that survives a power cut, stored as one text: the device's identity, the newest attempt, the pending reports. */
 import { OUTCOMES, type Report } from "./client.ts";
 import { isFlag, isInteger, isText, listOf, objectOf, oneOf, orNull, parseJson } from "./guards.ts";
 
-/** Three functions on one text. A write replaces the text as a whole or leaves the old one. */
+/** Storage for one text. A write is atomic: it replaces the whole text or keeps the old one. */
 export interface DeviceStorage {
   /** Null when nothing is stored. */
   read(): Promise<string | null>;
@@ -13,7 +13,7 @@ export interface DeviceStorage {
 /** The newest collection that this device has begun. */
 export interface Attempt {
   readonly intent_id: number;
-  /** The device's reference of the attempt, and the key of its first report. */
+  /** The device's reference for the attempt, and the idempotency key of its first report. */
   readonly key: string;
   readonly step: "launching" | "result" | "answered";
 }
@@ -23,10 +23,10 @@ export interface DeviceRecord {
   readonly credential: string;
   /** False until the service has accepted the credential once. */
   readonly accepted: boolean;
-  /** True until the first poll with this credential is answered: what it shows may have been launched before. */
+  /** True until the first poll with this credential is answered: an earlier record may have launched its collection. */
   readonly first_poll_pending: boolean;
   readonly attempt: Attempt | null;
-  /** Not yet answered, oldest first. */
+  /** Reports without a final answer, oldest first. */
   readonly reports: readonly Report[];
 }
 
@@ -49,11 +49,11 @@ const isRecord = objectOf<DeviceRecord>({
   ),
 });
 
-/** Null when nothing is stored; "damaged" when what is stored cannot be read. */
+/** Null when nothing is stored; "damaged" when the stored text cannot be parsed. */
 export function readRecord(text: string | null): DeviceRecord | null | "damaged" {
   if (text === null) return null;
   const value = parseJson(text);
-  // A program before this kit stored the first two alone. What it had begun is not known, so the first poll launches nothing.
+  // Programs older than this kit stored only the first two fields: their launches are unknown, so the first poll launches nothing.
   const rest = { accepted: true, first_poll_pending: true, attempt: null, reports: [] };
   const record = { ...rest, ...(value as object) };
   return isRecord(record) ? record : "damaged";

@@ -157,7 +157,6 @@ export function sessionRoutes<const TApi extends PeoplesApi>(api: TApi, permissi
       description: "The person, the permissions, and when the session ends by itself.",
       who: session(permission),
       replies: { 200: { description: "The session.", schema: sessionSchema } },
-      errors: [],
       handler: getSession,
     }),
     route({
@@ -170,7 +169,6 @@ export function sessionRoutes<const TApi extends PeoplesApi>(api: TApi, permissi
         "Ends this session at every gateway; the person's other sessions go on. A collection under way goes on as well.",
       who: anySession,
       replies: { 204: { description: "The session has ended and the cookie is cleared.", schema: null } },
-      errors: [],
       awaitsEffect: true,
       handler: logOut(api),
     }),

@@ -259,8 +259,8 @@ export class DeviceCheck {
   }
 
   /**
-   * A device's current view. Throws `credential_invalid` when its station has revoked it, `replica_stale` when the station
-   * is yet to be told of it.
+   * A device's current view. Throws `credential_invalid` when its station has revoked it, and `replica_stale` when the station
+   * has not received the device yet.
    */
   view(name: PollName, device: DeviceCaller, nowMs: number): Rendered {
     const { views } = this.#deps;

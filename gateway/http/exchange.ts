@@ -215,7 +215,7 @@ const NO_CODE = "none";
 const FAULTS: readonly ErrorCode[] = ["busy", "unavailable", "replica_stale", "internal_error"];
 
 /** The answers that a row declares, and those of faults. */
-function seriesOf({ operationId: operation, replies, errors }: Route) {
+function seriesOf({ operationId: operation, replies, errors = [] }: Route) {
   const good = Object.keys(replies).map((status) => ({ operation, status, code: NO_CODE }));
   const codes = [...new Set([...errors, ...FAULTS])];
   return [...good, ...codes.map((code) => ({ operation, status: String(ERRORS[code].status), code }))];

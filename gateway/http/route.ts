@@ -1,4 +1,4 @@
-/** What a row of the route table is made of, and who may call it. */
+/** The rows of the route table, and who may call them. */
 import type { z } from "zod";
 import type { Permission } from "../../services/bus/messages/caller.ts";
 import type { PollName } from "../read-model/rendered.ts";
@@ -28,8 +28,8 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type BodyType = "application/json" | "application/x-www-form-urlencoded" | "multipart/form-data";
 type Schema = z.ZodType | undefined;
 
-/** What the contract says about a route. Becomes one operation of the OpenAPI document. */
-export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema> {
+/** What the contract says about a row, apart from its tag. */
+interface RowFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema> {
   readonly method: Method;
   /**
    * With `{name_id}` for the ids in it; each is a positive integer, anything else there is `path_not_found`. `{file}` is the
@@ -40,7 +40,6 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly operation: string;
   /** Only where the contract fixes it; else it is derived from path and operation (`operationIdOf`). */
   readonly operationId?: string;
-  readonly tag: Tag;
   /** A few words for lists. */
   readonly summary: string;
   /** What a person needs to know beyond the summary. */
@@ -51,11 +50,11 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly bodyOptional?: boolean;
   /** The most bytes of the body, where it may be longer than most (`LIMITS.bodyBytes`); the description says so. */
   readonly bodyBytes?: number;
-  /** Text that cannot be stored is refused at the door, unless the body's schema says what becomes of it: `kept`. */
+  /** `kept`: the body's schema handles text that PostgreSQL cannot store. Without it, the gateway refuses such text. */
   readonly unstorableText?: "kept";
   /**
-   * The handler gets the body's bytes as they came, of any type: what is signed must not be parsed before. Null where they
-   * are beyond the bound: they were not read, and the handler refuses them in its own way.
+   * The handler gets the unparsed bytes of the body, of any type, because a signature covers bytes. Null when the body exceeds
+   * its limit: it is not read, and the handler refuses it with its own error.
    */
   readonly rawBody?: boolean;
   /**
@@ -63,7 +62,7 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
    * memory. For callers that are found without a wait.
    */
   readonly streamsBody?: boolean;
-  /** What such bytes say, for the document only: they are checked by whoever knows the signature. */
+  /** The schema of a signed body, for the document only: the service that checks the signature also checks the body. */
   readonly signedBody?: z.ZodType;
   /** JSON unless the contract says otherwise. */
   readonly bodyTypes?: readonly BodyType[];
@@ -73,8 +72,8 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly headers?: z.ZodObject;
   /** The good answers by status; null is an answer without a body. */
   readonly replies: Readonly<Record<number, ReplyFacts>>;
-  /** The codes of this operation's own refusals. Those of `who`, of bodies, of faults are added by the document. */
-  readonly errors: readonly ErrorCode[];
+  /** The codes of the refusals that only this operation has. The document adds those of `who`, of bodies and of faults. */
+  readonly errors?: readonly ErrorCode[];
   /**
    * It changes what gateways or stations follow. Its answer waits until the change is effective, and says when it is not yet
    * (`gateway/http/response.ts`). A handler of any other row cannot ask for such a change.
@@ -82,7 +81,7 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly awaitsEffect?: boolean;
   /** Called so often that its good answers are logged at `debug` only. */
   readonly quiet?: boolean;
-  /** Answered when all slots are taken too: what shows whether this process is well. */
+  /** Answered also when all slots are taken, because it shows whether this process is healthy. */
   readonly needsNoSlot?: boolean;
   /** The path also takes an upgrade to a WebSocket (`gateway/live/`); the row says what a plain GET gets. */
   readonly upgrades?: boolean;
@@ -90,10 +89,16 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly undocumented?: boolean;
 }
 
+/** What the contract says about a route. Becomes one operation of the OpenAPI document. */
+export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema>
+  extends RowFacts<TBody, TQuery> {
+  readonly tag: Tag;
+}
+
 export interface ReplyFacts {
   readonly description: string;
   readonly schema: z.ZodType | null;
-  /** What else than JSON the body may be. */
+  /** Another media type than JSON that the body may have. */
   readonly textType?: string;
   /** Response headers beyond the common ones. */
   readonly headers?: z.ZodObject;
@@ -151,7 +156,7 @@ export interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extend
   readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
   readonly handler: DeviceHandler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
-/** A robotics consumer's credential. It has no body: whose credential it is is asked of a service before anything is read. */
+/** A robotics consumer's credential. The row has no body, because a service identifies the caller before anything is read. */
 export interface ConsumerRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
   readonly who: { readonly kind: "consumer" };
   readonly handler: ConsumerHandler<BodyOf<TQuery>>;
@@ -200,7 +205,7 @@ interface Untyped {
   readonly types?: { readonly untyped: true };
 }
 
-/** A row of an outside party whose signature is over the raw body; what is behind the bus checks it. */
+/** A row for an outside party that signs the raw body. A service behind the bus checks the signature. */
 export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
   readonly who: { readonly kind: "anyone" };
   readonly rawBody: true;
@@ -276,13 +281,43 @@ export const poll = <
 
 export const anyone = { kind: "anyone" } as const;
 export const anyoneWithCookie = { kind: "anyone", cookie: true } as const;
+/** Builds the rows of an API whose callers are people with one permission. */
+function routeOf(tag: Tag, permission: Permission) {
+  const who = session(permission);
+  return <
+    const TMethod extends Method,
+    const TPath extends `/${string}`,
+    const TOperation extends string,
+    const TReplies extends RouteFacts["replies"],
+    TBody extends Schema = undefined,
+    TQuery extends Schema = undefined,
+    THeaders extends z.ZodObject | undefined = undefined,
+  >(
+    row: RowFacts<TBody, TQuery> & {
+      readonly method: TMethod;
+      readonly path: TPath;
+      readonly operation: TOperation;
+      readonly replies: TReplies;
+      readonly headers?: THeaders;
+      readonly handler: SessionHandler<BodyOf<TBody>, BodyOf<TQuery>>;
+    },
+  ): Route & TypedRow<TMethod, TPath, TOperation, TBody, TQuery, TReplies, THeaders> =>
+    withId({ ...row, tag, who }) as unknown as Route;
+}
+
 /** The operator, who has the platform key. */
 export const platform = { kind: "platform" } as const;
-/** A robotics consumer whom the owner has let in. */
+/** A robotics consumer that the owner has registered. */
 export const consumer = { kind: "consumer" } as const;
 /** Any person who is logged in. */
 export const anySession = { kind: "session", permission: null } as const;
 export const session = (permission: Permission) => ({ kind: "session", permission }) as const;
+/** A row of the owners' API. */
+export const backofficeRoute = routeOf("backoffice", "organization.manage");
+/** A row of the cashiers' API. */
+export const cashierRoute = routeOf("cashier", "payments.collect");
+/** A row of the API for reconciliation. */
+export const reconciliationRoute = routeOf("reconciliation", "reconciliation.manage");
 /** A device in good standing. */
 export const device = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "refused" }) as const;
 /** A device whether blocked or not: the answer says why (design §4, "blocked device"). */

@@ -12,7 +12,7 @@ export type WhyNoStation = "not_found" | "replica_stale";
 
 export class MissingStations {
   readonly #bus: Pick<GatewayBus, "call">;
-  /** Questions under way, by organization and station: whoever asks the same meanwhile gets the same answer. */
+  /** Pending requests by organization and station. A further request for the same station gets the same answer. */
   readonly #asking = new Map<string, Promise<WhyNoStation>>();
 
   constructor(bus: Pick<GatewayBus, "call">) {

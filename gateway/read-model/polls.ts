@@ -60,7 +60,7 @@ export class Poll {
     this.#scopeBit = scopeBit(route.who.scope);
     this.#refusesBlocked = route.who.blocked === "refused";
     this.#hasEtag = route.poll !== "self";
-    this.#count = deps.counts.of(route.operationId, [...route.errors, ...GATE_CODES]);
+    this.#count = deps.counts.of(route.operationId, [...(route.errors ?? []), ...GATE_CODES]);
   }
 
   /** Answers and returns `ANSWERED`, or returns the credential's slot when memory is not enough. */

@@ -45,7 +45,7 @@ export const IS_FINAL: Readonly<Record<RefusalCode, boolean>> = {
  * Whether "there is nothing to do" is true of the newest state only. The others are true of every later state too (the
  * revision is known, the intent has moved on, the session is known to have ended), or are asked again by the host itself.
  */
-export const NOTHING_TO_DO_IS_FINAL: Readonly<Record<StationCommandType, boolean>> = {
+const NOTHING_TO_DO_IS_FINAL: Readonly<Record<StationCommandType, boolean>> = {
   station_put: false,
   device_put: false,
   order_put: false,
@@ -79,6 +79,9 @@ export const NOTHING_TO_DO_IS_FINAL: Readonly<Record<StationCommandType, boolean
   qr_ready: false,
   rule_out: false,
 };
+
+/** Each type of command. The compiler asks for each one in the table above. */
+export const STATION_COMMAND_TYPES = Object.keys(NOTHING_TO_DO_IS_FINAL) as readonly StationCommandType[];
 
 /** Whether an answer without a commit has to be confirmed. */
 export function needsNewestState(command: { readonly type: StationCommandType }, reply: StationReply): boolean {

@@ -1,4 +1,4 @@
-/** What the steps of a station share: their input, what one command's own step yields, and how a refusal is made. */
+/** What the steps of a station share: their input, their outcome, and the functions that make a reply. */
 import type { Actor } from "../actor.ts";
 import { isEnded, type PaymentIntent } from "../payment-intent.ts";
 import type { MachineSettings } from "../settings.ts";
@@ -9,7 +9,7 @@ import type { StationEvent } from "./event.ts";
 import type { Refusal, RefusalCode, StationReply } from "./reply.ts";
 import { findIntent, type OrderStatus, type StationState, type StoredReply } from "./state.ts";
 
-/** One kind of command. */
+/** The command of one type. */
 export type Command<T extends StationCommand["type"]> = Extract<StationCommand, { type: T }>;
 
 /** Everything a step may depend on. */
@@ -24,23 +24,23 @@ export interface StepInput {
   readonly switches: KillSwitches;
   readonly settings: MachineSettings;
   /**
-   * The ended intent that the command names, as the payment seam's database has it, when it has left the bounded state. With it
-   * a late report is still answered as late and kept as evidence, and a repetition as one; nothing can move it.
+   * The ended intent that the command names, from the payment seam's database, when it has left the bounded state. With it a
+   * late report is still answered as late and kept as evidence, and a repetition is still known. Its status cannot change.
    */
   readonly recalled?: PaymentIntent | undefined;
-  /** What has become of its order, as the payment seam's database has it: the station may have forgotten that it is paid. */
+  /** The current status of its order, from the payment seam's database: the station may have forgotten that it is paid. */
   readonly recalledOrder?: OrderStatus | undefined;
   /**
-   * What the providers service has recorded of the active intent before its deadline. Only an overdue QR needs it
-   * (`needsConfirmationCheck`); `unknown` leaves such an intent as it is.
+   * The confirmation that the providers service recorded before the deadline of the active intent. Only an overdue QR needs
+   * it (`needsConfirmationCheck`). `unknown` leaves such an intent unchanged.
    */
   readonly recordedConfirmation: RecordedConfirmation;
 }
 
-/** A provider's confirmation that was verified and recorded before the deadline; `none` when there is none for certain. */
+/** A provider's confirmation that was verified and recorded before the deadline. `none`: there certainly is none. */
 export type RecordedConfirmation = "none" | "unknown" | { readonly providerReference: string };
 
-/** What one command's own step yields; without a state nothing changed. */
+/** The result of the step of one command. Without `state`, nothing has changed. */
 export interface Outcome {
   readonly state?: StationState;
   readonly events?: readonly StationEvent[];
@@ -53,7 +53,7 @@ export function refuse(code: RefusalCode, more?: Omit<Refusal, "ok" | "code">): 
   return { reply: { ok: false, code, ...more } };
 }
 
-/** The commands about an intent that need it when it has left the state. */
+/** The commands that need their intent also after it has left the state. */
 export const ABOUT_OLD_INTENTS = [
   "intent_report",
   "intent_attest",
@@ -71,7 +71,7 @@ export function namedIntent(state: StationState, intentId: number, input: StepIn
   return recalled?.intentId === intentId && isEnded(recalled.status) ? recalled : undefined;
 }
 
-/** The replies with one more, the oldest dropped at the bound. */
+/** The stored replies with this one added. At the limit the oldest is dropped. */
 export function keepReply(state: StationState, stored: StoredReply): StationState["replies"] {
   return [...state.replies, stored].slice(-STATE_LIMITS.replies);
 }

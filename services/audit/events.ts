@@ -1,7 +1,7 @@
 /** A station's events, page by page. */
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/events.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { waitUntilCopied } from "./copy/progress.ts";
@@ -9,10 +9,7 @@ import type { AuditDeps } from "./deps.ts";
 import { hasLaterEvents, selectStationEvents, stationExists } from "./sql/events.ts";
 
 /** Refuses with `permission_denied`, or with `not_found` for a station that is not the organization's. */
-export async function listStationEvents(
-  deps: AuditDeps,
-  request: RequestOf<typeof messages.listStationEvents>,
-): Promise<ReplyOf<typeof messages.listStationEvents>> {
+export const listStationEvents: Handler<AuditDeps, typeof messages.listStationEvents> = async (deps, request) => {
   const { caller, stationId, sinceVersion, limit } = request;
   const { organizationId } = caller;
   requirePermission(caller, "organization.manage", "reconciliation.manage");
@@ -25,7 +22,7 @@ export async function listStationEvents(
   const events = wholeCommits(found);
   const version = events.at(-1)?.version ?? sinceVersion;
   return { events, hasMore: await hasLaterEvents(deps.database, { stationId, version }) };
-}
+};
 
 /** As many of these as one message can carry, without dividing a commit: the next page begins after a version. */
 function wholeCommits(found: readonly messages.AuditEvent[]): messages.AuditEvent[] {

@@ -20,8 +20,11 @@ export async function listPayments(
   request: RequestOf<typeof messages.listPayments>,
 ): Promise<ReplyOf<typeof messages.listPayments>> {
   const { caller, beforeId, limit = BOUNDS.listedUnlessAsked, ...filter } = request;
-  requirePermission(caller, "organization.manage", ...(filter.stationId === undefined ? [] : CASHIERS));
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(
+    caller,
+    "organization.manage",
+    ...(filter.stationId === undefined ? [] : CASHIERS),
+  );
   const found = await sql.listPayments(database, { ...filter, organizationId, beforeId, limit: limit + 1 });
   const { page, hasMore } = firstPage(found, limit);
   return { payments: page, hasMore };
@@ -32,8 +35,7 @@ export async function getOverview(
   { database }: Pick<AuditDeps, "database">,
   { caller, day, timeZone, sandbox }: RequestOf<typeof messages.getOverview>,
 ): Promise<ReplyOf<typeof messages.getOverview>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   if (!(await sql.knowsTimeZone(database, timeZone))) {
     const detail = "This is no time zone of the IANA database, such as Europe/Berlin.";
     throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/time_zone", detail }] });

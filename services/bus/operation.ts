@@ -49,20 +49,26 @@ export interface Operation<TRequest extends z.ZodType, TReply extends z.ZodType>
 
 export type RequestOf<TOperation> = TOperation extends Operation<infer TRequest, z.ZodType> ? z.infer<TRequest> : never;
 export type ReplyOf<TOperation> = TOperation extends Operation<z.ZodType, infer TReply> ? z.infer<TReply> : never;
+/** Answers one operation. Throws `RefusedError`. */
+export type Handler<TDeps, TOperation> = (deps: TDeps, request: RequestOf<TOperation>) => Promise<ReplyOf<TOperation>>;
 
 const subjects = new Set<string>();
 /** The subjects of all operations that this process can ask for: counts by operation begin with each of them at 0. */
 export const knownOperations = (): readonly string[] => [...subjects];
 
-export function defineOperation<TRequest extends z.ZodType, TReply extends z.ZodType>(
-  subject: string,
-  repetition: Repetition,
-  request: TRequest,
-  reply: TReply,
-): Operation<TRequest, TReply> {
-  subjects.add(subject);
-  return { subject, repetition, request, reply };
-}
+const define =
+  (repetition: Repetition) =>
+  <TRequest extends z.ZodType, TReply extends z.ZodType>(
+    subject: string,
+    request: TRequest,
+    reply: TReply,
+  ): Operation<TRequest, TReply> => {
+    subjects.add(subject);
+    return { subject, repetition, request, reply };
+  };
+export const repeatable = define("repeatable");
+export const once = define("once");
+export const repeatableWithKey = define("repeatable_with_key");
 
 /** What a service logs about one failed request; pino fits. */
 export interface FailureLog extends LateLog {

@@ -1,6 +1,6 @@
 /**
- * Pages of a list that may be longer than one bus message. Every list is read by the ids of its things: oldest first
- * after `sinceId`, or newest first before `beforeId`; `hasMore` says whether there is a further page.
+ * Pages of a list that may be longer than one bus message. Every list is ordered by id: oldest first after `sinceId`, or
+ * newest first before `beforeId`. `hasMore` says whether there is a further page.
  */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
@@ -8,9 +8,9 @@ import { BOUNDS } from "./bounds.ts";
 const size = z.int().min(1).max(BOUNDS.listed).optional();
 const cursor = z.int().min(0).optional();
 
-/** Of a list that is read oldest first; without them, its first page. */
+/** Request fields of a list that is read oldest first. Without them: the first page. */
 export const pageAfter = { sinceId: cursor, limit: size };
-/** Of a list that is read newest first; without them, its newest page. */
+/** Request fields of a list that is read newest first. Without them: the newest page. */
 export const pageBefore = { beforeId: cursor, limit: size };
 
 /**
@@ -20,17 +20,17 @@ export const pageBefore = { beforeId: cursor, limit: size };
 export function firstPage<T>(found: readonly T[], limit: number): { readonly page: T[]; readonly hasMore: boolean } {
   let bytes = 0;
   const page: T[] = [];
-  for (const thing of found.slice(0, limit)) {
-    bytes += Buffer.byteLength(JSON.stringify(thing));
+  for (const item of found.slice(0, limit)) {
+    bytes += Buffer.byteLength(JSON.stringify(item));
     if (page.length > 0 && bytes > BOUNDS.listedBytes) break;
-    page.push(thing);
+    page.push(item);
   }
   return { page, hasMore: page.length < found.length };
 }
 
 /**
- * A page of an audit log, from `limit + 1` entries. `throughId` is the entry behind which the next page begins, null when
- * there is none: the last of the page or, where a search ended before, the last entry that it went through.
+ * A page of an audit log, from `limit + 1` entries. The next page begins after the entry `throughId`; null when there is no
+ * next page. It is the last entry of the page or, when a search stopped early, the last entry that the search has read.
  */
 export function eventsOfPage<T extends { readonly eventId: number }>(
   found: readonly T[],
@@ -41,15 +41,15 @@ export function eventsOfPage<T extends { readonly eventId: number }>(
   return { events, throughId: (hasMore ? events.at(-1)?.eventId : searchedThroughId) ?? null };
 }
 
-/** The first reading of `readPage`: more than a page carries of the longest things, and all of it in most lists. */
+/** The first read of `readPage`: more of the longest items than one message carries, and the whole page of most lists. */
 const FIRST_READING = 20;
-/** How many times as many things as are found already the next reading asks for: a list's first things may be its shortest. */
+/** Each further read asks for this many times the items found so far. A list's first items may be its shortest. */
 const READING_GROWTH = 4;
 
 /**
- * A page of things that may be long: as many as were asked for and as one message can carry, one at least. `read` returns
- * up to `count` things that follow `last`. It is called again while there is room. To read a whole page of the longest things
- * at once would be to read hundreds of times what it carries, and would keep all other requests waiting.
+ * A page of items that may be long: at most `limit`, at most as many as one message can carry, and at least one. `read`
+ * returns up to `count` items that follow `last`. It is called again while there is room. One read of `limit` items could
+ * return hundreds of times what a message carries, and all other requests would wait for it.
  */
 export async function readPage<T>(
   limit: number,
@@ -58,14 +58,14 @@ export async function readPage<T>(
   const page: T[] = [];
   let bytes = 0;
   for (;;) {
-    // One thing more than the page holds shows that there are more.
+    // One extra item shows that there are more.
     const count = Math.min(limit + 1 - page.length, page.length * READING_GROWTH || FIRST_READING);
-    const things = await read(page.at(-1), count);
-    for (const thing of things) {
-      bytes += Buffer.byteLength(JSON.stringify(thing));
+    const items = await read(page.at(-1), count);
+    for (const item of items) {
+      bytes += Buffer.byteLength(JSON.stringify(item));
       if (page.length === limit || (page.length > 0 && bytes > BOUNDS.listedBytes)) return { page, hasMore: true };
-      page.push(thing);
+      page.push(item);
     }
-    if (things.length < count) return { page, hasMore: false };
+    if (items.length < count) return { page, hasMore: false };
   }
 }

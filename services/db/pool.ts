@@ -101,7 +101,7 @@ function openPool(options: DatabaseOptions, gate: DialGate, facts: PoolFacts): D
       tcp_user_timeout: DATABASE_LIMITS.unacknowledgedMs,
       TimeZone: "UTC",
     },
-    // A notice is for whoever types SQL; what matters to a program comes as an error.
+    // Notices are for a person who types SQL. What matters to a program arrives as an error.
     onnotice: () => undefined,
   });
   const end = pool.end.bind(pool);

@@ -5,7 +5,7 @@
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { personActor } from "../db/provider-audit-log.ts";
@@ -46,14 +46,11 @@ const nothing: AfterCommit = () => undefined;
 const hasMoney = (issue: sql.IssueRow): boolean => issue.money_names.length > 0;
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `ISSUE_CONFLICTS`. */
-export async function closeIssue(
-  deps: ClosingDeps,
-  { caller, issueId, reason }: RequestOf<typeof bus.closeIssue>,
-): Promise<ReplyOf<typeof bus.closeIssue>> {
+export const closeIssue: Handler<ClosingDeps, typeof bus.closeIssue> = async (deps, { caller, issueId, reason }) => {
   requirePermission(caller, "reconciliation.manage");
   checkReason(reason);
   return { issue: toIssue(await close(deps, { caller, issueId, reason })) };
-}
+};
 
 async function close(
   { database, rules }: ClosingDeps,
@@ -92,10 +89,8 @@ function isRepetition(
  * Those without money are closed in one transaction, the others one by one, because each has its own locks. Refuses with
  * `permission_denied`, `invalid_request`.
  */
-export async function closeIssues(
-  deps: ClosingDeps,
-  { caller, filter, throughId, reason }: RequestOf<typeof bus.closeIssues>,
-): Promise<ReplyOf<typeof bus.closeIssues>> {
+export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (deps, request) => {
+  const { caller, filter, throughId, reason } = request;
   requirePermission(caller, "reconciliation.manage");
   checkReason(reason);
   const { organizationId } = caller;
@@ -120,7 +115,7 @@ export async function closeIssues(
     }
   }
   return { closed, refused, hasMore: found.length > fixed.length || handled < ofMoney.length };
-}
+};
 
 async function closeWithoutMoney(
   { database }: ClosingDeps,
@@ -151,10 +146,8 @@ async function closeWithoutMoney(
  * The issue is open again, or assigned as before. Refuses with `permission_denied`, `not_found` or `conflict`: it was closed
  * by another person or too long ago, or a newer issue has taken its place.
  */
-export async function undoIssueClosing(
-  deps: ClosingDeps,
-  { caller, issueId }: RequestOf<typeof bus.undoIssueClosing>,
-): Promise<ReplyOf<typeof bus.undoIssueClosing>> {
+export const undoIssueClosing: Handler<ClosingDeps, typeof bus.undoIssueClosing> = async (deps, request) => {
+  const { caller, issueId } = request;
   requirePermission(caller, "reconciliation.manage");
   const { database, rules } = deps;
   const { organizationId } = caller;
@@ -175,7 +168,7 @@ export async function undoIssueClosing(
   });
   follow();
   return { issue: toIssue(issue) };
-}
+};
 
 function requireUndoable({ nowMs }: ClosingDeps, issue: sql.IssueRow, userId: number): void {
   if (issue.status !== "closed") requireUnresolved(issue);

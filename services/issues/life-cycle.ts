@@ -4,7 +4,7 @@ import { issueSentence } from "../bus/issue-sentence.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import { detailsSchema, reasonSchema } from "../bus/messages/sentence.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database } from "../db/pool.ts";
@@ -19,18 +19,15 @@ export interface IssuesDeps {
 }
 
 /** Newest first. Refuses with `permission_denied`. */
-export async function listIssues(
-  deps: IssuesDeps,
-  { caller, beforeId, limit, ...filter }: RequestOf<typeof bus.listIssues>,
-): Promise<ReplyOf<typeof bus.listIssues>> {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+export const listIssues: Handler<IssuesDeps, typeof bus.listIssues> = async (deps, request) => {
+  const { caller, beforeId, limit, ...filter } = request;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const { page, hasMore } = await readPage<bus.Issue>(limit, async (last, count) => {
     const wanted = { organizationId, filter, beforeId: last?.issueId ?? beforeId, limit: count };
     return (await sql.listIssues(deps.database, wanted)).map(toIssue);
   });
   return { issues: page, hasMore };
-}
+};
 
 /** What an issue has whichever service has raised it. Refuses with `permission_denied`, `not_found`. */
 export async function getIssue(
@@ -60,12 +57,9 @@ export async function getIssue(
 }
 
 /** Refuses with `permission_denied`, `not_found` (the issue, the person) or `conflict` for one that is decided. */
-export async function assignIssue(
-  { database }: IssuesDeps,
-  { caller, issueId, assigneeId }: RequestOf<typeof bus.assignIssue>,
-): Promise<ReplyOf<typeof bus.assignIssue>> {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({ database }, request) => {
+  const { caller, issueId, assigneeId } = request;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const issue = await database.begin(async (tx) => {
     if (assigneeId !== null && !(await sql.mayDecideIssues(tx, { organizationId, userId: assigneeId }))) {
       const detail = "There is no such person who may decide issues; name an active reconciliation operator.";
@@ -82,13 +76,11 @@ export async function assignIssue(
     return after;
   });
   return { issue: toIssue(issue) };
-}
+};
 
 /** Also of a decided issue. Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict`. */
-export async function commentIssue(
-  { database }: IssuesDeps,
-  { caller, issueId, text }: RequestOf<typeof bus.commentIssue>,
-): Promise<ReplyOf<typeof bus.commentIssue>> {
+export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async ({ database }, request) => {
+  const { caller, issueId, text } = request;
   requirePermission(caller, "reconciliation.manage");
   const { error, data: written } = detailsSchema.safeParse(text, { error: issueSentence });
   if (error !== undefined) throw invalid("/text", error.issues);
@@ -105,7 +97,7 @@ export async function commentIssue(
     return row;
   });
   return { comment: toComment(comment) };
-}
+};
 
 /** A person must give a reason, because a later reader of the audit log cannot ask. Throws `invalid_request`. */
 export function checkReason(reason: string): void {

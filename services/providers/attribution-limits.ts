@@ -7,7 +7,7 @@ import { formatExactAmount } from "../../machines/currency.ts";
 import type * as bus from "../bus/messages/attributions.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as issueMessages from "../bus/messages/issues.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
 import { personActor, recordEvents } from "../db/provider-audit-log.ts";
@@ -35,16 +35,13 @@ async function aloneUpTo(
 }
 
 /** The operator learns with the issue whether a second person is needed. Refuses with `permission_denied`, `not_found`. */
-export async function getIssue(
-  { database }: LimitsDeps,
-  request: RequestOf<typeof issueMessages.getIssue>,
-): Promise<ReplyOf<typeof issueMessages.getIssue>> {
+export const getIssue: Handler<LimitsDeps, typeof issueMessages.getIssue> = async ({ database }, request) => {
   const found = await getIssueOfAny({ database }, request);
   const { currency } = found.issue;
   if (currency === null) return { ...found, aloneUpToMinor: null };
   const { organizationId } = request.caller;
   return { ...found, aloneUpToMinor: (await aloneUpTo(database, { organizationId, currency })).toString() };
-}
+};
 
 /** Refuses with `conflict` what one person may not attribute alone. */
 export async function requireAlone(
@@ -61,12 +58,10 @@ export async function requireAlone(
 }
 
 /** Refuses with `permission_denied`. */
-export async function listAttributionLimits(
-  { database }: LimitsDeps,
-  { caller }: RequestOf<typeof bus.listAttributionLimits>,
-): Promise<ReplyOf<typeof bus.listAttributionLimits>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+export const listAttributionLimits: Handler<LimitsDeps, typeof bus.listAttributionLimits> = async (deps, request) => {
+  const { caller } = request;
+  const { database } = deps;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const [rows, currencies] = await Promise.all([
     sql.listLimits(database, organizationId),
     sql.listCurrencies(database, organizationId),
@@ -74,13 +69,12 @@ export async function listAttributionLimits(
   const known = new Map(rows.map((row) => [row.currency, row]));
   const all = [...new Set([...known.keys(), ...currencies])].toSorted();
   return { limits: all.map((currency) => limitOf(currency, known.get(currency))) };
-}
+};
 
 /** Refuses with `permission_denied`, `invalid_request`. */
-export async function setAttributionLimit(
-  { database }: LimitsDeps,
-  { caller, currency, aloneUpToMinor, reason }: RequestOf<typeof bus.setAttributionLimit>,
-): Promise<ReplyOf<typeof bus.setAttributionLimit>> {
+export const setAttributionLimit: Handler<LimitsDeps, typeof bus.setAttributionLimit> = async (deps, request) => {
+  const { caller, currency, aloneUpToMinor, reason } = request;
+  const { database } = deps;
   requirePermission(caller, "organization.manage");
   checkReason(reason);
   if (currencyExponent(currency) === undefined) {
@@ -107,7 +101,7 @@ export async function setAttributionLimit(
     return now ?? undefined;
   });
   return { limit: limitOf(currency, row) };
-}
+};
 
 function limitOf(currency: string, row: sql.LimitRow | undefined): bus.AttributionLimit {
   if (row === undefined) return { currency, aloneUpToMinor: aloneUnlessSet(currency).toString(), set: null };

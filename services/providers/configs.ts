@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/provider-configs.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, type FieldError, RefusedError } from "../bus/refusals.ts";
 import type { Json, Queryable, Transaction } from "../db/pool.ts";
@@ -22,17 +22,14 @@ import { choose, lockFilial } from "./sql/choices.ts";
 import * as sql from "./sql/configs.ts";
 import { expireSecrets, insertSecret, listLiveSecrets, lockRotation } from "./sql/secrets.ts";
 
-export async function listProviderConfigs(
-  deps: ProvidersDeps,
-  { caller, filialId, sinceId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof bus.listProviderConfigs>,
-): Promise<ReplyOf<typeof bus.listProviderConfigs>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+export const listProviderConfigs: Handler<ProvidersDeps, typeof bus.listProviderConfigs> = async (deps, request) => {
+  const { caller, filialId, sinceId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   // One row more shows whether there is a further page.
   const rows = await sql.listProviderConfigs(deps.database, { organizationId, filialId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(await toConfigs(deps.database, rows), limit);
   return { configs: page, hasMore };
-}
+};
 
 type Request = RequestOf<typeof bus.createProviderConfig>;
 
@@ -139,10 +136,7 @@ function providerAway(kind: sql.ConfigRow["kind"], error: ProviderError): Refuse
  * Changes the name, the settings or the status. Payments under way keep the account that they were asked for. Refuses with
  * `permission_denied`, `not_found`, `conflict` (a second active config) or `invalid_request`.
  */
-export async function changeProviderConfig(
-  deps: ProvidersDeps,
-  request: RequestOf<typeof bus.changeProviderConfig>,
-): Promise<ReplyOf<typeof bus.changeProviderConfig>> {
+export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProviderConfig> = async (deps, request) => {
   const { caller, configId, name, settings, status, reason } = request;
   requirePermission(caller, "organization.manage");
   if (name !== undefined) checkName(name);
@@ -177,7 +171,7 @@ export async function changeProviderConfig(
     return row;
   });
   return { config: await toConfig(deps.database, config), barrier: await announceConfig(deps, config) };
-}
+};
 
 interface Changeable {
   readonly name: string;
@@ -200,10 +194,7 @@ function changesOf(before: Changeable, next: Changeable): Record<string, Json> {
  * `permission_denied`, `not_found`, `invalid_request`, `conflict` (another config has the secret, or another request is
  * replacing one), or `unavailable` when the provider does not answer.
  */
-export async function rotateProviderSecret(
-  deps: ProvidersDeps,
-  request: RequestOf<typeof bus.rotateProviderSecret>,
-): Promise<ReplyOf<typeof bus.rotateProviderSecret>> {
+export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProviderSecret> = async (deps, request) => {
   const { caller, configId, name, secret: given, overlapMs, reason } = request;
   requirePermission(caller, "organization.manage");
   if (given !== undefined) checkSecret("/secret", given);
@@ -238,7 +229,7 @@ export async function rotateProviderSecret(
   });
   const newSecrets: Record<string, string> = given === undefined ? { [name]: secret } : {};
   return { config: await toConfig(deps.database, config), newSecrets };
-}
+};
 
 /** A new secret, valid at the provider. The access is read after the lock, so that it is not one just replaced. */
 async function renew(
@@ -260,12 +251,9 @@ const MODE = "test";
 const SANDBOX_CONFIG = { kind: "sandbox", mode: MODE, name: "Sandbox provider", settings: {} } as const;
 
 /** Refuses with `permission_denied`, and as `createProviderConfig` does. */
-export async function ensureTestConfig(
-  deps: ProvidersDeps,
-  { caller, filialId }: RequestOf<typeof bus.ensureTestConfig>,
-): Promise<ReplyOf<typeof bus.ensureTestConfig>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+export const ensureTestConfig: Handler<ProvidersDeps, typeof bus.ensureTestConfig> = async (deps, request) => {
+  const { caller, filialId } = request;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const findKnown = async () => {
     const known = await deps.database.begin(async (tx) => {
       existing((await lockFilial(tx, { organizationId, filialId })) ? filialId : undefined, "filial_id");
@@ -286,19 +274,17 @@ export async function ensureTestConfig(
     if (other !== undefined) return other;
     throw error;
   }
-}
+};
 
 /** Idempotent. Keeps an active test config of any provider. Refuses as `createProviderConfig` does. */
-export async function seedSandboxProvider(
-  deps: ProvidersDeps,
-  { organizationId, filialId }: RequestOf<typeof bus.seedSandboxProvider>,
-): Promise<ReplyOf<typeof bus.seedSandboxProvider>> {
+export const seedSandboxProvider: Handler<ProvidersDeps, typeof bus.seedSandboxProvider> = async (deps, request) => {
+  const { organizationId, filialId } = request;
   const known = await sql.findActiveConfig(deps.database, { filialId, mode: MODE });
   if (known !== undefined) return { configId: known.config_id };
   const caller = operatorFor(organizationId);
   const { config } = await createProviderConfig(deps, { caller, filialId, ...SANDBOX_CONFIG }, OPERATOR);
   return { configId: config.configId };
-}
+};
 
 /** With an owner's permission; the audit log names the operator. */
 function operatorFor(organizationId: number): Caller {

@@ -3,7 +3,7 @@
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/provider-configs.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler } from "../bus/operation.ts";
 import { eventsOfPage } from "../bus/page.ts";
 import type { ProviderActor } from "../db/provider-audit-log.ts";
 import type { ProvidersDeps } from "./deps.ts";
@@ -12,16 +12,13 @@ import * as sql from "./sql/events.ts";
 /** The operator of the installation acts on the bus only; the registry's audit log has the same name. */
 export const OPERATOR: ProviderActor = { kind: "registry", id: 0, name: "operator" };
 /** Oldest first after `sinceId`; otherwise newest first. Refuses with `permission_denied`. */
-export async function listProviderEvents(
-  deps: ProvidersDeps,
-  { caller, search, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof bus.listProviderEvents>,
-): Promise<ReplyOf<typeof bus.listProviderEvents>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+export const listProviderEvents: Handler<ProvidersDeps, typeof bus.listProviderEvents> = async (deps, request) => {
+  const { caller, search, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const page = { organizationId, search, sinceId, beforeId, limit };
   const found = await sql.listProviderEvents(deps.database, page);
   return eventsOfPage(found.rows.map(providerEventOf), limit, found.searchedThroughId);
-}
+};
 
 function providerEventOf(row: sql.ProviderEventRow): bus.ProviderEventEntry {
   return {

@@ -5,7 +5,7 @@
  */
 import type * as bus from "../bus/messages/attributions.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
@@ -33,10 +33,8 @@ import { PROVIDER_LIMITS } from "./limits.ts";
 import * as sql from "./sql/proposals.ts";
 
 /** Refuses as `attributeIssue`, and with `conflict` when another proposal waits. */
-export async function proposeAttribution(
-  deps: ProvidersDeps,
-  { caller, issueId, orderId, reason }: RequestOf<typeof bus.proposeAttribution>,
-): Promise<ReplyOf<typeof bus.proposeAttribution>> {
+export const proposeAttribution: Handler<ProvidersDeps, typeof bus.proposeAttribution> = async (deps, request) => {
+  const { caller, issueId, orderId, reason } = request;
   requirePermission(caller, "reconciliation.manage");
   checkReason(reason);
   const key = { organizationId: caller.organizationId, issueId };
@@ -65,13 +63,11 @@ export async function proposeAttribution(
     await recordStep(tx, issue, caller, "attribution_proposed", data);
     return { issue: toIssue(after) };
   });
-}
+};
 
 /** Refuses as `attributeIssue`, and with `not_found` and `conflict` about the proposal. */
-export async function confirmAttribution(
-  deps: ProvidersDeps,
-  { caller, issueId, proposalId }: RequestOf<typeof bus.confirmAttribution>,
-): Promise<ReplyOf<typeof bus.confirmAttribution>> {
+export const confirmAttribution: Handler<ProvidersDeps, typeof bus.confirmAttribution> = async (deps, request) => {
+  const { caller, issueId, proposalId } = request;
   requirePermission(caller, "reconciliation.manage");
   const named = { organizationId: caller.organizationId, issueId, proposalId };
   const before = await readFinished(deps, named);
@@ -88,28 +84,24 @@ export async function confirmAttribution(
     requireWaiting(requireProposal(await sql.findProposal(tx, named)));
   });
   return { issue };
-}
+};
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request`, `conflict`. */
-export async function rejectAttribution(
-  deps: ProvidersDeps,
-  { caller, issueId, proposalId, reason }: RequestOf<typeof bus.rejectAttribution>,
-): Promise<ReplyOf<typeof bus.rejectAttribution>> {
+export const rejectAttribution: Handler<ProvidersDeps, typeof bus.rejectAttribution> = async (deps, request) => {
+  const { caller, issueId, proposalId, reason } = request;
   requirePermission(caller, "reconciliation.manage");
   checkReason(reason);
   const named = { organizationId: caller.organizationId, issueId, proposalId };
   return await decide(deps, { caller, named, status: "rejected", reason, require: requireOther });
-}
+};
 
 /** By the person who has proposed. Refuses with `permission_denied`, `not_found`, `conflict`. */
-export async function withdrawAttribution(
-  deps: ProvidersDeps,
-  { caller, issueId, proposalId }: RequestOf<typeof bus.withdrawAttribution>,
-): Promise<ReplyOf<typeof bus.withdrawAttribution>> {
+export const withdrawAttribution: Handler<ProvidersDeps, typeof bus.withdrawAttribution> = async (deps, request) => {
+  const { caller, issueId, proposalId } = request;
   requirePermission(caller, "reconciliation.manage");
   const named = { organizationId: caller.organizationId, issueId, proposalId };
   return await decide(deps, { caller, named, status: "withdrawn", reason: null, require: requireOwn });
-}
+};
 
 async function decide(
   deps: ProvidersDeps,

@@ -36,8 +36,7 @@ const facts = (item: Pick<sql.CatalogueItemRow, "filial_id" | "name" | "category
 
 export const listCatalogueItems: RegistryHandler<typeof catalogue.listCatalogueItems> = async (deps, request) => {
   const { caller, filialId, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   if (filialId !== undefined) existing(await getFilial(deps.sql, organizationId, filialId), "filial_id");
   const rows = await sql.listCatalogueItems(deps.sql, { organizationId, filialId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(itemMessage), limit);
@@ -46,8 +45,7 @@ export const listCatalogueItems: RegistryHandler<typeof catalogue.listCatalogueI
 
 export const listStationItems: RegistryHandler<typeof catalogue.listStationItems> = async (deps, request) => {
   const { caller, stationId, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "payments.collect");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "payments.collect");
   const station = existing(await getStation(deps.sql, organizationId, stationId));
   const { filial_id: filialId, currency } = station;
   const page = { organizationId, filialId, currency, sinceId, limit: limit + 1 };
@@ -88,8 +86,7 @@ export const getCatalogueItem: RegistryHandler<typeof catalogue.getCatalogueItem
 
 export const changeCatalogueItem: RegistryHandler<typeof catalogue.changeCatalogueItem> = async (deps, request) => {
   const { caller, itemId } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   return deps.sql.begin(async (tx) => {
     const before = existing(await sql.lockCatalogueItem(tx, organizationId, itemId));
     const filialId = request.filialId === undefined ? before.filial_id : request.filialId;

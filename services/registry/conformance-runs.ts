@@ -69,8 +69,7 @@ export const startConformanceRun: RegistryHandler<typeof messages.startConforman
 
 export const listConformanceRuns: RegistryHandler<typeof messages.listConformanceRuns> = async (deps, request) => {
   const { caller, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listConformanceRuns(deps.sql, { organizationId, beforeId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(runMessage), limit);
   return { runs: page, hasMore };

@@ -1,10 +1,9 @@
 /** What each handler of the registry gets beside its request, and the wait for the delivery of what it wrote. */
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
-import type { z } from "zod";
 import { flushKeys } from "../bus/flush-outbox.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
-import type { ClaimNow, FailureLog, Operation, ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { ClaimNow, FailureLog, Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import type { OutboxKey } from "../db/outbox.ts";
 import type { Database } from "../db/pool.ts";
 import type { SigningKey } from "../runtime/signing-key.ts";
@@ -52,14 +51,10 @@ export interface StartedRun {
   readonly onEnd: () => Promise<void>;
 }
 
-/** Answers one operation. Throws `RefusedError`. */
-export type RegistryHandler<TOperation extends Operation<z.ZodType, z.ZodType>> = (
-  deps: RegistryDeps,
-  request: RequestOf<TOperation>,
-) => Promise<ReplyOf<TOperation>>;
+export type RegistryHandler<TOperation> = Handler<RegistryDeps, TOperation>;
 
-/** The same for an operation that anyone may call. It claims the request before its first change. */
-export type ClaimingHandler<TOperation extends Operation<z.ZodType, z.ZodType>> = (
+/** A handler of an operation that anyone may call. It claims the request before its first change. */
+export type ClaimingHandler<TOperation> = (
   deps: RegistryDeps,
   request: RequestOf<TOperation>,
   claimNow: ClaimNow,

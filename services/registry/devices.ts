@@ -1,4 +1,4 @@
-/** Devices: the owner registers each at one station for good. It works once it has claimed an enrollment code. */
+/** Devices. An owner registers each device at one station, for good. The device works once it has claimed an enrollment code. */
 import { z } from "zod";
 import type { Actor } from "../../machines/actor.ts";
 import { take } from "../../machines/pure-transition.ts";
@@ -21,7 +21,7 @@ import { revokeEnrollmentCodes } from "./sql/enrollment-codes.ts";
 import { type RegistryEvent, recordEvent } from "./sql/events.ts";
 import { getStation, lockStation } from "./sql/stations.ts";
 
-/** A device as its station's actor knows it. */
+/** The fields of a device that the station's actor knows. */
 export const deviceDescription = (row: sql.DeviceRow) => ({
   deviceId: row.device_id,
   name: row.name,
@@ -39,14 +39,14 @@ export const deviceMessage = (row: sql.DeviceRow): devices.Device => ({
   enrolledAtMs: row.enrolled_at?.getTime() ?? null,
 });
 
-/** Publishes to the station's actor what one of its devices is now. */
+/** Sends the station's actor the current state of one of its devices. */
 export function devicePut(row: sql.DeviceRow, actor: Actor): OutboxRow {
   const stationId = row.station_id;
   const command = { type: "device_put", device: deviceDescription(row) } as const;
   return { key: stationKey(stationId), kind: "station_command", stationId, actor, command };
 }
 
-/** Takes revoked credentials out of the gateways. */
+/** Removes revoked credentials from the gateways. */
 export const credentialDeletes = (deviceId: number, hashes: readonly string[]): OutboxRow[] =>
   hashes.map((hash) => ({ key: credentialKey(deviceId), kind: "credential_delete", hash }));
 
@@ -56,8 +56,8 @@ const CAPABILITIES_OF_KIND: Readonly<Record<DeviceKind, readonly Capability[]>> 
 };
 
 /**
- * The declared capabilities in their usual order without repetition; all of the kind when none are declared. Throws
- * `invalid_request` for one that this kind of device cannot have.
+ * The declared capabilities, in their usual order and without repetition. Without a declaration: all capabilities of the
+ * kind. Throws `invalid_request` for a capability that this kind of device cannot have.
  */
 export function capabilitiesFor(kind: DeviceKind, declared: readonly Capability[] | undefined): Capability[] {
   const possible = CAPABILITIES_OF_KIND[kind];
@@ -69,7 +69,7 @@ export function capabilitiesFor(kind: DeviceKind, declared: readonly Capability[
   return possible.filter((capability) => declared === undefined || declared.includes(capability));
 }
 
-/** Throws `invalid_request` for a launch reference on a device that launches nothing. */
+/** Throws `invalid_request` for a launch reference of a device that launches no payment application. */
 function requireHandoffTargetFits(kind: DeviceKind, handoffTarget: string | undefined): void {
   if (kind === "smart_pos_companion" || handoffTarget === undefined || handoffTarget === "") return;
   const detail = "Only a smart_pos_companion has a launch reference.";
@@ -78,8 +78,7 @@ function requireHandoffTargetFits(kind: DeviceKind, handoffTarget: string | unde
 
 export const listDevices: RegistryHandler<typeof devices.listDevices> = async (deps, request) => {
   const { caller, stationId, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   if (stationId !== undefined) existing(await getStation(deps.sql, organizationId, stationId), "station_id");
   const rows = await sql.listDevices(deps.sql, { organizationId, stationId, status, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(deviceMessage), limit);
@@ -154,14 +153,14 @@ export const changeDevice: RegistryHandler<typeof devices.changeDevice> = async 
   return { device: deviceMessage(device), barrier: await flush(deps, stationKey(device.station_id)) };
 };
 
-/** The status after a move; throws `conflict` where the device's machine does not take the move in this status. */
+/** The status after a move. Throws `conflict` when the device's machine does not allow the move in this status. */
 export function deviceAfter(status: DeviceStatus, move: DeviceStandingEvent["type"], done: string): DeviceStatus {
   const next = take(deviceStandingMachine, { value: status, context: {} }, { type: move });
   if (next === undefined) throw new RefusedError({ code: "conflict", detail: `A ${status} device cannot be ${done}.` });
   return next.value as DeviceStatus;
 }
 
-/** `to` is null where a device that already has the status is moved again: a reset also revokes the code of a pending device. */
+/** `to` is the status in which the move changes nothing. A reset has none: it also revokes the code of a pending device. */
 const MOVES = {
   SUSPEND: { to: "suspended", done: "suspended", endsAccess: false },
   RESUME: { to: "active", done: "resumed", endsAccess: false },
@@ -170,9 +169,9 @@ const MOVES = {
 } as const;
 
 /**
- * Suspends, resumes, resets or revokes. A device that already has the status keeps it, and the answer waits for the
- * first request's effect. A reset or a revocation ends the device's credential and code. The deletion of a credential has
- * an outbox key of its own, so that it does not wait for the station's actor.
+ * Suspends, resumes, resets or revokes a device. When the device already has the status, nothing changes; the answer still
+ * waits for the effect of the first request. A reset or a revocation ends the device's credential and code. The deletion of a
+ * credential has a separate outbox key, so that it does not wait for the station's actor.
  */
 export const moveDevice: RegistryHandler<typeof devices.moveDevice> = async (deps, { caller, deviceId, move }) => {
   requirePermission(caller, "organization.manage");
@@ -188,7 +187,7 @@ export const moveDevice: RegistryHandler<typeof devices.moveDevice> = async (dep
   return { device: deviceMessage(device), barrier: await flush(deps, ...keys) };
 };
 
-/** Moves a device that the transaction has locked. The caller records the event after its last row lock, then the outbox rows. */
+/** Moves a locked device. After the transaction's last row lock, the caller records the event and then the outbox rows. */
 export async function moveLockedDevice(
   tx: Transaction,
   {

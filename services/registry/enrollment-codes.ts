@@ -112,8 +112,7 @@ export async function issueCode(
 
 export const issueEnrollmentCode: RegistryHandler<typeof codes.issueEnrollmentCode> = async (deps, request) => {
   const { caller, deviceId, lifetimeMs = REGISTRY_LIMITS.enrollmentCodeLifetimeMs } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   return deps.sql.begin(async (tx) => {
     const device = existing(await devices.lockDevice(tx, organizationId, deviceId));
     if (device.status !== "pending") {
@@ -145,8 +144,7 @@ export const revokeEnrollmentCode: RegistryHandler<typeof codes.revokeEnrollment
   deps,
   { caller, codeId },
 ) => {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   return deps.sql.begin(async (tx) => {
     const known = existing(await sql.getEnrollmentCode(tx, organizationId, codeId));
     await devices.lockDevice(tx, organizationId, known.device_id);

@@ -42,8 +42,7 @@ const eventMessage = (row: sql.RegistryEventRow): events.RegistryEventEntry => (
 
 export const listEvents: RegistryHandler<typeof events.listEvents> = async (deps, request) => {
   const { caller, search, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const found = await sql.listEvents(deps.sql, { organizationId, search, sinceId, beforeId, limit });
   return eventsOfPage(found.rows.map(eventMessage), limit, found.searchedThroughId);
 };

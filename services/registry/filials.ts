@@ -19,16 +19,14 @@ const filialMessage = (row: sql.FilialRow): filials.Filial => ({
 
 export const listFilials: RegistryHandler<typeof filials.listFilials> = async (deps, request) => {
   const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage", "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage", "reconciliation.manage");
   const rows = await sql.listFilials(deps.sql, { organizationId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(filialMessage), limit);
   return { filials: page, hasMore };
 };
 
 export const createFilial: RegistryHandler<typeof filials.createFilial> = async (deps, { caller, name }) => {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   return deps.sql.begin(async (tx) => {
     if ((await sql.countFilials(tx, organizationId)) >= REGISTRY_LIMITS.filials) {
       const detail = `An organization has at most ${REGISTRY_LIMITS.filials} filials.`;

@@ -35,8 +35,7 @@ const switchEntry = (row: sql.KillSwitchRow): killSwitches.SwitchEntry => ({
 /** Refuses with `not_found` for another organization's station, device or provider config. */
 export const setKillSwitch: RegistryHandler<typeof killSwitches.setKillSwitch> = async (deps, request) => {
   const { caller, subject, isOn, reason } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   return await change(deps, { isOn, reason, organizationId, actor: userActor(caller) }, (tx) =>
     lockSubject(tx, organizationId, subject),
   );
@@ -53,8 +52,7 @@ export const setPlatformKillSwitch: RegistryHandler<typeof killSwitches.setPlatf
 
 export const listKillSwitches: RegistryHandler<typeof killSwitches.listKillSwitches> = async (deps, request) => {
   const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listKillSwitches(deps.sql, { organizationId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(killSwitchMessage), limit);
   return { killSwitches: page, hasMore };

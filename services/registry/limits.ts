@@ -2,77 +2,77 @@ import { BOUNDS } from "../bus/bounds.ts";
 
 /** Every limit of the registry, with its reason. */
 export const REGISTRY_LIMITS = {
-  /** How long a request waits for the relay to deliver what it wrote; after that its answer says that it is undelivered. */
+  /** How long a request waits until the relay has delivered its outbox rows. Then its answer says that they are undelivered. */
   flushTimeoutMs: 1_000,
   /** Longer than a shift, so that no session expires during one. */
   sessionLifetimeMs: 12 * 3_600_000,
-  /** Open sessions of one user; a further log-in ends the oldest, so that a looping script cannot fill the bucket. */
+  /** Open sessions of one user. A further log-in ends the oldest one, so that a looping script cannot fill the bucket. */
   sessionsPerUser: BOUNDS.endedSessions,
-  /** Stations whose lease one session may take: each is notified when the session ends, in one transaction. */
+  /** Stations whose lease one session may take. When the session ends, one transaction notifies all of them. */
   stationsPerSession: 50,
   /** Ended sessions are kept this long, to show who was logged in when. */
   endedSessionRetentionDays: 30,
   /** How often the retention job of each process runs, and how many rows one statement deletes. */
   retention: { everyMs: 3_600_000, rowsPerBatch: 1_000 },
-  /** Time enough to walk to the device and type ten characters (design §4, "enrollment code"). */
+  /** Enough time to walk to the device and type ten characters (design §4, "enrollment code"). */
   enrollmentCodeLifetimeMs: 15 * 60_000,
-  /** Of the link that a start prints: time to read the screen, and too short for one that is found later. */
+  /** The login link that a start prints: long enough to read the screen, and too short for a person who finds it later. */
   loginLinkLifetimeMs: 15 * 60_000,
   /** A day for the person who tries the service; each start issues a fresh one. */
   sandboxCodeLifetimeMs: 24 * 3_600_000,
-  /** A longer text is no code; a real one has ten characters and a hyphen. */
+  /** A longer text is not an enrollment code, which has ten characters and a hyphen. */
   enrollmentCodeInputLength: 64,
-  /** Filials of one organization: no chain has as many, and a looping script is stopped while counting is still cheap. */
+  /** Filials of one organization. No chain has so many, and the limit stops a looping script while counting is still cheap. */
   filials: 10_000,
-  /** Items of one catalogue: a till shows a screenful or two, and no menu has as many. */
+  /** Items of one catalogue. A till shows one or two screens of them, and no menu has so many. */
   catalogueItems: 2_000,
-  /** Sandboxes of one organization: a team's people and machines have one each, and a looping script is stopped. */
+  /** Sandboxes of one organization. Each person and each build machine of a team has one; the limit stops a looping script. */
   sandboxes: 100,
-  /** Of a sandbox's cashier, in random bytes: shown once, and copied, not typed. */
+  /** Random bytes in the password of a sandbox's cashier. It is shown once, and a person copies it, so it may be long. */
   sandboxPasswordBytes: 15,
   /** Runs of the conformance suite that owners start. */
   conformanceRun: {
-    /** Each takes some 20 s of CPU and 100 MB. */
+    /** Each run takes about 20 s of CPU and 100 MB. */
     atOnce: 2,
-    /** When a run that got no place may be started again. */
+    /** After this time an owner may start a run again that was refused because too many ran. */
     retryMs: 30_000,
-    /** The runs of one organization that can be read; older ones are deleted. */
+    /** Runs that are kept for one organization; older ones are deleted. */
     kept: 100,
-    /** How often what has come is stored, and how long a run is believed whose process stores nothing. */
+    /** How often new results are stored, and how long a run counts as alive when its process stores nothing. */
     tickMs: 1_000,
     leaseMs: 10_000,
-    /** A run takes a minute; one that hangs is asked to end, and killed when it has not cleaned up in time. */
+    /** A run takes a minute. A run that hangs is asked to end, and is killed when it does not clean up in time. */
     mostMs: 5 * 60_000,
     cleanUpMs: 90_000,
-    /** Of its session, which it ends itself: longer than a run may take. */
+    /** The run's session, which the run itself ends: longer than a run may take. */
     sessionLifetimeMs: 10 * 60_000,
-    /** Of what the suite writes about why it could not run: a sentence. */
+    /** The sentence in which the suite writes why it could not run. */
     problemCharacters: 1_000,
   },
   /** Certification artifacts. */
   certification: {
-    /** As long as an audit of a payment application lasts: after a year the device shows again what it can. */
+    /** As long as an audit of a payment application is valid. After a year the maker certifies the device again. */
     validMs: 365 * 24 * 3_600_000,
-    /** A run is recorded by the program that made it, or by a person who has read its result. */
+    /** A result must be recorded this soon after its run: enough for a program, and for a person who reads the result first. */
     recordWithinMs: 60 * 60_000,
-    /** Of one organization: a maker of devices with a version a week has some hundred in a year. */
+    /** Artifacts of one organization. A maker of devices who publishes a version each week needs a few hundred in a year. */
     artifacts: 10_000,
-    /** Of the log, with the revocations: a proof reads all hashes, 3 MB, and computes for a tenth of a second. */
+    /** Leaves of the log, revocations included. A proof reads all hashes (3 MB) and computes for 0.1 s. */
     leaves: 100_000,
   },
-  /** Users of one organization, for the same reason. */
+  /** Users of one organization. No chain has so many, and the limit stops a looping script. */
   users: 20_000,
   /**
-   * Password checks that run at once in one process: each takes 19 MiB and some 30 ms of one core. One of Node's four
-   * worker threads stays free for DNS and files. Of others one at once: wrong passwords from many addresses leave a core
-   * of two to everything else. Each lane has places for no more checks than are done within a second.
+   * Password checks that run at once in one process. Each takes 19 MiB and about 30 ms of one core. One of Node's four
+   * worker threads stays free for DNS and files. Callers who are not known get one check at a time, so that wrong passwords
+   * from many addresses leave one of two cores to everything else. A lane queues as many checks as finish within a second.
    */
   passwordTurns: { checksAtOnce: 3, checksOfLane: { known: 2, others: 1 }, places: { known: 48, others: 8 } },
-  /** When a person who got no place may try again: the earlier checks are done by then. */
+  /** After this time a person who found the lane full may try again: by then its checks are done. */
   passwordRetryMs: 1_000,
   /**
-   * Log-ins and enrollments: the share of the connections that each lane has, one at least; how much may wait for it, in all
-   * and of one address or organization; and how long. A look-up takes a millisecond or two, and the caller waits for 5 s.
+   * Log-ins and enrollments: each lane's share of the connections (at least one); how many requests may wait for it, in total
+   * and of one address or organization; and how long. A look-up takes 1 to 2 ms, and the caller waits for at most 5 s.
    */
   databaseShares: {
     of: { known: 0.3, lookUps: 0.2, others: 0.1 },
@@ -80,19 +80,19 @@ export const REGISTRY_LIMITS = {
     waitingPerParty: 64,
     maxWaitMs: 3_000,
   },
-  /** Log-ins, and enrollments, that one process works on at once: most of them wait for their turns, which bound them. */
+  /** Log-ins and enrollments that one process accepts at once. Most of them wait for a turn in one of the lanes above. */
   anonymousRequestsInFlight: 2_048,
-  /** Known addresses of one person: restaurants, a home and phones. A further one replaces the one used longest ago. */
+  /** Known addresses of one person: restaurants, a home and phones. A further address replaces the one used longest ago. */
   knownAddressesPerUser: 20,
   /** An address is no longer known when the person has not logged in from it for this long. */
   knownAddressDays: 90,
-  /** Known browsers of one person. A further one replaces the one used longest ago. */
+  /** Known browsers of one person. A further browser replaces the one used longest ago. */
   knownBrowsersPerUser: 20,
 } as const;
 
 /** Log-in attempts, counted in PostgreSQL so that the limits hold over all processes. */
 export const LOGIN_LIMITS = {
-  /** One address, all accounts: a restaurant's whole staff behind one router still gets in. */
+  /** One address, all accounts: the whole staff of a restaurant behind one router can still log in. */
   perAddress: { attempts: 30, windowSeconds: 60 },
   /** One account from one address, or in one known browser: a person mistyping, or a program guessing. Success resets it. */
   perAccountAndAddress: { attempts: 10, windowSeconds: 900 },
@@ -100,8 +100,8 @@ export const LOGIN_LIMITS = {
   perAccount: { attempts: 25, windowSeconds: 900 },
   /** One account from one known address or in one known browser, right or wrong: bounds a script that logs in again and again. */
   perKnownAddress: { attempts: 30, windowSeconds: 60 },
-  /** One session, for the old password: a person mistyping, or a stranger who found a session open. */
+  /** One session that asks for the old password: a person mistyping, or a stranger who found an open session. */
   perSession: { attempts: 10, windowSeconds: 900 },
-  /** An address with more attempts than this within its window is refused from memory: twice its limit. */
+  /** An address with more attempts than this within its window is refused without a write to the database: twice its limit. */
   writesPerAddress: 60,
 } as const;

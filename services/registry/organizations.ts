@@ -23,8 +23,8 @@ const organizationMessage = (row: sql.OrganizationRow): organizations.Organizati
 });
 
 /**
- * The first owner makes everything else. Without a password the owner gets one that is returned this once. Refuses with
- * `already_exists` when the e-mail address is taken; nothing is made then.
+ * Creates an organization with its first owner, who creates everything else. Without a password in the request the owner
+ * gets a random one, which only this answer holds. Refuses with `already_exists` when the e-mail address is taken.
  */
 export const createOrganization: RegistryHandler<typeof organizations.createOrganization> = async (deps, request) => {
   const { name, owner, by } = request;
@@ -46,12 +46,12 @@ export const createOrganization: RegistryHandler<typeof organizations.createOrga
 };
 
 /**
- * For an owner who cannot log in: the organization may have no other owner. All of their sessions end.
- * Refuses with `not_found` when the e-mail address is no owner's.
+ * Sets the password of an owner who cannot log in, and who may be the only one. All sessions of the owner end.
+ * Refuses with `not_found` when no owner has the e-mail address.
  */
 export const resetOwnerPassword: RegistryHandler<typeof organizations.resetOwnerPassword> = async (deps, request) => {
   const { email, password, by } = request;
-  // Hashing takes a while, so it is done before a row is locked.
+  // Hashing is slow, so it comes before the row lock.
   const { initialPassword, passwordHash } = await ownerPassword(deps, password);
   const { owner, keys } = await deps.sql.begin(async (tx) => {
     const held = await lockOwner(tx, email);
@@ -69,15 +69,15 @@ export const resetOwnerPassword: RegistryHandler<typeof organizations.resetOwner
 async function lockOwner(tx: Transaction, email: string): Promise<UserRow> {
   const found = await getUserByEmail(tx, email);
   const [held] = found === undefined ? [] : await lockUsers(tx, found.organization_id, [found.user_id]);
-  // Either may have changed before the lock.
+  // The role or the e-mail address may have changed before the lock.
   if (held?.role === "owner" && held.email === found?.email) return held;
   throw new RefusedError({ code: "not_found", detail: "No owner has this e-mail address." });
 }
 
-/** The operator, by the name that was given. */
+/** The operator, with the name that the request gives. */
 const operator = (by: string | undefined): typeof OPERATOR => (by === undefined ? OPERATOR : { ...OPERATOR, name: by });
 
-/** The hash of an owner's password; the password itself when none was given, to be returned this once. */
+/** The hash of an owner's password. `initialPassword` is a random password when the request gave none, otherwise null. */
 async function ownerPassword(
   deps: RegistryDeps,
   given: string | undefined,

@@ -87,8 +87,7 @@ async function messageOf(tx: Queryable, row: sql.SandboxRow): Promise<sandboxes.
 
 export const listSandboxes: RegistryHandler<typeof sandboxes.listSandboxes> = async (deps, request) => {
   const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listSandboxes(deps.sql, { organizationId, sinceId, limit: limit + 1 });
   const messages: sandboxes.Sandbox[] = [];
   for (const row of rows) messages.push(await messageOf(deps.sql, row));
@@ -148,8 +147,7 @@ export const seedSandboxStation: RegistryHandler<typeof sandboxes.seedSandboxSta
  * another one takes its place; a closed station is a `conflict`.
  */
 export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = async (deps, { caller, sandboxId }) => {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const password = await newPassword(deps, organizationId);
   const { keys, ...reset } = await deps.sql.begin(async (tx) => {
     const held = existing(await sql.lockSandbox(tx, organizationId, sandboxId));
@@ -174,8 +172,7 @@ export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = asyn
 };
 
 export const deleteSandbox: RegistryHandler<typeof sandboxes.deleteSandbox> = async (deps, { caller, sandboxId }) => {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const { keys, ...deleted } = await deps.sql.begin(async (tx) => {
     const held = existing(await sql.lockSandbox(tx, organizationId, sandboxId));
     const change = new Change(tx, caller, deps.settings.ENROLLMENT_CODE_KEY);

@@ -34,8 +34,7 @@ export function userMessage(row: sql.UserRow): users.User {
 
 export const listUsers: RegistryHandler<typeof users.listUsers> = async (deps, request) => {
   const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listUsers(deps.sql, { organizationId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(userMessage), limit);
   return { users: page, hasMore };
@@ -44,8 +43,7 @@ export const listUsers: RegistryHandler<typeof users.listUsers> = async (deps, r
 /** An e-mail address names one person in the whole installation, so one that any person has is `already_exists`. */
 export const createUser: RegistryHandler<typeof users.createUser> = async (deps, request) => {
   const { caller, email, name, role, password } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const passwordHash = await deps.passwords.hold(organizationParty(organizationId), (checks) => checks.hash(password));
   return deps.sql.begin(async (tx) => {
     if ((await sql.countUsers(tx, organizationId)) >= REGISTRY_LIMITS.users) {

@@ -26,8 +26,7 @@ export async function listRoboticsConsumers(
   request: RequestOf<typeof messages.listRoboticsConsumers>,
 ): Promise<ReplyOf<typeof messages.listRoboticsConsumers>> {
   const { caller, filialId, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listRoboticsConsumers(database, { organizationId, filialId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(consumerOf), limit);
   return { consumers: page, hasMore };
@@ -38,8 +37,7 @@ export async function createRoboticsConsumer(
   { database }: Deps,
   { caller, filialId, name, mode }: RequestOf<typeof messages.createRoboticsConsumer>,
 ): Promise<ReplyOf<typeof messages.createRoboticsConsumer>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const { credential, hash } = newCredential();
   const consumer = await database.begin(async (transaction) => {
     // The lock keeps others from adding one, so that the count holds.
@@ -70,8 +68,7 @@ export async function changeRoboticsConsumer(
   { database }: Deps,
   { caller, consumerId, name, status }: RequestOf<typeof messages.changeRoboticsConsumer>,
 ): Promise<ReplyOf<typeof messages.changeRoboticsConsumer>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const consumer = await database.begin(async (transaction) => {
     // Waits for an acceptance of the consumer that is under way; its later requests see the change.
     const row = await sql.lockConsumer(transaction, { organizationId, consumerId });
@@ -99,8 +96,7 @@ export async function resetRoboticsCredential(
   { database }: Deps,
   { caller, consumerId }: RequestOf<typeof messages.resetRoboticsCredential>,
 ): Promise<ReplyOf<typeof messages.resetRoboticsCredential>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const { credential, hash } = newCredential();
   const consumer = await database.begin(async (transaction) => {
     const row = await sql.lockConsumer(transaction, { organizationId, consumerId });

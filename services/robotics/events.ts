@@ -73,8 +73,7 @@ export async function listRoboticsEvents(
   { database }: Pick<RoboticsDeps, "database">,
   { caller, search, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof messages.listRoboticsEvents>,
 ): Promise<ReplyOf<typeof messages.listRoboticsEvents>> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const found = await auditLog.listRoboticsEvents(database, { organizationId, search, beforeId, limit });
   return eventsOfPage(found.entries, limit, found.searchedThroughId);
 }

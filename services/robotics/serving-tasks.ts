@@ -9,7 +9,7 @@ import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type { ConsumerCaller } from "../bus/messages/consumers.ts";
 import type * as messages from "../bus/messages/serving-tasks.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { insertOutbox, insertOutboxRows, type OutboxRow } from "../db/outbox.ts";
@@ -28,19 +28,15 @@ type TaskReply = ReplyOf<typeof messages.getServingTask>;
 type OfferRequest = RequestOf<typeof messages.offerServingTask>;
 
 /** The organization's, newest first; a foreign filial or consumer has none. Refuses with `permission_denied`. */
-export async function listServingTasks(
-  { database }: ReadDeps,
-  request: RequestOf<typeof messages.listServingTasks>,
-): Promise<ReplyOf<typeof messages.listServingTasks>> {
+export const listServingTasks: Handler<ReadDeps, typeof messages.listServingTasks> = async ({ database }, request) => {
   const { caller, filialId, consumerId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const { page, hasMore } = await readPage<messages.ServingTask>(limit, async (last, count) => {
     const wanted = { organizationId, filialId, consumerId, status, beforeId: last?.taskId ?? beforeId, limit: count };
     return (await sql.listServingTasks(database, wanted)).map(taskOf);
   });
   return { tasks: page, hasMore };
-}
+};
 
 /** Refuses with `permission_denied` or `not_found`. */
 export async function getServingTask(
@@ -54,10 +50,8 @@ export async function getServingTask(
 }
 
 /** The consumer's, oldest first. */
-export async function listConsumerTasks(
-  { database }: ReadDeps,
-  request: RequestOf<typeof messages.listConsumerTasks>,
-): Promise<ReplyOf<typeof messages.listConsumerTasks>> {
+export const listConsumerTasks: Handler<ReadDeps, typeof messages.listConsumerTasks> = async (deps, request) => {
+  const { database } = deps;
   const { consumer, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
   const { consumerId } = consumer;
   const [filial, { page, hasMore }] = await Promise.all([
@@ -68,7 +62,7 @@ export async function listConsumerTasks(
     }),
   ]);
   return { tasks: page, hasMore, paused: filial?.is_paused ?? false };
-}
+};
 
 /** Refuses with `not_found`, also for another consumer's task. */
 export async function getConsumerTask(
@@ -89,8 +83,7 @@ export async function getConsumerTask(
  */
 export async function offerServingTask({ database, metrics }: Deps, request: OfferRequest): Promise<TaskReply> {
   const { caller, consumerId, idempotencyKey } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const hash = requestHash(request);
   const { task, isNew } = await database.begin(async (transaction) => {
     // A consumer never moves to another filial, so this read needs no lock.

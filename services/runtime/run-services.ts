@@ -124,7 +124,7 @@ export async function runServices(
         async (started) => await started?.stop(),
       );
     }
-    // Ready means that whoever asks now is answered: by then the server must know of every subscription.
+    // A process is ready when the NATS server knows all of its subscriptions, so that each request reaches it.
     await bus.nc.flush();
     metrics?.reportReadiness(() => notReady(run, bus));
     return { services: names, metricsPort: metrics?.port };

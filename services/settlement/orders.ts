@@ -1,6 +1,6 @@
 /**
- * Orders. Each operation checks the permission and the organization; writing needs a station that is open for sale, and no
- * lease: the lease guards collections, and a waiter may write orders while a cashier collects.
+ * Orders. Each operation checks the permission and the organization. A write needs a station that is open for sale. It needs
+ * no lease: the lease guards collections, and a waiter may write orders while a cashier collects.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
@@ -9,7 +9,7 @@ import { flushKeys } from "../bus/flush-outbox.ts";
 import type * as announce from "../bus/messages/announce.ts";
 import { type Barrier, type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as orders from "../bus/messages/orders.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { type FieldError, RefusedError } from "../bus/refusals.ts";
 import { selectLostCollections } from "../db/lost-collections.ts";
@@ -22,7 +22,7 @@ import * as sql from "./sql/orders.ts";
 
 type OpenOrder = RequestOf<typeof orders.openOrder>;
 
-/** Another request with the same key was faster; its answer is the answer. */
+/** A concurrent request with the same key was faster. This request returns the order of that one. */
 class KeyTakenError extends Error {}
 
 /**
@@ -71,7 +71,7 @@ async function insertNew(transaction: Transaction, request: OpenOrder): Promise<
   return order;
 }
 
-/** What the same key opened before. Refuses when that was another request. */
+/** The order that the same key opened before. Refuses when the earlier request was a different one. */
 async function findOpening(deps: SettlementDeps, request: OpenOrder): Promise<orders.Order | undefined> {
   const { caller, stationId, lines, idempotencyKey } = request;
   if (idempotencyKey === undefined) return undefined;
@@ -88,24 +88,18 @@ function requireUsableKey(key: string | undefined): void {
   throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "", detail }] });
 }
 
-/** Refuses with `permission_denied`, or with `not_found`, also for another organization's order. */
-export async function getOrder(
-  deps: SettlementDeps,
-  { caller, orderId }: RequestOf<typeof orders.getOrder>,
-): Promise<ReplyOf<typeof orders.getOrder>> {
+/** Refuses with `permission_denied` or `not_found`; an order of another organization is not found. */
+export const getOrder: Handler<SettlementDeps, typeof orders.getOrder> = async (deps, { caller, orderId }) => {
   requirePermission(caller, "payments.collect", "organization.manage");
   const order = await sql.getOrder(deps.database, { organizationId: caller.organizationId, orderId });
   if (order === undefined) throw new RefusedError({ code: "not_found" });
   return { order };
-}
+};
 
-/** Newest first; empty for a station that is unknown or another organization's. Refuses with `permission_denied`. */
-export async function listOrders(
-  deps: SettlementDeps,
-  { caller, stationId, status, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof orders.listOrders>,
-): Promise<ReplyOf<typeof orders.listOrders>> {
-  requirePermission(caller, "payments.collect", "organization.manage");
-  const { organizationId } = caller;
+/** Newest first. Empty for an unknown station and for a station of another organization. Refuses with `permission_denied`. */
+export const listOrders: Handler<SettlementDeps, typeof orders.listOrders> = async (deps, request) => {
+  const { caller, stationId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { organizationId } = requirePermission(caller, "payments.collect", "organization.manage");
   const { page, hasMore } = await readPage<orders.Order>(limit, (last, count) =>
     sql.listOrders(deps.database, {
       organizationId,
@@ -116,20 +110,16 @@ export async function listOrders(
     }),
   );
   return { orders: page, hasMore };
-}
+};
 
 /**
- * Replaces the lines, also while a collection of the order is under way: the payment seam then refuses to settle it. The
+ * Replaces the lines, also during a collection of the order: the payment seam then refuses to settle that collection. The
  * same lines again change nothing, so a repetition is harmless. Refuses with `permission_denied`, `not_found`, `conflict`
  * (paid or voided), `station_suspended`, `station_closed` or `invalid_request`.
  */
-export async function changeOrder(
-  deps: SettlementDeps,
-  request: RequestOf<typeof orders.changeOrder>,
-): Promise<ReplyOf<typeof orders.changeOrder>> {
+export const changeOrder: Handler<SettlementDeps, typeof orders.changeOrder> = async (deps, request) => {
   const { caller, orderId, lines } = request;
-  requirePermission(caller, "payments.collect");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "payments.collect");
   const order = await deps.database.begin(async (transaction) => {
     const before = await lockOrder(transaction, { organizationId, orderId });
     if (before.status !== "open") throw closedOrder(before);
@@ -143,16 +133,13 @@ export async function changeOrder(
     return changed;
   });
   return { order, barrier: await notifyStation(deps, order.stationId) };
-}
+};
 
 /**
- * Voids the order, also at a suspended or closed station, so that nothing is left open there; voiding it again changes
- * nothing. Refuses with `permission_denied`, `not_found` or `conflict` (paid).
+ * Voids the order, also at a suspended or closed station, so that no order stays open there. A repetition changes nothing.
+ * Refuses with `permission_denied`, `not_found` or `conflict` (paid).
  */
-export async function voidOrder(
-  deps: SettlementDeps,
-  { caller, orderId }: RequestOf<typeof orders.voidOrder>,
-): Promise<ReplyOf<typeof orders.voidOrder>> {
+export const voidOrder: Handler<SettlementDeps, typeof orders.voidOrder> = async (deps, { caller, orderId }) => {
   requirePermission(caller, "payments.collect");
   const order = await deps.database.begin(async (transaction) => {
     const before = await lockOrder(transaction, { organizationId: caller.organizationId, orderId });
@@ -163,7 +150,7 @@ export async function voidOrder(
     return voided;
   });
   return { order, barrier: await notifyStation(deps, order.stationId) };
-}
+};
 
 async function lockOrder(
   transaction: Transaction,
@@ -179,7 +166,7 @@ function closedOrder(order: orders.Order): RefusedError {
   return new RefusedError({ code: "conflict", detail });
 }
 
-/** Throws `not_found`, `station_suspended` or `station_closed`: such a station sells nothing new. */
+/** Throws `not_found`, `station_suspended` or `station_closed`: such a station opens and changes no order. */
 async function requireOpenStation(
   transaction: Transaction,
   key: { readonly organizationId: number; readonly stationId: number },
@@ -192,8 +179,8 @@ async function requireOpenStation(
 }
 
 /**
- * The lines with the names and prices that their items have now: from here on they are the order's. Throws
- * `invalid_request` with a pointer to each item that the station does not sell.
+ * The lines with the current names and prices of their items, which the order keeps. Throws `invalid_request` with a
+ * pointer to each item that the station does not sell.
  */
 async function resolveLines(
   transaction: Transaction,
@@ -224,14 +211,14 @@ function requireTotal(lines: readonly OrderLine[], currency: string): bigint {
   return total.totalMinor;
 }
 
-/** The caller as the station log names them. */
+/** The caller as the station log names it. */
 function actorOf(caller: Caller): Actor {
   return caller.role === "owner"
     ? { kind: "owner", id: caller.userId }
     : { kind: "cashier", id: caller.userId, name: caller.name };
 }
 
-/** Writes the outbox row from which the relay notifies the station. Comes last in its transaction, as every such row. */
+/** Writes the outbox row from which the relay notifies the station. Like every outbox row, it comes last in its transaction. */
 async function insertNotice(transaction: Transaction, order: orders.Order, actor: Actor): Promise<void> {
   const { orderId, orderDisplayNumber, stationId, currency, status } = order;
   await insertOutbox(transaction, {
@@ -247,8 +234,8 @@ async function insertNotice(transaction: Transaction, order: orders.Order, actor
 }
 
 /**
- * Asks the relay, once and for a bounded time, to deliver the row now, so that callers read what they wrote. When the relay
- * does not in time, the barrier says so, and the row is delivered later.
+ * Asks the relay once to deliver the row now, so that callers read what they wrote, and waits for a bounded time. When the
+ * relay is late, the barrier says so, and the relay delivers the row later.
  */
 async function notifyStation({ bus, log }: SettlementDeps, stationId: number): Promise<Barrier> {
   const { flushTimeoutMs: timeoutMs } = SETTLEMENT_LIMITS;
@@ -256,8 +243,8 @@ async function notifyStation({ bus, log }: SettlementDeps, stationId: number): P
 }
 
 /**
- * The truth about each station's orders and about the intents that it has not ended, for a bus that has lost its newest
- * data. Only the relay asks.
+ * The state of each station's orders, and of the intents that it has not ended, from the database. The relay requests it
+ * when the bus has lost its newest data.
  */
 export async function announceOrders(
   { database }: Pick<SettlementDeps, "database">,

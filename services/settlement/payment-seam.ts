@@ -2,16 +2,13 @@
 import { createHash } from "node:crypto";
 import type { Route } from "../../machines/payment-intent.ts";
 import type * as intents from "../bus/messages/intents.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler } from "../bus/operation.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { SETTLEMENT_LIMITS } from "./limits.ts";
 import * as sql from "./sql/payment-seam.ts";
 
 /** Settles an intent once, however often the host asks. One wide log line says each outcome. */
-export async function settleIntent(
-  deps: SettlementDeps,
-  request: RequestOf<typeof intents.settleIntent>,
-): Promise<ReplyOf<typeof intents.settleIntent>> {
+export const settleIntent: Handler<SettlementDeps, typeof intents.settleIntent> = async (deps, request) => {
   // Whatever a payment key holds, it must not keep a settlement from ending.
   const storable = request.moneyKey === undefined ? request : { ...request, moneyKey: storableText(request.moneyKey) };
   const outcome = await sql.settleIntent(deps.database, storable, comparedReference(request.route, request.reference));
@@ -22,7 +19,7 @@ export async function settleIntent(
   const { refusal: code, usedBy } = outcome;
   const earlier = usedBy === null ? undefined : await sql.findEarlierSale(deps.database, usedBy);
   return earlier === undefined ? { settled: false, code } : { settled: false, code, earlier };
-}
+};
 
 /** Text that PostgreSQL can store: a NUL and half of a surrogate pair become the replacement character. */
 function storableText(text: string): string {

@@ -1,7 +1,8 @@
 /** The metrics of an actor host. */
 
 import type { Registry } from "prom-client";
-import { type StationCommandType } from "../../machines/station/command.ts";
+import type { StationCommandType } from "../../machines/station/command.ts";
+import { STATION_COMMAND_TYPES } from "../../machines/station/finality.ts";
 import { REFUSAL_CODES, SETTLEMENT_REFUSALS } from "../../machines/station/reply.ts";
 import type { StationFailure } from "../bus/messages/station-commands.ts";
 import {
@@ -15,37 +16,8 @@ import {
 } from "../runtime/metrics.ts";
 import { isFailure, type StationAnswer, type Work } from "./work.ts";
 
-/** Each type of work. The compiler reports a type that is missing. */
-const TYPES = Object.keys({
-  station_put: true,
-  device_put: true,
-  order_put: true,
-  device_seen: true,
-  device_silent: true,
-  lease_acquire: true,
-  lease_renew: true,
-  lease_release: true,
-  lease_break: true,
-  sessions_ended: true,
-  intent_create: true,
-  intent_attest: true,
-  intent_cancel: true,
-  intent_present: true,
-  intent_report: true,
-  settlement_succeeded: true,
-  settlement_refused: true,
-  provider_put: true,
-  provider_confirm: true,
-  provider_failed: true,
-  provider_cleared: true,
-  provider_money_differs: true,
-  order_inquire: true,
-  end_reported: true,
-  qr_ready: true,
-  tick: true,
-  rule_out: true,
-  liveness: true,
-} satisfies Record<StationCommandType | "liveness", true>);
+/** Each type of work. */
+const TYPES = [...STATION_COMMAND_TYPES, "liveness"];
 const FAILURES = ["busy", "storage_low", "unavailable", "invalid_request"] satisfies StationFailure["failure"][];
 
 export interface HostMetrics {

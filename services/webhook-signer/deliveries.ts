@@ -128,8 +128,7 @@ export const resendWebhookDelivery: SignerHandler<typeof messages.resendWebhookD
   deps,
   { caller, deliveryId, idempotencyKey },
 ) => {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const row = existing(await sql.getWebhookDelivery(deps.database, { organizationId, deliveryId }));
   return await redeliver(deps, { consumerId: row.consumer_id, organizationId, deliveryId, idempotencyKey });
 };

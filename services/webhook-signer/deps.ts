@@ -1,7 +1,6 @@
 /** What the parts of the webhook signer work with. */
-import type { z } from "zod";
 import type { Bus } from "../bus/connection.ts";
-import type { Operation, ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler } from "../bus/operation.ts";
 import type { Database } from "../db/pool.ts";
 import type { Keyring } from "../runtime/keyring.ts";
 import type { Log } from "../runtime/log.ts";
@@ -26,8 +25,4 @@ export interface SignerDeps {
   readonly tests: TestSlots;
 }
 
-/** Answers one operation. Throws `RefusedError`. */
-export type SignerHandler<TOperation extends Operation<z.ZodType, z.ZodType>> = (
-  deps: SignerDeps,
-  request: RequestOf<TOperation>,
-) => Promise<ReplyOf<TOperation>>;
+export type SignerHandler<TOperation> = Handler<SignerDeps, TOperation>;

@@ -52,8 +52,7 @@ export const listWebhookEndpoints: SignerHandler<typeof messages.listWebhookEndp
   { database },
   { caller, consumerId, sinceId = 0, limit = BOUNDS.listedUnlessAsked },
 ) => {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   // One more than the limit shows whether there are more.
   const rows = await sql.listWebhookEndpoints(database, { organizationId, consumerId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(await withSecrets(database, rows), limit);
@@ -78,8 +77,7 @@ export const registerWebhookEndpoint: SignerHandler<typeof messages.registerWebh
   deps,
   { caller, consumerId, url: requestedUrl },
 ) => {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const mode = existing(await sql.findConsumerMode(deps.database, { organizationId, consumerId }), "consumer_id");
   const url = await checkTarget(deps, { url: requestedUrl, mode });
   const secret = newSecret();
@@ -163,8 +161,7 @@ async function changing(
   { caller, endpointId }: { readonly caller: Caller; readonly endpointId: number },
   work: (tx: Transaction, row: sql.EndpointRow) => Promise<void>,
 ): Promise<messages.WebhookEndpoint> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   return await database.begin(async (tx) => {
     await work(tx, existing(await sql.lockEndpoint(tx, { organizationId, endpointId })));
     return await withItsSecrets(tx, existing(await sql.getWebhookEndpoint(tx, { organizationId, endpointId })));

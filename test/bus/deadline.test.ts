@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { addLateCount, deadlineHeaders, lateByMs } from "../../services/bus/deadline.ts";
-import { call, defineOperation, serve } from "../../services/bus/operation.ts";
+import { call, repeatable, serve } from "../../services/bus/operation.ts";
 import { UnavailableError } from "../../services/bus/refusals.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const count = defineOperation("test.count", "repeatable", z.object({}), z.object({ count: z.number() }));
+const count = repeatable("test.count", z.object({}), z.object({ count: z.number() }));
 let nats: TestServer;
 let caller: Bus;
 let server: Bus;
@@ -60,7 +60,7 @@ it("each call carries the moment until which its caller waits", async () => {
   });
   await server.nc.flush();
   const sentAtMs = Date.now();
-  const asked = call(caller.nc, defineOperation("test.heard", "repeatable", z.object({}), z.object({})), {}, 100);
+  const asked = call(caller.nc, repeatable("test.heard", z.object({}), z.object({})), {}, 100);
   const message = await heard;
   expect(lateByMs(server.nc, message)).toBe(0);
   expect(Number(message.headers?.get("Deadline-Ms"))).toBeGreaterThanOrEqual(sentAtMs + 100);

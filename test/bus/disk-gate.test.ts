@@ -18,7 +18,7 @@ import * as stations from "../../services/bus/messages/stations.ts";
 import * as users from "../../services/bus/messages/users.ts";
 import * as webhookDeliveries from "../../services/bus/messages/webhook-deliveries.ts";
 import * as webhookEndpoints from "../../services/bus/messages/webhook-endpoints.ts";
-import { call, defineOperation, serve } from "../../services/bus/operation.ts";
+import { call, repeatable, serve } from "../../services/bus/operation.ts";
 import type { DiskTier } from "../../services/runtime/disk-watch.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 
@@ -41,7 +41,7 @@ afterAll(async () => {
 
 /** Calls an operation with this subject at each tier of the disk; returns the reply or the refusal. */
 async function answers(subject: string): Promise<Record<DiskTier, unknown>> {
-  const operation = defineOperation(subject, "repeatable", z.object({}), z.object({ done: z.literal(true) }));
+  const operation = repeatable(subject, z.object({}), z.object({ done: z.literal(true) }));
   const served = serve({ nc: service.nc, log, queue: "test" }, operation, async () => ({ done: true as const }));
   await service.nc.flush();
   const found: Partial<Record<DiskTier, unknown>> = {};

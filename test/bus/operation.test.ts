@@ -2,14 +2,14 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { call, defineOperation, serve } from "../../services/bus/operation.ts";
+import { call, repeatable, serve } from "../../services/bus/operation.ts";
 import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
 import { currentRequestId, forRequest } from "../../services/runtime/log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 
 const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const inner = defineOperation("test.inner", "repeatable", z.object({}), z.object({}));
-const outer = defineOperation("test.outer", "repeatable", z.object({}), z.object({}));
+const inner = repeatable("test.inner", z.object({}), z.object({}));
+const outer = repeatable("test.outer", z.object({}), z.object({}));
 let nats: TestServer;
 let bus: Bus;
 let refusal: BusRefusal = { code: "busy", retryAfterMs: 5 };
@@ -50,13 +50,8 @@ it("serve: another service refuses with not_found; the caller gets not_found", a
 });
 
 it("call: each called service has the caller's request id, and a later call without one has none", async () => {
-  const asked = defineOperation(
-    "test.asked",
-    "repeatable",
-    z.object({}),
-    z.object({ requestId: z.string().optional() }),
-  );
-  const relayed = defineOperation("test.relayed", "repeatable", z.object({}), asked.reply);
+  const asked = repeatable("test.asked", z.object({}), z.object({ requestId: z.string().optional() }));
+  const relayed = repeatable("test.relayed", z.object({}), asked.reply);
   const responder = { nc: bus.nc, log: QUIET, queue: "test" };
   serve(responder, asked, async () => ({ requestId: currentRequestId() }));
   serve(responder, relayed, async () => await call(bus.nc, asked, {}));

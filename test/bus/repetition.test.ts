@@ -12,11 +12,12 @@ import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import {
   type ClaimNow,
   call,
-  defineOperation,
   knownOperations,
   needsClaim,
   type Operation,
+  once,
   REPETITIONS,
+  repeatable,
   type Serving,
   serve,
 } from "../../services/bus/operation.ts";
@@ -29,8 +30,8 @@ const QUIET = { info: () => undefined, warn: () => undefined, error: () => undef
 const MESSAGES = join(import.meta.dirname, "..", "..", "services", "bus", "messages");
 const empty = z.object({});
 const named = z.object({ by: z.string() });
-const read = defineOperation("test.read", "repeatable", empty, named);
-const create = defineOperation("test.create", "once", empty, named);
+const read = repeatable("test.read", empty, named);
+const create = once("test.create", empty, named);
 
 let nats: TestServer;
 let database: TestDatabase;

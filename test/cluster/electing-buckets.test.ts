@@ -13,6 +13,7 @@ import { startRelayService } from "../../services/relay/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { noteBucketsComplete } from "../support/buckets-complete.ts";
+import { GATEWAY_SETTINGS } from "../support/gateway-settings.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
@@ -58,20 +59,7 @@ beforeAll(async () => {
   await vi.waitFor(() => noteBucketsComplete(bus), WAIT);
   const settings = { natsUrl: cluster.nodeUrl(LEFT), databaseUrl: database.url, logLevel: "silent" } as const;
   relay = await startRelayService({ bus, logs: ONE_LOG, log: SILENT, settings, environment: {} });
-  gateway = await startGateway({
-    bus,
-    log: SILENT,
-    settings: {
-      host: "127.0.0.1",
-      port: 0,
-      sharedPort: false,
-      maxConnections: undefined,
-      maxConnectionsPerAddress: undefined,
-      trustedProxies: [],
-      platformKey: undefined,
-      tls: undefined,
-    },
-  });
+  gateway = await startGateway({ bus, log: SILENT, settings: GATEWAY_SETTINGS });
 });
 afterAll(async () => {
   await gateway.stop();

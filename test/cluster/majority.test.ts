@@ -10,6 +10,7 @@ import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { DISPLAY_SCOPES, openStation, type TestStation } from "../gateway/gateway-world.ts";
 import { noteBucketsComplete } from "../support/buckets-complete.ts";
+import { GATEWAY_SETTINGS } from "../support/gateway-settings.ts";
 import { type Refused, send } from "../support/http.ts";
 import { STATION_LOG } from "../support/one-log.ts";
 import { ALL_STREAMS, metaLeader, moveConsumers, moveLeaders } from "./leaders.ts";
@@ -96,20 +97,7 @@ beforeAll(async () => {
   // In a cluster a new leader has no listener at this node for a moment.
   await vi.waitFor(() => noteBucketsComplete(bus), WAIT);
   gatewayBus = await connectBus({ url: cluster.nodeUrl(local), name: "gateway", log: SILENT });
-  gateway = await startGateway({
-    bus: gatewayBus,
-    log: SILENT,
-    settings: {
-      host: "127.0.0.1",
-      port: 0,
-      sharedPort: false,
-      maxConnections: undefined,
-      maxConnectionsPerAddress: undefined,
-      trustedProxies: [],
-      platformKey: undefined,
-      tls: undefined,
-    },
-  });
+  gateway = await startGateway({ bus: gatewayBus, log: SILENT, settings: GATEWAY_SETTINGS });
   station = await openStation({ bus, gateway }, STATION_ID, 1);
 });
 afterAll(async () => {

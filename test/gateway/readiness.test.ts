@@ -27,6 +27,7 @@ import { startSettlementService } from "../../services/settlement/service.ts";
 import { startWebhookSignerService } from "../../services/webhook-signer/service.ts";
 import { startStallProxy } from "../chaos/stall-proxy.ts";
 import { type HostProcess, startHostProcess } from "../stations/host-process.ts";
+import { GATEWAY_SETTINGS } from "../support/gateway-settings.ts";
 import { send } from "../support/http.ts";
 import { ONE_LOG, stationLogSubject } from "../support/one-log.ts";
 import { isRunning } from "../support/running-program.ts";
@@ -47,16 +48,6 @@ type Name = keyof typeof STARTS;
 const NAMES = Object.keys(STARTS) as Name[];
 type Dependency = keyof Readiness["dependencies"];
 
-const GATEWAY_SETTINGS = {
-  host: "127.0.0.1",
-  port: 0,
-  sharedPort: false,
-  maxConnections: undefined,
-  maxConnectionsPerAddress: undefined,
-  trustedProxies: [],
-  platformKey: undefined,
-  tls: undefined,
-};
 /** A balancer's usual patience. */
 const PATIENCE_MS = 1_000;
 const RECOVERED = { timeout: 20_000, interval: 200 };

@@ -6,7 +6,7 @@ import { ISSUE_LIMITS } from "../../services/issues/limits.ts";
 import { raiseIssues } from "../../services/issues/sql/raise.ts";
 import { type Scene, Scenes } from "../providers/emvco-scene.ts";
 import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "../providers/providers-world.ts";
-import { waitFor } from "../providers/waiting.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 let world: ProvidersWorld;
 const scenes = new Scenes(() => world);

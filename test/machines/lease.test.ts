@@ -31,48 +31,23 @@ const eventOf = (by: LeaseHolder): Record<LeaseEventType, LeaseEvent> => ({
   LAPSE: { type: "LAPSE" },
 });
 
+const NOTHING = {
+  ACQUIRE: "not taken",
+  TAKE_OVER: "not taken",
+  RENEW: "not taken",
+  RELEASE: "not taken",
+  END: "not taken",
+  BREAK: "not taken",
+  LAPSE: "not taken",
+} as const;
+const FREE = { ...NOTHING, ACQUIRE: "held" } as const;
 /** Casey holds the lease in `held`; each table says who asks. */
 const TABLES: Record<"the holder" | "another cashier", TransitionTable<LeaseState, LeaseEventType>> = {
   "the holder": {
-    free: {
-      ACQUIRE: "held",
-      TAKE_OVER: "not taken",
-      RENEW: "not taken",
-      RELEASE: "not taken",
-      END: "not taken",
-      BREAK: "not taken",
-      LAPSE: "not taken",
-    },
-    held: {
-      ACQUIRE: "held",
-      TAKE_OVER: "not taken",
-      RENEW: "held",
-      RELEASE: "free",
-      END: "free",
-      BREAK: "free",
-      LAPSE: "free",
-    },
+    free: FREE,
+    held: { ...NOTHING, ACQUIRE: "held", RENEW: "held", RELEASE: "free", END: "free", BREAK: "free", LAPSE: "free" },
   },
-  "another cashier": {
-    free: {
-      ACQUIRE: "held",
-      TAKE_OVER: "not taken",
-      RENEW: "not taken",
-      RELEASE: "not taken",
-      END: "not taken",
-      BREAK: "not taken",
-      LAPSE: "not taken",
-    },
-    held: {
-      ACQUIRE: "not taken",
-      TAKE_OVER: "held",
-      RENEW: "not taken",
-      RELEASE: "not taken",
-      END: "not taken",
-      BREAK: "free",
-      LAPSE: "free",
-    },
-  },
+  "another cashier": { free: FREE, held: { ...NOTHING, TAKE_OVER: "held", BREAK: "free", LAPSE: "free" } },
 };
 
 for (const [who, by] of [

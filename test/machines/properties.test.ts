@@ -4,13 +4,14 @@
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { STATION_COMMAND_TYPES } from "../../machines/station/finality.ts";
 import { REFUSAL_CODES, type StationReply } from "../../machines/station/reply.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { type Step, step } from "../../machines/station/step.ts";
 import { checkStep, deepFreeze, LEASE_COMMANDS } from "./invariants.ts";
 import { MoneyWitness, NewsWitness } from "./provider-invariants.ts";
 import { type Happening, inputOf, LIFE_BEGINS_MS, life, OPENING } from "./random-commands.ts";
-import { STATION_COMMAND_TYPES, STATION_EVENT_TYPES } from "./vocabulary.ts";
+import { STATION_EVENT_TYPES } from "./vocabulary.ts";
 
 /** Enough that a fault planted in any guard is found; see "the lives are not dull". */
 const RUNS = 150;

@@ -15,10 +15,11 @@ import {
   STATION_STATUSES,
   stationStandingMachine,
 } from "../../machines/standing.ts";
+import { STATION_COMMAND_TYPES } from "../../machines/station/finality.ts";
 import { REFUSAL_CODES, WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
 import { BREAKINGS, DISABLED_REASONS } from "../../machines/webhook-breaker.ts";
 import { DELIVERY_STATES, webhookDeliveryMachine } from "../../machines/webhook-delivery.ts";
-import { STATION_COMMAND_TYPES, STATION_EVENT_TYPES } from "./vocabulary.ts";
+import { STATION_EVENT_TYPES } from "./vocabulary.ts";
 
 const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const spec = readFileSync(fromRoot("machines/SPEC.md"), "utf8");

@@ -23,11 +23,11 @@ import {
   SYSTEM,
 } from "./scenario.ts";
 
-/** Casey asks, and the companion; every situation says what they find. */
-export const DEVICE_SITUATIONS = {
+/** What Casey, the companion and the provider find. */
+export const SITUATIONS = {
   /** The station was never described. */
   unknown: () => new Scenario(),
-  /** Nobody holds the lease; an order is open. */
+  /** The lease is free; an order is open. */
   unattended: () => aCounter().order(),
   /** Casey holds the lease; an order is open; nothing is collected. */
   served: () => aServedCounter(),
@@ -40,7 +40,7 @@ export const DEVICE_SITUATIONS = {
   succeeded: () => aServedCounter().picks("smart_pos").fetches().reports("reported_success").attests().settles(),
   cancelled: () => aServedCounter().picks("smart_pos").cancels(),
   expired: () => aServedCounter().picks("smart_pos").waits(180_000).ticks(),
-  /** The deadline has passed and nothing has noticed. */
+  /** The deadline has passed, and the station has not committed it yet. */
   overdue: () => aServedCounter().picks("smart_pos").waits(180_000),
   /** The companion is silent. */
   silent: () => aServedCounter().noticesSilence(COMPANION),
@@ -57,15 +57,10 @@ export const DEVICE_SITUATIONS = {
       .reports("reported_success")
       .describesStation({ status: "suspended", revision: 2 }),
   station_closed: () => aServedCounter().describesStation({ status: "closed", revision: 2 }),
-} satisfies Record<string, () => Scenario>;
-export type DeviceSituation = keyof typeof DEVICE_SITUATIONS;
-
-/** A collection by a provider's QR; Casey asks, and the provider. */
-export const QR_SITUATIONS = {
-  /** A provider is being asked for a QR. */
+  /** A collection by a provider's QR: the provider has not returned the QR yet. */
   qr_asked: () => aQrCounter().picks("dynamic_qr"),
   qr_presented: () => aQrCounter().picks("dynamic_qr").givesQr(),
-  /** The provider confirmed, and the seam is being asked. */
+  /** The provider confirmed, and the payment seam has not answered yet. */
   qr_settling: () => aQrCounter().picks("dynamic_qr").givesQr().confirms(),
   /** The provider confirmed, and the seam refused. */
   qr_refused: () => aQrCounter().picks("dynamic_qr").givesQr().confirms().refusesToSettle(),
@@ -75,27 +70,12 @@ export const QR_SITUATIONS = {
   qr_declined: () => aQrCounter().picks("dynamic_qr").givesQr().fails("payment_declined"),
   qr_overdue: () => aQrCounter().picks("dynamic_qr").givesQr().waits(180_000),
 } satisfies Record<string, () => Scenario>;
-export type QrSituation = keyof typeof QR_SITUATIONS;
-
-const SITUATIONS = { ...DEVICE_SITUATIONS, ...QR_SITUATIONS };
 export type Situation = keyof typeof SITUATIONS;
-
-/** What only a provider, the providers service and the host that asks it bring about. */
-export type ProviderCommandType =
-  | "provider_put"
-  | "provider_confirm"
-  | "provider_failed"
-  | "provider_cleared"
-  | "provider_money_differs"
-  | "order_inquire"
-  | "end_reported"
-  | "qr_ready";
-export type OtherCommandType = Exclude<StationCommandType, ProviderCommandType>;
 
 type Asked<T extends StationCommandType> = (counter: Scenario) => Extract<StationCommand, { type: T }>;
 
 /** One fresh command of every type, about the situation's own intent, device and order. */
-export const COMMANDS: { readonly [T in StationCommandType]: { readonly by: Actor; readonly ask: Asked<T> } } = {
+const COMMANDS: { readonly [T in StationCommandType]: { readonly by: Actor; readonly ask: Asked<T> } } = {
   station_put: {
     by: REGISTRY,
     ask: () => ({ type: "station_put", stationId: STATION_ID, station: { ...STATION, revision: 9 } }),

@@ -1,5 +1,4 @@
-/** Every word of the machines as a list; the compiler asks for each one. */
-import type { StationCommandType } from "../../machines/station/command.ts";
+/** Each type of event of a station. The compiler asks for each one. */
 import type { StationEventType } from "../../machines/station/event.ts";
 
 const EVENTS: Record<StationEventType, true> = {
@@ -41,34 +40,3 @@ const EVENTS: Record<StationEventType, true> = {
   command_ruled_out: true,
 };
 export const STATION_EVENT_TYPES = Object.keys(EVENTS) as readonly StationEventType[];
-
-const COMMANDS: Record<StationCommandType, true> = {
-  station_put: true,
-  device_put: true,
-  order_put: true,
-  device_seen: true,
-  device_silent: true,
-  lease_acquire: true,
-  lease_renew: true,
-  lease_release: true,
-  lease_break: true,
-  sessions_ended: true,
-  intent_create: true,
-  intent_attest: true,
-  intent_cancel: true,
-  intent_present: true,
-  intent_report: true,
-  settlement_succeeded: true,
-  settlement_refused: true,
-  provider_put: true,
-  provider_confirm: true,
-  provider_failed: true,
-  provider_cleared: true,
-  provider_money_differs: true,
-  order_inquire: true,
-  end_reported: true,
-  qr_ready: true,
-  tick: true,
-  rule_out: true,
-};
-export const STATION_COMMAND_TYPES = Object.keys(COMMANDS) as readonly StationCommandType[];

@@ -2,10 +2,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { type Scene, Scenes, SECRET } from "./emvco-scene.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 const scenes = new Scenes(() => world);

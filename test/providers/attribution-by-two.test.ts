@@ -7,9 +7,9 @@ import { changeOrder, voidOrder } from "../../services/bus/messages/orders.ts";
 import { createProviderConfig, listProviderEvents } from "../../services/bus/messages/provider-configs.ts";
 import { aloneUnlessSet } from "../../services/providers/attribution-limits.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 const SECRET = "the-secret-of-the-callbacks-in-this-test";
 const REASON = "The guest showed the receipt";

@@ -5,9 +5,9 @@ import * as issueMessages from "../../services/bus/messages/issues.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback, signature } from "./emvco-callback.ts";
 import { type Intent, type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 const SECRET = "the-secret-of-the-callbacks-in-this-test";
 const MERCHANT = emvcoSettings();

@@ -6,8 +6,8 @@ import { OPERATOR } from "../../services/providers/events.ts";
 import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
 import { changeProviderConfig } from "../../services/providers/sql/configs.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 const SETTINGS = emvcoSettings();
 

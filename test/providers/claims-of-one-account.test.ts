@@ -1,10 +1,10 @@
 /** Two ways are never open to one money, also where its merchant account has several configs. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { StationReply } from "../../machines/station/reply.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { SiblingConfigs } from "./sibling-configs.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 const scenes = new Scenes(() => world);

@@ -7,8 +7,8 @@ import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
 import { createProviderConfig } from "../../services/providers/sql/configs.ts";
 import { createKeyring } from "../../services/runtime/keyring.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { newKey, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 const SECRET = "a-secret-that-nobody-may-see-again";
 const SETTINGS = emvcoSettings();

@@ -2,10 +2,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { takeAsPaid } from "../../services/providers/sql/tasks.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type Intent, type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 let provider: AnsweringProvider;

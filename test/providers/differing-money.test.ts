@@ -2,10 +2,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { paidBody } from "./emvco-callback.ts";
 import { type Scene, Scenes } from "./emvco-scene.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 const scenes = new Scenes(() => world);

@@ -4,9 +4,9 @@ import type { Issue } from "../../services/bus/messages/issues.ts";
 import * as issueMessages from "../../services/bus/messages/issues.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { emvcoSettings, MERCHANT_ID } from "../support/emvco-settings.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import type { Intent, Place, ProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 export const SECRET = "the-secret-of-the-callbacks-in-this-test";
 

@@ -1,8 +1,8 @@
 /** No QR is made or taken over under a kill switch, whichever it is (one that is just being made: late-answers.test.ts). */
 import { headers } from "nats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { waitFor } from "../support/wait-for.ts";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 beforeAll(async () => {

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import { call } from "../../services/bus/operation.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 import { answerOneAccount, openDueQrs } from "./silent-account.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 let provider: AnsweringProvider;

@@ -5,12 +5,12 @@ import { createProviderPayment } from "../../services/bus/messages/provider-paym
 import { call } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { Scenes, SECRET } from "./emvco-scene.ts";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 import { answerOneAccount, openDueQrs } from "./silent-account.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 let provider: AnsweringProvider;

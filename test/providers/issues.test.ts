@@ -6,9 +6,9 @@ import * as issueMessages from "../../services/bus/messages/issues.ts";
 import { changeOrder } from "../../services/bus/messages/orders.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 const SECRET = "the-secret-of-the-callbacks-in-this-test";
 

@@ -1,9 +1,9 @@
 /** What happens while a provider makes a payment counts for its answer: nobody is shown a QR of it, and it is cancelled. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
 import { type Intent, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 let provider: AnsweringProvider;

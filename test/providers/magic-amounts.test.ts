@@ -12,9 +12,9 @@ import {
   type Scenario,
   scenarioOf,
 } from "../../services/sandbox-provider/magic-amounts.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 import { openQrCounter, type QrCounter } from "./qr-counter.ts";
-import { waitFor } from "./waiting.ts";
 
 type IssueKind = (typeof ISSUE_KINDS)[number];
 

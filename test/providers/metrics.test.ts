@@ -5,9 +5,9 @@ import * as configMessages from "../../services/bus/messages/provider-configs.ts
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { metricSum, type Series } from "../support/scrape.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { paidBody, type SignedBody, sendCallback } from "./emvco-callback.ts";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 const SECRET = "the secret of these callbacks";
 const SETTINGS = emvcoSettings();

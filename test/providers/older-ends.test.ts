@@ -5,10 +5,10 @@ import { withdrawProviderPayment } from "../../services/bus/messages/provider-pa
 import type { Transaction } from "../../services/db/pool.ts";
 import { raiseIssue } from "../../services/providers/issue-recording.ts";
 import { findPayment, lockPayment, recordEnd } from "../../services/providers/sql/payments.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 let provider: AnsweringProvider;

@@ -1,10 +1,10 @@
 /** One money pays one order, whatever its provider says of it, and whatever operators do at the same time. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { moneyKey, moneyName } from "../../services/bus/messages/intents.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { paidBody } from "./emvco-callback.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 const scenes = new Scenes(() => world);

@@ -10,9 +10,9 @@ import type { RequestedCommand } from "../../services/bus/messages/station-comma
 import { askStation } from "../../services/bus/station-client.ts";
 import { insertOutbox, stationKey } from "../../services/db/outbox.ts";
 import { STATION_LOG, stationLogSubject } from "../support/one-log.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type Scene, Scenes } from "./emvco-scene.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 const scenes = new Scenes(() => world);

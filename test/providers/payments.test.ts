@@ -11,8 +11,8 @@ import { startProvidersService } from "../../services/providers/service.ts";
 import { nextPollInMs } from "../../services/providers/tasks.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { ONE_LOG } from "../support/one-log.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { newKey, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 beforeAll(async () => {

@@ -35,6 +35,8 @@ import { cloneDatabase, startNats } from "../support/servers.ts";
 import { type CallbackGateway, startCallbackGateway } from "./callback-gateway.ts";
 import { type ScriptedStations, startScriptedStations } from "./scripted-stations.ts";
 
+export { refusalOf } from "../support/refusal-of.ts";
+
 export const newKey = (): string => randomBytes(32).toString("base64url");
 
 export interface Place {
@@ -234,15 +236,4 @@ export async function startProvidersWorld(
 
 async function startRealStations(shared: ServiceDeps): Promise<Service[]> {
   return [await startAuditService(shared), await startRelayService(shared), await startStationsService(shared)];
-}
-
-/** The refusal that a request ends with; fails the test when it is answered. */
-export async function refusalOf(asked: Promise<unknown>): Promise<RefusedError["refusal"]> {
-  try {
-    await asked;
-  } catch (error) {
-    if (error instanceof RefusedError) return error.refusal;
-    throw error;
-  }
-  throw new Error("This request should have been refused.");
 }

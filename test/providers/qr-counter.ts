@@ -11,8 +11,8 @@ import { askStation } from "../../services/bus/station-client.ts";
 import { insertOutbox, stationKey } from "../../services/db/outbox.ts";
 import { MAGIC_AMOUNTS, type Scenario } from "../../services/sandbox-provider/magic-amounts.ts";
 import { STATION_LOG, stationLogSubject } from "../support/one-log.ts";
+import { waitFor } from "../support/wait-for.ts";
 import type { Place, ProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 export interface QrCounter {
   readonly place: Place;

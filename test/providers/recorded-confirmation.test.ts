@@ -1,10 +1,10 @@
 /** The database's clock decides whether a confirmation was recorded before the intent's deadline, also in a race. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findRecordedConfirmation } from "../../services/bus/messages/provider-payments.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { type Scene, Scenes, SECRET } from "./emvco-scene.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 const scenes = new Scenes(() => world);

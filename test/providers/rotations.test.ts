@@ -6,8 +6,8 @@ import * as configMessages from "../../services/bus/messages/provider-configs.ts
 import { liveSecrets } from "../../services/providers/secrets.ts";
 import { createKeyring } from "../../services/runtime/keyring.ts";
 import { callbackSecret } from "../../services/sandbox-provider/accounts.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
-import { waitFor } from "./waiting.ts";
 
 /** Renewals that the provider has done and whose answers are still under way. */
 const heldBack: (() => void)[] = [];

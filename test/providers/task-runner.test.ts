@@ -6,7 +6,7 @@ import { addProviderMetrics } from "../../services/providers/metrics.ts";
 import { startTaskRunner } from "../../services/providers/task-runner.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { cloneDatabase } from "../support/servers.ts";
-import { waitFor } from "./waiting.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 let database: Database;
 let drop: () => Promise<void>;

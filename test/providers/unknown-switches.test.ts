@@ -6,9 +6,9 @@ import { SWITCHES } from "../../services/bus/streams.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { noteBucketsComplete } from "../support/buckets-complete.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { openQrCounter } from "./qr-counter.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 beforeAll(async () => {

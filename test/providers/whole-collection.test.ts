@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as issueMessages from "../../services/bus/messages/issues.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
 import type { Scenario } from "../../services/sandbox-provider/magic-amounts.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 import { openQrCounter, type QrCounter } from "./qr-counter.ts";
-import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
 beforeAll(async () => {

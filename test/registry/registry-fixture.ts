@@ -12,7 +12,6 @@ import { createFilial, listFilials } from "../../services/bus/messages/filials.t
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { createStation, type Station } from "../../services/bus/messages/stations.ts";
 import { call, type Operation, type ReplyOf } from "../../services/bus/operation.ts";
-import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
 import { startRelayService } from "../../services/relay/service.ts";
@@ -23,6 +22,8 @@ import { ONE_LOG } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
+
+export { refusalOf } from "../support/refusal-of.ts";
 
 /** Longer than in production: a password hash on a busy test machine takes its time. */
 const ASK_TIMEOUT_MS = 20_000;
@@ -100,17 +101,6 @@ export async function addOrganization(sql: Database, name: string): Promise<Call
     insert into users (organization_id, email, name, role, password_hash)
     values (${organization.organization_id}, ${email}, ${`Owner of ${name}`}, 'owner', 'unused')`;
   return callerOf(sql, email);
-}
-
-/** The refusal that a request ends with; fails the test when it is answered. */
-export async function refusalOf(asked: Promise<unknown>): Promise<BusRefusal> {
-  try {
-    await asked;
-  } catch (error) {
-    if (error instanceof RefusedError) return error.refusal;
-    throw error;
-  }
-  throw new Error("This request should have been refused.");
 }
 
 /** A new station of that organization, in its first filial. */

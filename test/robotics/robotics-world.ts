@@ -16,7 +16,6 @@ import {
 } from "../../services/bus/messages/robotics-events.ts";
 import * as taskMessages from "../../services/bus/messages/serving-tasks.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
-import { RefusedError } from "../../services/bus/refusals.ts";
 import { ROBOTICS_EVENTS } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { startRelayService } from "../../services/relay/service.ts";
@@ -26,6 +25,8 @@ import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
+
+export { refusalOf } from "../support/refusal-of.ts";
 
 type AnyOperation = Operation<z.ZodType, z.ZodType>;
 
@@ -164,15 +165,4 @@ export async function startRoboticsWorld(): Promise<RoboticsWorld> {
       await Promise.all([nats.stop(), testDatabase.drop()]);
     },
   };
-}
-
-/** The refusal that a request ends with; fails the test when it is answered. */
-export async function refusalOf(asked: Promise<unknown>): Promise<RefusedError["refusal"]> {
-  try {
-    await asked;
-  } catch (error) {
-    if (error instanceof RefusedError) return error.refusal;
-    throw error;
-  }
-  throw new Error("This request should have been refused.");
 }

@@ -11,9 +11,9 @@ import type { ServiceDeps } from "../../services/runtime/service.ts";
 import { SANDBOX_LIMITS } from "../../services/sandbox-provider/limits.ts";
 import { startSandboxProviderService } from "../../services/sandbox-provider/service.ts";
 import { newKey } from "../providers/providers-world.ts";
-import { waitFor } from "../providers/waiting.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 interface Seen {
   readonly body: string;

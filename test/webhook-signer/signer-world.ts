@@ -3,7 +3,6 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import type { z } from "zod";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -17,7 +16,6 @@ import {
 } from "../../services/bus/messages/webhook-deliveries.ts";
 import { registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
-import { RefusedError } from "../../services/bus/refusals.ts";
 import { roboticsEventSubject } from "../../services/bus/subjects.ts";
 import { filialKey, insertOutbox } from "../../services/db/outbox.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -31,7 +29,11 @@ import { ONE_LOG } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type Behaviour, type Receiver, startReceiver } from "./receiver.ts";
+
+export { refusalOf } from "../support/refusal-of.ts";
+export { waitFor };
 
 const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
 const WITH_LIMITS = join(import.meta.dirname, "programs", "signer-with-limits.ts");
@@ -297,17 +299,6 @@ export async function begunAfter({ database }: SignerWorld, { consumerId }: Flee
   return new Set(rows.map((row) => row.delivery_id));
 }
 
-/** The refusal that a request ends with; fails the test when it is answered. */
-export async function refusalOf(asked: Promise<unknown>): Promise<RefusedError["refusal"]> {
-  try {
-    await asked;
-  } catch (error) {
-    if (error instanceof RefusedError) return error.refusal;
-    throw error;
-  }
-  throw new Error("This request should have been refused.");
-}
-
 /**
  * From now on these paths' answers wait; returns how to let them go when every slot of each of them is taken, so that the
  * sender has nothing to write until then.
@@ -323,19 +314,4 @@ export async function holdAnswers(receiver: Receiver, paths: readonly string[]):
   const areTaken = (): boolean => [...held.values()].every((count) => count === SIGNER_LIMITS.inFlightPerEndpoint);
   await waitFor("every slot to be taken", areTaken);
   return resolve;
-}
-
-/** Looks until there is something to see, and fails after `timeoutMs`. */
-export async function waitFor<T>(
-  what: string,
-  look: () => T | undefined | false | Promise<T | undefined | false>,
-  timeoutMs = 60_000,
-): Promise<T> {
-  const deadlineMs = Date.now() + timeoutMs;
-  for (;;) {
-    const seen = await look();
-    if (seen !== undefined && seen !== false) return seen;
-    if (Date.now() > deadlineMs) throw new Error(`Not seen within ${timeoutMs} ms: ${what}.`);
-    await delay(20);
-  }
 }

@@ -18,7 +18,7 @@ const ENDPOINTS = [
 /** The answer to the second claim of a code. */
 const spentIn = perRun<{ answer?: SuiteAnswer }>(() => ({}));
 
-/** Headers that differ from answer to answer; the length goes by the id of the request. */
+/** Headers that differ from answer to answer. The length depends on the request id. */
 const OF_ONE_ANSWER = /^(?:date|content-length|x-request-id|retry-after|ratelimit.*|connection|keep-alive)$/;
 const headersOf = ({ headers }: SuiteAnswer): object =>
   Object.fromEntries([...headers].filter(([name]) => !OF_ONE_ANSWER.test(name)));
@@ -165,7 +165,7 @@ const expiringIn = perRun<{ code: string; expiresAtMs: number }>(() => ({ code: 
 /** The shortest life of a code. */
 const LIFETIME_SECONDS = 10;
 
-/** The display needs its credential no longer: its code expires while the other checks go on. */
+/** The display no longer needs its credential. Its new code expires while other checks run. */
 export const expiringCodeChecks: readonly Check[] = [
   {
     id: "enroll.code_expires",
@@ -199,14 +199,14 @@ export const expiredCodeChecks: readonly Check[] = [
   },
 ];
 
-/** The same refusal: status, body and headers, but for what names the request. */
+/** Both answers have the same status, body and headers, except for the request id. */
 function isAlike(what: string, one: SuiteAnswer, other: SuiteAnswer): void {
   isSame(`status ${what}`, one.status, other.status);
   isSame(`answer ${what}`, withoutRequest(isRefused(one, one.status)), withoutRequest(isRefused(other, other.status)));
   isSame(`headers ${what}`, headersOf(one), headersOf(other));
 }
 
-/** While a collection lapses: they need none, and no heartbeat. */
+/** These run while a collection of another check lapses, because they need neither a collection nor a heartbeat. */
 export const scopeChecks: readonly Check[] = [
   {
     id: "scopes.by_kind",
@@ -224,7 +224,7 @@ export const scopeChecks: readonly Check[] = [
   },
 ];
 
-/** In the middle of the companion's checks, because a new credential has a throttle of its own. */
+/** This runs between the companion's other checks, because a new credential has a new throttle. */
 export const revocationChecks: readonly Check[] = [
   {
     id: "auth.revoked",
@@ -238,7 +238,7 @@ export const revocationChecks: readonly Check[] = [
       const before = world.companion;
       await world.enrollAgain("companion");
       await world.until(
-        "status for the credential of before the reset",
+        "status for the credential from before the reset",
         2_000,
         async () => (await before.unpaced().send("GET", "me/")).status,
         (status) => status === 401,

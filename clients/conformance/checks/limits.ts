@@ -1,4 +1,4 @@
-/** Throttles: one request a second for each credential; and what holds of all answers. */
+/** Throttles (one request per second for each credential), and rules for all answers to devices. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Check } from "../check.ts";
 import { hasStatus, holds, isRefused, isSame } from "../expect.ts";
@@ -40,12 +40,12 @@ export const limitChecks: readonly Check[] = [
   },
 ];
 
-/** Between the first answer and the last, so that a clock that stands still is noticed. */
+/** The least time between the first and the last answer, so that the check notices a stopped clock. */
 const CLOCK_SPAN_MS = 4_000;
-/** Several processes that answer have clocks of their own. */
+/** Several gateway processes may answer, and their clocks may differ by this much. */
 const CLOCK_APART_MS = 2_000;
 
-/** One answer of each kind, so that each of these checks has something to judge also when it runs alone. */
+/** Requests one answer of each kind, so that each of these checks also works when it runs alone. */
 async function answersOf(world: World): Promise<void> {
   const { served } = world.wire;
   for (const path of ["me/", "assignment/"])
@@ -63,7 +63,7 @@ const judges =
     isSame(what, [...new Set(odd)], []);
   };
 
-/** They judge all answers to devices, and so they come last. */
+/** These checks judge all answers to devices, so they come last. */
 export const historyChecks: readonly Check[] = [
   {
     id: "answers.without_credential",
@@ -90,7 +90,7 @@ export const historyChecks: readonly Check[] = [
     id: "answers.not_cached",
     capability: "presence",
     after: ["enroll.claims_code"],
-    // What is answered from a cache on the way may be an old state.
+    // An answer from a cache between device and service may be an old state.
     quotes: ["Request header: `If-None-Match` (optional); the response supports ETag; 304 when unchanged."],
     run: judges("cacheable", "answers to a device that a cache may repeat without asking"),
   },

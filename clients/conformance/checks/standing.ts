@@ -1,5 +1,4 @@
-/** Standing and kill switches: who may not act now, and that cash goes on. */
-
+/** Standing and kill switches: a blocked device or station may not act, and cash still collects. */
 import { clientLimits } from "../../limits.ts";
 import type { Check } from "../check.ts";
 import { hasStatus, isRefused, isSame, objectOf } from "../expect.ts";
@@ -41,7 +40,7 @@ export const standingChecks: readonly Check[] = [
       "blocked_reason | string | standing reason when the device or station lost standing",
     ],
     async run(world) {
-      // A new credential has a throttle of its own.
+      // A new credential has a new throttle.
       await world.enrollAgain("companion");
       const path = `devices/${world.sandbox.companionId}`;
       await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
@@ -125,7 +124,7 @@ export const standingChecks: readonly Check[] = [
   },
 ];
 
-/** While a collection lapses: they need none. */
+/** These run while a collection of another check lapses, because they need no collection. */
 export const displayStandingChecks: readonly Check[] = [
   {
     id: "standing.display_suspended",

@@ -1,10 +1,10 @@
-/** Answers of the service as a later version, or another clock, would give them. */
+/** Changes answers of the service, as if they came from a later version or from another clock. */
 import type { ChangedAnswer } from "./observer.ts";
 
 const SKEW_MS = 10 * 60_000;
 const DATE_TIME = /^\d{4}-\d\d-\d\dT/;
 
-/** Each object gets a field that today's contract does not have. */
+/** Adds to each object a field that the contract does not have. */
 export function laterFields(answer: ChangedAnswer): void {
   answer.json = mapped(answer.json, (value) => value, { x_later: { since: 2 } }) as Record<string, unknown>;
 }
@@ -12,12 +12,12 @@ export function laterFields(answer: ChangedAnswer): void {
 const older = (value: unknown): unknown =>
   typeof value === "string" && DATE_TIME.test(value) ? new Date(Date.parse(value) - SKEW_MS).toISOString() : value;
 
-/** All times are ten minutes ago: to a device that asks its own clock each deadline has passed. */
+/** Moves all times ten minutes back. For a device that uses its local clock, each deadline has then passed. */
 export function olderClock(answer: ChangedAnswer): void {
   answer.json = mapped(answer.json, older) as Record<string, unknown>;
 }
 
-/** Each answer has an ETag of its own, although nothing has changed. */
+/** Gives each answer a new ETag, although nothing has changed. */
 export function newEtag({ headers }: ChangedAnswer): void {
   if (headers.has("etag")) headers.set("etag", `"${Math.random().toString(36).slice(2)}"`);
 }

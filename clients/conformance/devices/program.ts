@@ -1,5 +1,5 @@
 /**
- * A program that is the device, or stands beside it. It reads one instruction a line from its standard input, as JSON with an
+ * A program that is the device, or controls it. It reads one instruction per line from its standard input, as JSON with an
  * `id`, and writes a line of JSON with that `id` when it has done it. Its other lines are its log.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -39,7 +39,7 @@ export class DeviceProgram implements DeviceUnderTest {
     await this.#instruct({ instruction: "finish" });
   }
 
-  /** SIGKILL, and a new start with the same command: what it knows then, it has stored. */
+  /** SIGKILL, and a new start with the same command. The program then knows only what it has stored. */
   async restart(): Promise<void> {
     await this.stop();
     this.#start();
@@ -62,7 +62,7 @@ export class DeviceProgram implements DeviceUnderTest {
 
   #start(): ChildProcess {
     const child = spawn(this.#command, { shell: true, detached: true, stdio: ["pipe", "pipe", "inherit"] });
-    // What cannot be written, because the program has ended, gets no answer.
+    // A write to a program that has ended fails, and its instruction gets no answer.
     child.stdin.on("error", () => undefined);
     child.on("error", () => undefined);
     createInterface(child.stdout).on("line", (line) => this.#read(line));

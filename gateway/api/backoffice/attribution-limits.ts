@@ -3,7 +3,7 @@ import { z } from "zod";
 import { formatExactAmount, parseAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/attributions.ts";
 import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -73,35 +73,28 @@ const setAttributionLimit: SessionHandler<z.infer<typeof setBodySchema>> = async
   return ok(limitJson((await deps.bus.call(bus.setAttributionLimit, request)).limit));
 };
 
-const who = session("organization.manage");
 const path = "/api/backoffice/v1/attribution-limits/" as const;
 
 export const attributionLimitRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path,
     operation: "listAttributionLimits",
-    tag: "backoffice",
     summary: "Read how much one person may attribute alone",
     description:
       "Of money that does not fit and that an operator pays an order with. For the currencies of the organization's stations and those that are set.",
-    who,
     replies: { 200: { description: "By currency.", schema: limitsSchema } },
-    errors: [],
     handler: listAttributionLimits,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path,
     operation: "setAttributionLimit",
-    tag: "backoffice",
     summary: "Set how much one person may attribute alone",
     description:
       "For one currency, from the next attribution on. What waits for a second person goes on waiting. In the audit log `/api/backoffice/v1/provider-events/`.",
-    who,
     body: setBodySchema,
     replies: { 200: { description: "The limit as it is now.", schema: limitSchema } },
-    errors: [],
     handler: setAttributionLimit,
   }),
 ];

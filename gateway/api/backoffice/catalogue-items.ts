@@ -6,7 +6,7 @@ import * as messages from "../../../services/bus/messages/catalogue-items.ts";
 import { created, noContent, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire, queryId } from "../../http/page.ts";
 import { priceMinor, priceSchema } from "../../http/price.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import {
   amountSchema,
   currencySchema,
@@ -135,70 +135,58 @@ const deleteCatalogueItem: SessionHandler = async ({ caller, deps, id }) => {
 
 const list = "/api/backoffice/v1/catalogue-items/";
 const one = `${list}{item_id}/` as const;
-const who = session("organization.manage");
-const tag = "backoffice";
 
 export const catalogueItemRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: list,
     operation: "listCatalogueItems",
-    tag,
     summary: "List the catalogue",
     description: "What tills offer: items with a name and a price. Orders may have other lines as well.",
-    who,
     query: querySchema,
     replies: { 200: { description: "By id.", schema: itemsSchema } },
     errors: ["not_found"],
     handler: listCatalogueItems,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: list,
     operation: "createCatalogueItem",
-    tag,
     summary: "Add an item to the catalogue",
     description: "Tills whose station has this currency offer it. Names need not be unique.",
-    who,
     body: createBodySchema,
     replies: { 201: { description: "The item.", schema: itemSchema } },
     errors: ["not_found", "conflict"],
     handler: createCatalogueItem,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: one,
     operation: "getCatalogueItem",
-    tag,
     summary: "Read an item of the catalogue",
     description: "As the list has it.",
-    who,
     replies: { 200: { description: "The item.", schema: itemSchema } },
     errors: ["not_found"],
     handler: getCatalogueItem,
   }),
-  route({
+  backofficeRoute({
     method: "PATCH",
     path: one,
     operation: "changeCatalogueItem",
-    tag,
     summary: "Change an item of the catalogue",
     description:
       "Only the fields that are sent change; the currency never does. Orders that exist keep the name and the price that they were opened with.",
-    who,
     body: changeBodySchema,
     replies: { 200: { description: "The item after the change.", schema: itemSchema } },
     errors: ["not_found"],
     handler: changeCatalogueItem,
   }),
-  route({
+  backofficeRoute({
     method: "DELETE",
     path: one,
     operation: "deleteCatalogueItem",
-    tag,
     summary: "Remove an item from the catalogue",
     description: "Tills no longer offer it. Orders that have it stay as they are.",
-    who,
     replies: { 204: { description: "It is removed.", schema: null } },
     errors: ["not_found"],
     handler: deleteCatalogueItem,

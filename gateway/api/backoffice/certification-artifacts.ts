@@ -4,7 +4,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/certification-artifacts.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, nameSchema, reasonSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { outcomeSchema } from "./conformance-runs.ts";
 
@@ -192,71 +192,58 @@ const revokeCertificationArtifact: SessionHandler<z.infer<typeof revokeBodySchem
 
 const root = "/api/backoffice/v1/certification-artifacts/";
 const one = `${root}{artifact_id}/` as const;
-const who = session("organization.manage");
-const tag = "backoffice";
 const CONFLICTS = `The \`reason\` of a \`conflict\` is one of ${messages.CERTIFICATION_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`;
 
 export const certificationArtifactRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: root,
     operation: "listCertificationArtifacts",
-    tag,
     summary: "List the certification artifacts",
     description: "Also those that are revoked or expired.",
-    who,
     query: querySchema,
     replies: { 200: { description: "The newest first.", schema: artifactsSchema } },
-    errors: [],
     handler: listCertificationArtifacts,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: root,
     operation: "recordCertification",
-    tag,
     summary: "Record a passed run",
     description: `Writes one artifact for each capability that a run of the suite with a device has exercised, or none: every check of the run must have passed. The owner vouches for the result, and the artifact says so; the service records it only when its audit log has the run, which ended within the last hour. The same request again is answered alike. \`npm run cli -- certify\` runs the suite and sends this. ${CONFLICTS}`,
-    who,
     body: runSchema,
     replies: { 201: { description: "The artifacts of the run.", schema: recordedSchema } },
     errors: ["not_found", "conflict"],
     handler: recordCertification,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: one,
     operation: "getCertificationArtifact",
-    tag,
     summary: "Read a certification artifact",
     description: "It never changes; only `revocation` may come.",
-    who,
     replies: { 200: { description: "The artifact, and what it rests on.", schema: artifactWithEvidenceSchema } },
     errors: ["not_found"],
     handler: getCertificationArtifact,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${one}certificate/`,
     operation: "downloadCertificationArtifact",
-    tag,
     summary: "Download a certificate",
     description:
       "The signed statement, and the proof that the log has it: with the log's key it can be verified offline, by `clients/verify-certificate.mjs` or by any program that knows the formats. Hand it on as it is.",
-    who,
     replies: { 200: { description: "The certificate.", schema: certificateSchema } },
     errors: ["not_found"],
     handler: downloadCertificationArtifact,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${one}revoke/`,
     operation: "revokeCertificationArtifact",
-    tag,
     summary: "Revoke a certification artifact",
     description:
       "Adds a revocation to the log; the artifact stays as it is. One that is revoked already is answered alike.",
-    who,
     body: revokeBodySchema,
     replies: { 200: { description: "The artifact with its revocation.", schema: artifactSchema } },
     errors: ["not_found", "conflict"],

@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as messages from "../../../services/bus/messages/conformance-runs.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 const statusSchema = z.enum(messages.CONFORMANCE_RUN_STATUSES).meta({
@@ -110,58 +110,47 @@ const endConformanceRun: SessionHandler = async ({ caller, deps, id }) => {
 
 const root = "/api/backoffice/v1/conformance-runs/";
 const one = `${root}{conformance_run_id}/` as const;
-const who = session("organization.manage");
-const tag = "backoffice";
 
 export const conformanceRunRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: root,
     operation: "listConformanceRuns",
-    tag,
     summary: "List the conformance runs",
     description: "The newest hundred of the organization can be read.",
-    who,
     query: querySchema,
     replies: { 200: { description: "The newest first.", schema: runsSchema } },
-    errors: [],
     handler: listConformanceRuns,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: root,
     operation: "startConformanceRun",
-    tag,
     summary: "Start a conformance run",
     description:
       "Runs the conformance suite against this installation, as a cashier, two devices and the owner at the sandbox, which is reset before and after. It takes about a minute; read the run to follow it. A sandbox has one run at a time.",
-    who,
     body: startBodySchema,
     replies: { 201: { description: "The run, which has begun.", schema: runSchema } },
     errors: ["not_found", "conflict", "busy"],
     handler: startConformanceRun,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: one,
     operation: "getConformanceRun",
-    tag,
     summary: "Read a conformance run",
     description:
       "With what came of each check so far. A failed check has what was expected, what came, and a line of curl.",
-    who,
     replies: { 200: { description: "The run and its checks.", schema: wholeRunSchema } },
     errors: ["not_found"],
     handler: getConformanceRun,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${one}end/`,
     operation: "endConformanceRun",
-    tag,
     summary: "End a conformance run",
     description: "The suite cleans up and ends within seconds. A run that has ended is answered alike.",
-    who,
     replies: { 200: { description: "The run, as it is now.", schema: runSchema } },
     errors: ["not_found"],
     handler: endConformanceRun,

@@ -12,7 +12,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/devices.ts";
 import { created, type HandlerDeps, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire, queryId, stationsOfList } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, nameSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 export const deviceKindSchema = z.enum(DEVICE_KINDS).meta({ id: "DeviceKind" });
@@ -194,116 +194,98 @@ const moveDevice =
   };
 
 const DEVICE = "/api/backoffice/v1/devices/{device_id}";
-const who = session("organization.manage");
-const tag = "backoffice";
 const deviceReply = { 200: { description: "The device after the change.", schema: deviceSchema } };
 
 export const backofficeDeviceRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/devices/",
     operation: "listDevices",
-    tag,
     summary: "List the devices",
     description: "Revoked ones too, unless a status is named.",
-    who,
     query: querySchema,
     replies: { 200: { description: "By id.", schema: devicesSchema } },
     errors: ["not_found"],
     handler: listDevices,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: "/api/backoffice/v1/devices/",
     operation: "registerDevice",
-    tag,
     summary: "Register a device",
     description:
       "For good at exactly one station and of one kind. To work it must enroll: issue an enrollment code for it next.",
-    who,
     body: registerBodySchema,
     replies: { 201: { description: "The device; it is `pending` until it claims a code.", schema: deviceSchema } },
     errors: ["not_found", "device_limit_reached", "conflict"],
     awaitsEffect: true,
     handler: registerDevice,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${DEVICE}/`,
     operation: "getDevice",
-    tag,
     summary: "Read a device with its newest heartbeat",
     description: "The heartbeat carries what the device reported about itself.",
-    who,
     replies: { 200: { description: "The device.", schema: deviceDetailSchema } },
     errors: ["not_found"],
     handler: getDevice,
   }),
-  route({
+  backofficeRoute({
     method: "PATCH",
     path: `${DEVICE}/`,
     operation: "changeDevice",
-    tag,
     summary: "Change a device",
     description:
       "Only the fields that are sent change, with the device's next poll; a collection under way keeps its `handoff_target`. A revoked device cannot be changed.",
-    who,
     body: changeBodySchema,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: changeDevice,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${DEVICE}/suspend/`,
     operation: "suspendDevice",
-    tag,
     summary: "Suspend a device",
     description:
       "Until it is resumed. It keeps its credential, and each refusal names the reason; a collection under way can still be attested.",
-    who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: moveDevice("SUSPEND"),
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${DEVICE}/resume/`,
     operation: "resumeDevice",
-    tag,
     summary: "Resume a device",
     description: "Undoes a suspension; the device goes on with the credential that it has.",
-    who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: moveDevice("RESUME"),
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${DEVICE}/reset/`,
     operation: "resetDevice",
-    tag,
     summary: "Reset a device",
     description:
       "Revokes its credential and codes, which cannot be undone; it is `pending` until it enrolls with a new code.",
-    who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: moveDevice("RESET"),
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${DEVICE}/revoke/`,
     operation: "revokeDevice",
-    tag,
     summary: "Revoke a device",
     description:
       "For good: its credential and codes end at once, and it cannot be reset or resumed. Register it anew to use it again.",
-    who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,

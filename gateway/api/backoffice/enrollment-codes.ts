@@ -4,7 +4,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/enrollment-codes.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 export const enrollmentCodeSchema = z
@@ -66,18 +66,13 @@ const revokeEnrollmentCode: SessionHandler = async ({ caller, deps, id }) => {
   return ok(enrollmentCodeJson(enrollmentCode));
 };
 
-const who = session("organization.manage");
-const tag = "backoffice";
-
 export const enrollmentCodeRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/devices/{device_id}/enrollment-codes/",
     operation: "listEnrollmentCodes",
-    tag,
     summary: "List a device's enrollment codes",
     description: "What became of each; without `before_id` the newest ones.",
-    who,
     query: querySchema,
     replies: {
       200: { description: "Newest first; the codes themselves are never shown again.", schema: enrollmentCodesSchema },
@@ -85,29 +80,25 @@ export const enrollmentCodeRoutes = [
     errors: ["not_found"],
     handler: listEnrollmentCodes,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: "/api/backoffice/v1/devices/{device_id}/enrollment-codes/",
     operation: "issueEnrollmentCode",
-    tag,
     summary: "Issue an enrollment code",
     description: "A newer code revokes the open one.",
-    who,
     body: issueCodeBodySchema,
     bodyOptional: true,
     replies: { 201: { description: "The code, shown this once.", schema: issuedCodeSchema } },
     errors: ["not_found", "conflict"],
     handler: issueEnrollmentCode,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: "/api/backoffice/v1/enrollment-codes/{code_id}/revoke/",
     operation: "revokeEnrollmentCode",
-    tag,
     summary: "Revoke an enrollment code",
     description:
       "An open code can no longer be claimed, which cannot be undone; issue another one. A device that has claimed its code is kept out by a reset.",
-    who,
     replies: { 200: { description: "The code after the change.", schema: enrollmentCodeSchema } },
     errors: ["not_found", "conflict"],
     handler: revokeEnrollmentCode,

@@ -13,7 +13,7 @@ import {
   pageBeforeOfAuditLog,
   pageOfAuditLogQuery,
 } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 /** The API shows the actor `registry` of logs and tables as `platform`. */
@@ -196,50 +196,40 @@ const listRoboticsEvents: SessionHandler<undefined, z.infer<typeof roboticsEvent
 };
 
 const root = "/api/backoffice/v1";
-const who = session("organization.manage");
-const tag = "backoffice";
 
 export const eventRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${root}/stations/{station_id}/events/`,
     operation: "listStationEvents",
-    tag,
     summary: "Read what a station committed",
     description:
       "Every change of the station in order, by the version of its commit. To follow the station, ask again with the last event's version as `since_version`.",
-    who,
     query: stationEventsQuerySchema,
     replies: { 200: { description: "In order.", schema: stationEventsSchema } },
     errors: ["not_found"],
     handler: listStationEvents,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${root}/events/`,
     operation: "listEvents",
-    tag,
     summary: "Read who changed what",
     description:
       "The audit log of places, devices, enrollment codes, people, sessions and kill switches, those of the platform as well. Newest first; to follow it, ask with the last event's id as `since_id`: no event is missed.",
-    who,
     query: pageOfAuditLogQuery,
     replies: { 200: { description: "By id.", schema: registryEventsSchema } },
-    errors: [],
     handler: listEvents,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${root}/robotics-events/`,
     operation: "listRoboticsEvents",
-    tag,
     summary: "Read the audit log of robotics",
     description:
       "The audit log of consumers, serving tasks, pauses and webhook endpoints: who did what, when and why. Without `before_id` the newest ones.",
-    who,
     query: roboticsEventsQuerySchema,
     replies: { 200: { description: "Newest first.", schema: roboticsEventsSchema } },
-    errors: [],
     handler: listRoboticsEvents,
   }),
 ];

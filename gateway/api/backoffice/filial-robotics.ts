@@ -2,7 +2,7 @@
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/filial-robotics.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, reasonSchema, timestampSchema } from "../../http/shared-schemas.ts";
 
 /** The body of a request that needs only a reason: cancel a task, pause robotics, resume robotics. */
@@ -50,46 +50,38 @@ const change =
   };
 
 const robotics = "/api/backoffice/v1/filials/{filial_id}/robotics" as const;
-const who = session("organization.manage");
-const tag = "backoffice";
 const reply = { 200: { description: "Robotics at the filial after the change.", schema: filialRoboticsSchema } };
 
 export const filialRoboticsRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${robotics}/`,
     operation: "getFilialRobotics",
-    tag,
     summary: "Read whether robotics is paused at a filial",
     description:
       "The answer also names who changed it last, when and why. `paused` is false for a filial that was never paused.",
-    who,
     replies: { 200: { description: "Robotics at the filial.", schema: filialRoboticsSchema } },
     errors: ["not_found"],
     handler: getFilialRobotics,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${robotics}/pause/`,
     operation: "pauseFilialRobotics",
-    tag,
     summary: "Pause robotics at a filial",
     description:
       "After the answer to this request, tasks at the filial are neither offered nor accepted. Tasks under way can be completed or cancelled; offers expire as before. Pausing a paused filial changes nothing.",
-    who,
     body: roboticsReasonBodySchema,
     replies: reply,
     errors: ["not_found"],
     handler: change(messages.pauseFilialRobotics),
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${robotics}/resume/`,
     operation: "resumeFilialRobotics",
-    tag,
     summary: "Resume robotics at a filial",
     description: "Resuming a filial that is not paused changes nothing.",
-    who,
     body: roboticsReasonBodySchema,
     replies: reply,
     errors: ["not_found"],

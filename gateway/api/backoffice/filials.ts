@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as messages from "../../../services/bus/messages/filials.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 export const filialSchema = z
@@ -47,56 +47,44 @@ const renameFilial: SessionHandler<z.infer<typeof renameBodySchema>> = async ({ 
   return ok(filialJson(filial));
 };
 
-const who = session("organization.manage");
-const tag = "backoffice";
-
 export const filialRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/filials/",
     operation: "listFilials",
-    tag,
     summary: "List the filials",
     description: "A filial is a branch of the organization; stations belong to one.",
-    who,
     query: querySchema,
     replies: { 200: { description: "By id.", schema: filialsSchema } },
-    errors: [],
     handler: listFilials,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: "/api/backoffice/v1/filials/",
     operation: "createFilial",
-    tag,
     summary: "Add a filial",
     description: "A filial cannot be removed.",
-    who,
     body: createFilialBodySchema,
     replies: { 201: { description: "The filial.", schema: filialSchema } },
     errors: ["conflict"],
     handler: createFilial,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/filials/{filial_id}/",
     operation: "getFilial",
-    tag,
     summary: "Read a filial",
     description: "As the list has it.",
-    who,
     replies: { 200: { description: "The filial.", schema: filialSchema } },
     errors: ["not_found"],
     handler: getFilial,
   }),
-  route({
+  backofficeRoute({
     method: "PATCH",
     path: "/api/backoffice/v1/filials/{filial_id}/",
     operation: "renameFilial",
-    tag,
     summary: "Rename a filial",
     description: "Names need not be unique.",
-    who,
     body: renameBodySchema,
     replies: { 200: { description: "The filial after the change.", schema: filialSchema } },
     errors: ["not_found"],

@@ -1,7 +1,7 @@
 /** What the stations of the owner's organization collect now. */
 import { z } from "zod";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { intentJson, intentSchema } from "../cashier/intent-json.ts";
 import {
   stationNameJson,
@@ -28,18 +28,15 @@ const listActiveIntents: SessionHandler<undefined, z.infer<typeof stationPageQue
 };
 
 export const backofficeIntentRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/active-intents/",
     operation: "listActiveIntents",
-    tag: "backoffice",
     summary: "See what is being collected",
     description:
       "The one collection of each station that has not ended, with its reports. `backoffice_get_intent_timeline` explains what has ended.",
-    who: session("organization.manage"),
     query: stationPageQuerySchema,
     replies: { 200: { description: "By station.", schema: activeIntentsSchema } },
-    errors: [],
     handler: listActiveIntents,
   }),
 ];

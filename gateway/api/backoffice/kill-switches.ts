@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as messages from "../../../services/bus/messages/kill-switches.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { actorJson, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { actorSchema } from "./events.ts";
 
@@ -74,8 +74,6 @@ const setKillSwitch =
     return ok(killSwitchJson(killSwitch));
   };
 
-const who = session("organization.manage");
-const tag = "backoffice";
 export const killSwitchReply = { 200: { description: "The kill switch after the change.", schema: killSwitchSchema } };
 
 /** What each kind's switch withdraws. */
@@ -116,17 +114,15 @@ export const IN_TIME =
 
 const freezeRoutes = SUBJECTS.flatMap(({ kind, name, path, what, effect }) =>
   (["freeze", "unfreeze"] as const).map((verb) =>
-    route({
+    backofficeRoute({
       method: "POST",
       path: `${path}/${verb}/`,
       operation: `${verb}${name}`,
-      tag,
       summary: verb === "freeze" ? `Freeze ${what}` : `Unfreeze ${what}`,
       description:
         verb === "freeze"
           ? `${effect} ${IN_TIME} What is frozen already stays so, with the reason that it has.`
           : "Restores what the freeze has withdrawn, unless another freeze or a suspension still holds.",
-      who,
       body: bodySchema,
       replies: killSwitchReply,
       errors: kind === "organization" ? [] : ["not_found"],
@@ -138,17 +134,14 @@ const freezeRoutes = SUBJECTS.flatMap(({ kind, name, path, what, effect }) =>
 
 export const killSwitchRoutes = [
   ...freezeRoutes,
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/kill-switches/",
     operation: "listKillSwitches",
-    tag,
     summary: "List what is frozen",
     description: "The organization's kill switches that are on, and the platform's when it is.",
-    who,
     query: querySchema,
     replies: { 200: { description: "By id.", schema: killSwitchesSchema } },
-    errors: [],
     handler: listKillSwitches,
   }),
 ];

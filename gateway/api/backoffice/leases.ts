@@ -3,7 +3,7 @@ import { z } from "zod";
 import { idempotencyHeaderSchema, sessionCommandId } from "../../http/command-id.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { getLease, leaseHolderJson, leaseHolderSchema, leaseJson, leaseSchema } from "../cashier/leases.ts";
 import {
   stationNameJson,
@@ -42,47 +42,38 @@ const breakStationLease: SessionHandler = async (context) => {
 
 const root = "/api/backoffice/v1";
 const lease = `${root}/stations/{station_id}/lease/` as const;
-const who = session("organization.manage");
-const tag = "backoffice";
 
 export const backofficeLeaseRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: lease,
     operation: "getStationLease",
-    tag,
     summary: "See who drives the station",
     description: "As the cashiers see it.",
-    who,
     replies: { 200: { description: "The lease, and the last one that another person ended.", schema: leaseSchema } },
     errors: ["not_found"],
     handler: getLease,
   }),
-  route({
+  backofficeRoute({
     method: "DELETE",
     path: lease,
     operation: "breakStationLease",
-    tag,
     summary: "Free the station",
     description:
       "Ends the lease of the cashier who drives the station. The live view notifies them, and they may take the station again; suspend them to prevent that. A collection under way goes on, and the next cashier attests or cancels it. The station's events name the owner and the cashier. A free station answers alike. A repetition under the same `Idempotency-Key` ends no later lease and shows the lease as it is now.",
-    who,
     headers: idempotencyHeaderSchema,
     replies: { 200: { description: "The lease after the change.", schema: leaseSchema } },
     errors: ["not_found"],
     handler: breakStationLease,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${root}/leases/`,
     operation: "listStationLeases",
-    tag,
     summary: "See who drives which station",
     description: "Free stations are left out; `backoffice_get_station_lease` reads one, and frees it.",
-    who,
     query: stationPageQuerySchema,
     replies: { 200: { description: "By station.", schema: stationLeasesSchema } },
-    errors: [],
     handler: listStationLeases,
   }),
 ];

@@ -4,7 +4,7 @@ import * as orders from "../../../services/bus/messages/orders.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { requireOwnStation } from "../../http/own-station.ts";
 import { pageBeforeQuery, pageOnWire, queryId, stationsOfList } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { orderJson, orderSchema, orderStatusSchema, ordersSchema } from "../cashier/orders.ts";
 
 const ordersQuerySchema = z.strictObject({
@@ -34,31 +34,25 @@ const getOrder: SessionHandler = async (context) => {
 };
 
 const root = "/api/backoffice/v1/orders/";
-const who = session("organization.manage");
-const tag = "backoffice";
 
 export const backofficeOrderRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: root,
     operation: "listOrders",
-    tag,
     summary: "List the orders",
     description: "Of all stations or of one. Without `before_id` the newest ones. Only cashiers write orders.",
-    who,
     query: ordersQuerySchema,
     replies: { 200: { description: "Newest first.", schema: ordersSchema } },
     errors: ["not_found"],
     handler: listOrders,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${root}{order_id}/`,
     operation: "getOrder",
-    tag,
     summary: "Read an order",
     description: "With its lines and the transaction that paid it.",
-    who,
     replies: { 200: { description: "The order.", schema: orderSchema } },
     errors: ["not_found"],
     handler: getOrder,

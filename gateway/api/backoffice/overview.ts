@@ -4,7 +4,7 @@ import { ROUTES } from "../../../machines/payment-intent.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/payments.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { toTimestamp } from "../../http/shared-schemas.ts";
 import { paymentRouteSchema } from "../cashier/intent-json.ts";
 import { sandboxQuery } from "./payments.ts";
@@ -122,18 +122,15 @@ const getOverview: SessionHandler<undefined, z.infer<typeof querySchema>> = asyn
 };
 
 export const overviewRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/overview/",
     operation: "getOverview",
-    tag: "backoffice",
     summary: "See what goes on, and how a day went",
     description:
       "Counts of this moment over all stations, and the collections of one day by route and hour. Both follow the stations within a second or so.",
-    who: session("organization.manage"),
     query: querySchema,
     replies: { 200: { description: "The counts and the series.", schema: overviewSchema } },
-    errors: [],
     handler: getOverview,
   }),
 ];

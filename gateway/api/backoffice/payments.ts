@@ -14,7 +14,7 @@ import {
 import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, pageOnWire, queryId } from "../../http/page.ts";
 import { priceSchema } from "../../http/price.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import {
   amountSchema,
   currencySchema,
@@ -205,34 +205,25 @@ const exportPayments: SessionHandler<undefined, z.infer<typeof exportSchema>> = 
   return exportedFile({ name: "payments", format: query.format, columns, pages: pages() });
 };
 
-const who = session("organization.manage");
-const tag = "backoffice";
-
 export const paymentRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/payments/",
     operation: "listPayments",
-    tag,
     summary: "List the payments of all stations",
     description: `One entry for each payment intent. ${FRESHNESS}`,
-    who,
     query: querySchema,
     replies: { 200: { description: "Newest first, by the time of creation.", schema: paymentsSchema } },
-    errors: [],
     handler: listPayments,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/exports/payments/",
     operation: "exportPayments",
-    tag,
     summary: "Export the payments that a filter names",
     description: `${EXPORT_DESCRIPTION} ${FRESHNESS}`,
-    who,
     query: exportSchema,
     replies: { 200: { description: "The file.", schema: z.array(paymentSchema), textType: CSV_TYPE } },
-    errors: [],
     handler: exportPayments,
   }),
 ];

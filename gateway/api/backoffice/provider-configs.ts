@@ -4,7 +4,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/provider-configs.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, nameSchema, reasonSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 
@@ -163,33 +163,26 @@ const rotateProviderSecret: SessionHandler<z.infer<typeof rotateProviderSecretBo
   return ok({ provider_config: providerConfigJson(config), new_secrets: newSecrets });
 };
 
-const who = session("organization.manage");
-const tag = "backoffice";
 const configs = "/api/backoffice/v1/provider-configs/" as const;
 const config = `${configs}{config_id}` as const;
 
 export const providerConfigRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: configs,
     operation: "listProviderConfigs",
-    tag,
     summary: "List the payment providers",
     description: "Oldest first. The list names the secrets and never shows them.",
-    who,
     query: providerConfigsQuerySchema,
     replies: { 200: { description: "By id.", schema: providerConfigsSchema } },
-    errors: [],
     handler: listProviderConfigs,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: configs,
     operation: "createProviderConfig",
-    tag,
     summary: "Add a payment provider",
     description: "For dynamic QR at the stations of one filial. Secrets are stored encrypted and never shown again.",
-    who,
     body: createProviderConfigBodySchema,
     replies: {
       201: { description: "The config, with the secrets that the service made.", schema: newProviderConfigSchema },
@@ -198,29 +191,25 @@ export const providerConfigRoutes = [
     awaitsEffect: true,
     handler: createProviderConfig,
   }),
-  route({
+  backofficeRoute({
     method: "PATCH",
     path: `${config}/`,
     operation: "changeProviderConfig",
-    tag,
     summary: "Change, disable or enable a payment provider",
     description:
       "After `disabled` the service asks the provider for no further payment and withdraws the route `dynamic_qr`. It still accepts callbacks about earlier payments.",
-    who,
     body: changeProviderConfigBodySchema,
     replies: { 200: { description: "The config after the change.", schema: providerConfigSchema } },
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: changeProviderConfig,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${config}/rotate/`,
     operation: "rotateProviderSecret",
-    tag,
     summary: "Replace a secret of a payment provider",
     description: "The service accepts callbacks signed with the old secret until the overlap ends.",
-    who,
     body: rotateProviderSecretBodySchema,
     replies: {
       200: { description: "The config, with the secret if the service made it.", schema: newProviderConfigSchema },

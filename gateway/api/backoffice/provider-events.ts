@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as bus from "../../../services/bus/messages/provider-configs.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { moreOfAuditLog, moreOfAuditLogJson, pageOfAuditLogQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { actorSchema } from "./events.ts";
 
@@ -47,18 +47,15 @@ const listProviderEvents: SessionHandler<undefined, z.infer<typeof pageOfAuditLo
 };
 
 export const providerEventRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/provider-events/",
     operation: "listProviderEvents",
-    tag: "backoffice",
     summary: "Read the audit log of payment providers and issues",
     description:
       "The audit log of provider configs, their secrets, and issues: who added, changed or rotated one, and who assigned, commented, attributed or closed which issue, with the reason. In older entries about an issue, the subject's kind is `provider_issue` and the action begins with `provider_issue_`. Changes of kill switches, including those of providers, are in the other audit log, `/api/backoffice/v1/events/`. Newest first. A program that polls with the last event's id as `since_id` misses no event.",
-    who: session("organization.manage"),
     query: pageOfAuditLogQuery,
     replies: { 200: { description: "By id.", schema: providerEventsSchema } },
-    errors: [],
     handler: listProviderEvents,
   }),
 ];

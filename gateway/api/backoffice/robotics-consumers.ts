@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as messages from "../../../services/bus/messages/consumers.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { modeSchema } from "./provider-configs.ts";
 
@@ -95,58 +95,47 @@ const resetRoboticsCredential: SessionHandler = async (context) => {
 };
 
 const consumers = "/api/backoffice/v1/robotics-consumers/" as const;
-const who = session("organization.manage");
-const tag = "backoffice";
 
 export const roboticsConsumerRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: consumers,
     operation: "listRoboticsConsumers",
-    tag,
     summary: "List the robotics consumers",
     description: "A consumer is a fleet at one filial.",
-    who,
     query: roboticsConsumersQuerySchema,
     replies: { 200: { description: "By id.", schema: roboticsConsumersSchema } },
-    errors: [],
     handler: listRoboticsConsumers,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: consumers,
     operation: "createRoboticsConsumer",
-    tag,
     summary: "Create a robotics consumer",
     description: "Only this answer shows the credential; the service stores a hash of it.",
-    who,
     body: createRoboticsConsumerBodySchema,
     replies: { 201: { description: "The consumer and its credential.", schema: newRoboticsConsumerSchema } },
     errors: ["not_found", "conflict"],
     handler: createRoboticsConsumer,
   }),
-  route({
+  backofficeRoute({
     method: "PATCH",
     path: `${consumers}{consumer_id}/`,
     operation: "changeRoboticsConsumer",
-    tag,
     summary: "Rename, suspend or activate a robotics consumer",
     description:
       "From this answer on a suspended consumer reads nothing, and within a second the service starts no further delivery to it. Deliveries wait until the owner activates the consumer, for as long as deliveries are kept; offers lapse. The active consumer also finds them with `since_id`. Tasks that it was offered or has accepted stay as they are; the owner can cancel them.",
-    who,
     body: changeRoboticsConsumerBodySchema,
     replies: { 200: { description: "The consumer after the change.", schema: roboticsConsumerSchema } },
     errors: ["not_found"],
     handler: changeRoboticsConsumer,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${consumers}{consumer_id}/reset-credential/`,
     operation: "resetRoboticsCredential",
-    tag,
     summary: "Give a robotics consumer a new credential",
     description: "The old credential is invalid from this answer on.",
-    who,
     replies: { 200: { description: "The consumer and its new credential.", schema: newRoboticsConsumerSchema } },
     errors: ["not_found"],
     handler: resetRoboticsCredential,

@@ -20,7 +20,7 @@ import {
   type SessionHandler,
 } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import {
   currencySchema,
   idSchema,
@@ -161,7 +161,7 @@ const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async ({ cal
   return created(freshSandboxJson(fresh));
 };
 
-/** First nobody can act any more, then the station is cleared. A reset that ended in between is repeated as a whole. */
+/** Ends all access first, then clears the station. A reset that stopped half-way is repeated as a whole. */
 const resetSandbox: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const fresh = await deps.bus.call(messages.resetSandbox, { caller, sandboxId: context.id("sandbox_id") });
@@ -241,74 +241,61 @@ async function voidOpenOrders({ deps }: SessionContext, stationId: number, cashi
 
 const root = "/api/backoffice/v1/sandboxes/";
 const one = `${root}{sandbox_id}/` as const;
-const who = session("organization.manage");
-const tag = "backoffice";
 const freshReply = { description: "The sandbox, with what is shown this once.", schema: freshSandboxSchema };
 
 export const sandboxRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: root,
     operation: "listSandboxes",
-    tag,
     summary: "List the sandboxes",
     description: "Deleted ones are left out; their stations stay in the list of stations, closed.",
-    who,
     query: querySchema,
     replies: { 200: { description: "By id.", schema: sandboxesSchema } },
-    errors: [],
     handler: listSandboxes,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: root,
     operation: "seedSandbox",
-    tag,
     summary: "Seed a sandbox",
     description:
       "Makes a station for tests with a customer display, a smart POS companion and a cashier of its own. Where the filial has no provider config in the test environment, one of the sandbox provider is made. The station has the endpoints, throttles, errors and kill switches of every other; only its provider differs.",
-    who,
     body: seedBodySchema,
     replies: { 201: freshReply },
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: seedSandbox,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: one,
     operation: "getSandbox",
-    tag,
     summary: "Read a sandbox",
     description: "Without the codes and the password, which are shown once.",
-    who,
     replies: { 200: { description: "The sandbox.", schema: sandboxSchema } },
     errors: ["not_found"],
     handler: getSandbox,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${one}reset/`,
     operation: "resetSandbox",
-    tag,
     summary: "Reset a sandbox",
     description:
       "Ends the credentials of its devices and the sessions of its cashier, cancels its collection, voids its open orders, frees its station, and gives new codes and a new password. Only what the sandbox owns changes, by the events that every station has; ids, paid orders and certification artifacts stay. A device that was revoked is replaced by a new one. A reset that was interrupted is repeated as a whole.",
-    who,
     replies: { 200: freshReply },
     errors: ["not_found", "conflict", "busy"],
     awaitsEffect: true,
     handler: resetSandbox,
   }),
-  route({
+  backofficeRoute({
     method: "DELETE",
     path: one,
     operation: "deleteSandbox",
-    tag,
     summary: "Delete a sandbox",
     description:
       "Clears its station and closes it, revokes its devices and suspends its cashier. What has happened stays in the audit log. A provider config that was made for sandboxes is disabled with the last of them.",
-    who,
     replies: { 204: { description: "It is deleted.", schema: null } },
     errors: ["not_found", "conflict", "busy"],
     awaitsEffect: true,

@@ -6,7 +6,7 @@ import * as messages from "../../../services/bus/messages/serving-tasks.ts";
 import { idempotencyHeaderSchema, idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, nameSchema } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import {
@@ -125,34 +125,27 @@ const cancelServingTask: SessionHandler<z.infer<typeof roboticsReasonBodySchema>
 };
 
 const tasks = "/api/backoffice/v1/serving-tasks/" as const;
-const who = session("organization.manage");
-const tag = "backoffice";
 const taskReply = (description: string) => ({ 200: { description, schema: ownServingTaskSchema } });
 
 export const servingTaskRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: tasks,
     operation: "listServingTasks",
-    tag,
     summary: "List the serving tasks",
     description:
       "Without `before_id` the newest ones. Those that ended long ago are gone; the audit log still has them.",
-    who,
     query: ownServingTasksQuerySchema,
     replies: { 200: { description: "Newest first.", schema: ownServingTasksSchema } },
-    errors: [],
     handler: listServingTasks,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: tasks,
     operation: "offerServingTask",
-    tag,
     summary: "Offer a task to a fleet",
     description:
       "It can be accepted until its time is over. The body may have 256 KiB. Repeated with the same `Idempotency-Key`, it returns the task that the first request made, as it is now.",
-    who,
     headers: idempotencyHeaderSchema,
     body: offerServingTaskBodySchema,
     bodyBytes: LIMITS.offerBodyBytes,
@@ -160,26 +153,22 @@ export const servingTaskRoutes = [
     errors: ["not_found", "robotics_paused", "conflict", "idempotency_key_reused"],
     handler: offerServingTask,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${tasks}{task_id}/`,
     operation: "getServingTask",
-    tag,
     summary: "Read a serving task",
     description: "With its fleet and, where it was cancelled, why.",
-    who,
     replies: taskReply("The task."),
     errors: ["not_found"],
     handler: getServingTask,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${tasks}{task_id}/cancel/`,
     operation: "cancelServingTask",
-    tag,
     summary: "Cancel a serving task",
     description: "Offered or accepted, also while robotics is paused. Cancelling a cancelled one changes nothing.",
-    who,
     body: roboticsReasonBodySchema,
     replies: taskReply("The task after the change."),
     errors: ["not_found", "task_not_actionable"],

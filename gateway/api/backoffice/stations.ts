@@ -4,7 +4,7 @@ import { STATION_STATUSES, type StationStandingEvent } from "../../../machines/s
 import * as messages from "../../../services/bus/messages/stations.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { currencySchema, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 export const stationStatusSchema = z.enum(STATION_STATUSES).meta({ id: "StationStatus" });
@@ -90,98 +90,81 @@ const moveStation =
   };
 
 const STATION = "/api/backoffice/v1/stations/{station_id}";
-const who = session("organization.manage");
-const tag = "backoffice";
 const stationReply = { 200: { description: "The station after the change.", schema: stationSchema } };
 
 export const backofficeStationRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/stations/",
     operation: "listStations",
-    tag,
     summary: "List the stations",
     description: "The list includes closed stations.",
-    who,
     query: querySchema,
     replies: { 200: { description: "By id.", schema: stationsSchema } },
-    errors: [],
     handler: listStations,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: "/api/backoffice/v1/stations/",
     operation: "createStation",
-    tag,
     summary: "Add a station",
     description: "A station has one currency for good.",
-    who,
     body: createBodySchema,
     replies: { 201: { description: "The station.", schema: stationSchema } },
     errors: ["not_found"],
     awaitsEffect: true,
     handler: createStation,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${STATION}/`,
     operation: "getStation",
-    tag,
     summary: "Read a station",
     description: "Shows the owner's settings. The cashier's API shows who drives the station and what it collects.",
-    who,
     replies: { 200: { description: "The station.", schema: stationSchema } },
     errors: ["not_found"],
     handler: getStation,
   }),
-  route({
+  backofficeRoute({
     method: "PATCH",
     path: `${STATION}/`,
     operation: "renameStation",
-    tag,
     summary: "Rename a station",
     description: "Devices show the new name with their next poll; a collection under way keeps the old one.",
-    who,
     body: renameBodySchema,
     replies: stationReply,
     errors: ["not_found"],
     awaitsEffect: true,
     handler: renameStation,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${STATION}/suspend/`,
     operation: "suspendStation",
-    tag,
     summary: "Suspend a station",
     description: "Its devices are refused and no route is offered until it is resumed.",
-    who,
     replies: stationReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: moveStation("SUSPEND"),
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${STATION}/resume/`,
     operation: "resumeStation",
-    tag,
     summary: "Resume a station",
     description: "Undoes a suspension: devices and routes are back at once. A closed station stays closed.",
-    who,
     replies: stationReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: moveStation("RESUME"),
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${STATION}/close/`,
     operation: "closeStation",
-    tag,
     summary: "Close a station",
     description: "For good; nothing reopens a closed station.",
-    who,
     replies: stationReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { getIntentTimeline as getTimeline, type Timeline } from "../../../services/bus/messages/timelines.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { intentStatusSchema } from "../cashier/intent-json.ts";
 import { actorSchema, eventDataJson, eventDataSchema } from "./events.ts";
@@ -60,15 +60,13 @@ const getIntentTimeline: SessionHandler = async (context) => {
 };
 
 export const timelineRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: "/api/backoffice/v1/intents/{intent_id}/timeline/",
     operation: "getIntentTimeline",
-    tag: "backoffice",
     summary: "Explain one payment",
     description:
       "For a complaint: each step in a sentence, and whether a guest may have paid although the order is open.",
-    who: session("organization.manage"),
     replies: { 200: { description: "What happened, who did it, and whether money moved.", schema: timelineSchema } },
     errors: ["not_found"],
     handler: getIntentTimeline,

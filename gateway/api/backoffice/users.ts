@@ -4,7 +4,7 @@ import { PERMISSIONS, ROLES } from "../../../services/bus/messages/caller.ts";
 import * as messages from "../../../services/bus/messages/users.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, nameSchema } from "../../http/shared-schemas.ts";
 
 export const roleSchema = z.enum(ROLES).meta({ id: "Role" });
@@ -99,89 +99,74 @@ const resetUserPassword: SessionHandler<z.infer<typeof resetUserPasswordBodySche
 
 const users = "/api/backoffice/v1/users/" as const;
 const user = `${users}{user_id}` as const;
-const who = session("organization.manage");
-const tag = "backoffice";
 const userReply = { 200: { description: "The person after the change.", schema: userSchema } };
 
 export const userRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: users,
     operation: "listUsers",
-    tag,
     summary: "List the people",
     description: "The list includes suspended people.",
-    who,
     query: usersQuerySchema,
     replies: { 200: { description: "By id.", schema: usersSchema } },
-    errors: [],
     handler: listUsers,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: users,
     operation: "createUser",
-    tag,
     summary: "Add a person",
     description:
       "The role decides the permissions. An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
-    who,
     body: createUserBodySchema,
     replies: { 201: { description: "The person.", schema: userSchema } },
     errors: ["already_exists", "conflict"],
     handler: createUser,
   }),
-  route({
+  backofficeRoute({
     method: "PATCH",
     path: `${user}/`,
     operation: "changeUser",
-    tag,
     summary: "Change a person's name, e-mail address or role",
     description:
       "A field that is left out stays as it is. Another role ends the person's sessions at every gateway, and with them the leases of stations that they drive. After a change of name or e-mail address open sessions go on under the earlier name. The last active owner keeps the role (`conflict`). An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
-    who,
     body: changeUserBodySchema,
     replies: userReply,
     errors: ["not_found", "already_exists", "conflict"],
     awaitsEffect: true,
     handler: changeUser,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${user}/suspend/`,
     operation: "suspendUser",
-    tag,
     summary: "Suspend a person",
     description:
       "Ends the person's sessions at every gateway, and with them the leases of stations that they drive. The person cannot open a new session. A person cannot suspend themselves.",
-    who,
     replies: userReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: moveUser("SUSPEND"),
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${user}/resume/`,
     operation: "resumeUser",
-    tag,
     summary: "Resume a suspended person",
     description: "The person can sign in again; the password is unchanged.",
-    who,
     replies: userReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
     handler: moveUser("RESUME"),
   }),
-  route({
+  backofficeRoute({
     method: "PUT",
     path: `${user}/password/`,
     operation: "resetUserPassword",
-    tag,
     summary: "Give a person a new password",
     description:
       "Ends the person's sessions at every gateway. People change their own password at `session/password/`, with the old one.",
-    who,
     body: resetUserPasswordBodySchema,
     replies: userReply,
     errors: ["not_found", "conflict"],

@@ -4,7 +4,7 @@ import * as messages from "../../../services/bus/messages/webhook-deliveries.ts"
 import { idempotencyKey } from "../../http/command-id.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import {
   deliveryFields,
@@ -112,44 +112,36 @@ const resendWebhookDelivery: SessionHandler = async (context) => {
   return { status: 202, body: ownerDeliveryJson(delivery) };
 };
 
-const who = session("organization.manage");
 const deliveries = "/api/backoffice/v1/webhook-deliveries/" as const;
 
 export const webhookDeliveryRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: deliveries,
     operation: "listWebhookDeliveries",
-    tag: "backoffice",
     summary: "List webhook deliveries",
     description: "The deliveries of all consumers and endpoints, or of one.",
-    who,
     query: deliveriesQuerySchema,
     replies: { 200: { description: "Newest first.", schema: deliveriesSchema } },
-    errors: [],
     handler: listWebhookDeliveries,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${deliveries}{delivery_id}/`,
     operation: "getWebhookDelivery",
-    tag: "backoffice",
     summary: "Read a delivery and its attempts",
     description: "Where each attempt went, how long each phase took, and what the target answered.",
-    who,
     replies: { 200: { description: "The delivery.", schema: deliveryDetailSchema } },
     errors: ["not_found"],
     handler: getWebhookDelivery,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${deliveries}{delivery_id}/redeliver/`,
     operation: "resendWebhookDelivery",
-    tag: "backoffice",
     summary: "Send a delivery once more",
     description:
       "One attempt now, with the same delivery id and body and a fresh signature, as the consumer's own request has it: an offer is not sent after its expiry, a test not again (`conflict`), nor a delivery that had no endpoint.",
-    who,
     headers: redeliveryHeadersSchema,
     replies: { 202: { description: "It will be sent.", schema: ownerDeliverySchema } },
     errors: ["not_found", "conflict", "delivery_lapsed", "endpoint_unavailable"],

@@ -5,7 +5,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/webhook-endpoints.ts";
 import { created, noContent, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { backofficeRoute } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { EXAMPLE_SECRET } from "../robotics/webhook-events.ts";
@@ -153,98 +153,82 @@ const testWebhookEndpoint: SessionHandler = async (context) => {
   return ok({ webhook_delivery: ownerDeliveryJson(delivery), attempt: attemptJson(attempt) });
 };
 
-const who = session("organization.manage");
 const endpoints = "/api/backoffice/v1/webhook-endpoints/" as const;
 const endpoint = `${endpoints}{endpoint_id}` as const;
 
 export const webhookEndpointRoutes = [
-  route({
+  backofficeRoute({
     method: "GET",
     path: endpoints,
     operation: "listWebhookEndpoints",
-    tag: "backoffice",
     summary: "List the webhook endpoints",
     description: "With the state of their breaker; their secrets are counted, never shown.",
-    who,
     query: endpointsQuerySchema,
     replies: { 200: { description: "By id.", schema: endpointsSchema } },
-    errors: [],
     handler: listWebhookEndpoints,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: endpoints,
     operation: "registerWebhookEndpoint",
-    tag: "backoffice",
     summary: "Register a webhook endpoint",
     description:
       "For the events of one consumer. The address is resolved and checked by the same rules as for each delivery; `webhook_target_refused` says why as `reason`. A consumer has five endpoints at most.",
-    who,
     body: registerBodySchema,
     replies: { 201: { description: "The endpoint, with its secret.", schema: newEndpointSchema } },
     errors: ["not_found", "conflict", "webhook_target_refused"],
     handler: registerWebhookEndpoint,
   }),
-  route({
+  backofficeRoute({
     method: "GET",
     path: `${endpoint}/`,
     operation: "getWebhookEndpoint",
-    tag: "backoffice",
     summary: "Read a webhook endpoint",
     description: "Whether it is in use, how it fares, and since when its secrets are live.",
-    who,
     replies: { 200: { description: "The endpoint.", schema: endpointSchema } },
     errors: ["not_found"],
     handler: getWebhookEndpoint,
   }),
-  route({
+  backofficeRoute({
     method: "PATCH",
     path: `${endpoint}/`,
     operation: "changeWebhookEndpoint",
-    tag: "backoffice",
     summary: "Pause or activate a webhook endpoint",
     description:
       "Activating a disabled one starts it anew: its address is checked again, and its failures no longer count.",
-    who,
     body: changeBodySchema,
     replies: { 200: { description: "The endpoint after this.", schema: endpointSchema } },
     errors: ["not_found", "webhook_target_refused"],
     handler: changeWebhookEndpoint,
   }),
-  route({
+  backofficeRoute({
     method: "DELETE",
     path: `${endpoint}/`,
     operation: "deleteWebhookEndpoint",
-    tag: "backoffice",
     summary: "Delete a webhook endpoint",
     description: "What waits to be sent to it never will be; its deliveries stay readable.",
-    who,
     replies: { 204: { description: "It is gone.", schema: null } },
     errors: ["not_found"],
     handler: deleteWebhookEndpoint,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${endpoint}/test/`,
     operation: "testWebhookEndpoint",
-    tag: "backoffice",
     summary: "Try a webhook endpoint",
     description:
       "Sends one event `webhook.test` now, by the same rules and with the same signature as any delivery, whatever the endpoint's status is, and answers with what came of it: up to ten seconds later. A success counts as any delivery's; a failure changes nothing but for 410, which disables the endpoint as it does for a delivery. A process makes one test of an endpoint at a time, beside the deliveries in flight; for a suspended consumer none is (`conflict`).",
-    who,
     replies: { 200: { description: "The attempt, good or bad.", schema: testSchema } },
     errors: ["not_found", "conflict"],
     handler: testWebhookEndpoint,
   }),
-  route({
+  backofficeRoute({
     method: "POST",
     path: `${endpoint}/rotate/`,
     operation: "rotateWebhookSecret",
-    tag: "backoffice",
     summary: "Replace the secret of a webhook endpoint",
     description:
       "Until the overlap is over, deliveries carry a signature by each of the two. Without an overlap every older secret ends now. `conflict`: two are live already, and with an overlap a third would be; wait until the older one ends, or replace all with an overlap of 0.",
-    who,
     body: rotateWebhookSecretBodySchema,
     bodyOptional: true,
     replies: { 200: { description: "The endpoint, with its new secret.", schema: newEndpointSchema } },

@@ -4,7 +4,7 @@ import { formatAmount } from "../../../machines/currency.ts";
 import * as messages from "../../../services/bus/messages/catalogue-items.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { cashierRoute } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema } from "../../http/shared-schemas.ts";
 
 const itemSchema = z
@@ -44,15 +44,13 @@ const listStationItems: SessionHandler<undefined, z.infer<typeof querySchema>> =
 };
 
 export const stationItemRoutes = [
-  route({
+  cashierRoute({
     method: "GET",
     path: "/api/cashier/v1/stations/{station_id}/catalogue-items/",
     operation: "listStationItems",
-    tag: "cashier",
     summary: "List what a station sells",
     description:
       "The items of the owner's catalogue that the station's filial sells in the station's currency. Open an order with their ids.",
-    who: session("payments.collect"),
     query: querySchema,
     replies: { 200: { description: "By id.", schema: stationItemsSchema } },
     errors: ["not_found"],

@@ -14,7 +14,7 @@ import {
   type SessionHandler,
 } from "../../http/handler-context.ts";
 import { cashierActor, ownStation } from "../../http/own-station.ts";
-import { route, session } from "../../http/route.ts";
+import { cashierRoute } from "../../http/route.ts";
 import { idSchema } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { createdIntentJson, decidedIntentJson, intentJson, intentSchema, paymentRouteSchema } from "./intent-json.ts";
@@ -203,21 +203,17 @@ function requireIntent(response: AcceptedResponse): PaymentIntent {
 
 const intents = "/api/cashier/v1/stations/{station_id}/intents/";
 const intent = `${intents}{intent_id}/` as const;
-const who = session("payments.collect");
-const tag = "cashier";
 const headers = idempotencyHeaderSchema;
 const intentReply = { 200: { description: "The intent after the change.", schema: intentSchema } };
 
 export const intentRoutes = [
-  route({
+  cashierRoute({
     method: "POST",
     path: intents,
     operation: "createIntent",
-    tag,
     summary: "Begin a collection",
     description:
       "Picks a route for an order. One station has one active collection at a time. An order that is not at this station is `not_found`. Under a repeated `Idempotency-Key`, `order_id`, `route` and `lifetime_seconds` have to be what the collection was begun with, and on `smart_pos` also `device_id`. A member that is left out is not compared, nor is `confirms_money_may_have_moved`.",
-    who,
     headers,
     body: createIntentBodySchema,
     replies: { 201: { description: "The intent.", schema: intentSchema } },
@@ -236,42 +232,36 @@ export const intentRoutes = [
     ],
     handler: createIntent,
   }),
-  route({
+  cashierRoute({
     method: "GET",
     path: intents,
     operation: "listIntents",
-    tag,
     summary: "List the station's recent collections",
     description: "The few that the station still has at hand; for older ones there is `GET` of the intent itself.",
-    who,
     replies: {
       200: { description: "The active one first, then the ended ones, newest first.", schema: intentsSchema },
     },
     errors: ["not_found"],
     handler: listIntents,
   }),
-  route({
+  cashierRoute({
     method: "GET",
     path: intent,
     operation: "getIntent",
-    tag,
     summary: "Read a collection with its reports",
     description:
       "Read it about once a second while a device is at work: `processing` says that there is something to attest. An operator's attribution of money pays an order under an intent id that no station ever collected: it is `intent_unknown` here, and `GET /api/backoffice/v1/intents/{intent_id}/timeline/` shows it.",
-    who,
     replies: { 200: { description: "The intent.", schema: intentSchema } },
     errors: ["not_found", "intent_unknown"],
     handler: getIntent,
   }),
-  route({
+  cashierRoute({
     method: "POST",
     path: `${intent}attest/`,
     operation: "attestIntent",
-    tag,
     summary: "Attest the payment",
     description:
       "Settles through the payment seam, once. Offered whatever the device reported, also a decline. One slip settles one order: on `attested_terminal` and `smart_pos` a reference that has already settled an order of the same filial is refused with `reference_already_used`, which names that order, until the cashier confirms it with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count); one of up to six characters, which terminals use again each day, only with those of the last 20 hours. When an earlier collection of the order has got a reason why its money may have moved since this one was created, attesting is refused with `money_may_have_moved`, which has `reason` and `earlier_intent_id`, until `confirms_money_may_have_moved` confirms it; `confirmation_needed` of the intent names it before.",
-    who,
     headers,
     body: attestBodySchema,
     bodyOptional: true,
@@ -296,15 +286,13 @@ export const intentRoutes = [
     ],
     handler: attestIntent,
   }),
-  route({
+  cashierRoute({
     method: "POST",
     path: `${intent}cancel/`,
     operation: "cancelIntent",
-    tag,
     summary: "Cancel the collection",
     description:
       "Cannot be undone. The order stays open and can be collected again, so make sure first that the guest has not paid: a report that comes later is refused. `money_may_have_moved` gives the reason at the moment of the cancellation, and a repetition says the same; read the collection for what was learned since, also from a late report.",
-    who,
     headers,
     replies: intentReply,
     errors: [

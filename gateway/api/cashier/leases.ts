@@ -11,7 +11,7 @@ import { RefusedError, UnavailableError } from "../../../services/bus/refusals.t
 import { idempotencyHeaderSchema, requestDigest, sessionCommandId } from "../../http/command-id.ts";
 import { ok, Refusal, type Reply, type SessionContext, type SessionHandler } from "../../http/handler-context.ts";
 import { cashierActor, ownStation } from "../../http/own-station.ts";
-import { route, session } from "../../http/route.ts";
+import { cashierRoute } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 
@@ -201,32 +201,26 @@ function asSessionRefusal(error: unknown): unknown {
 }
 
 const path = "/api/cashier/v1/stations/{station_id}/lease/";
-const who = session("payments.collect");
-const tag = "cashier";
 const replies = { 200: { description: "The lease after the change.", schema: leaseSchema } };
 
 export const leaseRoutes = [
-  route({
+  cashierRoute({
     method: "GET",
     path,
     operation: "getLease",
-    tag,
     summary: "See who drives the station",
     description:
       "A lease ends at `expires_at` unless it is renewed before, and with the session that took or renewed it last: on sign-out, suspension, a new password, a change of role.",
-    who,
     replies: { 200: { description: "The lease, and the last one that another person ended.", schema: leaseSchema } },
     errors: ["not_found"],
     handler: getLease,
   }),
-  route({
+  cashierRoute({
     method: "POST",
     path,
     operation: "acquireLease",
-    tag,
     summary: "Take the station",
     description: `The cashier who holds the lease drives the station's collections, from any of their sessions. Taking it again renews it. \`take_over_from\` takes it over from another cashier. A repetition under the same \`Idempotency-Key\` takes nothing again and shows the lease as it is now; once that lease has ended it is refused: with \`station_leased\` while another cashier drives the station, with \`lease_required\` while it is free. Then send a new key. The station keeps the answers of ${STATE_LIMITS.replies} commands; after as many further ones the same key takes the station again.`,
-    who,
     headers: idempotencyHeaderSchema,
     body: leaseBodySchema,
     bodyOptional: true,
@@ -234,30 +228,26 @@ export const leaseRoutes = [
     errors: ["not_found", "station_leased", "lease_required", "station_closed", "conflict", "idempotency_key_reused"],
     handler: acquireLease,
   }),
-  route({
+  cashierRoute({
     method: "PUT",
     path,
     operation: "renewLease",
-    tag,
     summary: "Keep the station",
     description:
       "Only its holder can; a lease that has run out is taken again with POST. The new time counts from now, also when the request is repeated, so it needs no key.",
-    who,
     body: leaseRenewalBodySchema,
     bodyOptional: true,
     replies,
     errors: ["not_found", "station_leased", "lease_required", "conflict"],
     handler: renewLease,
   }),
-  route({
+  cashierRoute({
     method: "DELETE",
     path,
     operation: "releaseLease",
-    tag,
     summary: "Give the station back",
     description:
       "A collection under way goes on, and the cashier who takes the station next attests or cancels it. A free station answers alike. A repetition under the same `Idempotency-Key` releases nothing again and shows the lease as it is now, while the station keeps the answer, as for POST.",
-    who,
     headers: idempotencyHeaderSchema,
     replies,
     errors: ["not_found", "station_leased"],

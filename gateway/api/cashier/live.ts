@@ -5,7 +5,7 @@ import { blockedReason } from "../../../machines/standing.ts";
 import type { ShownOrder, StationState } from "../../../machines/station/state.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
-import { route, session } from "../../http/route.ts";
+import { cashierRoute } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { blockedReasonSchema } from "../backoffice/devices.ts";
 import { stationStatusSchema } from "../backoffice/stations.ts";
@@ -137,14 +137,12 @@ const followLive: SessionHandler = async (context) => {
 };
 
 export const liveRoutes = [
-  route({
+  cashierRoute({
     method: "GET",
     path: "/api/cashier/v1/stations/{station_id}/live/",
     operation: "followLive",
-    tag: "cashier",
     summary: "Follow a station",
     description: LIVE_DESCRIPTION,
-    who: session("payments.collect"),
     upgrades: true,
     replies: {
       200: { description: "A plain GET: the newest state, once, as `state`.", schema: liveMessageSchema },

@@ -10,7 +10,7 @@ import { created, type HandlerDeps, ok, Refusal, type SessionHandler } from "../
 import { ownStation } from "../../http/own-station.ts";
 import { hasMoreBefore, pageBeforeQuery, pageOnWire } from "../../http/page.ts";
 import { priceMinor, priceSchema } from "../../http/price.ts";
-import { route, session } from "../../http/route.ts";
+import { cashierRoute } from "../../http/route.ts";
 import {
   amountSchema,
   currencySchema,
@@ -237,20 +237,16 @@ function changedOrderJson(deps: HandlerDeps, order: orders.Order): OrderJson {
 const root = "/api/cashier/v1";
 const stationOrders = `${root}/stations/{station_id}/orders/` as const;
 const order = `${root}/orders/{order_id}/` as const;
-const who = session("payments.collect");
-const tag = "cashier";
 const orderReply = { 200: { description: "The order after the change.", schema: orderSchema } };
 
 export const orderRoutes = [
-  route({
+  cashierRoute({
     method: "POST",
     path: stationOrders,
     operation: "openOrder",
-    tag,
     summary: "Open an order",
     description:
       "Writing orders needs no lease of the station: the lease guards collections only. A suspended or closed station takes no order.",
-    who,
     headers: idempotencyHeaderSchema,
     body: orderLinesBodySchema,
     replies: { 201: { description: "The order.", schema: orderSchema } },
@@ -258,55 +254,47 @@ export const orderRoutes = [
     awaitsEffect: true,
     handler: openOrder,
   }),
-  route({
+  cashierRoute({
     method: "GET",
     path: stationOrders,
     operation: "listOrders",
-    tag,
     summary: "List a station's orders",
     description: "Without `before_id` the newest ones.",
-    who,
     query: ordersQuerySchema,
     replies: { 200: { description: "Newest first.", schema: ordersSchema } },
     errors: ["not_found"],
     handler: listOrders,
   }),
-  route({
+  cashierRoute({
     method: "GET",
     path: order,
     operation: "getOrder",
-    tag,
     summary: "Read an order",
     description: "The order may be of any station of the organization. `transaction` shows how it was paid.",
-    who,
     replies: { 200: { description: "The order.", schema: orderSchema } },
     errors: ["not_found"],
     handler: getOrder,
   }),
-  route({
+  cashierRoute({
     method: "PUT",
     path: `${order}lines/`,
     operation: "changeOrder",
-    tag,
     summary: "Replace an order's lines",
     description:
       "Needs no lease of the station: the lease guards collections only. A collection under way keeps the amount that the guest was shown; attesting it is then refused. An order at a suspended or closed station cannot be changed.",
-    who,
     body: orderLinesBodySchema,
     replies: orderReply,
     errors: ["not_found", "conflict", "station_suspended", "station_closed"],
     awaitsEffect: true,
     handler: changeOrder,
   }),
-  route({
+  cashierRoute({
     method: "POST",
     path: `${order}void/`,
     operation: "voidOrder",
-    tag,
     summary: "Void an order",
     description:
       "Needs no lease of the station: the lease guards collections only. A suspended or closed station allows it too, so that no order stays open there.",
-    who,
     replies: orderReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,

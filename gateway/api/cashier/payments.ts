@@ -4,7 +4,7 @@ import { listPayments } from "../../../services/bus/messages/payments.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
 import { pageBeforeQuery, pageOnWire } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { cashierRoute } from "../../http/route.ts";
 import { FRESHNESS, moment, paymentJson, paymentsSchema } from "../backoffice/payments.ts";
 
 const querySchema = z.strictObject({
@@ -25,14 +25,12 @@ const listStationPayments: SessionHandler<undefined, z.infer<typeof querySchema>
 };
 
 export const stationPaymentRoutes = [
-  route({
+  cashierRoute({
     method: "GET",
     path: "/api/cashier/v1/stations/{station_id}/payments/",
     operation: "listStationPayments",
-    tag: "cashier",
     summary: "List a station's payments",
     description: `One entry for each collection, such as those of today: \`cashier_list_intents\` has only the newest few. ${FRESHNESS}`,
-    who: session("payments.collect"),
     query: querySchema,
     replies: { 200: { description: "Newest first, by the time of creation.", schema: paymentsSchema } },
     errors: ["not_found"],

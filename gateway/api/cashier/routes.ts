@@ -7,7 +7,7 @@ import type { StationDevice, StationState } from "../../../machines/station/stat
 import { companionOffers, routeOffers } from "../../../machines/views/routes.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
-import { route, session } from "../../http/route.ts";
+import { cashierRoute } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, timestampSchema } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { blockedReasonSchema, livenessJson, livenessSchema } from "../backoffice/devices.ts";
@@ -149,15 +149,13 @@ const listRoutes: SessionHandler = async (context) => {
 };
 
 export const routeOfferRoutes = [
-  route({
+  cashierRoute({
     method: "GET",
     path: "/api/cashier/v1/stations/{station_id}/routes/",
     operation: "listRoutes",
-    tag: "cashier",
     summary: "See the routes offered now",
     description:
       "Each route that is not offered says why. A freeze of the station, the organization or the platform withdraws all but cash. A freeze of the companion withdraws `smart_pos` while no other companion can take the collection, and a freeze of the provider withdraws `dynamic_qr`.",
-    who: session("payments.collect"),
     replies: { 200: { description: "The routes and the companions behind `smart_pos`.", schema: routesSchema } },
     errors: ["not_found"],
     handler: listRoutes,

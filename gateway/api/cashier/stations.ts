@@ -5,7 +5,7 @@ import type { StationState } from "../../../machines/station/state.ts";
 import * as bus from "../../../services/bus/messages/stations.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { cashierRoute } from "../../http/route.ts";
 import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
 import { blockedReasonSchema } from "../backoffice/devices.ts";
 import { stationStatusSchema } from "../backoffice/stations.ts";
@@ -66,17 +66,14 @@ const listStations: SessionHandler<undefined, z.infer<typeof stationsQuerySchema
 };
 
 export const stationRoutes = [
-  route({
+  cashierRoute({
     method: "GET",
     path: "/api/cashier/v1/stations/",
     operation: "listStations",
-    tag: "cashier",
     summary: "List the stations",
     description: "All stations of the organization, with who drives each and what it is collecting.",
-    who: session("payments.collect"),
     query: stationsQuerySchema,
     replies: { 200: { description: "By id.", schema: stationsSchema } },
-    errors: [],
     handler: listStations,
   }),
 ];

@@ -238,7 +238,6 @@ export const assignmentRoutes = [
       },
       304: unchanged,
     },
-    errors: [],
     quiet: true,
     poll: "assignment",
     handler: fetchAssignment,

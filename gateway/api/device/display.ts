@@ -53,7 +53,6 @@ export const displayRoutes = [
       200: { description: "What to show, verbatim.", schema: displayStateSchema, headers: etagHeaderSchema },
       304: unchanged,
     },
-    errors: [],
     poll: "display",
   }),
 ];

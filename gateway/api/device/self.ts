@@ -88,7 +88,6 @@ export const selfRoutes = [
     bodyOptional: true,
     bodyTypes: ["application/json", "application/x-www-form-urlencoded", "multipart/form-data"],
     replies: { 200: { description: "The device's own snapshot.", schema: deviceSnapshotSchema } },
-    errors: [],
     quiet: true,
     handler: sendHeartbeat,
   }),
@@ -102,7 +101,6 @@ export const selfRoutes = [
     description: "A blocked device is answered too; `blocked_reason` says why it is blocked.",
     who: deviceEvenBlocked("device:read"),
     replies: { 200: { description: "The device's own snapshot.", schema: deviceSnapshotSchema } },
-    errors: [],
     poll: "self",
   }),
 ];

@@ -27,7 +27,6 @@ function redirectToPage(path: "/" | "/docs", operation: string) {
     summary: "Redirect to the API page",
     who: anyone,
     replies: { 308: { description: "To `/docs/`.", schema: null } },
-    errors: [],
     undocumented: true,
     // 308 keeps the method.
     handler: () => ({ status: 308, headers: { Location: "/docs/" } }),
@@ -44,7 +43,6 @@ function page(path: `/docs/${string}`, operation: string, file: () => URL | stri
     summary: "The API page",
     who: anyone,
     replies: { 200: { description: "The file.", schema: null } },
-    errors: [],
     undocumented: true,
     handler: staticFile(file, contentType),
   });
@@ -67,7 +65,6 @@ export const pageRoutes = [
       200: { description: "OpenAPI 3.1.", schema: z.looseObject({ openapi: z.string() }).meta({ id: "OpenApi" }) },
       304: UNCHANGED,
     },
-    errors: [],
     handler: staticFile(() => OPENAPI_FILE, "application/json"),
   }),
   route({
@@ -83,7 +80,6 @@ export const pageRoutes = [
       200: { description: "AsyncAPI 3.", schema: asyncApiSchema },
       304: UNCHANGED,
     },
-    errors: [],
     handler: staticFile(() => ASYNCAPI_FILE, "application/json"),
   }),
   route({
@@ -99,7 +95,6 @@ export const pageRoutes = [
       200: { description: "AsyncAPI 3.", schema: asyncApiSchema },
       304: UNCHANGED,
     },
-    errors: [],
     handler: staticFile(() => BUS_ASYNCAPI_FILE, "application/json"),
   }),
   redirectToPage("/", "redirectRoot"),

@@ -97,7 +97,6 @@ function fileRow(path: `/${string}`, operation: string, handler: Handler) {
     summary: "A page for people",
     who: anyone,
     replies: { 200: { description: "The file.", schema: null } },
-    errors: [],
     undocumented: true,
     handler,
   });
@@ -115,7 +114,6 @@ function redirectRow(page: PageName) {
     summary: "Redirect to a page for people",
     who: anyone,
     replies: { 308: { description: "To the page.", schema: null } },
-    errors: [],
     undocumented: true,
     handler: () => ({ status: 308, headers: { Location: `/${page}/` } }),
   });

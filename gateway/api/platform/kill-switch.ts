@@ -46,7 +46,6 @@ export const platformKillSwitchRoutes = [
     description: "Includes who changed the switch last, when and why; null until it is changed for the first time.",
     who: platform,
     replies: { 200: { description: "The platform's kill switch.", schema: platformSwitchSchema } },
-    errors: [],
     handler: getKillSwitch,
   }),
   route({
@@ -59,7 +58,6 @@ export const platformKillSwitchRoutes = [
     who: platform,
     body: bodySchema,
     replies: killSwitchReply,
-    errors: [],
     awaitsEffect: true,
     handler: setKillSwitch(true),
   }),
@@ -73,7 +71,6 @@ export const platformKillSwitchRoutes = [
     who: platform,
     body: bodySchema,
     replies: killSwitchReply,
-    errors: [],
     awaitsEffect: true,
     handler: setKillSwitch(false),
   }),

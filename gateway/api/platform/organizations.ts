@@ -152,7 +152,6 @@ export const organizationRoutes = [
     who: platform,
     query: organizationsQuerySchema,
     replies: { 200: { description: "By id.", schema: organizationsSchema } },
-    errors: [],
     handler: listOrganizations,
   }),
   route({

@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as bus from "../../../services/bus/messages/statement-accounts.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import { currencySchema, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { modeSchema } from "../backoffice/provider-configs.ts";
 
@@ -135,60 +135,49 @@ const changeStatementAccount: SessionHandler<z.infer<typeof changeStatementAccou
   return ok(statementAccountJson(account));
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
 const accounts = "/api/reconciliation/v1/accounts/" as const;
 const account = `${accounts}{account_id}/` as const;
 
 export const statementAccountRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: accounts,
     operation: "listStatementAccounts",
-    tag,
     summary: "List the accounts that statements are of",
     description: "Those at providers and at banks, of all filials, in live and in test mode.",
-    who,
     query: statementAccountsQuerySchema,
     replies: { 200: { description: "By id.", schema: statementAccountsSchema } },
-    errors: [],
     handler: listStatementAccounts,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: accounts,
     operation: "createStatementAccount",
-    tag,
     summary: "Add an account whose statements are imported",
     description:
       "One for each account at a provider or bank: the lines of a statement are unique within their account.",
-    who,
     body: createStatementAccountBodySchema,
     replies: { 201: { description: "The account.", schema: statementAccountSchema } },
     errors: ["not_found", "conflict"],
     handler: createStatementAccount,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: account,
     operation: "getStatementAccount",
-    tag,
     summary: "Read an account",
     description: "With the settlement delay and the time zone by which its lines are judged.",
-    who,
     replies: { 200: { description: "The account.", schema: statementAccountSchema } },
     errors: ["not_found"],
     handler: getStatementAccount,
   }),
-  route({
+  reconciliationRoute({
     method: "PATCH",
     path: account,
     operation: "changeStatementAccount",
-    tag,
     summary: "Change an account",
     description:
       "Provider, reference and mode stay: they say which account it is. Currency and time zone decide how a line is read, so they can only be changed while the account has no imports.",
-    who,
     body: changeStatementAccountBodySchema,
     replies: { 200: { description: "The account after the change.", schema: statementAccountSchema } },
     errors: ["not_found", "conflict"],

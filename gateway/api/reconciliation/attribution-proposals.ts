@@ -2,7 +2,7 @@
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/attributions.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import { idSchema, reasonSchema } from "../../http/shared-schemas.ts";
 import { issueJson } from "./issue-json.ts";
 import { attributeIssueBodySchema, ISSUE_CONFLICT_DESCRIPTION, issueReply } from "./issues.ts";
@@ -48,13 +48,11 @@ const withdrawAttribution: SessionHandler<z.infer<typeof decideBodySchema>> = as
   return ok(issueJson((await deps.bus.call(bus.withdrawAttribution, request)).issue));
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
 const proposal = "/api/reconciliation/v1/issues/{issue_id}/proposal/" as const;
-const shared = { method: "POST", tag, who, replies: issueReply } as const;
+const shared = { method: "POST", replies: issueReply } as const;
 
 export const attributionProposalRoutes = [
-  route({
+  reconciliationRoute({
     ...shared,
     path: proposal,
     operation: "proposeAttribution",
@@ -64,7 +62,7 @@ export const attributionProposalRoutes = [
     errors: ["not_found", "conflict"],
     handler: proposeAttribution,
   }),
-  route({
+  reconciliationRoute({
     ...shared,
     path: `${proposal}confirm/`,
     operation: "confirmAttribution",
@@ -74,7 +72,7 @@ export const attributionProposalRoutes = [
     errors: ["not_found", "conflict", "order_unknown", "order_already_paid", "order_changed", "order_voided"],
     handler: confirmAttribution,
   }),
-  route({
+  reconciliationRoute({
     ...shared,
     path: `${proposal}reject/`,
     operation: "rejectAttribution",
@@ -84,7 +82,7 @@ export const attributionProposalRoutes = [
     errors: ["not_found", "conflict"],
     handler: rejectAttribution,
   }),
-  route({
+  reconciliationRoute({
     ...shared,
     path: `${proposal}withdraw/`,
     operation: "withdrawAttribution",

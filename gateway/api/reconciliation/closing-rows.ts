@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { pageAfterQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import { closingJson } from "./closings.ts";
 
 /** `head`, or the kind of an item and its key. */
@@ -47,15 +47,13 @@ const listClosingRows: SessionHandler<undefined, z.infer<typeof rowsQuerySchema>
 };
 
 export const closingRowRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: "/api/reconciliation/v1/closings/{closing_id}/rows/",
     operation: "listClosingRows",
-    tag: "reconciliation",
     summary: "Export a closing",
     description:
       "In pages, because a month may have a million lines. The `row` of each, one behind the other with a line feed between them, are the file that `clients/verify-closing.mjs` verifies offline.",
-    who: session("reconciliation.manage"),
     query: rowsQuerySchema,
     replies: { 200: { description: "The head, then lines by fingerprint, then issues by id.", schema: rowsSchema } },
     errors: ["not_found"],

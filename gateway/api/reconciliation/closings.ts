@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { dateSchema } from "./line-json.ts";
 
@@ -128,46 +128,36 @@ const listClosingKeys: SessionHandler = async (context) => {
   });
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
 const api = "/api/reconciliation/v1/" as const;
 
 export const closingRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${api}closings/`,
     operation: "listClosings",
-    tag,
     summary: "List closings",
     description: "Each with what was signed and the signature.",
-    who,
     query: closingsQuerySchema,
     replies: { 200: { description: "Newest first.", schema: closingsSchema } },
-    errors: [],
     handler: listClosings,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${api}closings/{closing_id}/`,
     operation: "getClosing",
-    tag,
     summary: "Read a closing",
     description: "It never changes; only `after_closing` counts what has come since.",
-    who,
     replies: { 200: { description: "The closing.", schema: closingSchema } },
     errors: ["not_found"],
     handler: getClosing,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${api}closing-keys/`,
     operation: "listClosingKeys",
-    tag,
     summary: "List the public keys of closings",
     description: "Of the installation: the key that signs now and those of before, from their first closing on.",
-    who,
     replies: { 200: { description: "By their first use.", schema: keysSchema } },
-    errors: [],
     handler: listClosingKeys,
   }),
 ];

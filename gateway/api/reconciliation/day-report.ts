@@ -5,7 +5,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { queryId } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -153,15 +153,13 @@ function totalsJson({ currency, settled, electronic, statement, tips, openDiffer
 }
 
 export const dayReportRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: "/api/reconciliation/v1/day-report/",
     operation: "reportDay",
-    tag: "reconciliation",
     summary: "Report a filial's day",
     description:
       "By currency: what was settled by cash, terminal, smart POS and QR, tips, fees and payouts of its statements, and what is open.",
-    who: session("reconciliation.manage"),
     query: reportQuerySchema,
     replies: { 200: { description: "The report.", schema: reportSchema } },
     errors: ["not_found"],

@@ -13,7 +13,7 @@ import {
   exportFormatSchema,
 } from "../../http/exported-file.ts";
 import type { SessionHandler } from "../../http/handler-context.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import { issueJson, issueSchema } from "./issue-json.ts";
 import { issuesFilterOf, issuesQuerySchema } from "./issues.ts";
 import { statementLineJson, statementLineSchema } from "./line-json.ts";
@@ -97,8 +97,6 @@ const exportMatches: SessionHandler<undefined, z.infer<typeof matchesExportSchem
   return exportedFile({ name: "matches", format: query.format, columns: COLUMNS.matches, pages: pages() });
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
 const exportsPath = "/api/reconciliation/v1/exports/" as const;
 const description = EXPORT_DESCRIPTION;
 const reply = (schema: z.ZodType) => ({
@@ -106,43 +104,35 @@ const reply = (schema: z.ZodType) => ({
 });
 
 export const exportRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${exportsPath}lines/`,
     operation: "exportLines",
-    tag,
     summary: "Export the lines that a filter names",
     description,
-    who,
     query: linesQuerySchema,
     replies: reply(statementLineSchema),
     errors: ["not_found"],
     handler: exportLines,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${exportsPath}issues/`,
     operation: "exportIssues",
-    tag,
     summary: "Export the issues that a filter names",
     description,
-    who,
     query: issuesExportSchema,
     replies: reply(issueSchema),
-    errors: [],
     handler: exportIssues,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${exportsPath}matches/`,
     operation: "exportMatches",
-    tag,
     summary: "Export the matches that a filter names",
     description,
-    who,
     query: matchesExportSchema,
     replies: reply(matchSchema),
-    errors: [],
     handler: exportMatches,
   }),
 ];

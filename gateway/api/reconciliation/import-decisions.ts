@@ -2,7 +2,7 @@
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/import-decisions.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import { idSchema, reasonSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 export const importStatusSchema = z.enum(bus.IMPORT_STATUSES).meta({
@@ -67,33 +67,27 @@ const withdrawImport: Decide = async (context) => {
   return ok(decidedImportJson((await deps.bus.call(bus.withdrawImport, request)).import));
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
 const statementImport = "/api/reconciliation/v1/imports/{import_id}/" as const;
 const replies = { 200: { description: "The import after the decision.", schema: decidedImportSchema } };
 
 export const importDecisionRoutes = [
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${statementImport}release/`,
     operation: "releaseImport",
-    tag,
     summary: "Import a held file after all",
     description: `A file is held whose totals do not balance, or which names another account. It waits for its turn then. ${CONFLICTS}`,
-    who,
     body: bodySchema,
     replies,
     errors: ["not_found", "conflict"],
     handler: releaseImport,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${statementImport}withdraw/`,
     operation: "withdrawImport",
-    tag,
     summary: "Take an import back",
     description: `Its lines disappear where no other file has them, and its undecided issues end with the reason. What people have decided comes back with the file. ${CONFLICTS}`,
-    who,
     body: bodySchema,
     replies,
     errors: ["not_found", "conflict"],

@@ -6,7 +6,7 @@ import * as bus from "../../../services/bus/messages/statement-imports.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
 import { created, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { fileBodyRoute, route, session } from "../../http/route.ts";
+import { fileBodyRoute, reconciliationRoute, session } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -239,39 +239,32 @@ export const statementImportRoutes = [
     errors: ["not_found", "conflict", "storage_low"],
     handler: uploadImport,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: imports,
     operation: "listImports",
-    tag,
     summary: "List imports",
     description: "Of all accounts, or of one. The newest come first.",
-    who,
     query: listQuerySchema,
     replies: { 200: { description: "Newest first.", schema: importsSchema } },
-    errors: [],
     handler: listImports,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: statementImport,
     operation: "getImport",
-    tag,
     summary: "Read an import",
     description: "Its progress while it is under way, and what became of it.",
-    who,
     replies: { 200: { description: "The import.", schema: importSchema } },
     errors: ["not_found"],
     handler: getImport,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${statementImport}confirm/`,
     operation: "confirmImportFormat",
-    tag,
     summary: "Confirm the format of a file",
     description: `Its format and encoding, or a mapping. The import waits for its turn then. ${CONFLICTS} The same body again gets the same answer.`,
-    who,
     body: confirmBodySchema,
     replies: { 200: { description: "The import.", schema: importSchema } },
     errors: ["not_found", "conflict"],

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/issue-overview.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import { currencySchema, exactAmountSchema, idSchema } from "../../http/shared-schemas.ts";
 import { issuesFilterOf, issuesQuerySchema } from "./issues.ts";
 
@@ -66,33 +66,24 @@ const listOperators: SessionHandler = async (context) => {
   return ok({ operators: operators.map(({ userId, name }) => ({ user_id: userId, name })) });
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
-
 export const issueOverviewRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: "/api/reconciliation/v1/issue-overview/",
     operation: "getIssueOverview",
-    tag,
     summary: "Read how many issues there are",
     description: "The counts of the views, and by currency the sums of the issues that the filter names.",
-    who,
     query: overviewQuerySchema,
     replies: { 200: { description: "Counts and sums.", schema: overviewSchema } },
-    errors: [],
     handler: getIssueOverview,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: "/api/reconciliation/v1/operators/",
     operation: "listOperators",
-    tag,
     summary: "List the people who decide issues",
     description: "Active reconciliation operators of the organization: an issue can be assigned to them.",
-    who,
     replies: { 200: { description: "By name.", schema: operatorsSchema } },
-    errors: [],
     handler: listOperators,
   }),
 ];

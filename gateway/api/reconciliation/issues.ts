@@ -9,7 +9,7 @@ import * as bus from "../../../services/bus/messages/issues.ts";
 import { detailsSchema } from "../../../services/bus/messages/sentence.ts";
 import { created, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId, queryNumber } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import { currencySchema, idSchema, reasonSchema } from "../../http/shared-schemas.ts";
 import { commentJson, issueCommentSchema, issueDetailsJson, issueDetailsSchema } from "./issue-details.ts";
 import { issueJson, issueKindSchema, issueSchema, issueSourceSchema, issueStatusSchema } from "./issue-json.ts";
@@ -235,114 +235,94 @@ const undoIssueClosing: SessionHandler = async (context) => {
   return ok(issueJson(issue));
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
 const issues = "/api/reconciliation/v1/issues/" as const;
 const issue = `${issues}{issue_id}` as const;
 export const issueReply = { 200: { description: "The issue after the change.", schema: issueSchema } };
 
 export const issueRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: issues,
     operation: "listIssues",
-    tag,
     summary: "List what does not fit",
     description:
       "Each kind names what differs, in a provider's callback or in a statement; nothing of it has paid an order by itself.",
-    who,
     query: issuesQuerySchema,
     replies: { 200: { description: "Newest first.", schema: issuesSchema } },
-    errors: [],
     handler: listIssues,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${issue}/`,
     operation: "getIssue",
-    tag,
     summary: "Read an issue with its history",
     description: "With what people have written about it, who has done what, and what its evidence was before.",
-    who,
     replies: { 200: { description: "The issue and its history.", schema: issueDetailsSchema } },
     errors: ["not_found"],
     handler: getIssue,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${issue}/assign/`,
     operation: "assignIssue",
-    tag,
     summary: "Assign it to a person",
     description: `The person must be an active reconciliation operator of the organization. ${ISSUE_CONFLICT_DESCRIPTION}`,
-    who,
     body: assignIssueBodySchema,
     replies: issueReply,
     errors: ["not_found", "conflict"],
     handler: assignIssue,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${issue}/comments/`,
     operation: "commentIssue",
-    tag,
     summary: "Write a comment",
     description: "Also on an issue that is decided. A comment stays.",
-    who,
     body: commentIssueBodySchema,
     replies: { 201: { description: "The comment.", schema: issueCommentSchema } },
     errors: ["not_found", "conflict"],
     handler: commentIssue,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${issue}/attribute/`,
     operation: "attributeIssue",
-    tag,
     summary: "Pay an order with it after all",
     description: `Through the payment seam: amount and currency must be the order's, the order unpaid and not just being collected, and of the filial whose account has the money. Money pays once. Above the organization's limit the reason is \`second_person_needed\`: propose it instead. ${ISSUE_CONFLICT_DESCRIPTION}`,
-    who,
     body: attributeIssueBodySchema,
     replies: issueReply,
     errors: ["not_found", "conflict", "order_unknown", "order_already_paid", "order_changed", "order_voided"],
     handler: attributeIssue,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${issue}/close/`,
     operation: "closeIssue",
-    tag,
     summary: "Close it, resolved outside",
     description: `For money that was paid back, or that another system accounts for; the reason stays in the audit log, and the money pays nothing any more. ${ISSUE_CONFLICT_DESCRIPTION}`,
-    who,
     body: closeIssueBodySchema,
     replies: issueReply,
     errors: ["not_found", "conflict"],
     handler: closeIssue,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${issue}/undo/`,
     operation: "undoIssueClosing",
-    tag,
     summary: "Undo its closing",
     description: `By the person who has closed it, within a day, unless a newer issue has taken its place; it is open or assigned again, as before. An issue that is open stays as it is. ${ISSUE_CONFLICT_DESCRIPTION}`,
-    who,
     replies: issueReply,
     errors: ["not_found", "conflict"],
     handler: undoIssueClosing,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${issues}close/`,
     operation: "closeIssues",
-    tag,
     summary: "Close all that a filter names",
     description: `The oldest ${BOUNDS.issuesClosedAtOnce} that wait for a decision when the request begins, each as if it were closed by itself; what cannot be closed is named. Money that is closed pays nothing any more.`,
-    who,
     body: closeIssuesBodySchema,
     replies: { 200: { description: "How many were closed.", schema: bulkClosingSchema } },
-    errors: [],
     handler: closeIssues,
   }),
 ];

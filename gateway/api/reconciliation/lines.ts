@@ -5,7 +5,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/statement-lines.ts";
 import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { pageAfterQuery, queryId, queryNumber } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
 import { dateSchema, malformedRowSchema, positionSchema, statementLineJson, statementLineSchema } from "./line-json.ts";
 import { lineKindSchema } from "./matches.ts";
@@ -153,46 +153,38 @@ const listMalformedRows: SessionHandler<undefined, z.infer<typeof malformedQuery
   });
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
 const api = "/api/reconciliation/v1/" as const;
 
 export const statementLineRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${api}lines/`,
     operation: "listLines",
-    tag,
     summary: "List the lines of an account's statements",
     description: "Each line once, however many files have it, and how the last run has judged it.",
-    who,
     query: linesQuerySchema,
     replies: { 200: { description: "By the day they were booked.", schema: linesSchema } },
     errors: ["not_found"],
     handler: listLines,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${api}imports/{import_id}/lines/`,
     operation: "listImportLines",
-    tag,
     summary: "List the lines of a file",
     description: "Also those that another file has as well. A file that is not imported has none.",
-    who,
     query: importLinesQuerySchema,
     replies: { 200: { description: "In the order of the file.", schema: importLinesSchema } },
     errors: ["not_found"],
     handler: listImportLines,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${api}malformed-rows/`,
     operation: "listMalformedRows",
-    tag,
     summary: "List rows of files that are no lines",
     description:
       "Each with its place, the column at fault and the reason. The rows after it were imported all the same.",
-    who,
     query: malformedQuerySchema,
     replies: { 200: { description: "By import and position.", schema: malformedRowsSchema } },
     errors: ["not_found"],

@@ -5,7 +5,7 @@ import { nameSchema as nameOnTheBus } from "../../../services/bus/messages/name.
 import * as bus from "../../../services/bus/messages/statement-mappings.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -238,88 +238,73 @@ const getMappingTest: SessionHandler = async (context) => {
   return ok(mappingTestJson((await deps.bus.call(bus.getMappingTest, request)).test));
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
 const mappings = "/api/reconciliation/v1/statement-mappings/" as const;
 const { mappingBodyBytes: bodyBytes } = LIMITS;
 const CONFLICTS = `The body may have ${bodyBytes / 1_024} KiB. The \`reason\` of a \`conflict\` is one of ${bus.MAPPING_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`;
 
 export const statementMappingRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: mappings,
     operation: "listStatementMappings",
-    tag,
     summary: "List mappings",
     description: "All versions, each with its definition; a file is imported with one version.",
-    who,
     query: mappingsQuerySchema,
     replies: { 200: { description: "By id.", schema: mappingsSchema } },
-    errors: [],
     handler: listStatementMappings,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: mappings,
     operation: "createStatementMapping",
-    tag,
     summary: "Store a mapping, or its next version",
     description: `A version never changes; a correction is the next one. The same definition again is the version that has it. ${CONFLICTS}`,
-    who,
     body: createMappingBodySchema,
     bodyBytes,
     replies: { 201: { description: "The version.", schema: mappingSchema } },
     errors: ["not_found", "conflict"],
     handler: createStatementMapping,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${mappings}{mapping_id}/`,
     operation: "getStatementMapping",
-    tag,
     summary: "Read a version of a mapping",
     description: "With its definition, which never changes.",
-    who,
     replies: { 200: { description: "The version.", schema: mappingSchema } },
     errors: ["not_found"],
     handler: getStatementMapping,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${mappings}preview/`,
     operation: "previewStatementMapping",
-    tag,
     summary: "Show what a mapping makes of the first rows of a file",
     description: `Row by row, and nothing is stored. ${CONFLICTS}`,
-    who,
     body: previewBodySchema,
     bodyBytes,
     replies: { 200: { description: "The rows.", schema: previewSchema } },
     errors: ["not_found", "conflict"],
     handler: previewStatementMapping,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${mappings}test/`,
     operation: "testStatementMapping",
-    tag,
     summary: "Read a whole file with a mapping",
     description: `Counts and adds up, and stores no line. The answer comes when it is done, and after two seconds in any case: then \`status\` is \`running\`. ${CONFLICTS}`,
-    who,
     body: testBodySchema,
     bodyBytes,
     replies: { 201: { description: "The test.", schema: mappingTestSchema } },
     errors: ["not_found", "conflict"],
     handler: testStatementMapping,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: "/api/reconciliation/v1/mapping-tests/{test_id}/",
     operation: "getMappingTest",
-    tag,
     summary: "Read how far a test of a mapping is",
     description: "A test is kept for a week.",
-    who,
     replies: { 200: { description: "The test.", schema: mappingTestSchema } },
     errors: ["not_found"],
     handler: getMappingTest,

@@ -6,7 +6,7 @@ import * as bus from "../../../services/bus/messages/reconciliation-matches.ts";
 import { LINE_KINDS } from "../../../services/bus/messages/statement-formats.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -239,62 +239,50 @@ const rejectMatch: SessionHandler<z.infer<typeof rejectBodySchema>> = async (con
   return ok(decisionsJson(decisions));
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
 const matches = "/api/reconciliation/v1/matches/" as const;
 const decided = { 200: { description: "What is decided now about each line and payment.", schema: decisionsSchema } };
 const AFTERWARDS =
   "It counts from the next run, which starts by itself, and returns with the line when its file is imported again.";
 
 export const matchRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: matches,
     operation: "listMatches",
-    tag,
     summary: "List which lines belong to which payments",
     description: "What the last runs have matched; a match keeps its id on later runs while it holds.",
-    who,
     query: matchesQuerySchema,
     replies: { 200: { description: "Newest first.", schema: matchesSchema } },
-    errors: [],
     handler: listMatches,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: "/api/reconciliation/v1/candidates/",
     operation: "listCandidates",
-    tag,
     summary: "List the payments that uncertain lines may be of",
     description:
       "Lines with `reference_mismatch` or `ambiguous_match`, with their best candidates and why each scores so.",
-    who,
     query: candidatesQuerySchema,
     replies: { 200: { description: "By line.", schema: candidatesSchema } },
-    errors: [],
     handler: listCandidates,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${matches}confirm/`,
     operation: "confirmMatch",
-    tag,
     summary: "Confirm that lines are payments",
     description: `One line of several payments, or several lines of one; their sums are equal. ${AFTERWARDS} It settles nothing. The \`reason\` of a \`conflict\` is one of ${bus.MATCH_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`,
-    who,
     body: confirmBodySchema,
     replies: decided,
     errors: ["not_found", "conflict"],
     handler: confirmMatch,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${matches}reject/`,
     operation: "rejectMatch",
-    tag,
     summary: "Reject a candidate or a match",
     description: `No later run proposes or matches the two again, until a person confirms them. ${AFTERWARDS}`,
-    who,
     body: rejectBodySchema,
     replies: decided,
     errors: ["not_found"],

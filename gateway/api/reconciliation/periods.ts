@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { queryId, queryNumber } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import { idSchema, reasonSchema } from "../../http/shared-schemas.ts";
 import { closingJson, closingSchema, periodKindSchema } from "./closings.ts";
 import { dateSchema } from "./line-json.ts";
@@ -137,32 +137,26 @@ const closePeriod: SessionHandler<z.infer<typeof closePeriodBodySchema>> = async
   return created(closingJson(closing));
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
 const periods = "/api/reconciliation/v1/periods/" as const;
 
 export const periodRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: periods,
     operation: "listPeriods",
-    tag,
     summary: "List days or months with their states",
     description: "Of each account: whether it is open, ready to close or closed, and what is missing.",
-    who,
     query: periodsQuerySchema,
     replies: { 200: { description: "By account and day.", schema: periodsSchema } },
     errors: ["not_found"],
     handler: listPeriods,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: `${periods}close/`,
     operation: "closePeriod",
-    tag,
     summary: "Close a day or a month of an account",
     description: `For good: its files cannot be withdrawn any more, and what comes later is an issue of the kind \`after_closing\`. The same person with the same body again gets the same closing. The \`reason\` of a \`conflict\` is one of ${bus.CLOSING_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`,
-    who,
     body: closePeriodBodySchema,
     replies: { 201: { description: "The signed closing.", schema: closingSchema } },
     errors: ["not_found", "conflict"],

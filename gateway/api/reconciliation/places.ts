@@ -4,7 +4,7 @@ import { listFilials } from "../../../services/bus/messages/filials.ts";
 import { listStations } from "../../../services/bus/messages/stations.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import { idSchema } from "../../http/shared-schemas.ts";
 
 const filialsSchema = z.object({
@@ -38,34 +38,25 @@ const listNamedStations: ListHandler = async ({ caller, deps, query }) => {
   });
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
-
 export const placeRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: "/api/reconciliation/v1/filials/",
     operation: "listFilials",
-    tag,
     summary: "List the filials by name",
     description: "Those that accounts, payments and day reports name by their number.",
-    who,
     query: querySchema,
     replies: { 200: { description: "By id.", schema: filialsSchema } },
-    errors: [],
     handler: listNamedFilials,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: "/api/reconciliation/v1/stations/",
     operation: "listStations",
-    tag,
     summary: "List the stations by name",
     description: "Those that issues and payments name by their number, closed ones too.",
-    who,
     query: querySchema,
     replies: { 200: { description: "By id.", schema: stationsSchema } },
-    errors: [],
     handler: listNamedStations,
   }),
 ];

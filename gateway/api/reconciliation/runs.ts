@@ -4,7 +4,7 @@ import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/reconciliation-runs.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery, queryId } from "../../http/page.ts";
-import { route, session } from "../../http/route.ts";
+import { reconciliationRoute } from "../../http/route.ts";
 import {
   currencySchema,
   exactAmountSchema,
@@ -234,58 +234,47 @@ const compareRuns: SessionHandler<undefined, z.infer<typeof comparisonQuerySchem
   });
 };
 
-const who = session("reconciliation.manage");
-const tag = "reconciliation";
 const runs = "/api/reconciliation/v1/runs/" as const;
 const run = `${runs}{run_id}/` as const;
 
 export const runRoutes = [
-  route({
+  reconciliationRoute({
     method: "GET",
     path: runs,
     operation: "listRuns",
-    tag,
     summary: "List the runs",
     description: "Those that people have started and those that followed an import, also the failed ones.",
-    who,
     query: runsQuerySchema,
     replies: { 200: { description: "Newest first.", schema: runsSchema } },
-    errors: [],
     handler: listRuns,
   }),
-  route({
+  reconciliationRoute({
     method: "POST",
     path: runs,
     operation: "startRun",
-    tag,
     summary: "Compare an account's statements with what was settled",
     description: `A run also starts by itself after each import. It is answered when it has begun; read it again until it is \`done\`. One run of an account is under way at a time. The \`reason\` of a \`conflict\` is one of ${bus.RUN_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`,
-    who,
     body: startRunBodySchema,
     replies: { 201: { description: "The run that has begun.", schema: runSchema } },
     errors: ["not_found", "conflict"],
     handler: startRun,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: run,
     operation: "getRun",
-    tag,
     summary: "Read a run",
     description: "While it is under way it shows its step; the counts, sums and hashes come when it is `done`.",
-    who,
     replies: { 200: { description: "The run, with its progress or its result.", schema: runSchema } },
     errors: ["not_found"],
     handler: getRun,
   }),
-  route({
+  reconciliationRoute({
     method: "GET",
     path: `${run}changes/`,
     operation: "compareRuns",
-    tag,
     summary: "Compare a run with another one",
     description: "Of the days that both runs are about: which differences are new, gone, changed and unchanged.",
-    who,
     query: comparisonQuerySchema,
     replies: { 200: { description: "Counts of all changes, and the differences of one.", schema: comparisonSchema } },
     errors: ["not_found"],

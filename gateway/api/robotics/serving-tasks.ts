@@ -151,7 +151,6 @@ export const consumerTaskRoutes = [
       200: { description: "By id, oldest first.", schema: servingTasksSchema, headers: etagHeaderSchema },
       304: unchanged,
     },
-    errors: [],
     handler: listServingTasks,
   }),
   route({

@@ -127,7 +127,6 @@ export const consumerWebhookDeliveryRoutes = [
     quiet: true,
     query: deliveriesQuerySchema,
     replies: { 200: { description: "By id, oldest first.", schema: deliveriesSchema } },
-    errors: [],
     handler: listWebhookDeliveries,
   }),
   route({

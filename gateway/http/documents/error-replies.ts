@@ -77,7 +77,7 @@ export const WAITING_OPERATIONS: ReadonlySet<string> = new Set([
 
 /** All codes of an operation, each once. */
 export function errorCodesOf(route: Route): readonly ErrorCode[] {
-  const codes = new Set<ErrorCode>(route.errors);
+  const codes = new Set<ErrorCode>(route.errors ?? []);
   const add = (...more: readonly ErrorCode[]): void => more.forEach((code) => codes.add(code));
   if (route.path.includes("{")) add("path_not_found");
   if (route.body !== undefined) {

@@ -20,8 +20,12 @@ export async function getIntentTimeline(
   deps: AuditDeps,
   { caller, intentId }: RequestOf<typeof messages.getIntentTimeline>,
 ): Promise<messages.Timeline> {
-  requirePermission(caller, "organization.manage", "reconciliation.manage", "payments.collect");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(
+    caller,
+    "organization.manage",
+    "reconciliation.manage",
+    "payments.collect",
+  );
   const key = { organizationId, intentId };
   // An intent that is not copied yet may be any station's; one that is copied waits for its own station only.
   const before = await findCopiedIntent(deps.database, key);

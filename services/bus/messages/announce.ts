@@ -3,7 +3,7 @@
  * the relay calls these operations of the registry and the settlement service. Hashes are SHA-256 in lower-case hex.
  */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { credentialEntrySchema } from "./caller.ts";
 import { switchEntrySchema } from "./kill-switches.ts";
 import { sessionEntrySchema } from "./sessions.ts";
@@ -21,9 +21,8 @@ const hash = z.string().regex(/^[0-9a-f]{64}$/);
 const page = z.object({ sinceId: z.int().min(0), limit: id });
 
 /** Stations with their devices as they are now: the newest revoked ones first, then those that are not revoked. */
-export const announceStations = defineOperation(
+export const announceStations = repeatable(
   "registry.announceStations",
-  "repeatable",
   page,
   z.object({
     stations: z.array(
@@ -38,9 +37,8 @@ export const announceStations = defineOperation(
 );
 
 /** All credentials ever issued; one without an entry is revoked. */
-export const announceCredentials = defineOperation(
+export const announceCredentials = repeatable(
   "registry.announceCredentials",
-  "repeatable",
   page,
   z.object({
     entries: z.array(z.object({ id, hash, entry: credentialEntrySchema.nullable() })),
@@ -49,9 +47,8 @@ export const announceCredentials = defineOperation(
 );
 
 /** All sessions that have not expired; one without an entry was ended earlier. */
-export const announceSessions = defineOperation(
+export const announceSessions = repeatable(
   "registry.announceSessions",
-  "repeatable",
   page,
   z.object({
     entries: z.array(z.object({ id, hash, entry: sessionEntrySchema.nullable() })),
@@ -60,9 +57,8 @@ export const announceSessions = defineOperation(
 );
 
 /** All kill switches that were ever on, whether they are on or off now. */
-export const announceSwitches = defineOperation(
+export const announceSwitches = repeatable(
   "registry.announceSwitches",
-  "repeatable",
   page,
   z.object({ entries: z.array(z.object({ id, entry: switchEntrySchema })), hasMore: z.boolean() }),
 );
@@ -72,9 +68,8 @@ export const announceSwitches = defineOperation(
  * when the log does not have it; the transactions of the intents that the log has not ended; and what the log has lost of
  * collections that may have moved money, by its newest commit (zeros where it has none).
  */
-export const announceOrders = defineOperation(
+export const announceOrders = repeatable(
   "settlement.announceOrders",
-  "repeatable",
   z.object({
     stations: z.array(
       z.object({

@@ -10,7 +10,7 @@
  */
 import { z } from "zod";
 import { AMOUNT_MINOR_PATTERN } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { issueSchema } from "./issues.ts";
 
@@ -18,28 +18,24 @@ const id = z.int().positive();
 const oneIssue = z.object({ issue: issueSchema });
 
 /** One proposal waits at a time. Refuses as `attributeIssue`. */
-export const proposeAttribution = defineOperation(
+export const proposeAttribution = repeatable(
   "providers.proposeAttribution",
-  "repeatable",
   z.object({ caller, issueId: id, orderId: id, reason: z.string() }),
   oneIssue,
 );
 /** Settles it through the payment seam, in the name of the person who confirms. Refuses as `attributeIssue`. */
-export const confirmAttribution = defineOperation(
+export const confirmAttribution = repeatable(
   "providers.confirmAttribution",
-  "repeatable",
   z.object({ caller, issueId: id, proposalId: id }),
   oneIssue,
 );
-export const rejectAttribution = defineOperation(
+export const rejectAttribution = repeatable(
   "providers.rejectAttribution",
-  "repeatable",
   z.object({ caller, issueId: id, proposalId: id, reason: z.string() }),
   oneIssue,
 );
-export const withdrawAttribution = defineOperation(
+export const withdrawAttribution = repeatable(
   "providers.withdrawAttribution",
-  "repeatable",
   z.object({ caller, issueId: id, proposalId: id }),
   oneIssue,
 );
@@ -54,16 +50,14 @@ export const attributionLimitSchema = z.object({
 export type AttributionLimit = z.infer<typeof attributionLimitSchema>;
 
 /** Those that are set, by currency, and the default of each currency of the organization's stations. Needs `organization.manage`. */
-export const listAttributionLimits = defineOperation(
+export const listAttributionLimits = repeatable(
   "providers.listAttributionLimits",
-  "repeatable",
   z.object({ caller }),
   z.object({ limits: z.array(attributionLimitSchema) }),
 );
 /** Null: the default again. Needs `organization.manage`. */
-export const setAttributionLimit = defineOperation(
+export const setAttributionLimit = repeatable(
   "providers.setAttributionLimit",
-  "repeatable",
   z.object({
     caller,
     currency: z.string(),

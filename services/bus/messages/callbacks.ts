@@ -1,6 +1,6 @@
 /** Callbacks of payment providers: the gateway passes their bytes on, the providers service checks and records them. */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 
 const id = z.int().positive();
 
@@ -16,9 +16,8 @@ export const CALLBACK_REFUSALS = ["signature_invalid", "throttled", "body_too_la
 export const CALLBACK_HEADERS = ["x-provider-signature"] as const;
 
 /** One callback as it came: nothing is decoded before the signature over the raw body holds. */
-export const receiveCallback = defineOperation(
+export const receiveCallback = repeatable(
   "providers.receiveCallback",
-  "repeatable",
   z.object({
     configId: id,
     /** Lower-case names; only those of `CALLBACK_HEADERS` are read. */
@@ -38,9 +37,8 @@ export const receiveCallback = defineOperation(
  * A callback whose body is beyond the bound. The gateway has not read it, so its signature is not checked. The service
  * answers, records and counts it as refused (413, or 429 when there are many).
  */
-export const refuseLargeCallback = defineOperation(
+export const refuseLargeCallback = repeatable(
   "providers.refuseLargeCallback",
-  "repeatable",
   receiveCallback.request.pick({ configId: true, address: true }),
   receiveCallback.reply,
 );

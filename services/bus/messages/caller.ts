@@ -49,8 +49,8 @@ export const barrierSchema = z.object({
 });
 export type Barrier = z.infer<typeof barrierSchema>;
 
-/** Throws `permission_denied` unless the caller holds one of these. Each query checks the organization. */
-export function requirePermission(caller: Caller, ...anyOf: readonly Permission[]): void {
-  if (anyOf.some((permission) => caller.permissions.includes(permission))) return;
+/** Returns the caller; throws `permission_denied` unless it holds one of these. Each query checks the organization. */
+export function requirePermission(caller: Caller, ...anyOf: readonly Permission[]): Caller {
+  if (anyOf.some((permission) => caller.permissions.includes(permission))) return caller;
   throw new RefusedError({ code: "permission_denied" });
 }

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
@@ -31,36 +31,27 @@ const itemReply = z.object({ item: catalogueItemSchema });
 const itemsReply = z.object({ items: z.array(catalogueItemSchema), hasMore: z.boolean() });
 
 /** With a filial: what it sells, so also the items of all filials. Needs `organization.manage`, as the changes do. */
-export const listCatalogueItems = defineOperation(
+export const listCatalogueItems = repeatable(
   "registry.listCatalogueItems",
-  "repeatable",
   z.object({ caller, filialId: id.optional(), ...pageAfter }),
   itemsReply,
 );
 /** What a station can sell: the items of its filial in its currency. Needs `payments.collect`. */
-export const listStationItems = defineOperation(
+export const listStationItems = repeatable(
   "registry.listStationItems",
-  "repeatable",
   z.object({ caller, stationId: id, ...pageAfter }),
   itemsReply,
 );
 /** `conflict` when the organization has as many items as it may, `invalid_request` for a price that the currency cannot have. */
-export const createCatalogueItem = defineOperation(
+export const createCatalogueItem = once(
   "registry.createCatalogueItem",
-  "once",
   z.object({ caller, filialId: id.nullable(), name, category, unitAmountMinor, currency }),
   itemReply,
 );
-export const getCatalogueItem = defineOperation(
-  "registry.getCatalogueItem",
-  "repeatable",
-  z.object({ caller, itemId: id }),
-  itemReply,
-);
+export const getCatalogueItem = repeatable("registry.getCatalogueItem", z.object({ caller, itemId: id }), itemReply);
 /** The currency never changes; orders keep the name and the price that they were opened with. */
-export const changeCatalogueItem = defineOperation(
+export const changeCatalogueItem = once(
   "registry.changeCatalogueItem",
-  "once",
   z.object({
     caller,
     itemId: id,
@@ -71,9 +62,4 @@ export const changeCatalogueItem = defineOperation(
   }),
   itemReply,
 );
-export const deleteCatalogueItem = defineOperation(
-  "registry.deleteCatalogueItem",
-  "once",
-  z.object({ caller, itemId: id }),
-  z.object({}),
-);
+export const deleteCatalogueItem = once("registry.deleteCatalogueItem", z.object({ caller, itemId: id }), z.object({}));

@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { pageBefore } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { nameSchema } from "./name.ts";
@@ -95,15 +95,13 @@ export type CertificationArtifact = z.infer<typeof certificationArtifactSchema>;
 export const provenStatementSchema = z.object({ envelope: z.string(), proof: z.string() });
 
 /** Refuses with `conflict` and a reason of `CERTIFICATION_CONFLICTS`. A run that is recorded already is answered alike. */
-export const recordCertification = defineOperation(
+export const recordCertification = repeatable(
   "registry.recordCertification",
-  "repeatable",
   z.object({ caller, run: certificationRequestSchema }),
   z.object({ artifacts: z.array(certificationArtifactSchema) }),
 );
-export const listCertificationArtifacts = defineOperation(
+export const listCertificationArtifacts = repeatable(
   "registry.listCertificationArtifacts",
-  "repeatable",
   z.object({
     caller,
     provider: z.string().optional(),
@@ -112,31 +110,27 @@ export const listCertificationArtifacts = defineOperation(
   }),
   z.object({ artifacts: z.array(certificationArtifactSchema), hasMore: z.boolean() }),
 );
-export const getCertificationArtifact = defineOperation(
+export const getCertificationArtifact = repeatable(
   "registry.getCertificationArtifact",
-  "repeatable",
   z.object({ caller, artifactId: id }),
   z.object({ artifact: certificationArtifactSchema, evidence: z.string() }),
 );
 /** With the newest checkpoint; `revocation` where it was revoked. */
-export const downloadCertificationArtifact = defineOperation(
+export const downloadCertificationArtifact = repeatable(
   "registry.downloadCertificationArtifact",
-  "repeatable",
   z.object({ caller, artifactId: id }),
   z.object({ certificate: provenStatementSchema, revocation: provenStatementSchema.nullable() }),
 );
 /** One that is revoked already is answered alike: the first reason stays. */
-export const revokeCertificationArtifact = defineOperation(
+export const revokeCertificationArtifact = repeatable(
   "registry.revokeCertificationArtifact",
-  "repeatable",
   z.object({ caller, artifactId: id, reason: reasonSchema }),
   z.object({ artifact: certificationArtifactSchema }),
 );
 
 /** The log of this installation, for anybody. */
-export const getCertificationLog = defineOperation(
+export const getCertificationLog = repeatable(
   "registry.getCertificationLog",
-  "repeatable",
   z.object({}),
   z.object({
     name: z.string(),
@@ -148,9 +142,8 @@ export const getCertificationLog = defineOperation(
   }),
 );
 /** That the log of the larger size begins with that of the smaller one. Refuses with `invalid_request` for a size it never had. */
-export const getCertificationConsistency = defineOperation(
+export const getCertificationConsistency = repeatable(
   "registry.getCertificationConsistency",
-  "repeatable",
   z.object({ fromSize: z.int().min(1), toSize: z.int().min(1) }),
   z.object({ from: z.string(), to: z.string(), hashes: z.array(z.string()) }),
 );

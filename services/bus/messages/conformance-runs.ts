@@ -3,7 +3,7 @@
  * `organization.manage`; another organization's id is `not_found`.
  */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageBefore } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 
@@ -51,28 +51,24 @@ export const conformanceRunSchema = z.object({
 export type ConformanceRun = z.infer<typeof conformanceRunSchema>;
 
 /** Refuses with `conflict` while another run goes on at the sandbox, and with `busy` when there is no place for one. */
-export const startConformanceRun = defineOperation(
+export const startConformanceRun = once(
   "registry.startConformanceRun",
-  "once",
   z.object({ caller, sandboxId: id }),
   z.object({ run: conformanceRunSchema }),
 );
-export const listConformanceRuns = defineOperation(
+export const listConformanceRuns = repeatable(
   "registry.listConformanceRuns",
-  "repeatable",
   z.object({ caller, ...pageBefore }),
   z.object({ runs: z.array(conformanceRunSchema), hasMore: z.boolean() }),
 );
-export const getConformanceRun = defineOperation(
+export const getConformanceRun = repeatable(
   "registry.getConformanceRun",
-  "repeatable",
   z.object({ caller, runId: id }),
   z.object({ run: conformanceRunSchema, checks: z.array(conformanceCheckSchema) }),
 );
 /** Asks the suite to end; it still cleans up. One that has ended is answered alike. */
-export const endConformanceRun = defineOperation(
+export const endConformanceRun = repeatable(
   "registry.endConformanceRun",
-  "repeatable",
   z.object({ caller, runId: id }),
   z.object({ run: conformanceRunSchema }),
 );

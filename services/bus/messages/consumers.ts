@@ -3,7 +3,7 @@
  * `organization.manage`; lists come in pages; an id of another organization is `not_found`.
  */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
@@ -27,29 +27,25 @@ export const consumerSchema = z.object({
 });
 export type Consumer = z.infer<typeof consumerSchema>;
 
-export const listRoboticsConsumers = defineOperation(
+export const listRoboticsConsumers = repeatable(
   "robotics.listRoboticsConsumers",
-  "repeatable",
   z.object({ caller, filialId: id.optional(), ...pageAfter }),
   z.object({ consumers: z.array(consumerSchema), hasMore: z.boolean() }),
 );
 /** The only reply with the credential: the service stores only its SHA-256. */
-export const createRoboticsConsumer = defineOperation(
+export const createRoboticsConsumer = once(
   "robotics.createRoboticsConsumer",
-  "once",
   z.object({ caller, filialId: id, name, mode: z.enum(CONSUMER_MODES) }),
   z.object({ consumer: consumerSchema, credential: z.string() }),
 );
-export const changeRoboticsConsumer = defineOperation(
+export const changeRoboticsConsumer = once(
   "robotics.changeRoboticsConsumer",
-  "once",
   z.object({ caller, consumerId: id, name: name.optional(), status: z.enum(CONSUMER_STATUSES).optional() }),
   z.object({ consumer: consumerSchema }),
 );
 /** Replaces the credential; the old one is no longer accepted. */
-export const resetRoboticsCredential = defineOperation(
+export const resetRoboticsCredential = once(
   "robotics.resetRoboticsCredential",
-  "once",
   z.object({ caller, consumerId: id }),
   z.object({ consumer: consumerSchema, credential: z.string() }),
 );
@@ -67,17 +63,15 @@ export type ConsumerCaller = z.infer<typeof consumerCallerSchema>;
  * Finds the consumer of a credential. The gateway asks on every request (contract, "Webhook-related read and replay
  * endpoints"). `consumer` is null for an unknown credential; it is null with `suspended: true` for a suspended consumer.
  */
-export const authenticateConsumer = defineOperation(
+export const authenticateConsumer = repeatable(
   "robotics.authenticateConsumer",
-  "repeatable",
   z.object({ credentialHash }),
   z.object({ consumer: consumerCallerSchema.nullable(), suspended: z.boolean().optional() }),
 );
 
 /** Creates the sandbox's test consumer when it is missing, and gives it the credential with this hash. */
-export const seedSandboxConsumer = defineOperation(
+export const seedSandboxConsumer = repeatable(
   "robotics.seedSandboxConsumer",
-  "repeatable",
   z.object({ organizationId: id, filialId: id, credentialHash }),
   z.object({ consumerId: id }),
 );

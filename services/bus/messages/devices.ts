@@ -6,7 +6,7 @@ import { z } from "zod";
 import { DEVICE_STATUSES } from "../../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../../machines/station/state.ts";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
@@ -27,16 +27,14 @@ export type Device = z.infer<typeof deviceSchema>;
 const deviceReply = z.object({ device: deviceSchema, barrier: barrierSchema });
 const capabilities = z.array(z.enum(CAPABILITIES)).max(CAPABILITIES.length);
 /** By id; of all statuses unless one is named, and of all stations unless one is named. */
-export const listDevices = defineOperation(
+export const listDevices = repeatable(
   "registry.listDevices",
-  "repeatable",
   z.object({ caller, stationId: id.optional(), status: z.enum(DEVICE_STATUSES).optional(), ...pageAfter }),
   z.object({ devices: z.array(deviceSchema), hasMore: z.boolean() }),
 );
 /** The device with its last heartbeat, which is null when it has sent none. */
-export const getDevice = defineOperation(
+export const getDevice = repeatable(
   "registry.getDevice",
-  "repeatable",
   z.object({ caller, deviceId: id }),
   z.object({
     device: deviceSchema,
@@ -47,9 +45,8 @@ export const getDevice = defineOperation(
  * The new device is pending. Without `capabilities` it has those of its kind. `handoffTarget` is for a smart POS companion.
  * Refuses with `invalid_request`, with `conflict` at a closed station, and with `device_limit_reached`.
  */
-export const registerDevice = defineOperation(
+export const registerDevice = once(
   "registry.registerDevice",
-  "once",
   z.object({
     caller,
     stationId: id,
@@ -61,9 +58,8 @@ export const registerDevice = defineOperation(
   deviceReply,
 );
 /** Changes the fields that are given. A revoked device is `conflict`. */
-export const changeDevice = defineOperation(
+export const changeDevice = once(
   "registry.changeDevice",
-  "once",
   z.object({
     caller,
     deviceId: id,
@@ -77,9 +73,8 @@ export const changeDevice = defineOperation(
  * RESET revokes credential and codes, and the device must enroll again; REVOKE is final. A device that already has the
  * status keeps it; a move that its machine does not take is `conflict`.
  */
-export const moveDevice = defineOperation(
+export const moveDevice = once(
   "registry.moveDevice",
-  "once",
   z.object({ caller, deviceId: id, move: z.enum(["SUSPEND", "RESUME", "RESET", "REVOKE"]) }),
   deviceReply,
 );

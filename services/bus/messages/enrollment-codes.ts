@@ -1,7 +1,7 @@
 /** One-time enrollment codes: the owner issues one for a pending device, and the device claims it. */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageBefore } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
 import { deviceSchema } from "./devices.ts";
@@ -22,9 +22,8 @@ export type EnrollmentCode = z.infer<typeof enrollmentCodeSchema>;
  * The code is returned once, as XXXXX-XXXXX. It revokes the open code of the device. A device that is not pending, or is at
  * a closed station, is `conflict`.
  */
-export const issueEnrollmentCode = defineOperation(
+export const issueEnrollmentCode = once(
   "registry.issueEnrollmentCode",
-  "once",
   z.object({
     caller,
     deviceId: id,
@@ -33,24 +32,21 @@ export const issueEnrollmentCode = defineOperation(
   z.object({ code: z.string(), enrollmentCode: enrollmentCodeSchema }),
 );
 /** Newest first. */
-export const listEnrollmentCodes = defineOperation(
+export const listEnrollmentCodes = repeatable(
   "registry.listEnrollmentCodes",
-  "repeatable",
   z.object({ caller, deviceId: id, ...pageBefore }),
   z.object({ enrollmentCodes: z.array(enrollmentCodeSchema), hasMore: z.boolean() }),
 );
 /** A revoked code stays so; a spent or expired one is `conflict`. */
-export const revokeEnrollmentCode = defineOperation(
+export const revokeEnrollmentCode = repeatable(
   "registry.revokeEnrollmentCode",
-  "repeatable",
   z.object({ caller, codeId: id }),
   z.object({ enrollmentCode: enrollmentCodeSchema }),
 );
 
 /** Claims a code. Unknown, spent, expired, revoked and malformed codes all refuse with `enrollment_code_invalid` (I10). */
-export const enrollDevice = defineOperation(
+export const enrollDevice = once(
   "registry.enrollDevice",
-  "once",
   z.object({ code: z.string(), address: z.string() }),
   z.object({
     credential: z.string(),

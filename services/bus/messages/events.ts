@@ -1,7 +1,7 @@
 /** The audit log: who did what to places, devices, people and robotics, and what stations committed. */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
 import { actorSchema, callerSchema as caller, ROLES } from "./caller.ts";
 
@@ -46,9 +46,8 @@ export const throughId = { throughId: id.nullable() };
  * The registry's events of the caller's organization, and those of the platform: oldest first after `sinceId`; without
  * it newest first, before `beforeId` if that is given. Needs `organization.manage`.
  */
-export const listEvents = defineOperation(
+export const listEvents = repeatable(
   "registry.listEvents",
-  "repeatable",
   z.object({ caller, ...auditLogSearch, ...pageAfter, ...pageBefore }),
   z.object({ events: z.array(registryEventSchema), ...throughId }),
 );
@@ -67,9 +66,8 @@ export const auditEventSchema = z.object({
 export type AuditEvent = z.infer<typeof auditEventSchema>;
 
 /** A station's events, newest last, by version; a page ends with a whole commit. */
-export const listStationEvents = defineOperation(
+export const listStationEvents = repeatable(
   "audit.listStationEvents",
-  "repeatable",
   z.object({
     caller,
     stationId: id,
@@ -96,9 +94,8 @@ export const roboticsAuditEntrySchema = z.object({
 export type RoboticsAuditEntry = z.infer<typeof roboticsAuditEntrySchema>;
 
 /** The organization's entries, newest first. Needs `organization.manage`. */
-export const listRoboticsEvents = defineOperation(
+export const listRoboticsEvents = repeatable(
   "robotics.listRoboticsEvents",
-  "repeatable",
   z.object({ caller, ...auditLogSearch, ...pageBefore }),
   z.object({ events: z.array(roboticsAuditEntrySchema), ...throughId }),
 );

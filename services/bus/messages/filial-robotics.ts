@@ -1,6 +1,6 @@
 /** Whether robots may be sent at a filial. Each operation needs `organization.manage`; a foreign filial is `not_found`. */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { reasonSchema as reason } from "./sentence.ts";
 
@@ -17,22 +17,11 @@ export const filialRoboticsSchema = z.object({
 export type FilialRobotics = z.infer<typeof filialRoboticsSchema>;
 const reply = z.object({ robotics: filialRoboticsSchema });
 
-export const getFilialRobotics = defineOperation(
-  "robotics.getFilialRobotics",
-  "repeatable",
-  z.object({ caller, filialId }),
-  reply,
-);
+export const getFilialRobotics = repeatable("robotics.getFilialRobotics", z.object({ caller, filialId }), reply);
 /** A pause of what is paused changes nothing and sends no event. */
-export const pauseFilialRobotics = defineOperation(
-  "robotics.pauseFilialRobotics",
-  "once",
-  z.object({ caller, filialId, reason }),
-  reply,
-);
-export const resumeFilialRobotics = defineOperation(
+export const pauseFilialRobotics = once("robotics.pauseFilialRobotics", z.object({ caller, filialId, reason }), reply);
+export const resumeFilialRobotics = once(
   "robotics.resumeFilialRobotics",
-  "once",
   z.object({ caller, filialId, reason }),
   reply,
 );

@@ -3,7 +3,7 @@
  * `not_found`.
  */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
@@ -13,28 +13,24 @@ const id = z.int().positive();
 export const filialSchema = z.object({ filialId: id, name: z.string(), createdAtMs: z.number() });
 export type Filial = z.infer<typeof filialSchema>;
 
-export const listFilials = defineOperation(
+export const listFilials = repeatable(
   "registry.listFilials",
-  "repeatable",
   z.object({ caller, ...pageAfter }),
   z.object({ filials: z.array(filialSchema), hasMore: z.boolean() }),
 );
 /** `conflict` when the organization has as many filials as it may. */
-export const createFilial = defineOperation(
+export const createFilial = once(
   "registry.createFilial",
-  "once",
   z.object({ caller, name }),
   z.object({ filial: filialSchema }),
 );
-export const getFilial = defineOperation(
+export const getFilial = repeatable(
   "registry.getFilial",
-  "repeatable",
   z.object({ caller, filialId: id }),
   z.object({ filial: filialSchema }),
 );
-export const renameFilial = defineOperation(
+export const renameFilial = once(
   "registry.renameFilial",
-  "once",
   z.object({ caller, filialId: id, name }),
   z.object({ filial: filialSchema }),
 );

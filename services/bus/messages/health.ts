@@ -1,7 +1,7 @@
 /** The health of the services, for monitors: counts and words of closed lists, and nothing that helps an attacker. */
 import { z } from "zod";
 import { PARTITION_COUNT } from "../../../machines/partition.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 
 /** Why a service that answers cannot do its whole work. */
 export const SERVICE_FAULTS = [
@@ -25,24 +25,18 @@ export type ServiceHealth = z.infer<typeof serviceHealthSchema>;
 
 const nothing = z.object({});
 
-export const registryHealth = defineOperation("registry.health", "repeatable", nothing, serviceHealthSchema);
-export const settlementHealth = defineOperation("settlement.health", "repeatable", nothing, serviceHealthSchema);
-export const providersHealth = defineOperation("providers.health", "repeatable", nothing, serviceHealthSchema);
-export const roboticsHealth = defineOperation("robotics.health", "repeatable", nothing, serviceHealthSchema);
-export const reconciliationHealth = defineOperation(
-  "reconciliation.health",
-  "repeatable",
-  nothing,
-  serviceHealthSchema,
-);
-export const webhookSignerHealth = defineOperation("webhooks.health", "repeatable", nothing, serviceHealthSchema);
-export const auditHealth = defineOperation("audit.health", "repeatable", nothing, serviceHealthSchema);
-export const relayHealth = defineOperation("relay.health", "repeatable", nothing, serviceHealthSchema);
+export const registryHealth = repeatable("registry.health", nothing, serviceHealthSchema);
+export const settlementHealth = repeatable("settlement.health", nothing, serviceHealthSchema);
+export const providersHealth = repeatable("providers.health", nothing, serviceHealthSchema);
+export const roboticsHealth = repeatable("robotics.health", nothing, serviceHealthSchema);
+export const reconciliationHealth = repeatable("reconciliation.health", nothing, serviceHealthSchema);
+export const webhookSignerHealth = repeatable("webhooks.health", nothing, serviceHealthSchema);
+export const auditHealth = repeatable("audit.health", nothing, serviceHealthSchema);
+export const relayHealth = repeatable("relay.health", nothing, serviceHealthSchema);
 
 /** Of all actor hosts together, as the one that answers sees it. A host without a current lease refuses with `unavailable`. */
-export const stationsHealth = defineOperation(
+export const stationsHealth = repeatable(
   "stations.health",
-  "repeatable",
   nothing,
   z.object({
     /** Partitions whose stations some host answers for. */

@@ -5,7 +5,7 @@
  *   any but refused ── withdraw ──► withdrawing ──► withdrawn
  */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 
 const id = z.int().positive();
@@ -49,10 +49,10 @@ const request = z.object({ caller, importId: id, reason: z.string() });
  * Imports a held file although its totals do not balance or it names another account. Refuses with `not_found`, or `conflict`
  * with a reason of `IMPORT_CONFLICTS`. The same person with the same reason again gets the same answer.
  */
-export const releaseImport = defineOperation("reconciliation.releaseImport", "repeatable", request, decided);
+export const releaseImport = repeatable("reconciliation.releaseImport", request, decided);
 
 /**
  * Takes an import back: what no other file has of it disappears, and its issues end with the reason. Answers when that is done,
  * or after a moment while it goes on. Refuses and repeats as `releaseImport` does.
  */
-export const withdrawImport = defineOperation("reconciliation.withdrawImport", "repeatable", request, decided);
+export const withdrawImport = repeatable("reconciliation.withdrawImport", request, decided);

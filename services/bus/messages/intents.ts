@@ -6,7 +6,7 @@ import { INTENT_STATES, ROUTES } from "../../../machines/payment-intent.ts";
 import { SETTLEMENT_REFUSALS } from "../../../machines/station/reply.ts";
 import { ORDER_STATUSES } from "../../../machines/station/state.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 
 const id = z.int().positive();
 const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
@@ -24,9 +24,8 @@ const endedIntentSchema = z.looseObject({
  * order of another station is `not_found`, another order under the same key `idempotency_key_reused`. Asked by the actor host,
  * which passes its newest ended intent on: so each is kept before the station's bounded state drops it.
  */
-export const prepareIntent = defineOperation(
+export const prepareIntent = repeatable(
   "settlement.prepareIntent",
-  "repeatable",
   z.object({
     stationId: id,
     orderId: id,
@@ -50,9 +49,8 @@ export const prepareIntent = defineOperation(
 );
 
 /** How a station's intent ended that its bounded state has dropped; null where the station never had it. */
-export const findEndedIntent = defineOperation(
+export const findEndedIntent = repeatable(
   "settlement.findEndedIntent",
-  "repeatable",
   z.object({ stationId: id, intentId: id }),
   z.object({
     intent: endedIntentSchema.nullable(),
@@ -80,9 +78,8 @@ const MONEY_KEY_CHARACTERS = 300;
  * whichever config of its account reports it. A reference that has settled another order of the filial is refused with
  * `reference_already_used` until the attestation confirms it.
  */
-export const settleIntent = defineOperation(
+export const settleIntent = repeatable(
   "settlement.settleIntent",
-  "repeatable",
   z
     .object({
       intentId: id,

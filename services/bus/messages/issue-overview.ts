@@ -1,7 +1,7 @@
 /** How many issues there are, and the people who may decide them. */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { issueFilterSchema } from "./issues.ts";
 
@@ -22,21 +22,18 @@ const issueSumSchema = z.object({
     .regex(/^-?\d+$/)
     .nullable(),
 });
-export type IssueSum = z.infer<typeof issueSumSchema>;
 
 /** By currency what the filter names; the views, of all undecided issues. */
-export const getIssueOverview = defineOperation(
+export const getIssueOverview = repeatable(
   "providers.getIssueOverview",
-  "repeatable",
   z.object({ caller, ...issueFilterSchema.shape }),
   z.object({ views: z.record(z.enum(ISSUE_VIEWS), z.number()), sums: z.array(issueSumSchema) }),
 );
 
 /** Those whom an issue can be assigned to, by name, up to a bound. */
 export const LISTED_OPERATORS = BOUNDS.listed;
-export const listOperators = defineOperation(
+export const listOperators = repeatable(
   "providers.listOperators",
-  "repeatable",
   z.object({ caller }),
   z.object({ operators: z.array(z.object({ userId: id, name: z.string() })) }),
 );

@@ -10,7 +10,7 @@
  */
 import { z } from "zod";
 import { AMOUNT_MINOR_PATTERN, BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { actorSchema, callerSchema as caller } from "./caller.ts";
 
 const id = z.int().positive();
@@ -216,9 +216,8 @@ export const issueFilterSchema = z.object({
 export type IssueFilter = z.infer<typeof issueFilterSchema>;
 
 /** Newest first; `beforeId` continues a list. */
-export const listIssues = defineOperation(
+export const listIssues = repeatable(
   "providers.listIssues",
-  "repeatable",
   z.object({
     caller,
     ...issueFilterSchema.shape,
@@ -245,15 +244,13 @@ export const issueStepSchema = z.object({
   action: z.string(),
   data: z.record(z.string(), z.unknown()),
 });
-export type IssueStep = z.infer<typeof issueStepSchema>;
 
 /**
  * The issue with its comments, its steps and its earlier evidence, each the oldest first, and how much of its currency one
  * person attributes alone: null where the issue has no currency.
  */
-export const getIssue = defineOperation(
+export const getIssue = repeatable(
   "providers.getIssue",
-  "repeatable",
   z.object({ caller, issueId: id }),
   z.object({
     issue: issueSchema,
@@ -264,15 +261,13 @@ export const getIssue = defineOperation(
   }),
 );
 /** Null for `assigneeId`: it waits for any person again. Refuses with `not_found` for a person who may not decide issues. */
-export const assignIssue = defineOperation(
+export const assignIssue = repeatable(
   "providers.assignIssue",
-  "repeatable",
   z.object({ caller, issueId: id, assigneeId: id.nullable() }),
   oneIssue,
 );
-export const commentIssue = defineOperation(
+export const commentIssue = once(
   "providers.commentIssue",
-  "once",
   z.object({ caller, issueId: id, text: z.string() }),
   z.object({ comment: issueCommentSchema }),
 );
@@ -282,9 +277,8 @@ export const commentIssue = defineOperation(
  * `conflict` and a reason of `ISSUE_CONFLICTS` what cannot be. The same person with the same order and reason again gets
  * the same answer.
  */
-export const attributeIssue = defineOperation(
+export const attributeIssue = repeatable(
   "providers.attributeIssue",
-  "repeatable",
   z.object({ caller, issueId: id, orderId: id, reason: z.string() }),
   oneIssue,
 );
@@ -292,9 +286,8 @@ export const attributeIssue = defineOperation(
  * Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is asserted later.
  * Repeated and refused as `attributeIssue`.
  */
-export const closeIssue = defineOperation(
+export const closeIssue = repeatable(
   "providers.closeIssue",
-  "repeatable",
   z.object({ caller, issueId: id, reason: z.string() }),
   oneIssue,
 );
@@ -302,9 +295,8 @@ export const closeIssue = defineOperation(
  * Closes the oldest unresolved issues that the filter names, each as `closeIssue` would. The ids are fixed when the request
  * begins; `throughId` leaves out what the person has not seen. An issue that cannot be closed is in `refused` with its reason.
  */
-export const closeIssues = defineOperation(
+export const closeIssues = once(
   "providers.closeIssues",
-  "once",
   z.object({ caller, filter: issueFilterSchema, throughId: id.optional(), reason: z.string() }),
   z.object({
     closed: z.int(),
@@ -314,12 +306,7 @@ export const closeIssues = defineOperation(
   }),
 );
 /** The person who closed an issue opens it again, within `ISSUE_LIMITS.undoMs`. One that is open stays as it is. */
-export const undoIssueClosing = defineOperation(
-  "providers.undoIssueClosing",
-  "repeatable",
-  z.object({ caller, issueId: id }),
-  oneIssue,
-);
+export const undoIssueClosing = repeatable("providers.undoIssueClosing", z.object({ caller, issueId: id }), oneIssue);
 
 export const ISSUE_EVENT_TYPES = [
   /** New, or back: a decision was undone, or its cause has come again. */

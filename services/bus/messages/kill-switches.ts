@@ -3,7 +3,7 @@
  * returns the switch as it is, so that a repetition leaves one entry in the audit log.
  */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { actorSchema, barrierSchema, callerSchema as caller } from "./caller.ts";
 import { nameSchema } from "./name.ts";
@@ -31,9 +31,8 @@ const switchReply = z.object({ killSwitch: killSwitchSchema, barrier: barrierSch
 const isOn = z.boolean();
 
 /** Of the caller's organization, or a station, device or provider config of it. Needs `organization.manage`. */
-export const setKillSwitch = defineOperation(
+export const setKillSwitch = once(
   "registry.setKillSwitch",
-  "once",
   z.object({
     caller,
     subject: z.discriminatedUnion("kind", [
@@ -49,25 +48,22 @@ export const setKillSwitch = defineOperation(
 );
 
 /** The whole platform. The gateway has checked the platform key; `by` names the person who used it. */
-export const setPlatformKillSwitch = defineOperation(
+export const setPlatformKillSwitch = once(
   "registry.setPlatformKillSwitch",
-  "once",
   z.object({ by: nameSchema, isOn, reason: switchReasonSchema }),
   switchReply,
 );
 
 /** By id: those of the caller's organization that are on, and the platform's when it is on. Needs `organization.manage`. */
-export const listKillSwitches = defineOperation(
+export const listKillSwitches = repeatable(
   "registry.listKillSwitches",
-  "repeatable",
   z.object({ caller, ...pageAfter }),
   z.object({ killSwitches: z.array(killSwitchSchema), hasMore: z.boolean() }),
 );
 
 /** The platform's switch; null when it was never on. */
-export const getKillSwitch = defineOperation(
+export const getKillSwitch = repeatable(
   "registry.getKillSwitch",
-  "repeatable",
   z.object({}),
   z.object({ killSwitch: killSwitchSchema.nullable() }),
 );

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ROUTES } from "../../../machines/payment-intent.ts";
 import { ORDER_STATUSES } from "../../../machines/station/state.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable, repeatableWithKey } from "../operation.ts";
 import { pageBefore } from "../page.ts";
 import { barrierSchema, callerSchema } from "./caller.ts";
 import { nameSchema } from "./name.ts";
@@ -52,9 +52,8 @@ const orderWithBarrier = z.object({ order: orderSchema, barrier: barrierSchema }
  * The station must be one of the caller's organization, and neither suspended nor closed; its currency is the order's.
  * Writing orders needs no lease: the lease guards collections.
  */
-export const openOrder = defineOperation(
+export const openOrder = repeatableWithKey(
   "settlement.openOrder",
-  "repeatable_with_key",
   z.object({
     caller: callerSchema,
     stationId: id,
@@ -63,16 +62,14 @@ export const openOrder = defineOperation(
   }),
   orderWithBarrier,
 );
-export const getOrder = defineOperation(
+export const getOrder = repeatable(
   "settlement.getOrder",
-  "repeatable",
   z.object({ caller: callerSchema, orderId: id }),
   z.object({ order: orderSchema }),
 );
 /** Newest first, of one station or of all. A page may be shorter than `limit` although there are more: see `hasMore`. */
-export const listOrders = defineOperation(
+export const listOrders = repeatable(
   "settlement.listOrders",
-  "repeatable",
   z.object({
     caller: callerSchema,
     stationId: id.optional(),
@@ -82,16 +79,14 @@ export const listOrders = defineOperation(
   z.object({ orders: z.array(orderSchema), hasMore: z.boolean() }),
 );
 /** Replaces the lines; a paid or voided order refuses with `conflict`, a suspended or closed station with its standing. */
-export const changeOrder = defineOperation(
+export const changeOrder = once(
   "settlement.changeOrder",
-  "once",
   z.object({ caller: callerSchema, orderId: id, lines: askedLinesSchema }),
   orderWithBarrier,
 );
 /** Also at a suspended or closed station, so that nothing is left open there; a paid order refuses with `conflict`. */
-export const voidOrder = defineOperation(
+export const voidOrder = repeatable(
   "settlement.voidOrder",
-  "repeatable",
   z.object({ caller: callerSchema, orderId: id }),
   orderWithBarrier,
 );

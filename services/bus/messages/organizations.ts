@@ -1,6 +1,6 @@
 /** Organizations and their first owners. There is no caller: the gateway checks the platform key, or the operator is on the bus. */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
@@ -17,9 +17,8 @@ export const organizationSchema = z.object({
 export type Organization = z.infer<typeof organizationSchema>;
 
 /** A new organization with its first owner; `by` is who makes it, for the audit log. */
-export const createOrganization = defineOperation(
+export const createOrganization = once(
   "registry.createOrganization",
-  "once",
   z.object({
     name,
     owner: z.object({ email: emailSchema, name, password: newPasswordSchema.optional() }),
@@ -36,21 +35,18 @@ export const createOrganization = defineOperation(
  * For an owner who cannot log in. Ends all of their sessions; `by` is who does it, for the audit log. An e-mail address that
  * is no owner's is `not_found`.
  */
-export const resetOwnerPassword = defineOperation(
+export const resetOwnerPassword = once(
   "registry.resetOwnerPassword",
-  "once",
   z.object({ email: emailSchema, password: newPasswordSchema.optional(), by: name.optional() }),
   z.object({ owner: userSchema, initialPassword: z.string().nullable(), barrier: barrierSchema }),
 );
-export const listOrganizations = defineOperation(
+export const listOrganizations = repeatable(
   "registry.listOrganizations",
-  "repeatable",
   z.object(pageAfter),
   z.object({ organizations: z.array(organizationSchema), hasMore: z.boolean() }),
 );
-export const getOrganization = defineOperation(
+export const getOrganization = repeatable(
   "registry.getOrganization",
-  "repeatable",
   z.object({ organizationId: id }),
   z.object({ organization: organizationSchema }),
 );

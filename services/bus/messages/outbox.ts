@@ -3,24 +3,18 @@
  * asks how far the relay has come.
  */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { barrierSchema } from "./caller.ts";
 
 /** Delivers all outstanding rows of one key and returns how far the replicas must come to show them. */
-export const flushOutbox = defineOperation(
-  "relay.flushOutbox",
-  "repeatable",
-  z.object({ key: z.string() }),
-  barrierSchema,
-);
+export const flushOutbox = repeatable("relay.flushOutbox", z.object({ key: z.string() }), barrierSchema);
 
 /**
  * The newest entry of a bucket that was delivered of late and noted as delivered, when the request was read; zero for none.
  * Every relay answers, also one that stands by, because PostgreSQL knows.
  */
-export const readDelivered = defineOperation(
+export const readDelivered = repeatable(
   "relay.readDelivered",
-  "repeatable",
   z.object({ stream: z.string() }),
   z.object({ sequence: z.int().min(0) }),
 );

@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { INTENT_STATES, ROUTES, UNCLEAR_REASONS } from "../../../machines/payment-intent.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { pageBefore } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 
@@ -64,9 +64,8 @@ const filterSchema = z.object(filter);
 export type PaymentsFilter = z.infer<typeof filterSchema>;
 
 /** Newest first, by the time of creation. */
-export const listPayments = defineOperation(
+export const listPayments = repeatable(
   "audit.listPayments",
-  "repeatable",
   z.object({ caller, ...filter, ...pageBefore }),
   z.object({ payments: z.array(paymentSchema), hasMore: z.boolean() }),
 );
@@ -83,9 +82,8 @@ const hourSchema = z.object({
 });
 
 /** Counts of this moment, and a day's collections by hour and route. `invalid_request` for an unknown time zone. */
-export const getOverview = defineOperation(
+export const getOverview = repeatable(
   "audit.getOverview",
-  "repeatable",
   z.object({
     caller,
     day: z.iso.date(),

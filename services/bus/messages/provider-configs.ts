@@ -1,6 +1,6 @@
 /** The owner's payment providers, and the audit log of their configs and issues. All but the seed need `organization.manage`. */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
 import { actorSchema, barrierSchema, callerSchema as caller } from "./caller.ts";
 import { auditLogSearch, throughId } from "./events.ts";
@@ -33,16 +33,14 @@ export type ProviderConfig = z.infer<typeof providerConfigSchema>;
 const configReply = z.object({ config: providerConfigSchema, barrier: barrierSchema });
 
 /** The configs of the caller's organization, by id. */
-export const listProviderConfigs = defineOperation(
+export const listProviderConfigs = repeatable(
   "providers.listProviderConfigs",
-  "repeatable",
   z.object({ caller, filialId: id.optional(), ...pageAfter }),
   z.object({ configs: z.array(providerConfigSchema), hasMore: z.boolean() }),
 );
 /** The caller may name the secrets. The service makes the others, and only this reply has them. */
-export const createProviderConfig = defineOperation(
+export const createProviderConfig = once(
   "providers.createProviderConfig",
-  "once",
   z.object({
     caller,
     filialId: id,
@@ -55,9 +53,8 @@ export const createProviderConfig = defineOperation(
   }),
   configReply.extend({ newSecrets: z.record(z.string(), z.string()) }),
 );
-export const changeProviderConfig = defineOperation(
+export const changeProviderConfig = once(
   "providers.changeProviderConfig",
-  "once",
   z.object({
     caller,
     configId: id,
@@ -73,23 +70,20 @@ export const changeProviderConfig = defineOperation(
  * the sandbox provider. Refuses with `not_found` for a foreign filial, and with `unavailable` or `conflict` when the sandbox provider
  * opens no account.
  */
-export const ensureTestConfig = defineOperation(
+export const ensureTestConfig = once(
   "providers.ensureTestConfig",
-  "once",
   z.object({ caller, filialId: id }),
   z.object({ configId: id, isNew: z.boolean(), barrier: barrierSchema }),
 );
 /** Creates a test config of the sandbox provider for a filial without an active test config. Idempotent. It has no HTTP endpoint: the operator calls it. */
-export const seedSandboxProvider = defineOperation(
+export const seedSandboxProvider = repeatable(
   "providers.seedSandboxProvider",
-  "repeatable",
   z.object({ organizationId: id, filialId: id }),
   z.object({ configId: id }),
 );
 /** Makes a new callback secret. The old secret is accepted too for `overlapMs`. Only this reply has the new one. */
-export const rotateProviderSecret = defineOperation(
+export const rotateProviderSecret = once(
   "providers.rotateProviderSecret",
-  "once",
   z.object({
     caller,
     configId: id,
@@ -125,9 +119,8 @@ export type ProviderEventEntry = z.infer<typeof providerEventSchema>;
  * Oldest first after `sinceId`; without it newest first, before `beforeId` if that is given. A new event never
  * has a lower id than an event that was already read.
  */
-export const listProviderEvents = defineOperation(
+export const listProviderEvents = repeatable(
   "providers.listProviderEvents",
-  "repeatable",
   z.object({ caller, ...auditLogSearch, ...pageAfter, ...pageBefore }),
   z.object({ events: z.array(providerEventSchema), ...throughId }),
 );

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { PROVIDER_END_REASONS } from "../../../machines/payment-intent.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 
 const id = z.int().positive();
 
@@ -13,9 +13,8 @@ export const CREATE_PAYMENT_ANSWER_MS = 8_000;
  * Asks the provider for a payment and its QR payload. Idempotent by intent id, also while the first request is under way.
  * Always answers within its deadline: a slow provider is `provider_timed_out`.
  */
-export const createProviderPayment = defineOperation(
+export const createProviderPayment = repeatable(
   "providers.createProviderPayment",
-  "repeatable",
   z.object({
     intentId: id,
     stationId: id,
@@ -36,9 +35,8 @@ export const createProviderPayment = defineOperation(
  * The intent has ended unpaid: the service cancels the payment at the provider, and repeats that until the provider has
  * answered. Replies as soon as the cancellation is stored as a task.
  */
-export const withdrawProviderPayment = defineOperation(
+export const withdrawProviderPayment = repeatable(
   "providers.withdrawProviderPayment",
-  "repeatable",
   z.object({ intentId: id }),
   z.object({}),
 );
@@ -47,9 +45,8 @@ export const withdrawProviderPayment = defineOperation(
  * Whether the provider's confirmation of this intent was verified and recorded before its deadline. The host asks before
  * it commits an overdue expiry. An answer with `isOver` is final: nothing recorded later counts as in time.
  */
-export const findRecordedConfirmation = defineOperation(
+export const findRecordedConfirmation = repeatable(
   "providers.findRecordedConfirmation",
-  "repeatable",
   z.object({ intentId: id }),
   z.object({
     /** False while the deadline has not passed by the database's clock; the host asks again then. */

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 import { LINE_KINDS } from "./statement-formats.ts";
@@ -85,9 +85,8 @@ export const MATCH_CONFLICTS = [
 ] as const;
 
 /** Newest first. */
-export const listMatches = defineOperation(
+export const listMatches = repeatable(
   "reconciliation.listMatches",
-  "repeatable",
   z.object({
     caller,
     accountId: id.optional(),
@@ -100,9 +99,8 @@ export const listMatches = defineOperation(
 );
 
 /** By line; `sinceId` is the last line of the page before. */
-export const listCandidates = defineOperation(
+export const listCandidates = repeatable(
   "reconciliation.listCandidates",
-  "repeatable",
   z.object({ caller, accountId: id.optional(), lineId: id.optional(), sinceId: z.int().min(0), limit }),
   z.object({ lines: z.array(lineCandidatesSchema), hasMore: z.boolean() }),
 );
@@ -122,9 +120,8 @@ export type MatchDecision = z.infer<typeof decisionSchema>;
  * These lines are these payments: one line of several payments, or several lines of one. The sums are equal. A run of the
  * account follows by itself. Refuses with `not_found`, `invalid_request` and `conflict` with a reason of `MATCH_CONFLICTS`.
  */
-export const confirmMatch = defineOperation(
+export const confirmMatch = repeatable(
   "reconciliation.confirmMatch",
-  "repeatable",
   z.object({
     caller,
     lineIds: z.array(id).min(1).max(BOUNDS.matchedTogether),
@@ -135,9 +132,8 @@ export const confirmMatch = defineOperation(
 );
 
 /** The line is not the payment: no later run matches or proposes them. Refuses with `not_found`, `invalid_request`. */
-export const rejectMatch = defineOperation(
+export const rejectMatch = repeatable(
   "reconciliation.rejectMatch",
-  "repeatable",
   z.object({ caller, lineId: id, paymentKey, reason }),
   z.object({ decisions: z.array(decisionSchema) }),
 );

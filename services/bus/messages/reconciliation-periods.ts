@@ -7,7 +7,7 @@
  */
 import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 import { PROVIDER_MODES } from "./provider-configs.ts";
@@ -60,9 +60,8 @@ export type Period = z.infer<typeof periodSchema>;
 export const LISTED_PERIODS = 100;
 
 /** Those that begin on these days, by account and day. Refuses with `not_found`, `invalid_request`. */
-export const listPeriods = defineOperation(
+export const listPeriods = repeatable(
   "reconciliation.listPeriods",
-  "repeatable",
   z.object({
     caller,
     ...days,
@@ -106,24 +105,17 @@ export const CLOSING_CONFLICTS = [
  * Closes a period for good. The same person with the same reason again gets the same closing. Refuses with `not_found`,
  * `invalid_request`, `busy` while an import or a run has the account, and `conflict` with a reason of `CLOSING_CONFLICTS`.
  */
-export const closePeriod = defineOperation(
+export const closePeriod = repeatable(
   "reconciliation.closePeriod",
-  "repeatable",
   z.object({ caller, accountId: id, kind: z.enum(PERIOD_KINDS), fromDate: date, reason: z.string() }),
   oneClosing,
 );
 
-export const getClosing = defineOperation(
-  "reconciliation.getClosing",
-  "repeatable",
-  z.object({ caller, closingId: id }),
-  oneClosing,
-);
+export const getClosing = repeatable("reconciliation.getClosing", z.object({ caller, closingId: id }), oneClosing);
 
 /** Newest first. */
-export const listClosings = defineOperation(
+export const listClosings = repeatable(
   "reconciliation.listClosings",
-  "repeatable",
   z.object({ caller, accountId: id.optional(), beforeId: id.optional(), limit }),
   z.object({ closings: z.array(closingSchema), hasMore: z.boolean() }),
 );
@@ -134,17 +126,15 @@ export const CLOSING_ITEMS = ["line", "issue"] as const;
  * The lines of a closing by fingerprint, or its issues by id, each as canonical JSON. `after` is the key of the last one. Refuses with
  * `not_found`.
  */
-export const listClosingItems = defineOperation(
+export const listClosingItems = repeatable(
   "reconciliation.listClosingItems",
-  "repeatable",
   z.object({ caller, closingId: id, of: z.enum(CLOSING_ITEMS), after: z.string().optional(), limit }),
   z.object({ items: z.array(z.object({ key: z.string(), item: z.string() })), hasMore: z.boolean() }),
 );
 
 /** The public keys of all closings, in base64url; by their first use. */
-export const listClosingKeys = defineOperation(
+export const listClosingKeys = repeatable(
   "reconciliation.listClosingKeys",
-  "repeatable",
   z.object({ caller }),
   z.object({ keys: z.array(z.object({ keyId: z.string(), publicKey: z.string(), firstUsedAtMs: z.number() })) }),
 );
@@ -186,9 +176,8 @@ export type DayTotals = z.infer<typeof dayTotalsSchema>;
  * settled but for cash, and the sum of its three parts; `statement.total` is the sum of its parts, the change of the accounts'
  * balances. Refuses with `not_found`, `invalid_request`.
  */
-export const reportDay = defineOperation(
+export const reportDay = repeatable(
   "reconciliation.reportDay",
-  "repeatable",
   z.object({
     caller,
     filialId: id,

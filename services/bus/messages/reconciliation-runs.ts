@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 
@@ -66,24 +66,21 @@ export const RUN_CONFLICTS = ["run_under_way", "too_many_runs", "too_many_days",
  * Starts a run and returns at once; `getRun` shows its progress. Without days it is about all that imported statements cover.
  * Refuses with `not_found`, `invalid_request`, and `conflict` with a reason.
  */
-export const startRun = defineOperation(
+export const startRun = once(
   "reconciliation.startRun",
-  "once",
   z.object({ caller, accountId: id, fromDate: date.optional(), toDate: date.optional() }),
   z.object({ run: runSchema }),
 );
 
-export const getRun = defineOperation(
+export const getRun = repeatable(
   "reconciliation.getRun",
-  "repeatable",
   z.object({ caller, runId: id }),
   z.object({ run: runSchema }),
 );
 
 /** Newest first; `beforeId` continues a list. */
-export const listRuns = defineOperation(
+export const listRuns = repeatable(
   "reconciliation.listRuns",
-  "repeatable",
   z.object({
     caller,
     accountId: id.optional(),
@@ -94,9 +91,8 @@ export const listRuns = defineOperation(
 );
 
 /** What has changed since another run of the same account, by default the one before; without one all is new. */
-export const compareRuns = defineOperation(
+export const compareRuns = repeatable(
   "reconciliation.compareRuns",
-  "repeatable",
   z.object({
     caller,
     runId: id,

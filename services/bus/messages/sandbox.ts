@@ -1,7 +1,7 @@
 /** The sandbox: an organization with stations, devices and people, for trying the service. */
 import { z } from "zod";
 import { DEVICE_KINDS } from "../../../machines/station/state.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { newPasswordSchema } from "./users.ts";
 
 const id = z.int().positive();
@@ -11,9 +11,8 @@ const id = z.int().positive();
  * cashier, and a reconciliation operator where a password for one is given. Sets the given passwords. For the operator of
  * the installation, on the bus only.
  */
-export const seedSandbox = defineOperation(
+export const seedSandbox = repeatable(
   "registry.seedSandbox",
-  "repeatable",
   z.object({
     ownerPassword: newPasswordSchema,
     cashierPassword: newPasswordSchema,

@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
 import { deviceSchema } from "./devices.ts";
@@ -38,22 +38,19 @@ const freshSandbox = z.object({
   barrier: barrierSchema,
 });
 
-export const listSandboxes = defineOperation(
+export const listSandboxes = repeatable(
   "registry.listSandboxes",
-  "repeatable",
   z.object({ caller, ...pageAfter }),
   z.object({ sandboxes: z.array(sandboxSchema), hasMore: z.boolean() }),
 );
-export const getSandbox = defineOperation(
+export const getSandbox = repeatable(
   "registry.getSandbox",
-  "repeatable",
   z.object({ caller, sandboxId: id }),
   z.object({ sandbox: sandboxSchema }),
 );
 /** `configId` is the filial's active test config. Refuses with `invalid_request`, or `conflict` at the limit of sandboxes. */
-export const seedSandboxStation = defineOperation(
+export const seedSandboxStation = once(
   "registry.seedSandboxStation",
-  "once",
   z.object({
     caller,
     filialId: id,
@@ -66,16 +63,10 @@ export const seedSandboxStation = defineOperation(
   freshSandbox,
 );
 /** Ends all access: credentials, codes and sessions. Station, devices and cashier are active or pending afterwards. */
-export const resetSandbox = defineOperation(
-  "registry.resetSandbox",
-  "once",
-  z.object({ caller, sandboxId: id }),
-  freshSandbox,
-);
+export const resetSandbox = once("registry.resetSandbox", z.object({ caller, sandboxId: id }), freshSandbox);
 /** Closes the station, revokes the devices, suspends the cashier. Names the config that was made for sandboxes and has none now. */
-export const deleteSandbox = defineOperation(
+export const deleteSandbox = repeatable(
   "registry.deleteSandbox",
-  "repeatable",
   z.object({ caller, sandboxId: id }),
   z.object({ unusedConfigId: id.nullable(), barrier: barrierSchema }),
 );

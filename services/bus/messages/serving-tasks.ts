@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../../machines/serving-task.ts";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable, repeatableWithKey } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
 import { callerSchema } from "./caller.ts";
 import { consumerCallerSchema } from "./consumers.ts";
@@ -47,9 +47,8 @@ const taskReply = z.object({ task: servingTaskSchema });
  * Offers a task to a consumer. With a key, a repetition returns the task that the first one made; another request under
  * it is `idempotency_key_reused`. Refusals: `robotics_paused`, `conflict` (a suspended consumer), `busy` (too many open).
  */
-export const offerServingTask = defineOperation(
+export const offerServingTask = repeatableWithKey(
   "robotics.offerServingTask",
-  "repeatable_with_key",
   z.object({
     caller,
     consumerId: id,
@@ -62,16 +61,14 @@ export const offerServingTask = defineOperation(
   taskReply,
 );
 /** Refused with `task_not_actionable` once it has ended; cancelling a cancelled one again changes nothing. */
-export const cancelServingTask = defineOperation(
+export const cancelServingTask = repeatable(
   "robotics.cancelServingTask",
-  "repeatable",
   z.object({ caller, taskId: id, reason }),
   taskReply,
 );
 /** The organization's, newest first. */
-export const listServingTasks = defineOperation(
+export const listServingTasks = repeatable(
   "robotics.listServingTasks",
-  "repeatable",
   z.object({
     caller,
     filialId: id.optional(),
@@ -81,33 +78,21 @@ export const listServingTasks = defineOperation(
   }),
   z.object({ tasks: z.array(servingTaskSchema), hasMore }),
 );
-export const getServingTask = defineOperation(
-  "robotics.getServingTask",
-  "repeatable",
-  z.object({ caller, taskId: id }),
-  taskReply,
-);
+export const getServingTask = repeatable("robotics.getServingTask", z.object({ caller, taskId: id }), taskReply);
 
 /** A consumer's tasks of one status, or the current ones (offered and accepted), oldest first; and whether the filial is paused. */
-export const listConsumerTasks = defineOperation(
+export const listConsumerTasks = repeatable(
   "robotics.listConsumerTasks",
-  "repeatable",
   z.object({ consumer, status: z.enum(SERVING_TASK_STATUSES).optional(), ...pageAfter }),
   z.object({ tasks: z.array(servingTaskSchema), hasMore, paused: z.boolean() }),
 );
-export const getConsumerTask = defineOperation(
-  "robotics.getConsumerTask",
-  "repeatable",
-  z.object({ consumer, taskId: id }),
-  taskReply,
-);
+export const getConsumerTask = repeatable("robotics.getConsumerTask", z.object({ consumer, taskId: id }), taskReply);
 /**
  * Accepting what one has accepted changes nothing. Refusals: `task_expired` (its time is over), `task_not_actionable`
  * (with its status), `robotics_paused`, `permission_denied` (just suspended).
  */
-export const acceptServingTask = defineOperation(
+export const acceptServingTask = repeatable(
   "robotics.acceptServingTask",
-  "repeatable",
   z.object({ consumer, taskId: id }),
   taskReply,
 );
@@ -115,9 +100,8 @@ export const acceptServingTask = defineOperation(
  * Completing what one has completed changes nothing, and a pause does not hold up what is under way. Refusals:
  * `task_not_actionable` in any other status but accepted, `permission_denied` (just suspended).
  */
-export const completeServingTask = defineOperation(
+export const completeServingTask = repeatable(
   "robotics.completeServingTask",
-  "repeatable",
   z.object({ consumer, taskId: id }),
   taskReply,
 );

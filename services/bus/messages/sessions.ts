@@ -1,7 +1,7 @@
 /** Sessions of people: log in, log out, the own password, and the stations whose lease a session takes. */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { barrierSchema, callerSchema, permissionSchema } from "./caller.ts";
 import { newPasswordSchema, userSchema } from "./users.ts";
 
@@ -18,9 +18,8 @@ export type SessionEntry = z.infer<typeof sessionEntrySchema>;
  * The token is returned once; only its SHA-256 is stored. Refuses with `login_failed`, `login_throttled`, and with
  * `permission_denied` for a person who is suspended or does not have the permission.
  */
-export const logIn = defineOperation(
+export const logIn = once(
   "registry.logIn",
-  "once",
   z.object({
     email: z.string().max(BOUNDS.emailCharacters),
     password,
@@ -41,19 +40,13 @@ export const logIn = defineOperation(
   }),
 );
 /** Ends one of the caller's sessions; one that has ended already is answered alike. */
-export const logOut = defineOperation(
-  "registry.logOut",
-  "repeatable",
-  z.object({ caller, sessionId: id }),
-  barrierSchema,
-);
+export const logOut = repeatable("registry.logOut", z.object({ caller, sessionId: id }), barrierSchema);
 /**
  * The caller's own. A wrong old password is `invalid_request` at `/old_password` and counts as an attempt of the session;
  * the caller's other sessions end.
  */
-export const changePassword = defineOperation(
+export const changePassword = once(
   "registry.changePassword",
-  "once",
   z.object({ caller, sessionId: id, address: z.string(), oldPassword: password, newPassword: newPasswordSchema }),
   z.object({ barrier: barrierSchema }),
 );
@@ -61,9 +54,8 @@ export const changePassword = defineOperation(
  * The session is about to take the station's lease: its end will then notify the station. Refuses with `session_ended`, and
  * with `conflict` when the session has taken as many stations as one may.
  */
-export const bindStation = defineOperation(
+export const bindStation = repeatable(
   "registry.bindStation",
-  "repeatable",
   z.object({ caller, sessionId: id, stationId: id }),
   z.object({}),
 );

@@ -1,6 +1,6 @@
 /** The accounts at providers and banks whose statements are imported. Each operation needs `reconciliation.manage`. */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { nameSchema } from "./name.ts";
@@ -37,22 +37,19 @@ export type StatementAccount = z.infer<typeof statementAccountSchema>;
 const accountReply = z.object({ account: statementAccountSchema });
 
 /** Of the caller's organization, by id. */
-export const listStatementAccounts = defineOperation(
+export const listStatementAccounts = repeatable(
   "reconciliation.listStatementAccounts",
-  "repeatable",
   z.object({ caller, ...pageAfter }),
   z.object({ accounts: z.array(statementAccountSchema), hasMore: z.boolean() }),
 );
-export const getStatementAccount = defineOperation(
+export const getStatementAccount = repeatable(
   "reconciliation.getStatementAccount",
-  "repeatable",
   z.object({ caller, accountId: id }),
   accountReply,
 );
 /** What is left out is null, or the database's default. */
-export const createStatementAccount = defineOperation(
+export const createStatementAccount = once(
   "reconciliation.createStatementAccount",
-  "once",
   z.object({
     caller,
     filialId: id.optional(),
@@ -68,9 +65,8 @@ export const createStatementAccount = defineOperation(
   accountReply,
 );
 /** What identifies the account stays. Currency and time zone are parts of its lines, so they stay once it has imports. */
-export const changeStatementAccount = defineOperation(
+export const changeStatementAccount = once(
   "reconciliation.changeStatementAccount",
-  "once",
   z.object({
     caller,
     accountId: id,

@@ -6,7 +6,7 @@
  */
 import { z } from "zod";
 import { SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { pageBefore } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { decisionSchema, IMPORT_STATUSES } from "./import-decisions.ts";
@@ -77,9 +77,8 @@ const importReply = z.object({ import: importSchema, candidates: candidatesSchem
  * Whether the file may be uploaded, asked before its bytes are read. Refuses with `permission_denied`, `not_found` (the account
  * or the mapping), `invalid_request` (the declaration) or `storage_low`.
  */
-export const prepareImport = defineOperation(
+export const prepareImport = repeatable(
   "reconciliation.prepareImport",
-  "repeatable",
   z.object({ caller, accountId: id, ...declarationSchema.shape }),
   z.object({}),
 );
@@ -88,9 +87,8 @@ export const prepareImport = defineOperation(
  * Registers a stored file. The same bytes again are the first import of the account, unless that was refused or withdrawn.
  * Refuses as `prepareImport` does, and with `conflict` while the first import is being withdrawn.
  */
-export const createImport = defineOperation(
+export const createImport = repeatable(
   "reconciliation.createImport",
-  "repeatable",
   z.object({
     caller,
     accountId: id,
@@ -104,24 +102,17 @@ export const createImport = defineOperation(
 );
 
 /** Refuses with `not_found`, `invalid_request`, or `conflict` with a reason of `IMPORT_CONFLICTS`. The same again is answered the same. */
-export const confirmImportFormat = defineOperation(
+export const confirmImportFormat = repeatable(
   "reconciliation.confirmImportFormat",
-  "repeatable",
   z.object({ caller, importId: id, ...declarationSchema.shape }),
   importReply,
 );
 
-export const getImport = defineOperation(
-  "reconciliation.getImport",
-  "repeatable",
-  z.object({ caller, importId: id }),
-  importReply,
-);
+export const getImport = repeatable("reconciliation.getImport", z.object({ caller, importId: id }), importReply);
 
 /** Newest first. */
-export const listImports = defineOperation(
+export const listImports = repeatable(
   "reconciliation.listImports",
-  "repeatable",
   z.object({ caller, accountId: id.optional(), status: z.enum(IMPORT_STATUSES).optional(), ...pageBefore }),
   z.object({ imports: z.array(importSchema), hasMore: z.boolean() }),
 );

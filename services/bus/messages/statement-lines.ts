@@ -1,7 +1,7 @@
 /** The lines of statements and the rows that are none. Amounts are signed minor units; every operation needs `reconciliation.manage`. */
 import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { LINE_KINDS } from "./statement-formats.ts";
 
@@ -76,9 +76,8 @@ const filter = {
 export type LineFilter = z.infer<z.ZodObject<typeof filter>>;
 
 /** By the day that they were booked; `after` is the last line of the page before. Refuses with `not_found`. */
-export const listLines = defineOperation(
+export const listLines = repeatable(
   "reconciliation.listLines",
-  "repeatable",
   z.object({
     caller,
     accountId: id,
@@ -92,9 +91,8 @@ export const listLines = defineOperation(
 );
 
 /** In the order of the file; each line with its position there. Refuses with `not_found`. */
-export const listImportLines = defineOperation(
+export const listImportLines = repeatable(
   "reconciliation.listImportLines",
-  "repeatable",
   z.object({ caller, importId: id, ...filter, sincePosition: z.int().min(0), limit }),
   z.object({ lines: z.array(statementLineSchema.extend({ position })), hasMore: z.boolean() }),
 );
@@ -103,9 +101,8 @@ export const listedMalformedRowSchema = malformedRowSchema.extend({ importId: id
 export type ListedMalformedRow = z.infer<typeof listedMalformedRowSchema>;
 
 /** By import and position, of imports that are not withdrawn. Refuses with `not_found`. */
-export const listMalformedRows = defineOperation(
+export const listMalformedRows = repeatable(
   "reconciliation.listMalformedRows",
-  "repeatable",
   z.object({
     caller,
     accountId: id.optional(),

@@ -3,7 +3,7 @@
  * the next version. Every operation needs `reconciliation.manage`.
  */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { csvMappingShape } from "./csv-mapping.ts";
@@ -41,15 +41,13 @@ export const MAPPING_CONFLICTS = [
 ] as const;
 
 /** By id. `name`: the versions of one mapping; `isNewest`: only the newest version of each. */
-export const listStatementMappings = defineOperation(
+export const listStatementMappings = repeatable(
   "reconciliation.listStatementMappings",
-  "repeatable",
   z.object({ caller, name: z.string().optional(), isNewest: z.boolean().optional(), ...pageAfter }),
   z.object({ mappings: z.array(statementMappingSchema), hasMore: z.boolean() }),
 );
-export const getStatementMapping = defineOperation(
+export const getStatementMapping = repeatable(
   "reconciliation.getStatementMapping",
-  "repeatable",
   z.object({ caller, mappingId: id }),
   oneMapping,
 );
@@ -57,9 +55,8 @@ export const getStatementMapping = defineOperation(
  * Version 1 of a new name, or the version after `corrects`. The same definition again is the version that has it. Refuses with
  * `not_found` (no such name), `invalid_request` or `conflict` with a reason of `MAPPING_CONFLICTS`.
  */
-export const createStatementMapping = defineOperation(
+export const createStatementMapping = repeatable(
   "reconciliation.createStatementMapping",
-  "repeatable",
   z.object({ caller, name: nameSchema, corrects: version.optional(), definition: csvMappingShape }),
   oneMapping,
 );
@@ -87,9 +84,8 @@ export const previewRowSchema = z.object({
 export type PreviewRow = z.infer<typeof previewRowSchema>;
 
 /** The first rows of an uploaded file. Refuses with `not_found`, `invalid_request` or `conflict` with a reason. */
-export const previewStatementMapping = defineOperation(
+export const previewStatementMapping = repeatable(
   "reconciliation.previewStatementMapping",
-  "repeatable",
   z.object({ caller, importId: id, ...which, limit: z.int().min(1).max(PREVIEW_ROWS.most) }),
   z.object({ refusal, rows: z.array(previewRowSchema), hasMore: z.boolean() }),
 );
@@ -131,15 +127,9 @@ const oneTest = z.object({ test: mappingTestSchema });
  * Reads the whole file without storing a line. Answers when it is done, or while it is running after a moment; `getMappingTest`
  * shows its progress. Refuses with `not_found`, `invalid_request`, `busy` or `conflict` with a reason.
  */
-export const testStatementMapping = defineOperation(
+export const testStatementMapping = once(
   "reconciliation.testStatementMapping",
-  "once",
   z.object({ caller, importId: id, ...which }),
   oneTest,
 );
-export const getMappingTest = defineOperation(
-  "reconciliation.getMappingTest",
-  "repeatable",
-  z.object({ caller, testId: id }),
-  oneTest,
-);
+export const getMappingTest = repeatable("reconciliation.getMappingTest", z.object({ caller, testId: id }), oneTest);

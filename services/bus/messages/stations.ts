@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
@@ -21,35 +21,26 @@ export const stationSchema = stationDescriptionSchema.omit({ organizationId: tru
 export type Station = z.infer<typeof stationSchema>;
 
 const stationReply = z.object({ station: stationSchema, barrier: barrierSchema });
-export const listStations = defineOperation(
+export const listStations = repeatable(
   "registry.listStations",
-  "repeatable",
   z.object({ caller, filialId: id.optional(), ...pageAfter }),
   z.object({ stations: z.array(stationSchema), hasMore: z.boolean() }),
 );
-export const getStation = defineOperation(
+export const getStation = repeatable(
   "registry.getStation",
-  "repeatable",
   z.object({ caller, stationId: id }),
   z.object({ station: stationSchema }),
 );
 /** `invalid_request` where `currency` is no active ISO 4217 code. */
-export const createStation = defineOperation(
+export const createStation = once(
   "registry.createStation",
-  "once",
   z.object({ caller, filialId: id, name, currency: z.string().length(BOUNDS.currencyCharacters) }),
   stationReply,
 );
-export const renameStation = defineOperation(
-  "registry.renameStation",
-  "once",
-  z.object({ caller, stationId: id, name }),
-  stationReply,
-);
+export const renameStation = once("registry.renameStation", z.object({ caller, stationId: id, name }), stationReply);
 /** A station that already has the status keeps it; a move that its machine does not take is `conflict`. */
-export const moveStation = defineOperation(
+export const moveStation = once(
   "registry.moveStation",
-  "once",
   z.object({ caller, stationId: id, move: z.enum(["SUSPEND", "RESUME", "CLOSE"]) }),
   stationReply,
 );

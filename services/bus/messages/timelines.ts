@@ -1,6 +1,6 @@
 /** One payment, explained step by step from the audit copy of the stations' logs. */
 import { z } from "zod";
-import { defineOperation } from "../operation.ts";
+import { repeatable } from "../operation.ts";
 import { actorSchema, callerSchema } from "./caller.ts";
 
 const id = z.int().positive();
@@ -32,9 +32,8 @@ const timelineSchema = z.object({
 export type Timeline = z.infer<typeof timelineSchema>;
 
 /** Refusals: `not_found` outside the caller's organization, `unavailable` while the copy may not have the intent yet. */
-export const getIntentTimeline = defineOperation(
+export const getIntentTimeline = repeatable(
   "audit.getIntentTimeline",
-  "repeatable",
   z.object({ caller: callerSchema, intentId: id }),
   timelineSchema,
 );

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller, permissionSchema, roleSchema } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
@@ -32,16 +32,14 @@ export type User = z.infer<typeof userSchema>;
 const userWithBarrier = z.object({ user: userSchema, barrier: barrierSchema });
 
 /** By id. */
-export const listUsers = defineOperation(
+export const listUsers = repeatable(
   "registry.listUsers",
-  "repeatable",
   z.object({ caller, ...pageAfter }),
   z.object({ users: z.array(userSchema), hasMore: z.boolean() }),
 );
 /** An e-mail address that is taken is `already_exists`; a further person beyond the limit is `conflict`. */
-export const createUser = defineOperation(
+export const createUser = once(
   "registry.createUser",
-  "once",
   z.object({ caller, email: emailSchema, name, role: roleSchema, password: newPasswordSchema }),
   z.object({ user: userSchema }),
 );
@@ -49,23 +47,20 @@ export const createUser = defineOperation(
  * What is left out stays as it is. Another role ends the person's sessions, because the permissions change with it. An
  * e-mail address that is taken is `already_exists`; the role of the last active owner is `conflict`.
  */
-export const changeUser = defineOperation(
+export const changeUser = once(
   "registry.changeUser",
-  "once",
   z.object({ caller, userId, name: name.optional(), email: emailSchema.optional(), role: roleSchema.optional() }),
   userWithBarrier,
 );
 /** SUSPEND ends the person's sessions everywhere; RESUME allows log-ins again. On oneself both are `conflict`. */
-export const moveUser = defineOperation(
+export const moveUser = once(
   "registry.moveUser",
-  "once",
   z.object({ caller, userId, move: z.enum(["SUSPEND", "RESUME"]) }),
   userWithBarrier,
 );
 /** For a person who has forgotten theirs: ends all of their sessions. One's own is `conflict`: see `changePassword`. */
-export const resetUserPassword = defineOperation(
+export const resetUserPassword = once(
   "registry.resetUserPassword",
-  "once",
   z.object({ caller, userId, password: newPasswordSchema }),
   userWithBarrier,
 );

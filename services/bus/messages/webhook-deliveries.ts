@@ -1,7 +1,7 @@
 /** Webhook deliveries (contract, "Events"): the owner reads them with their attempts, a consumer its own, and has one resent. */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { repeatable, repeatableWithKey } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { consumerCallerSchema as consumer } from "./consumers.ts";
@@ -89,23 +89,20 @@ const deliveryFilters = {
 const deliveriesReply = z.object({ deliveries: z.array(deliverySchema), hasMore: z.boolean() });
 
 /** The owner's, newest first. Needs `organization.manage`. */
-export const listWebhookDeliveries = defineOperation(
+export const listWebhookDeliveries = repeatable(
   "webhooks.listWebhookDeliveries",
-  "repeatable",
   z.object({ caller, endpointId: id.optional(), consumerId: id.optional(), ...deliveryFilters, ...pageBefore }),
   deliveriesReply,
 );
 /** The owner's, with its attempts, newest first. Needs `organization.manage`. */
-export const getWebhookDelivery = defineOperation(
+export const getWebhookDelivery = repeatable(
   "webhooks.getWebhookDelivery",
-  "repeatable",
   z.object({ caller, deliveryId: id }),
   z.object({ delivery: deliverySchema, attempts: z.array(attemptSchema) }),
 );
 /** The consumer's, in the order of their commits: a consumer that reads on after its last id misses none, with filters too. */
-export const listConsumerWebhookDeliveries = defineOperation(
+export const listConsumerWebhookDeliveries = repeatable(
   "webhooks.listConsumerWebhookDeliveries",
-  "repeatable",
   z.object({ consumer, ...deliveryFilters, ...pageAfter }),
   deliveriesReply,
 );
@@ -113,9 +110,8 @@ export const listConsumerWebhookDeliveries = defineOperation(
  * One more attempt with the same delivery id. With a key, a repetition is the same attempt. Refusals: `endpoint_unavailable`
  * (none, deleted or disabled), `delivery_lapsed` (an offer that has expired), `conflict` (an owner's test).
  */
-export const redeliverWebhook = defineOperation(
+export const redeliverWebhook = repeatableWithKey(
   "webhooks.redeliverWebhook",
-  "repeatable_with_key",
   z.object({
     consumer,
     deliveryId: id,
@@ -124,9 +120,8 @@ export const redeliverWebhook = defineOperation(
   z.object({ delivery: deliverySchema }),
 );
 /** As `redeliverWebhook`, for the owner. Needs `organization.manage`. */
-export const resendWebhookDelivery = defineOperation(
+export const resendWebhookDelivery = repeatableWithKey(
   "webhooks.resendWebhookDelivery",
-  "repeatable_with_key",
   z.object({
     caller,
     deliveryId: id,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { DISABLED_REASONS } from "../../../machines/webhook-breaker.ts";
 import { BOUNDS } from "../bounds.ts";
-import { defineOperation } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { attemptSchema, deliverySchema } from "./webhook-deliveries.ts";
@@ -33,50 +33,43 @@ const endpointReply = z.object({ endpoint: endpointSchema });
 /** The secret is returned this once. */
 const secretReply = z.object({ endpoint: endpointSchema, secret: z.string() });
 
-export const listWebhookEndpoints = defineOperation(
+export const listWebhookEndpoints = repeatable(
   "webhooks.listWebhookEndpoints",
-  "repeatable",
   z.object({ caller, consumerId: id.optional(), ...pageAfter }),
   z.object({ endpoints: z.array(endpointSchema), hasMore: z.boolean() }),
 );
-export const getWebhookEndpoint = defineOperation(
+export const getWebhookEndpoint = repeatable(
   "webhooks.getWebhookEndpoint",
-  "repeatable",
   z.object({ caller, endpointId: id }),
   endpointReply,
 );
 /** `webhook_target_refused` with the reason for an address that is not public. */
-export const registerWebhookEndpoint = defineOperation(
+export const registerWebhookEndpoint = once(
   "webhooks.registerWebhookEndpoint",
-  "once",
   z.object({ caller, consumerId: id, url: z.string().max(BOUNDS.webhookUrlCharacters) }),
   secretReply,
 );
 /** Pauses or activates. Activating a disabled one forgets its failures and checks its address again. */
-export const changeWebhookEndpoint = defineOperation(
+export const changeWebhookEndpoint = once(
   "webhooks.changeWebhookEndpoint",
-  "once",
   z.object({ caller, endpointId: id, status: z.enum(["active", "paused"]) }),
   endpointReply,
 );
 /** A new secret; both sign until `overlapMs` is over. At most two are live: a third rotation within the overlap is a `conflict`. */
-export const rotateWebhookSecret = defineOperation(
+export const rotateWebhookSecret = once(
   "webhooks.rotateWebhookSecret",
-  "once",
   z.object({ caller, endpointId: id, overlapMs: z.int().min(0).max(BOUNDS.secretOverlapMs) }),
   secretReply,
 );
 /** What was not sent yet never will be; its deliveries stay readable. */
-export const deleteWebhookEndpoint = defineOperation(
+export const deleteWebhookEndpoint = once(
   "webhooks.deleteWebhookEndpoint",
-  "once",
   z.object({ caller, endpointId: id }),
   z.object({}),
 );
 /** Sends one test event now, past the breaker, through the same guard, and returns the attempt. `conflict` for a suspended consumer. */
-export const testWebhookEndpoint = defineOperation(
+export const testWebhookEndpoint = once(
   "webhooks.testWebhookEndpoint",
-  "once",
   z.object({ caller, endpointId: id }),
   z.object({ delivery: deliverySchema, attempt: attemptSchema }),
 );

@@ -1,13 +1,13 @@
 /**
- * Raises issues, one or many thousands in one statement. The same identity (account, station, kind, subject) is one issue:
+ * Raises issues, from one to many thousands in one statement. One identity (account, station, kind, subject) is one issue:
  *
  *   its newest issue is …        same evidence hash             another evidence hash
- *   not there                    opened                         opened
+ *   not stored                   opened                         opened
  *   open or assigned             seen again                     changed: the evidence is replaced, the earlier is kept
  *   ended                        returned, undecided as before  returned with the new evidence
  *   closed or attributed         seen again: stays decided      superseded: a new issue names it
  *
- * A difference that meets an attribution under way is only seen: the amount at the payment seam does not change.
+ * While an issue is being attributed, other evidence is only seen: the amount at the payment seam does not change.
  */
 import type { Fragment, Transaction } from "../../db/pool.ts";
 import { ISSUE_LIMITS } from "../limits.ts";
@@ -22,11 +22,10 @@ export interface RaisedIssue {
 }
 
 /**
- * The columns of a query of candidates, in this order, as a temporary table has them. `evidence_status` and `evidence_type`
- * belong to the evidence hash: a payment whose money has moved is `paid` and `payment`, whoever reports it. `is_money`: it is
- * about money that may still pay an order; only such an issue can be attributed, and closing it closes the money.
- * `said_account` is the account that the provider names. `supersedes_id` is a decided issue of another kind about the same
- * subject, whose place this one takes.
+ * The columns of a query of candidates, in this order. `evidence_status` and `evidence_type` are part of the evidence hash: a
+ * payment whose money has moved is `paid` and `payment`, whichever source reports it. `is_money`: the issue is about funds that
+ * may still pay an order. Only such an issue can be attributed, and closing it closes the funds. `said_account` is the account
+ * that the provider names. `supersedes_id` is a decided issue of another kind about the same subject, which this issue replaces.
  */
 export const CANDIDATE_COLUMNS = `
   organization_id bigint, account_key text, station_id bigint, kind text, subject_key text, evidence_status text,
@@ -35,9 +34,9 @@ export const CANDIDATE_COLUMNS = `
   supersedes_id bigint`;
 
 /**
- * `candidates` is a query, for example of a temporary table, with the columns of `CANDIDATE_COLUMNS`, typed as there. Of
- * several rows with one identity one counts. Returns one row for each issue; the caller announces those that are opened or
- * superseded (`announceIssues`). Two transactions at once raise an issue once.
+ * `candidates` is a query, for example of a temporary table, with the columns and types of `CANDIDATE_COLUMNS`. Of several
+ * rows with one identity, one counts. Returns one row for each issue; the caller announces the issues that are opened or
+ * superseded (`announceIssues`). Two concurrent transactions raise an issue once.
  */
 export async function raiseIssues(sql: Transaction, candidates: Fragment): Promise<readonly RaisedIssue[]> {
   const rows = await sql<{ issue_id: number; outcome: RaisedIssue["outcome"]; supersedes_id: number | null }[]>`

@@ -1,4 +1,4 @@
-/** Uploaded files, and what is known of their imports. Each query is confined to an organization, unless it says otherwise. */
+/** Uploaded files and their imports. Each query is confined to an organization, unless it says otherwise. */
 import type { ImportDecision, ImportStatus } from "../../bus/messages/import-decisions.ts";
 import type { Queryable } from "../../db/pool.ts";
 import type { Encoding } from "../formats/encodings.ts";
@@ -140,7 +140,7 @@ export async function listImports(
     order by import_id desc limit ${wanted.limit}`;
 }
 
-/** Files of imports that ended so long ago, of all organizations. */
+/** Files of imports that ended longer ago than this, of all organizations. */
 export async function listEndedFiles(
   sql: Queryable,
   { olderThanHours, limit }: { readonly olderThanHours: number; readonly limit: number },
@@ -152,12 +152,12 @@ export async function listEndedFiles(
     order by import_id limit ${limit}`;
 }
 
-/** Its bytes are deleted. */
+/** Records that the bytes are deleted. */
 export async function clearFile(sql: Queryable, importId: number): Promise<void> {
   await sql`update statement_imports set object_name = null where import_id = ${importId}`;
 }
 
-/** Which of these names no import has, of all organizations. */
+/** The names among these that no import of any organization has. */
 export async function listUnknownFiles(sql: Queryable, names: readonly string[]): Promise<readonly string[]> {
   const rows = await sql<{ name: string }[]>`
     select name from unnest(${names}::text[]) as name

@@ -1,4 +1,4 @@
-/** A signed statement as bytes that are stored and sent as they are (DSSE 1.0): nothing has to be put in order to verify it. */
+/** A signed statement (DSSE 1.0). The signature covers the bytes as they are stored, so a verifier need not normalize them. */
 export const STATEMENT_TYPE = "application/vnd.in-toto+json";
 
 export interface EnvelopeSigner {
@@ -7,7 +7,7 @@ export interface EnvelopeSigner {
   sign(bytes: Uint8Array): Uint8Array;
 }
 
-/** What is signed: the type and the body with their lengths, so that neither is taken for a part of the other. */
+/** The bytes that are signed: type and body, each with its length, so that the border between them cannot move. */
 export function preAuthEncoding(type: string, body: Uint8Array): Buffer {
   const head = `DSSEv1 ${Buffer.byteLength(type)} ${type} ${body.length} `;
   return Buffer.concat([Buffer.from(head), body]);

@@ -39,7 +39,7 @@ export async function lockFilial(sql: Transaction, key: FilialKey): Promise<Fili
   return row;
 }
 
-/** Whether it is paused, locked for share until the transaction ends: acceptances hold it side by side. */
+/** Whether the filial is paused. Locks its row for share until the transaction ends, so that acceptances can run concurrently. */
 export async function holdFilial(sql: Transaction, key: FilialKey): Promise<{ readonly isPaused: boolean }> {
   const [row] = await sql<{ is_paused: boolean }[]>`
     select is_paused from robotics_filials
@@ -66,7 +66,7 @@ export async function setPaused(
   return row;
 }
 
-/** The next of the filial's display numbers. They have no gaps, because a transaction that fails gives its number back. */
+/** The filial's next display number. The numbers have no gaps, because a rolled-back transaction returns its number. */
 export async function takeDisplayNumber(sql: Transaction, filialId: number): Promise<number> {
   const [row] = await sql<[{ last_display_number: number }]>`
     update robotics_filials set last_display_number = last_display_number + 1

@@ -46,6 +46,20 @@ export interface SendResult {
   readonly retryAfterMs: number | null;
 }
 
+/** The result of a request that was not sent, apart from its error. */
+export const NOT_SENT: Omit<SendResult, "error"> = {
+  address: null,
+  dnsMs: null,
+  connectMs: null,
+  tlsMs: null,
+  firstByteMs: null,
+  totalMs: null,
+  status: null,
+  responseBody: "",
+  truncated: false,
+  retryAfterMs: null,
+};
+
 export type TargetCheck =
   | { readonly ok: true; readonly url: URL }
   | { readonly ok: false; readonly error: "target_refused"; readonly reason: TargetRefusal }

@@ -12,7 +12,7 @@ import { type ResolverSettings, resolveTarget } from "../target/resolve-target.t
 import { type Connection, createConnection, createIdleConnections } from "./connections.ts";
 import { type ConnectionTimes, type Deadline, openConnection, startDeadline } from "./open-connection.ts";
 import { type Answer, answerText, noAnswer, type Post, post, retryAfterMs } from "./post.ts";
-import { AttemptFailure, EndedBeforeSending, type Sender, type SendResult } from "./send-result.ts";
+import { AttemptFailure, EndedBeforeSending, NOT_SENT, type Sender, type SendResult } from "./send-result.ts";
 
 export interface SenderSettings {
   /** Name servers as `address` or `address:port`, IPv6 in brackets; the system's when left out. */
@@ -43,19 +43,7 @@ interface Trace extends ConnectionTimes {
 }
 
 /** The whole result for a refused target: more would reveal what is at an internal address. */
-const REFUSED: SendResult = {
-  error: "target_refused",
-  address: null,
-  dnsMs: null,
-  connectMs: null,
-  tlsMs: null,
-  firstByteMs: null,
-  totalMs: null,
-  status: null,
-  responseBody: "",
-  truncated: false,
-  retryAfterMs: null,
-};
+const REFUSED: SendResult = { ...NOT_SENT, error: "target_refused" };
 
 /** Throws UserError `invalid_setting` for a file, name server or network that cannot be read. */
 export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: SenderSettings): Sender {

@@ -2,7 +2,7 @@
 import { retryInMs } from "../../../machines/webhook-delivery.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { Clock } from "../clock.ts";
-import { EndedBeforeSending, type Sender, type SendResult } from "../http/send-result.ts";
+import { EndedBeforeSending, NOT_SENT, type Sender, type SendResult } from "../http/send-result.ts";
 import { SIGNATURE_HEADER, signatureHeader } from "../signing.ts";
 import type { OutcomeRow } from "../sql/outcomes.ts";
 import type { DueRow } from "../sql/owners.ts";
@@ -23,20 +23,6 @@ export interface Target {
   readonly secrets: readonly string[];
 }
 
-/** The target was not asked. */
-const UNASKED: Omit<SendResult, "error"> = {
-  address: null,
-  dnsMs: null,
-  connectMs: null,
-  tlsMs: null,
-  firstByteMs: null,
-  totalMs: null,
-  status: null,
-  responseBody: "",
-  truncated: false,
-  retryAfterMs: null,
-};
-
 /** What is sent, and for how long that makes sense. */
 export interface Message {
   readonly body: string;
@@ -56,7 +42,7 @@ export async function sendOnce(
   target: Target,
   { body, signal, endsAtMs = null, maySend }: Message,
 ): Promise<SendResult | undefined> {
-  if (target.secrets.length === 0) return { ...UNASKED, error: "secret_unreadable" };
+  if (target.secrets.length === 0) return { ...NOT_SENT, error: "secret_unreadable" };
   const signature = signatureHeader(target.secrets, { body, nowMs: deps.clock.nowMs() });
   try {
     return await deps.sender.send({
@@ -71,7 +57,7 @@ export async function sendOnce(
   } catch (error) {
     if (signal.aborted || error instanceof EndedBeforeSending) return undefined;
     deps.log.error({ err: error }, "a delivery could not be sent by a fault of ours");
-    return { ...UNASKED, error: "internal_error" };
+    return { ...NOT_SENT, error: "internal_error" };
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * The address of a target, before anything is asked of the network. It is checked twice: as it was written, because a parser
- * repairs what was meant to deceive (`https:\\127.1`, `https://@host`), and as it is parsed, because that is what is
- * connected to. No reason of a refusal describes our network.
+ * Checks the URL of a target before any request to the network. It checks the raw text, because a parser repairs deceptive
+ * spellings (`https:\\127.1`, `https://@host`), and the parsed URL, because the sender connects to that. No refusal reason
+ * describes our network.
  */
 import { isIP } from "node:net";
 import { BOUNDS } from "../../bus/bounds.ts";
@@ -23,7 +23,7 @@ export type TargetRefusal = (typeof TARGET_REFUSALS)[number];
 const DEVELOPMENT =
   "For development WEBHOOK_ALLOW_LOOPBACK lets consumers of mode test have addresses of this machine.";
 
-/** For the owner, whole. */
+/** The sentences that an owner reads. */
 export const TARGET_REFUSAL_SENTENCES: Readonly<Record<TargetRefusal, string>> = {
   too_long: "The address is too long.",
   not_a_url: "This is no web address.",
@@ -46,10 +46,10 @@ export type UrlCheck =
   | { readonly ok: true; readonly url: URL }
   | { readonly ok: false; readonly reason: TargetRefusal };
 
-/** The empty text is what a URL has where its port is the scheme's own. */
+/** `URL.port` is empty for the scheme's default port. */
 const PORTS: ReadonlySet<string> = new Set(["", "8443"]);
 
-/** Names that a local network answers for, and that the internet does not have. */
+/** Names that only a local network resolves. */
 const LOCAL_NAMES = [
   "localhost",
   "localdomain",
@@ -66,12 +66,12 @@ const LOCAL_NAMES = [
 /** A name as DNS takes it: labels of letters, digits, hyphens and underscores. */
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/;
 
-/** Visible ASCII. White space, control characters and other letters are repaired by a parser, or drawn alike. */
+/** Visible ASCII. A parser repairs white space and control characters, and other letters may look like ASCII ones. */
 const PLAIN = /^[!-~]+$/;
 
 const refused = (reason: TargetRefusal): UrlCheck => ({ ok: false, reason });
 
-/** Whether the text is the address of a target that may be connected to, as far as the text shows. */
+/** Checks what can be checked without the network: whether the sender may connect to this URL. */
 export function checkTargetUrl(raw: string, { loopback }: { readonly loopback: LoopbackRule }): UrlCheck {
   if (raw.length > BOUNDS.webhookUrlCharacters) return refused("too_long");
   const url = URL.parse(raw);
@@ -84,12 +84,12 @@ export function checkTargetUrl(raw: string, { loopback }: { readonly loopback: L
   if (!isLoopback && !isPublicHost(url.hostname)) return refused("host_not_public");
   if (!isLoopback && !PORTS.has(url.port)) return refused("port_not_allowed");
   if (!isCanonical(raw, url)) return refused("not_canonical");
-  // What is stored and sent is the parsed address, in which escapes take more room.
+  // The parsed URL is stored and sent, and its escapes make it longer.
   if (url.href.length > BOUNDS.webhookUrlCharacters) return refused("too_long");
   return { ok: true, url };
 }
 
-/** The host of a URL as an address without brackets, or as the name that it is. */
+/** The host of a URL: a name, or an address without brackets. */
 export function hostOf(url: URL): string {
   return url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
 }
@@ -108,18 +108,18 @@ function isPublicHost(hostname: string): boolean {
   return !LOCAL_NAMES.some((local) => name === local || name.endsWith(`.${local}`));
 }
 
-/** The text between scheme and path, unchanged. A slash ends it, and a backslash too, as in browsers. */
+/** The raw text between scheme and path. A slash or a backslash ends it, as in browsers. */
 function authorityOf(raw: string): string {
   return /^[^:/\\?#]*:?[/\\]*([^/\\?#]*)/.exec(raw)?.[1] ?? "";
 }
 
 /**
- * Whether the text has the one spelling of its scheme, host and port: then every parser reads the same host in it. A
- * port that is the scheme's own may be named.
+ * Whether scheme, host and port have their canonical spelling, in which every parser finds the same host. The scheme's
+ * default port may be written out.
  */
 function isCanonical(raw: string, url: URL): boolean {
   if (!PLAIN.test(raw) || raw.includes("\\") || url.hostname.endsWith(".")) return false;
   const written = /^([a-z]+:\/\/[^/?]*)/i.exec(raw)?.[1]?.toLowerCase();
-  const own = url.protocol === "https:" ? ":443" : ":80";
-  return written === url.origin || (url.port === "" && written === `${url.origin}${own}`);
+  const defaultPort = url.protocol === "https:" ? ":443" : ":80";
+  return written === url.origin || (url.port === "" && written === `${url.origin}${defaultPort}`);
 }

@@ -1,4 +1,4 @@
-/** One run, followed while it goes on. */
+/** One run, updated until it ends. */
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import { now } from "../../shared/clock.ts";

@@ -53,7 +53,7 @@ export function issueCode(device: CodeDevice, then: () => unknown): void {
   });
 }
 
-/** The display reads the code behind `#`, which no server sees. */
+/** The display reads the code after `#`. Browsers do not send that part to a server. */
 export const pairingAddress = (code: string): string => `${location.origin}/display/#code=${code}`;
 
 interface CodeDialogProps {
@@ -64,7 +64,7 @@ interface CodeDialogProps {
 
 export function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
   const { code, enrollment_code: facts } = issued;
-  const isOver = Date.parse(facts.expires_at) <= now.value;
+  const isExpired = Date.parse(facts.expires_at) <= now.value;
   useEffect(() => {
     const path = { device_id: device.device_id };
     const poll = async (): Promise<void> => {
@@ -82,7 +82,7 @@ export function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
   }, [facts.code_id]);
   return (
     <Dialog title={words().codeTitle(device.name)} onClose={closeDialog}>
-      {isOver ? (
+      {isExpired ? (
         <Notice tone="warn" title={words().codeIsOver} isUrgent />
       ) : (
         <>

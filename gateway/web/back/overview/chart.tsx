@@ -1,4 +1,4 @@
-/** Collections per hour as bars: all behind, the paid ones in front. */
+/** Collections per hour as bars: all collections in the back, the paid ones in front. */
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";

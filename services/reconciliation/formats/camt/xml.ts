@@ -32,7 +32,7 @@ class XmlReader {
   #events: XmlEvent[] = [];
   #depth = 0;
   #hasRoot = false;
-  /** Where the last event was: what comes after it is held by the parser. */
+  /** The position of the last event. The parser buffers the text after it. */
   #eventAt = 0;
   #writtenTo = 0;
 

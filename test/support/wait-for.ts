@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Looks until there is something to see, and fails after `timeoutMs`. */
+/** Polls until `look` returns a result. Fails after `timeoutMs`. */
 export async function waitFor<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,

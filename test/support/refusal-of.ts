@@ -1,0 +1,12 @@
+import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
+
+/** The refusal of a request. Fails the test when the request is answered. */
+export async function refusalOf(asked: Promise<unknown>): Promise<BusRefusal> {
+  try {
+    await asked;
+  } catch (error) {
+    if (error instanceof RefusedError) return error.refusal;
+    throw error;
+  }
+  throw new Error("This request should have been refused.");
+}
