@@ -116,7 +116,7 @@ export interface Service {
  */
 export function findService(option: string | undefined, env: NodeJS.ProcessEnv): Service {
   const written = readSandbox(dataFile(env, "sandbox.json"));
-  const baseUrl = option ?? (env["BASE_URL"] || written?.baseUrl || DEFAULT_BASE_URL);
+  const baseUrl = (option ?? (env["BASE_URL"] || written?.baseUrl || DEFAULT_BASE_URL)).replace(/\/+$/, "");
   const origin = originOf(baseUrl);
   const sandbox = written !== undefined && originOf(written.baseUrl) === origin ? written : undefined;
   return { baseUrl, certificateFile: env["GATEWAY_CERTIFICATE_FILE"] || sandbox?.certificate?.file, sandbox };
@@ -131,7 +131,14 @@ function originOf(url: string): string {
 
 /** Prints the sentence of an error, and sets the exit code. */
 export function endWithError(error: unknown): void {
-  const sentence = error instanceof CommandError ? error.message : "The service's answer cannot be understood.";
-  process.stderr.write(`${sentence}\n`);
+  process.stderr.write(`${sentenceOf(error)}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
+}
+
+function sentenceOf(error: unknown): string {
+  if (error instanceof CommandError) return error.message;
+  if (error instanceof Error && error.name === "AbortError") return "Ended before it was done.";
+  // Of the file system, for example that the disk is full.
+  if (error instanceof Error && "syscall" in error) return `${error.message}.`;
+  return "The service's answer cannot be understood.";
 }

@@ -17,9 +17,9 @@ export async function openSession(deps: {
 }) {
   const { transport, details, signal } = deps;
   // Each request may be repeated as it is: a read, one with a key, or one whose repetition changes nothing.
-  const send = <TSchema extends z.ZodType>(request: Omit<DeviceRequest, "signal">, schema: TSchema) =>
-    repeatUntilAnswered(() => transport.send({ ...request, signal }, schema), {
-      signal,
+  const send = <TSchema extends z.ZodType>(request: Omit<DeviceRequest, "signal">, schema: TSchema, until = signal) =>
+    repeatUntilAnswered(() => transport.send({ ...request, signal: until }, schema), {
+      signal: until,
       maxTries: clientLimits.triggerTries,
     });
   const opened = await send({ method: "POST", path: "session/", body: details }, sessionSchema);
@@ -33,8 +33,13 @@ export async function openSession(deps: {
       (await send({ method: "POST", path, body, credential, key: randomUUID() }, schema)).body as z.infer<TSchema>,
     remove: async (path: string): Promise<void> =>
       void (await send({ method: "DELETE", path, credential }, z.looseObject({}).optional())),
-    /** A body in the answer means that the end of the session is stored and not yet effective. */
-    logOut: () => send({ method: "DELETE", path: "session/", credential }, z.looseObject({}).optional()),
+    /** Also after the signal. A body in the answer means that the end of the session is stored and not yet effective. */
+    logOut: () =>
+      send(
+        { method: "DELETE", path: "session/", credential },
+        z.looseObject({}).optional(),
+        AbortSignal.timeout(clientLimits.requestTimeoutMs),
+      ),
   };
 }
 

@@ -272,7 +272,7 @@ export function sentenceOf({ statement, isExpired, revocation }) {
   const { predicate, subject } = statement;
   const what = `${subject?.[0]?.name}: ${predicate.provider}, ${predicate.capability}, ${predicate.result}`;
   if (revocation !== undefined) return `Revoked at ${revocation.revokedAt} (${revocation.reason}): ${what}.`;
-  return `${isExpired ? "Expired" : "Valid"} until ${predicate.validUntil}: ${what}.`;
+  return `${isExpired ? "Expired at" : "Valid until"} ${predicate.validUntil}: ${what}.`;
 }
 
 if (typeof process !== "undefined" && process.argv[1] !== undefined) {

@@ -4,20 +4,17 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
+import { CommandError, checkFolder, findService, parseCommandLine, UsageError, writeText } from "../command.ts";
 import {
-  CommandError,
-  checkFolder,
-  endWithError,
-  findService,
-  parseCommandLine,
-  UsageError,
-  writeText,
-} from "../command.ts";
-import { exitCodeOf, type Options, OPTIONS as RUN_OPTIONS, runOnce, writeResult } from "../conformance/command.ts";
+  endWithoutResult,
+  exitCodeOf,
+  type Options,
+  OPTIONS as RUN_OPTIONS,
+  runOnce,
+  writeResult,
+} from "../conformance/command.ts";
 import type { DeviceRunResult } from "../conformance/devices/device-suite.ts";
-import { NoAnswer } from "../conformance/http.ts";
 import { SUITE } from "../conformance/suite-version.ts";
-import { CannotRun } from "../conformance/world.ts";
 import { trustCertificate } from "../device/transport.ts";
 import { clientLimits } from "../limits.ts";
 import { ACCESS_OPTIONS, asPerson, idOf, type Person, print, printJson, queryOf, required } from "../person.ts";
@@ -37,7 +34,7 @@ export const CERTIFICATE_HELP = `  npm run cli -- certificate list
   npm run cli -- certificate verify FILE
       Offline with --key KEY, the verifier key of the installation, which may be repeated;
       without it the installation is asked for its keys, and believed
-      Exit codes: 0 valid, 1 not valid, 2 revoked or expired
+      Exit codes: 0 valid, 1 not valid or not verified, 2 revoked or expired
 `;
 
 const artifactSchema = z.looseObject({
@@ -72,9 +69,7 @@ export async function runCertify(args: readonly string[]): Promise<void> {
     process.exitCode = exitCodeOf(result);
     if (process.exitCode === 0) await asPerson("owner", values, (owner) => record(owner, result, values));
   } catch (error) {
-    const couldNotRun = error instanceof CannotRun || error instanceof NoAnswer;
-    endWithError(couldNotRun ? new CommandError(error.message) : error);
-    process.exitCode = 2;
+    endWithoutResult(error);
   }
 }
 
@@ -130,12 +125,16 @@ type CertificateOptions = ReturnType<typeof parseCommandLine<typeof CERTIFICATE_
 
 /** Throws `UsageError` when the arguments cannot be understood, and `CommandError` when the service refuses. */
 export async function runCertificate(args: readonly string[]): Promise<void> {
-  const { values, positionals } = parseCommandLine(args, CERTIFICATE_OPTIONS);
-  const [command, what, surplus] = positionals;
-  if (surplus !== undefined) throw new UsageError(`There is one argument too many, "${surplus}"; see --help.`);
-  if (command === "verify") return await verify(required(what, "the file of a certificate"), values);
-  const work = personsWork(command, what, values);
-  await asPerson("owner", values, work);
+  try {
+    const { values, positionals } = parseCommandLine(args, CERTIFICATE_OPTIONS);
+    const [command, what, surplus] = positionals;
+    if (surplus !== undefined) throw new UsageError(`There is one argument too many, "${surplus}"; see --help.`);
+    if (command === "verify") return await verify(required(what, "the file of a certificate"), values);
+    await asPerson("owner", values, personsWork(command, what, values));
+  } catch (error) {
+    // Exit code 2 of `verify` is a certificate that is revoked or expired.
+    throw error instanceof UsageError && args.includes("verify") ? new CommandError(error.message) : error;
+  }
 }
 
 function personsWork(
@@ -214,14 +213,14 @@ const logSchema = z.object({ keys: z.array(z.object({ verifier_key: z.string() }
 async function publishedKeys(option: string | undefined): Promise<readonly string[]> {
   const { baseUrl, certificateFile } = findService(option, process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
-  const url = `${baseUrl.replace(/\/+$/, "")}/.well-known/certification-log/`;
+  const url = `${baseUrl}/.well-known/certification-log/`;
   try {
     const signal = AbortSignal.timeout(clientLimits.requestTimeoutMs);
-    let response = await fetch(url, { signal });
+    let response = await fetch(url, { signal, redirect: "error" });
     // Others at this address have used up its rate: the service takes the request again in a moment.
     while (response.status === 429) {
       await delay(Number(response.headers.get("retry-after") ?? 1) * 1_000, undefined, { signal });
-      response = await fetch(url, { signal });
+      response = await fetch(url, { signal, redirect: "error" });
     }
     return logSchema.parse(await response.json()).keys.map(({ verifier_key: key }) => key);
   } catch (error) {

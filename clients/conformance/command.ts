@@ -4,6 +4,7 @@
  *
  *   npm run conformance -- --help
  */
+import { rmSync } from "node:fs";
 import { dirname } from "node:path";
 import {
   CommandError,
@@ -20,10 +21,10 @@ import { idOf } from "../person.ts";
 import { DEVICE_OPTIONS, runAtDevice } from "./devices/command.ts";
 import type { DeviceRunResult } from "./devices/device-suite.ts";
 import { NoAnswer } from "./http.ts";
-import { forgetSession, rememberSession } from "./last-session.ts";
+import { endLastSession, rememberSession } from "./last-session.ts";
 import { checkJson, htmlOf, jsonOf, junitOf, lineOf, resultJson, summaryOf } from "./reports.ts";
 import { type RunOptions, type RunResult, runSuite } from "./suite.ts";
-import { CannotRun } from "./world.ts";
+import { CannotRun, LeftBehind } from "./world.ts";
 
 export const CONFORMANCE_HELP = `Checks that a running service, or a device at it, keeps the contract, over HTTP only.
 
@@ -66,11 +67,13 @@ export const OPTIONS = {
   html: { type: "string" },
   ...DEVICE_OPTIONS,
 } as const;
-const STOPS = ["SIGTERM", "SIGINT", "disconnect"] as const;
+const STOPS = ["SIGTERM", "SIGINT", "SIGHUP", "disconnect"] as const;
 export type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
 
 /** One run as the options say, with a line for each result as it comes. Throws where it could not begin. */
 export async function runOnce(values: Options): Promise<RunResult | DeviceRunResult> {
+  // Whoever reads the lines may be gone: the run still cleans up.
+  process.stdout.on("error", () => undefined);
   const sandboxId = idOf(values.sandbox, "--sandbox");
   const { baseUrl, certificateFile, sandbox } = findService(values["base-url"], process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
@@ -96,7 +99,7 @@ async function runUntil(
   { baseUrl, sandboxId, owner }: Pick<RunOptions, "baseUrl" | "sandboxId" | "owner">,
 ): Promise<RunResult | DeviceRunResult> {
   const file = dataFile(process.env, `conformance-${sandboxId}.json`);
-  await forgetSession(file, baseUrl);
+  await endLastSession(file, baseUrl);
   const options: RunOptions = {
     baseUrl,
     sandboxId,
@@ -107,7 +110,7 @@ async function runUntil(
     onResult: (each) => print(values.json === true ? JSON.stringify({ check: checkJson(each) }) : lineOf(each)),
   };
   const result = values.device === undefined ? await runSuite(options) : await runAtDevice(options, values);
-  if (result.leftBehind.length === 0) await forgetSession(file, baseUrl);
+  if (result.leftBehind.length === 0 && !("token" in owner)) rmSync(file, { force: true });
   return result;
 }
 
@@ -129,8 +132,6 @@ export function exitCodeOf({ results, leftBehind }: RunResult): number {
 
 /** Sets the exit code. */
 export async function runConformance(args: readonly string[]): Promise<void> {
-  // Whoever reads the lines may be gone: the run still cleans up.
-  process.stdout.on("error", () => undefined);
   try {
     const { values, positionals } = parseCommandLine(args, OPTIONS);
     if (positionals[0] !== undefined)
@@ -140,8 +141,13 @@ export async function runConformance(args: readonly string[]): Promise<void> {
     writeResult(result, values);
     process.exitCode = exitCodeOf(result);
   } catch (error) {
-    const couldNotRun = error instanceof CannotRun || error instanceof NoAnswer;
-    endWithError(couldNotRun ? new CommandError(error.message) : error);
-    process.exitCode = 2;
+    endWithoutResult(error);
   }
+}
+
+/** Prints why there is no result, and sets the exit code. */
+export function endWithoutResult(error: unknown): void {
+  const couldNotRun = error instanceof CannotRun || error instanceof NoAnswer;
+  endWithError(couldNotRun ? new CommandError(error.message) : error);
+  process.exitCode = error instanceof LeftBehind ? 3 : 2;
 }

@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import { readJson } from "../command.ts";
-import { clientLimits } from "../limits.ts";
+import { newWire, Party } from "./http.ts";
+import { CannotRun } from "./world.ts";
 
 const sessionSchema = z.object({ baseUrl: z.string(), token: z.string() });
 
@@ -13,12 +14,21 @@ export function rememberSession(file: string, baseUrl: string, token: string): v
   writeFileSync(file, JSON.stringify({ baseUrl, token }), { mode: 0o600 });
 }
 
-/** Ends the session that the file names, if there is one, and removes the file. A session of another service stays there. */
-export async function forgetSession(file: string, baseUrl: string): Promise<void> {
+/**
+ * Ends the session that the file names, if there is one, and removes the file. A session of another service stays there.
+ * Throws `CannotRun` when the service does not end it: the file is kept for the next run.
+ */
+export async function endLastSession(file: string, baseUrl: string): Promise<void> {
   const session = readJson(file, sessionSchema);
   if (session === undefined || session.baseUrl !== baseUrl) return;
-  const signal = AbortSignal.timeout(clientLimits.conformanceAnswerMs);
-  const headers = { authorization: `Bearer ${session.token}` };
-  await fetch(`${baseUrl}/api/backoffice/v1/session/`, { method: "DELETE", headers, signal }).catch(() => undefined);
+  const party = new Party(
+    newWire(baseUrl, new AbortController().signal),
+    "owner",
+    "/api/backoffice/v1/",
+    session.token,
+  );
+  const { status, text } = await party.send("DELETE", "session/");
+  if (status >= 300 && status !== 401)
+    throw new CannotRun(`The session of a run that was killed cannot be ended: ${status} ${text}`);
   rmSync(file, { force: true });
 }

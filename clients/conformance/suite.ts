@@ -5,7 +5,7 @@ import type { Check, CheckResult } from "./check.ts";
 import { CHECKS } from "./checks.ts";
 import { hasStatus, isSame, Mismatch, objectOf } from "./expect.ts";
 import { curlLine, NoAnswer, newWire, type Party, type Wire } from "./http.ts";
-import { CannotRun, type LogIn, type OpenSession, ownerOf, resetSandbox, World } from "./world.ts";
+import { CannotRun, LeftBehind, type LogIn, type OpenSession, ownerOf, resetSandbox, World } from "./world.ts";
 
 export interface RunOptions {
   readonly baseUrl: string;
@@ -28,35 +28,47 @@ export interface RunResult {
 
 /** Throws `CannotRun` or `NoAnswer` where the suite could not begin. */
 export async function runSuite(options: RunOptions): Promise<RunResult> {
-  const { baseUrl, owner: details, sandboxId, signal, onResult } = options;
   const startedAtMs = performance.now();
-  const wire = newWire(baseUrl, signal);
-  const owner = await ownerOf(wire, details);
-  if (!("token" in details)) options.onSession?.(owner.token);
-  const { sandbox, currency } = await resetSandbox(owner, sandboxId);
-  const world = new World(wire, owner, sandbox, currency);
-  const results: CheckResult[] = [];
-  let leftBehind: readonly string[] = [];
-  try {
-    await world.logInCashier();
-    await runChecks(world, chosen(CHECKS, options.only), { results, onResult });
-  } finally {
-    leftBehind = await cleanUp(world);
-  }
+  const checks = chosen(CHECKS, options.only);
+  const { done: results, leftBehind } = await atSandbox(options, (world) => runChecks(world, checks, options.onResult));
   return { results, leftBehind, durationMs: performance.now() - startedAtMs };
 }
 
-/** Runs the checks one after the other, and adds what came of each to the results. */
+/** Works at the sandbox as its owner and its cashier. Ends all that has begun, whatever came of the work. */
+export async function atSandbox<T>(
+  { baseUrl, sandboxId, owner: details, signal, onSession }: RunOptions,
+  work: (world: World) => Promise<T>,
+): Promise<{ readonly done: T; readonly leftBehind: readonly string[] }> {
+  const wire = newWire(baseUrl, signal);
+  const owner = await ownerOf(wire, details);
+  let world: World | undefined;
+  let done: T;
+  try {
+    if (!("token" in details)) onSession?.(owner.token);
+    const { sandbox, currency } = await resetSandbox(owner, sandboxId);
+    world = new World(wire, owner, sandbox, currency);
+    await world.logInCashier();
+    done = await work(world);
+  } catch (error) {
+    const leftBehind = await cleanUp(wire, owner, world);
+    throw leftBehind.length === 0 ? error : new LeftBehind(error, leftBehind);
+  }
+  return { done, leftBehind: await cleanUp(wire, owner, world) };
+}
+
+/** Runs the checks one after the other. */
 export async function runChecks<TWorld extends { readonly wire: Wire }>(
   world: TWorld,
   checks: readonly Check<TWorld>[],
-  { results, onResult }: { readonly results: CheckResult[]; readonly onResult: RunOptions["onResult"] },
-): Promise<void> {
+  onResult: RunOptions["onResult"],
+): Promise<readonly CheckResult[]> {
+  const results: CheckResult[] = [];
   for (const check of checks) {
     const result = await runCheck(world, check, results);
     results.push(result);
     onResult?.(result);
   }
+  return results;
 }
 
 /** The named checks, each after the checks that it depends on. */
@@ -121,12 +133,12 @@ async function runCheck<TWorld extends { readonly wire: Wire }>(
   }
 }
 
-/** Ends all that the run has made, and reads afterwards that it has ended. Runs also after SIGINT. */
-export async function cleanUp(world: World): Promise<string[]> {
-  const wire: Wire = { ...world.wire, signal: AbortSignal.timeout(clientLimits.conformanceCleanUpMs) };
+/** Ends all that the run has made, and reads afterwards that it has ended. Runs also after SIGINT, and before there is a world. */
+async function cleanUp(wireOfRun: Wire, ownerOfRun: Party, world: World | undefined): Promise<readonly string[]> {
+  const wire: Wire = { ...wireOfRun, signal: AbortSignal.timeout(clientLimits.conformanceCleanUpMs) };
   const left: string[] = [];
   const deadlineMs = performance.now() + clientLimits.conformanceCleanUpMs;
-  const must = async (what: string, work: () => Promise<void>): Promise<void> => {
+  const must: Must = async (what, work) => {
     for (;;) {
       try {
         return await work();
@@ -144,7 +156,18 @@ export async function cleanUp(world: World): Promise<string[]> {
       }
     }
   };
-  const owner = world.owner.over(wire);
+  const owner = ownerOfRun.over(wire);
+  if (world !== undefined) await endWorld(wire, owner, world, must);
+  await must("the owner's session is open", async () => {
+    await owner.send("DELETE", "session/");
+    await refused(owner, "session/");
+  });
+  return left;
+}
+
+type Must = (what: string, work: () => Promise<void>) => Promise<void>;
+
+async function endWorld(wire: Wire, owner: Party, world: World, must: Must): Promise<void> {
   const { sandboxId, stationId } = world.sandbox;
   await must("the sandbox is not reset", async () => void (await resetSandbox(owner, sandboxId)));
   await must("the station is leased", async () => {
@@ -170,11 +193,6 @@ export async function cleanUp(world: World): Promise<string[]> {
   await must("the cashier's session is open", async () => {
     if (world.hasCashier) await refused(world.cashier.over(wire), "stations/");
   });
-  await must("the owner's session is open", async () => {
-    await owner.send("DELETE", "session/");
-    await refused(owner, "session/");
-  });
-  return left;
 }
 
 async function refused(party: Party, path: string): Promise<void> {

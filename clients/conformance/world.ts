@@ -57,7 +57,16 @@ const LINES: readonly Line[] = [
 
 /** Something that the suite itself needs did not work; the checks that need it cannot run. */
 export class CannotRun extends Error {
-  override readonly name = "CannotRun";
+  override readonly name: string = "CannotRun";
+}
+
+/** The run ended before it had a result, and could not end all that it had begun. */
+export class LeftBehind extends CannotRun {
+  override readonly name = "LeftBehind";
+
+  constructor(cause: unknown, left: readonly string[]) {
+    super(`${cause instanceof Error ? cause.message : String(cause)} Left behind: ${left.join("; ")}`, { cause });
+  }
 }
 
 export class World {
@@ -273,7 +282,9 @@ export async function ownerOf(wire: Wire, owner: LogIn | OpenSession): Promise<P
 
 export async function logIn(wire: Wire, api: "backoffice" | "cashier", details: LogIn): Promise<Party> {
   const root = `/api/${api}/v1/`;
-  const ask = () => new Party(wire, "nobody", root).send("POST", "session/", { json: details });
+  // Not ended by the signal: the service may have opened a session whose token would then be lost.
+  const endless = { ...wire, signal: new AbortController().signal };
+  const ask = () => new Party(endless, "nobody", root).send("POST", "session/", { json: details });
   let answer = await ask();
   // The log-in is no check: other runs and people log in at the same time.
   for (let tries = 1; answer.status === 503 && tries < clientLimits.conformanceLogInTries; tries += 1) {
@@ -282,7 +293,8 @@ export async function logIn(wire: Wire, api: "backoffice" | "cashier", details: 
     answer = await ask();
   }
   const token = answer.status < 300 ? objectOf(answer)["token"] : undefined;
-  if (typeof token !== "string") throw new CannotRun(`The log-in of ${details.email} was refused: ${answer.text}`);
+  if (typeof token !== "string")
+    throw new CannotRun(`The log-in of ${details.email} was refused: ${answer.status} ${answer.text}`);
   return new Party(wire, api === "cashier" ? "cashier" : "owner", root, token);
 }
 

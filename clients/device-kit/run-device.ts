@@ -166,21 +166,23 @@ function summaryOf({ record, problem }: DeviceState, uptimeMs: number): object {
   };
 }
 
-/** Writes one record after the other. A write that never ends counts as failed. */
+/**
+ * Writes one record after the other. A write that does not end in time counts as failed, and the next one waits for its end
+ * all the same: what is written late must not replace a newer record.
+ */
 function createWriter(
   storage: DeviceStorage,
   platform: Platform,
   dispatch: (event: DeviceEvent) => void,
   isStopped: () => boolean,
 ): (revision: number, text: string) => void {
-  const writeOne = async (revision: number, text: string): Promise<void> => {
-    if (isStopped()) return;
+  const settle = async (revision: number, written: Promise<void>): Promise<void> => {
     let timer: unknown;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = platform.setTimeout(() => reject(new Error("The storage does not answer.")), KIT_LIMITS.storageMs);
+    });
     try {
-      const late = new Promise<never>((_resolve, reject) => {
-        timer = platform.setTimeout(() => reject(new Error("The storage does not answer.")), KIT_LIMITS.storageMs);
-      });
-      await Promise.race([storage.write(text), late]);
+      await Promise.race([written, late]);
       dispatch({ type: "stored", revision });
     } catch (error) {
       const detail = error instanceof Error ? error.message : "The storage failed.";
@@ -191,6 +193,8 @@ function createWriter(
   };
   let last = Promise.resolve();
   return (revision, text) => {
-    last = last.then(() => writeOne(revision, text));
+    const written = last.then(() => (isStopped() ? undefined : storage.write(text)));
+    last = written.catch(() => undefined);
+    void settle(revision, written);
   };
 }

@@ -116,8 +116,8 @@ export async function loadCredential(path: string, onDamaged?: () => void): Prom
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw new DeviceStopped(`The credential file ${path} cannot be read.`, { cause: error });
   }
-  // A copied or restored file may be readable by all users.
-  await chmod(path, 0o600);
+  // A copied or restored file may be readable by all users. Where nothing can be written, it stays so.
+  await chmod(path, 0o600).catch(() => undefined);
   try {
     return credentialSchema.parse(JSON.parse(text));
   } catch (error) {

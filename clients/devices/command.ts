@@ -6,6 +6,7 @@ import { CommandError, checkFolder, findService, parseCommandLine, UsageError } 
 import { trustCertificate } from "../device/transport.ts";
 import { createDeviceClient, OUTCOMES, type OutcomeWord } from "../device-kit/client.ts";
 import { companion } from "../device-kit/companion.ts";
+import type { DeviceState } from "../device-kit/device-machine.ts";
 import { display } from "../device-kit/display.ts";
 import { hostPlatform } from "../device-kit/platform.ts";
 import { type DeviceRecord, readRecord } from "../device-kit/record.ts";
@@ -99,7 +100,12 @@ async function enroll(options: Options): Promise<void> {
     attempt: null,
     reports: [],
   };
-  await fileStorage(file).write(JSON.stringify(record));
+  await fileStorage(file)
+    .write(JSON.stringify(record))
+    .catch((error: unknown) => {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new CommandError(`The credential is lost (${why}): make room, reset the device, and issue another code.`);
+    });
   if (options.json === true) printJson({ device, file });
   else print(`Device ${device.device_id}, "${device.name}", is enrolled; its credential is in ${file}.`);
 }
@@ -179,10 +185,14 @@ async function simulate(options: Options): Promise<void> {
 
 /** Runs a device until a signal comes. Throws `CommandError` when it needs a code that it does not have. */
 async function untilEnded(
-  start: (onState: (state: { readonly phase: string }) => void) => Device<unknown>,
+  start: (onState: (state: Pick<DeviceState, "phase" | "problem">) => void) => Device<unknown>,
 ): Promise<void> {
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
-  const device = start(({ phase }) => {
+  let shown = "";
+  const device = start(({ phase, problem }) => {
+    const line = problem === null ? "" : `${problem.where}: ${problem.detail}\n`;
+    if (line !== shown) process.stderr.write(line);
+    shown = line;
     if (phase === "needs_code")
       reject(new CommandError("The device has no valid credential: issue an enrollment code and give it as --code."));
   });

@@ -172,10 +172,19 @@ class Seen {
   }
 
   #read(line: string): void {
-    const read = lineSchema.safeParse(JSON.parse(line)).data;
+    const read = lineSchema.safeParse(jsonOf(line)).data;
     if (read === undefined) return;
     if ("check" in read) this.#checks.push(read.check);
     else this.result = read.result;
+  }
+}
+
+/** Undefined where the line is no JSON: of what Node was told to load, or of a program that was killed while it wrote. */
+function jsonOf(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
   }
 }
 

@@ -8,7 +8,7 @@ import { insertOutboxRows, sessionKey } from "../db/outbox.ts";
 import { flush, type RegistryHandler } from "./deps.ts";
 import { ownerEvent } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
-import { logOut, mintSession } from "./sessions.ts";
+import { endOneSession, logOut, mintSession } from "./sessions.ts";
 import * as sql from "./sql/conformance-runs.ts";
 import { recordEvent } from "./sql/events.ts";
 import { lockSandbox } from "./sql/sandboxes.ts";
@@ -43,11 +43,11 @@ export const startConformanceRun: RegistryHandler<typeof messages.startConforman
     const detail = `This process runs the suite ${LIMITS.atOnce} times already; start this run in a minute.`;
     throw new RefusedError({ code: "busy", detail, retryAfterMs: LIMITS.retryMs });
   }
-  const { row, token } = await deps.sql.begin(async (tx) => {
+  const { row, token, interrupted } = await deps.sql.begin(async (tx) => {
     existing(await lockSandbox(tx, organizationId, sandboxId), "sandbox_id");
     const [user] = await lockUsers(tx, organizationId, [userId]);
     if (user?.status !== "active") throw new RefusedError({ code: "permission_denied" });
-    await sql.endInterruptedRuns(tx, sandboxId);
+    const gone = await sql.endInterruptedRuns(tx, sandboxId);
     if (await sql.isRunning(tx, sandboxId)) {
       throw new RefusedError({ code: "conflict", detail: "A run goes on at this sandbox; wait for it, or end it." });
     }
@@ -59,8 +59,9 @@ export const startConformanceRun: RegistryHandler<typeof messages.startConforman
     const subject = { kind: "session", id: sessionId } as const;
     await recordEvent(tx, ownerEvent(session.entry, "session_opened", subject, { conformance_run_id: created.run_id }));
     await insertOutboxRows(tx, [session.put]);
-    return { row: created, token: session.token };
+    return { row: created, token: session.token, interrupted: gone };
   });
+  for (const run of interrupted) await endOneSession(deps, { caller, userId: run.user_id, sessionId: run.session_id });
   await flush(deps, sessionKey(userId));
   const onEnd = async (): Promise<void> => void (await logOut(deps, { caller, sessionId: row.session_id }));
   deps.conformance.start({ runId: row.run_id, sandboxId, token, onEnd });

@@ -148,8 +148,15 @@ async function openSession(
 }
 
 /** Ends one of the caller's sessions; one that is over already is answered alike. */
-export const logOut: RegistryHandler<typeof sessions.logOut> = async (deps, { caller, sessionId }) => {
-  const { organizationId, userId } = caller;
+export const logOut: RegistryHandler<typeof sessions.logOut> = (deps, { caller, sessionId }) =>
+  endOneSession(deps, { caller, userId: caller.userId, sessionId });
+
+/** Ends a session of a person of the caller's organization, if it is open. */
+export async function endOneSession(
+  deps: RegistryDeps,
+  { caller, userId, sessionId }: RequestOf<typeof sessions.logOut> & { readonly userId: number },
+): Promise<ReplyOf<typeof sessions.logOut>> {
+  const { organizationId } = caller;
   const keys = await deps.sql.begin(async (tx) => {
     const ended = await sql.endSession(tx, { organizationId, userId, sessionId });
     if (ended === undefined) return [sessionKey(userId)];
@@ -157,7 +164,7 @@ export const logOut: RegistryHandler<typeof sessions.logOut> = async (deps, { ca
     return await announceSessionEnds(tx, { userId, ended: [ended], by: stationActor(caller) });
   });
   return flush(deps, ...keys);
-};
+}
 
 /**
  * Changes the caller's own password. It asks for the old one, so that a session that was left open is not enough. Attempts

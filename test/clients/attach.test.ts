@@ -34,6 +34,10 @@ describe("the credential file", () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
+  it("a file whose rights cannot be changed, for example on a read-only disk: it is read", async () => {
+    await expect(loadCredential("/proc/self/limits")).rejects.toThrow(/is damaged/);
+  });
+
   it("a second save: it replaces the file as a whole and leaves nothing beside it", async () => {
     await saveCredential(path, stored);
     await saveCredential(path, { ...stored, credential: "dp_2a_newer" });

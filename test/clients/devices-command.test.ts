@@ -28,8 +28,8 @@ function devices(...args: readonly string[]): RunningProgram {
   running.push(program);
   return program;
 }
-const codeOf = (kind: string): string =>
-  system.sandbox.stations[0]?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "";
+const codeOf = (kind: string, station = 0): string =>
+  system.sandbox.stations[station]?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "";
 
 test("enroll, simulate, watch and report: one collection by command", async () => {
   onTestFailed(() => void process.stderr.write(running.map((program) => program.output()).join("--\n")));
@@ -83,6 +83,9 @@ test("a code that is spent, and a file without a credential: exit code 1 and one
     1,
     expect.stringMatching(/^The service does not answer \(.+\): check --base-url and that it runs\.\n$/),
   ]);
+  const full = devices("watch", "--file", join(noFolder, "device.json"), "--code", codeOf("customer_display", 1));
+  await full.waitFor(/^storage: ENOTDIR: /m);
+  full.process.kill("SIGTERM");
   const unknown = devices("report", "--file", file, "--intent", "1", "--outcome", "reported_unknown");
   expect(await unknown.ended).toBe(1);
   const asks = devices("watch", "--file", file);

@@ -225,7 +225,11 @@ describe("the program", () => {
       "Valid until 2027-11-24T00:00:00.000Z: Acme Companion 4.2.0: Acme, handoff_present, PASSED.",
     );
     for (const line of NOT_PROVEN) expect(valid).toContain(line);
-    expect(run(file, proofFile, "--key", logKey, "--now", "2028-01-01").status).toBe(2);
+    const expired = run(file, proofFile, "--key", logKey, "--now", "2028-01-01");
+    expect([expired.status, expired.stdout]).toEqual([
+      2,
+      expect.stringMatching(/^Expired at 2027-11-24T00:00:00\.000Z: /),
+    ]);
     writeFileSync(proofFile, proofOf(1));
     const wrong = run(file, proofFile, "--key", logKey);
     expect([wrong.status, wrong.stderr]).toEqual([1, "Not valid: The certificate is not in the log.\n"]);

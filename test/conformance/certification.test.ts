@@ -368,6 +368,26 @@ describe("npm run cli -- certificate", () => {
     expect(await cli(...args)).toEqual({ code: 2, output: `${sentence}\n` });
   });
 
+  test("verify that cannot begin: exit code 1, for 2 is a certificate that is revoked or expired", async () => {
+    for (const args of [[], ["a.json", "b.json"], ["a.json", "--kye", "k"]])
+      expect(await cli("certificate", "verify", ...args)).toMatchObject({ code: 1 });
+  });
+
+  test("certify whose reader goes away: it cleans up", async () => {
+    const { sandboxId } = await footprint("display");
+    const [before] = await sql<
+      [{ ids: number[] }]
+    >`select array_agg(session_id) as ids from sessions where ended_at is null`;
+    const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
+    const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD };
+    const whose = ["--device", "display", "--provider", "Acme", "--software", "1", "--program", "false"];
+    const args = [CLI, "certify", "--sandbox", String(sandboxId), ...whose];
+    const program = runProgram(process.execPath, args, { env: programEnvironment(access) });
+    program.process.stdout?.destroy();
+    expect([await program.ended, program.output()]).toEqual([1, ""]);
+    expect(await sql`select array_agg(session_id) as ids from sessions where ended_at is null`).toEqual([before]);
+  });
+
   const AT_NO_SANDBOX = ["certify", "--sandbox", "999", "--device", "display", "--provider", "Acme", "--software", "1"];
   test.each([
     ["a run that could not begin ends", [], /sandbox/i],

@@ -1,8 +1,11 @@
 /** The suite against the whole system: it passes, it says so, and nothing is left behind. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { VERSION } from "../../services/runtime/version.ts";
+import { freePort } from "../support/free-port.ts";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
@@ -17,12 +20,15 @@ const SUITE = join(import.meta.dirname, "..", "..", "clients", "conformance.ts")
 let system: TestSystem;
 let folder: TemporaryFolder;
 let owner: Person;
+let sql: Database;
 beforeAll(async () => {
   system = await startSystem({ sandboxProvider: true });
+  sql = openDatabase({ url: system.database.url, name: "conformance test", maxConnections: 1 });
   folder = temporaryFolder("conformance");
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(async () => {
+  await closeDatabase(sql);
   await system.stop();
   folder.remove();
 });
@@ -33,11 +39,17 @@ const seed = async (): Promise<string> => {
 };
 /** As on a machine that has never started the service: the folder is not there yet. */
 const dataDir = (): string => join(folder.path, "data");
-function conformance(...args: readonly string[]) {
+const conformance = (...args: readonly string[]) => conformanceAt(dataDir(), ...args);
+function conformanceAt(DATA_DIR: string, ...args: readonly string[]) {
   const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
-  const access = { BASE_URL: system.baseUrl, DATA_DIR: dataDir(), OWNER_EMAIL, OWNER_PASSWORD };
+  const access = { BASE_URL: system.baseUrl, DATA_DIR, OWNER_EMAIL, OWNER_PASSWORD };
   return runProgram(process.execPath, [SUITE, ...args], { env: programEnvironment(access) });
 }
+const openSessions = async (): Promise<number[]> => {
+  const rows = await sql<{ session_id: number }[]>`
+    select session_id from sessions where user_id = ${owner.userId} and ended_at is null order by session_id`;
+  return rows.map(({ session_id: id }) => id);
+};
 
 interface Result {
   readonly duration_ms: number;
@@ -102,12 +114,20 @@ test("two runs at two sandboxes at once, by command and by API: all checks pass 
     });
 });
 
-test("a run by API that an owner ends: it cleans up, and is no pass", async () => {
-  const runId = await startRun(await seed());
+test("a run by API that an owner ends: it cleans up, and is no pass; the session of a run that was killed has ended", async () => {
+  const sandboxId = await seed();
+  const before = await openSessions();
+  await logIn(system.baseUrl, "backoffice", system.owner);
+  await sql`
+    insert into conformance_runs (organization_id, sandbox_id, user_id, session_id, leased_until)
+    select organization_id, ${sandboxId}, user_id, session_id, now() - interval '1 minute' from sessions
+    where user_id = ${owner.userId} order by session_id desc limit 1`;
+  const runId = await startRun(sandboxId);
   await untilRun(runId, ({ passed }) => passed > 0);
   await owner.good("POST", `conformance-runs/${runId}/end/`);
   const run = await untilRun(runId, ({ status }) => status !== "running");
   expect(run).toMatchObject({ status: "ended", left_behind: [], suite_version: VERSION });
+  expect(await openSessions()).toEqual(before);
 });
 
 test("kill -9 of the process of a run by API: the suite cleans up, and another run can be started", async () => {
@@ -135,17 +155,45 @@ test("kill -9 of the process of a run by API: the suite cleans up, and another r
 /** It comes last and waits for half a minute: a run with it is still under way. */
 const GOES_ON = ["--only", "presence.silent_withdrawn"];
 
-test("Ctrl-C in the middle: it leaves nothing behind, and is no pass", async () => {
+test.each([
+  ["Ctrl-C", "SIGINT"],
+  ["the end of the terminal", "SIGHUP"],
+] as const)("%s in the middle: it leaves nothing behind, and is no pass", async (_what, signal) => {
   const program = conformance("--sandbox", await seed(), "--only", "report.accepted", ...GOES_ON);
   await program.waitFor(/✓ report\.accepted/);
-  program.process.kill("SIGINT");
+  program.process.kill(signal);
   expect(await program.ended, program.output()).toBe(1);
   expect(program.output()).toContain("Nothing is left behind.");
 });
 
+test("Ctrl-C while the owner logs in: the session has ended, exit code 2", async () => {
+  const before = await openSessions();
+  const sandboxId = await seed();
+  const breaks: BrokenService["breaks"] = ({ method, path }) => {
+    if (method === "POST" && path === "/api/backoffice/v1/session/") program.process.kill("SIGINT");
+  };
+  const proxy = await startBreakingProxy(system.baseUrl, { breaks }, "198.51.100.2");
+  const program = conformance("--sandbox", sandboxId, "--base-url", proxy.baseUrl);
+  try {
+    expect([await program.ended, program.output()]).toEqual([2, "Ended before it was done.\n"]);
+    expect(await openSessions()).toEqual(before);
+  } finally {
+    await proxy.stop();
+  }
+});
+
 test("kill -9 in the middle: the next run ends the session and the collection that were left", async () => {
   const sandboxId = await seed();
-  const program = conformance("--sandbox", sandboxId, "--only", "assignment.fetched", ...GOES_ON);
+  const address = `${system.baseUrl}/`;
+  const program = conformance(
+    "--sandbox",
+    sandboxId,
+    "--base-url",
+    address,
+    "--only",
+    "assignment.fetched",
+    ...GOES_ON,
+  );
   await program.waitFor(/✓ assignment\.fetched/);
   program.process.kill("SIGKILL");
   await program.ended;
@@ -163,12 +211,47 @@ test.each([
   [["--sandbox", "1", "--only", "no.such_check"], 'There is no check "no.such_check".'],
   [[], "Give --sandbox"],
 ])("%j: it cannot run, exit code 2", async (args, sentence) => {
+  const before = await openSessions();
   const program = conformance(...args);
   expect({ code: await program.ended, text: program.output() }).toEqual({
     code: 2,
     text: expect.stringContaining(sentence) as string,
   });
+  expect(await openSessions()).toEqual(before);
 });
+
+test("no room for the session of the run: it cannot run, and the session has ended", async () => {
+  const before = await openSessions();
+  const text = join(folder.path, "text");
+  writeFileSync(text, "");
+  const program = conformanceAt(text, "--sandbox", await seed());
+  expect([await program.ended, program.output()]).toEqual([2, expect.stringMatching(/^ENOTDIR: .+\.\n$/)]);
+  expect(await openSessions()).toEqual(before);
+});
+
+test.each([
+  ["503", 503, "The session of a run that was killed cannot be ended: 503 <p>Later</p>\n"],
+  ["a redirect", 302, "The session of a run that was killed cannot be ended: 302 <p>Later</p>\n"],
+])(
+  "a session of a killed run that the service does not end, %s: it is kept for the next run",
+  async (_, status, said) => {
+    const port = await freePort();
+    const server = createServer((_request, response) =>
+      response.writeHead(status, { location: "/" }).end("<p>Later</p>"),
+    );
+    await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+    const baseUrl = `http://127.0.0.1:${port}`;
+    const file = join(folder.path, "conformance-1.json");
+    writeFileSync(file, JSON.stringify({ baseUrl, token: "a" }));
+    try {
+      const program = conformanceAt(folder.path, "--sandbox", "1", "--base-url", baseUrl);
+      expect([await program.ended, program.output()]).toEqual([2, said]);
+      expect(existsSync(file)).toBe(true);
+    } finally {
+      server.close();
+    }
+  },
+);
 
 test("a failed check prints what was expected, what came, and a line of curl; exit code 1", async () => {
   const service = BROKEN_SERVICES.find(({ name }) => name === "cash settles another amount");

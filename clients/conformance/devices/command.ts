@@ -20,6 +20,7 @@ export const DEVICE_OPTIONS = {
 
 export interface DeviceValues {
   readonly device?: string;
+  readonly json?: boolean;
   readonly program?: string;
   readonly listen: string;
   readonly capability?: readonly string[];
@@ -37,7 +38,7 @@ export async function runAtDevice(options: RunOptions, values: DeviceValues): Pr
   const kind = kindOf(values.device);
   const listen = addressOf(values.listen);
   const software = softwareOf(values);
-  const device = whoActs(values.program, options.signal);
+  const device = whoActs(values, options.signal);
   const { capability } = values;
   const asked = capability === undefined ? {} : { capabilities: capability };
   return { ...(await runDeviceSuite({ ...options, ...asked, kind, device, listen })), software };
@@ -66,11 +67,13 @@ function softwareOf({
   return { provider: provider ?? null, model: model ?? null, version: software ?? null, sha256: sha256 ?? null };
 }
 
-function whoActs(program: string | undefined, signal: AbortSignal): DeviceUnderTest {
+function whoActs({ program, json }: DeviceValues, signal: AbortSignal): DeviceUnderTest {
   if (program !== undefined) return new DeviceProgram(program, (line) => process.stderr.write(`${line}\n`));
   if (!process.stdin.isTTY)
     throw new CommandError(
       "There is no terminal to ask a person at; name the program beside the device with --program.",
     );
-  return new PersonAtDevice({ input: process.stdin, output: process.stdout }, signal);
+  // With --json, standard output is for programs alone.
+  const output = json === true ? process.stderr : process.stdout;
+  return new PersonAtDevice({ input: process.stdin, output }, signal, () => process.emit("SIGINT"));
 }

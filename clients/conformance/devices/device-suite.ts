@@ -1,8 +1,7 @@
 /** Runs the checks of a device: the suite is the cashier and the owner, and a real device acts. */
 import { CAPABILITIES, type Capability, type CheckResult } from "../check.ts";
-import { newWire } from "../http.ts";
-import { chosen, cleanUp, type RunOptions, type RunResult, runChecks } from "../suite.ts";
-import { CannotRun, ownerOf, resetSandbox, World } from "../world.ts";
+import { atSandbox, chosen, type RunOptions, type RunResult, runChecks } from "../suite.ts";
+import { CannotRun } from "../world.ts";
 import { DEVICE_CHECKS } from "./checks.ts";
 import type { DeviceUnderTest } from "./device.ts";
 import { type DeviceKind, DeviceWorld } from "./device-world.ts";
@@ -48,40 +47,38 @@ export interface CapabilityResult {
 
 /** Throws `CannotRun` or `NoAnswer` where the suite could not begin. */
 export async function runDeviceSuite(options: DeviceRunOptions): Promise<Omit<DeviceRunResult, "software">> {
-  const { owner: details, sandboxId, signal, onResult, kind, device, listen } = options;
+  const { kind, device, listen, only, capabilities, onResult } = options;
   const startedAt = new Date();
-  const baseUrl = options.baseUrl.replace(/\/+$/, "");
-  const wire = newWire(baseUrl, signal);
-  const owner = await ownerOf(wire, details);
-  if (!("token" in details)) options.onSession?.(owner.token);
-  const { sandbox, currency } = await resetSandbox(owner, sandboxId);
-  const observer = await Observer.start({ baseUrl, ...listen });
-  const world = new World(wire, owner, sandbox, currency);
-  const results: CheckResult[] = [];
-  const deviceWorld = new DeviceWorld({ world, device, observer, kind });
-  let leftBehind: readonly string[] = [];
+  let observer: Observer | undefined;
   try {
-    await world.logInCashier();
-    const checks = chosen(ofCapabilities(DEVICE_CHECKS[kind], options.capabilities), options.only);
-    await runChecks(deviceWorld, checks, { results, onResult });
+    const checks = chosen(ofCapabilities(DEVICE_CHECKS[kind], capabilities), only);
+    const listening = await Observer.start({ baseUrl: options.baseUrl.replace(/\/+$/, ""), ...listen });
+    observer = listening;
+    const { done, leftBehind } = await atSandbox(options, async (world) => {
+      const deviceWorld = new DeviceWorld({ world, device, observer: listening, kind });
+      try {
+        const results = await runChecks(deviceWorld, checks, onResult);
+        return { results, deviceId: deviceWorld.deviceId, stationId: world.sandbox.stationId };
+      } finally {
+        await device.stop();
+      }
+    });
+    const endedAt = new Date();
+    return {
+      kind,
+      ...done,
+      leftBehind,
+      startedAt,
+      endedAt,
+      durationMs: endedAt.getTime() - startedAt.getTime(),
+      isWhole: only === undefined,
+      capabilities: capabilitiesOf(done.results),
+    };
   } finally {
+    // Also of a run that could not begin: a person's terminal would keep this process alive.
     await device.stop();
-    await observer.stop();
-    leftBehind = await cleanUp(world);
+    await observer?.stop();
   }
-  const endedAt = new Date();
-  return {
-    kind,
-    deviceId: deviceWorld.deviceId,
-    stationId: sandbox.stationId,
-    results,
-    leftBehind,
-    startedAt,
-    endedAt,
-    durationMs: endedAt.getTime() - startedAt.getTime(),
-    isWhole: options.only === undefined,
-    capabilities: capabilitiesOf(results),
-  };
 }
 
 /** The checks of the capabilities and of those that they build on. */

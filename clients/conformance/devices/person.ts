@@ -17,13 +17,18 @@ export class PersonAtDevice implements DeviceUnderTest {
   readonly stepMs = STEP_MS;
   readonly #lines: Interface;
   readonly #signal: AbortSignal;
+  readonly #endRun: () => void;
 
+  /** `endRun` aborts the signal: a terminal hands Ctrl-C and Ctrl-D to who reads its lines, and no signal comes. */
   constructor(
     streams: { readonly input: NodeJS.ReadableStream; readonly output: NodeJS.WritableStream },
     signal: AbortSignal,
+    endRun: () => void,
   ) {
     this.#lines = createInterface(streams);
     this.#signal = signal;
+    this.#endRun = endRun;
+    this.#lines.once("close", endRun);
   }
 
   async enroll({ baseUrl, code }: { readonly baseUrl: string; readonly code: string }): Promise<void> {
@@ -52,6 +57,7 @@ export class PersonAtDevice implements DeviceUnderTest {
   }
 
   async stop(): Promise<void> {
+    this.#lines.off("close", this.#endRun);
     this.#lines.close();
   }
 

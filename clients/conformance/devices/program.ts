@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { clientLimits } from "../../limits.ts";
 import { Mismatch } from "../expect.ts";
@@ -57,7 +58,9 @@ export class DeviceProgram implements DeviceUnderTest {
     const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
     // The group: a shell started the program.
     process.kill(-child.pid, "SIGKILL");
-    await ended;
+    // What the program has started in a group of its own may keep its output open.
+    await Promise.race([ended, delay(clientLimits.backoffFirstMs)]);
+    child.stdout?.destroy();
   }
 
   #start(): ChildProcess {

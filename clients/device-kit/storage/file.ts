@@ -8,8 +8,8 @@ export function fileStorage(path: string): DeviceStorage {
     async read() {
       try {
         const text = await readFile(path, "utf8");
-        // A copied or restored file may be readable by all users.
-        await chmod(path, 0o600);
+        // A copied or restored file may be readable by all users. Where nothing can be written, it stays so.
+        await chmod(path, 0o600).catch(() => undefined);
         return text;
       } catch (error) {
         if (isCode(error, "ENOENT")) return null;

@@ -53,11 +53,14 @@ export async function createConformanceRun(
   return row;
 }
 
-/** Ends the runs of a sandbox whose process is gone. */
-export async function endInterruptedRuns(sql: Transaction, sandboxId: number): Promise<void> {
-  await sql`
+/** Ends the runs of a sandbox whose process is gone, and returns the sessions that these may have left. */
+export async function endInterruptedRuns(
+  sql: Transaction,
+  sandboxId: number,
+): Promise<readonly Pick<ConformanceRunRow, "user_id" | "session_id">[]> {
+  return sql<Pick<ConformanceRunRow, "user_id" | "session_id">[]>`
     update conformance_runs set status = 'interrupted', ended_at = now(), problem = 'The process that ran it has ended.'
-    where sandbox_id = ${sandboxId} and status = 'running' and leased_until < now()`;
+    where sandbox_id = ${sandboxId} and status = 'running' and leased_until < now() returning user_id, session_id`;
 }
 
 export async function isRunning(sql: Queryable, sandboxId: number): Promise<boolean> {

@@ -1,7 +1,9 @@
 /** The storage adapters of the device kit: what was written is read, also after a crash, and a failed write is an error. */
 import { chmodSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { display } from "../../../clients/device-kit/display.ts";
+import { hostPlatform, type Platform } from "../../../clients/device-kit/platform.ts";
 import { readRecord } from "../../../clients/device-kit/record.ts";
 import { bridgeStorage } from "../../../clients/device-kit/storage/bridge.ts";
 import { fileStorage } from "../../../clients/device-kit/storage/file.ts";
@@ -75,6 +77,10 @@ describe("the storage adapters", () => {
       await expect(fileStorage(path).write("x")).rejects.toThrow();
   });
 
+  it("a file whose rights cannot be changed, for example on a read-only disk: it is read", async () => {
+    expect(await fileStorage("/proc/self/limits").read()).toContain("Limit");
+  });
+
   it("a file: only its owner can read it, and nothing is left beside it", async () => {
     const path = join(folder.path, "device.json");
     const storage = fileStorage(path);
@@ -85,6 +91,50 @@ describe("the storage adapters", () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
     await storage.write("two");
     expect(readdirSync(folder.path)).toEqual(["device.json"]);
+  });
+});
+
+describe("a write", () => {
+  it("that is still under way when the next one comes: it does not replace the newer record", async () => {
+    let stored = "";
+    let isFirst = true;
+    const gate = Promise.withResolvers<void>();
+    const storage = {
+      ...memoryStorage(),
+      async write(text: string) {
+        const waits = isFirst;
+        isFirst = false;
+        if (waits) await gate.promise;
+        stored = text;
+      },
+    };
+    const texts = { name: "", kind: "", status: "", station_name: "", station_status: "", handoff_target: "" };
+    const device = {
+      device_id: 7,
+      capabilities: [],
+      blocked_reason: "",
+      server_time: "2026-11-20T12:00:00Z",
+      ...texts,
+    };
+    const host = hostPlatform();
+    const platform: Platform = {
+      ...host,
+      nowMs: () => host.nowMs() * 200,
+      setTimeout: (callback, ms) => host.setTimeout(callback, ms / 200),
+      async fetch(url) {
+        if (url.endsWith("enroll/"))
+          return Response.json({ credential: "c", device }, { headers: { "x-effective": "false" } });
+        return url.endsWith("heartbeat/") ? Response.json(device) : new Response(null, { status: 503 });
+      },
+    };
+    const screen = display({ baseUrl: "http://127.0.0.1:9", storage, code: "A", platform, render: () => undefined });
+    // The first write has counted as failed, and the service has accepted the credential since.
+    await vi.waitFor(() => expect(screen.state()).toMatchObject({ savedRevision: 2 }));
+    gate.resolve();
+    await vi.waitFor(() => expect(stored).not.toBe(""));
+    await new Promise(setImmediate);
+    screen.stop();
+    expect(JSON.parse(stored)).toMatchObject({ credential: "c", accepted: true });
   });
 });
 
