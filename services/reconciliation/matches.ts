@@ -110,7 +110,10 @@ function requireEqualSums(lines: readonly sql.DecidedLine[], payments: readonly 
   const currencies = new Set([...lines, ...payments].map(({ currency }) => currency));
   if (currencies.size > 1)
     throw conflict("other_currency", `Lines and payments are in several currencies: ${[...currencies].join(", ")}.`);
-  const [ofLines, ofPayments] = [sumOf(lines), sumOf(payments)];
+  // A payout arrives without the fees that the bank's text names.
+  const arrives = payments.every(({ source }) => source === "payout");
+  const ofLines = sumOf(arrives ? lines.map((line) => ({ amount_minor: line.net_minor })) : lines);
+  const ofPayments = sumOf(payments);
   if (ofLines === ofPayments) return;
   const difference = `${ofLines - ofPayments} ${[...currencies].join("")}`;
   const detail = `The lines and the payments differ by ${difference} in minor units; only equal sums can be confirmed.`;

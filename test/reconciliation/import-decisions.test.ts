@@ -144,6 +144,22 @@ describe("a withdrawal", () => {
     expect(await missing()).toMatchObject([{ status: "ended", reason: REASON }]);
   });
 
+  test("ends what a card payment's row as cash has shown", async () => {
+    const own = await running.openWorld();
+    const accountId = own.terminalAccountId;
+    const paymentReference = "slip-0815-2026";
+    await own.pay({ route: "attested_terminal", reference: paymentReference });
+    const importId = await own.importLines(accountId, [
+      stray({ kind: "cash_payment", paymentReference }),
+      stray({ amountMinor: 90 }),
+    ]);
+    await own.run(accountId);
+    const shown = async () => (await issuesOf(accountId)).filter(({ kind }) => kind === "status_mismatch");
+    expect(await shown()).toMatchObject([{ status: "open" }]);
+    await withdraw(importId, { ...rita(), organizationId: own.organizationId });
+    expect(await shown()).toMatchObject([{ status: "ended", reason: REASON }]);
+  });
+
   test("frees the payments of its lines: the next file matches them again", async () => {
     const accountId = await world.addAccount("terminals");
     const reference = "slip-4711-2026";

@@ -75,6 +75,15 @@ describe("an import", () => {
     expect(await world.linesOf(accountId)).toEqual(["a 1250", "c 1250"]);
   });
 
+  test("of a file without any line: its rows have a run all the same, of the day of the import", async () => {
+    const accountId = await world.addAccount();
+    const facts = await world.importText(accountId, statementOf([{ id: "a", amount: "12,50" }]));
+    expect(facts).toMatchObject({ status: "imported", malformed: 1, from_date: null });
+    const wanted = await world.database`
+      select from_date::text as day from wanted_runs where account_id = ${accountId}`;
+    expect(wanted.map((row) => row["day"])).toEqual([new Date().toISOString().slice(0, 10)]);
+  });
+
   test("of a file that is of no known header: it is refused in one sentence, and nothing stays", async () => {
     const accountId = await world.addAccount();
     const facts = await world.importText(accountId, "date,amount\n2026-11-01,12.50\n");

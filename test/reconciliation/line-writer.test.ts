@@ -63,8 +63,12 @@ function modelOf(files: readonly File[]): Stored {
       const same = numbered
         .filter((row) => row.name === name)
         .toSorted((a, b) => a.amountMinor - b.amountMinor || a.day - b.day || a.position - b.position);
-      for (const [ordinal, { amountMinor, day, position }] of same.entries()) {
-        const key = `${name} ${ordinal}`;
+      const ordinals = ordinalsOf(
+        same.map((row) => row.amountMinor),
+        knownOf(stored, name),
+      );
+      for (const [index, { amountMinor, day, position }] of same.entries()) {
+        const key = `${name} ${ordinals[index]}`;
         const known = stored.lines[key];
         if (known !== undefined && Number(known.split(" ")[0]) !== amountMinor) {
           conflicts.push(position);
@@ -82,6 +86,30 @@ function modelOf(files: readonly File[]): Stored {
     });
   }
   return stored;
+}
+
+/** The amounts of the account's lines of a name, by ordinal. */
+const knownOf = ({ lines }: Stored, name: string): Map<number, number> =>
+  new Map(
+    Object.entries(lines)
+      .map(([key, value]) => [...key.split(" "), Number(value.split(" ")[0])] as const)
+      .filter(([of]) => of === name)
+      .map(([, ordinal, amountMinor]) => [Number(ordinal), Number(amountMinor)] as const)
+      .toSorted(([a], [b]) => a - b),
+  );
+
+/** A row is the line of its amount, wherever the account has it; of those that are left each contradicts one, or is new. */
+function ordinalsOf(amounts: readonly number[], known: Map<number, number>): readonly number[] {
+  if (amounts.every((amount, index) => (known.get(index) ?? amount) === amount))
+    return amounts.map((_, index) => index);
+  let next = Math.max(...known.keys()) + 1;
+  const take = (fits: (amount: number) => boolean): number | undefined => {
+    const [ordinal] = [...known].find(([, amount]) => fits(amount)) ?? [];
+    if (ordinal !== undefined) known.delete(ordinal);
+    return ordinal;
+  };
+  const found = amounts.map((amount) => take((other) => other === amount));
+  return found.map((ordinal) => ordinal ?? take(() => true) ?? next++);
 }
 
 async function store(files: readonly File[]): Promise<Stored> {
@@ -133,6 +161,16 @@ async function storeFile(accountId: number, { rows, batch }: File): Promise<Stor
     counts: `${linesNew} new, ${linesKnown} known`,
   };
 }
+
+test("a reference that comes twice: whichever file is first, each line is stored once", async () => {
+  const [one, two] = [100, 200].map((amountMinor) => ({ name: "a", amountMinor, day: 1 })) as [Row, Row];
+  const whole = { rows: [one, two], batch: 5 };
+  for (const first of [one, two]) {
+    const { lines, files } = await store([{ rows: [first], batch: 5 }, whole, { rows: [two], batch: 5 }]);
+    expect(Object.values(lines).toSorted()).toEqual(["100 2026-11-01", "200 2026-11-01"]);
+    expect(files.map(({ conflicts }) => conflicts)).toEqual([[], [], []]);
+  }
+});
 
 test("files one after another, in batches of any size: lines, sources, conflicts and counts are those of whole files", async () => {
   await fc.assert(

@@ -124,7 +124,7 @@ export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise
   await sql`set local statement_timeout = 0`;
   await sql`
     create temporary table leaving_lines on commit drop as
-      select l.line_id, l.fingerprint, l.kind, l.provider_reference, l.merchant_reference
+      select l.line_id, l.fingerprint, l.kind, l.provider_reference, l.payment_reference, l.merchant_reference
       from statement_lines l
       where l.line_id in (select line_id from statement_line_sources where import_id = ${importId})
         and not exists (
@@ -175,15 +175,16 @@ const issuesOfDays = (sql: Transaction, row: DecidedRow) => sql`
       select from statement_imports o where o.account_id = ${row.account_id} and o.import_id <> ${row.import_id}
         and o.status = 'imported' and d.on_date between o.from_date and o.to_date)`;
 
-/** Payments that a row which goes has shown as failed. */
+/** Payments that a row which goes has shown as failed, or as cash. */
 const issuesOfStatus = (sql: Transaction, row: DecidedRow) => sql`
   select i.issue_id from issues i
     join transactions t on t.intent_id = i.intent_id
     left join provider_payments p on p.intent_id = i.intent_id
     join (
       select comparable_reference(provider_reference) as provider_key, comparable_reference(merchant_reference) as merchant_key,
-        typed_reference(provider_reference) as typed_key
-      from leaving_lines where kind = 'not_money'
+        typed_reference(reference) as typed_key
+      from leaving_lines cross join unnest(array[provider_reference, payment_reference, merchant_reference]) as reference
+      where kind in ('not_money', 'cash_payment')
     ) f on f.provider_key = comparable_reference(coalesce(p.paid_reference, t.reference))
       or f.merchant_key = comparable_reference(p.reference) or f.typed_key = typed_reference(t.reference)
   where i.statement_account_id = ${row.account_id} and i.kind = 'status_mismatch' and i.status in ('open', 'assigned')`;

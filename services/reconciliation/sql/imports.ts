@@ -137,6 +137,10 @@ export async function endImport(sql: Transaction, { importId }: AttemptKey, end:
         malformed = (select count(*) from statement_malformed m where m.import_id = i.import_id),
         leased_by = null, leased_until = null, ended_at = now()
       where import_id = ${importId}`;
+  // Rows that are no line have a day too: that of the import.
+  await sql`
+    select want_run(account_id, ended_at::date, ended_at::date, false) from statement_imports
+    where import_id = ${importId} and status = 'imported' and from_date is null and malformed > 0`;
 }
 
 /**

@@ -135,6 +135,8 @@ export interface DecidedLine {
   readonly account_id: number;
   readonly fingerprint: Buffer;
   readonly amount_minor: string;
+  /** Without the fees that the statement names. */
+  readonly net_minor: string;
   readonly currency: string;
   readonly booked_on: string;
 }
@@ -145,13 +147,15 @@ export async function lockLines(
   { organizationId, lineIds }: { readonly organizationId: number; readonly lineIds: readonly number[] },
 ): Promise<readonly DecidedLine[]> {
   return await sql<DecidedLine[]>`
-    select line_id, account_id, fingerprint, amount_minor::text as amount_minor, currency, booked_on::text as booked_on
+    select line_id, account_id, fingerprint, amount_minor::text as amount_minor, coalesce(net_minor, amount_minor)::text as net_minor,
+      currency, booked_on::text as booked_on
     from statement_lines where organization_id = ${organizationId} and line_id = any (${[...lineIds]}::bigint[])
     order by line_id for key share`;
 }
 
 export interface DecidedPayment {
   readonly payment_key: string;
+  readonly source: "transaction" | "payout";
   readonly amount_minor: string;
   readonly currency: string;
 }
@@ -162,7 +166,7 @@ export async function findPayments(
   asked: { readonly accountId: number; readonly lineIds: readonly number[]; readonly paymentKeys: readonly string[] },
 ): Promise<readonly DecidedPayment[]> {
   return await sql<DecidedPayment[]>`
-    select e.payment_key, e.amount_minor::text as amount_minor, e.currency
+    select e.payment_key, e.source, e.amount_minor::text as amount_minor, e.currency
     from (select min(booked_on) as first_day, max(booked_on) as last_day from statement_lines
         where line_id = any (${[...asked.lineIds]}::bigint[])) d
       cross join lateral expected_payments(${asked.accountId}, d.first_day - ${RUN_LIMITS.lookBackDays}::int,

@@ -108,10 +108,10 @@ const missing = (sql: Queryable): Fragment => sql`
       and not exists (select from line_outcomes o where o.line_id = l.line_id)
   union all
   select 5, 'run_pending', count(*)::integer, min(from_date) from (
-    select from_date, to_date from wanted_runs w where w.account_id = p.account_id
+    select from_date, to_date, ${RUN_LIMITS.lookBackDays}::int as around from wanted_runs w where w.account_id = p.account_id
     union all
-    select from_date, to_date from reconciliation_runs r where r.account_id = p.account_id and r.status = 'running'
-  ) runs where from_date <= p.to_date and to_date >= p.from_date
+    select from_date, to_date, 0 from reconciliation_runs r where r.account_id = p.account_id and r.status = 'running'
+  ) runs where from_date - around <= p.to_date and to_date + around >= p.from_date
   union all
   select 6, 'issues_undecided', count(*)::integer, min(u.on_date) from undecided u
     where u.account_id = p.account_id and u.on_date between p.from_date and p.to_date
@@ -120,8 +120,7 @@ const missing = (sql: Queryable): Fragment => sql`
     from expected_payments(p.account_id, p.from_date, p.to_date) e
     where e.own and e.source in ('transaction', 'payout')
       and not exists (select from match_payments m where m.payment_key = e.payment_key)
-      and not exists (
-        select from line_outcomes o where o.payment_key = e.payment_key and o.account_id = p.account_id)
+      and not exists (select from line_outcomes o where o.payment_key = e.payment_key)
       and not exists (
         select from issues i where i.account_key = coalesce('provider:' || p.config_id, 'statement:' || p.account_id)
           and i.kind in ('missing_in_statement', 'status_mismatch') and i.subject_key = e.payment_key and i.status <> 'ended')

@@ -2,6 +2,7 @@
 import type { Transaction } from "../../db/pool.ts";
 import { FULL_SCORE, SMALLEST_COIN } from "../kinds.ts";
 import { RUN_LIMITS } from "../limits.ts";
+import { comparable, typedKeys } from "./run-inputs.ts";
 import type { RunScope } from "./runs.ts";
 
 /**
@@ -155,27 +156,31 @@ export async function judgeUnmatched(sql: Transaction): Promise<void> {
 
 /**
  * Payments and payouts that this account's statements should have shown: the statements cover every day from the payment to
- * the end of the settlement delay, also the days after those of the run, whose lines have had a run of their own. One that a statement shows as failed, or as cash, has another status there.
+ * the end of the settlement delay, also the days after those of the run, whose lines have had a run of their own. One that a
+ * statement shows as failed, or as cash, has another status there, on whichever day.
  */
 export async function judgeMissing(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`
     insert into run_diffs
+    with failed_lines as (
+      select case kind when 'cash_payment' then 'cash' else provider_type end as status,
+        ${comparable(sql, sql`provider_reference`)} as provider_key, ${comparable(sql, sql`merchant_reference`)} as merchant_key,
+        ${typedKeys(sql)} as typed_keys
+      from statement_lines
+      where account_id = ${scope.accountId} and kind in ('not_money', 'cash_payment') and booked_on
+        between ${scope.fromDate}::date - ${RUN_LIMITS.earlyDays}::int and ${scope.toDate}::date + ${RUN_LIMITS.lookBackDays}::int
+    )
     select null, p.payment_key, case when f.payment_key is null then 'missing_in_statement' else 'status_mismatch' end, null,
       case when f.payment_key is null then '{}' else jsonb_build_object('status', f.status) end
     from run_payments p
       left join (
         select payment_key, min(status) as status from (
-          select p.payment_key, case l.kind when 'cash_payment' then 'cash' else s.provider_type end as status
-            from run_lines l join statement_lines s using (line_id) join run_payments p on p.provider_key = l.provider_key
-            where l.kind in ('not_money', 'cash_payment')
+          select p.payment_key, l.status from failed_lines l join run_payments p on p.provider_key = l.provider_key
           union all
-          select p.payment_key, case l.kind when 'cash_payment' then 'cash' else s.provider_type end as status
-            from run_lines l join statement_lines s using (line_id) join run_payments p on p.our_key = l.merchant_key
-            where l.kind in ('not_money', 'cash_payment')
+          select p.payment_key, l.status from failed_lines l join run_payments p on p.our_key = l.merchant_key
           union all
-          select p.payment_key, case l.kind when 'cash_payment' then 'cash' else s.provider_type end as status
-            from run_lines l join statement_lines s using (line_id) join run_payments p on p.typed_key = any (l.typed_keys)
-            where l.kind in ('not_money', 'cash_payment') and p.in_filial and length(p.typed_key) > ${RUN_LIMITS.shortReferenceCharacters}
+          select p.payment_key, l.status from failed_lines l join run_payments p on p.typed_key = any (l.typed_keys)
+            where p.in_filial and length(p.typed_key) > ${RUN_LIMITS.shortReferenceCharacters}
         ) failed group by payment_key
       ) f on f.payment_key = p.payment_key
     where p.own and p.source in ('transaction', 'payout') and p.route <> 'cash' and p.settled_on between ${scope.fromDate}::date and ${scope.toDate}::date

@@ -35,10 +35,14 @@ export async function createRunTables(sql: Transaction): Promise<void> {
 }
 
 /** Most columns are empty in most statements, and an empty text takes the functions longest. */
-const comparable = (sql: Transaction, column: Fragment): Fragment =>
+export const comparable = (sql: Transaction, column: Fragment): Fragment =>
   sql`case when ${column} <> '' then comparable_reference(${column}) end`;
 const typed = (sql: Transaction, column: Fragment): Fragment =>
   sql`case when ${column} <> '' then typed_reference(${column}) end`;
+/** A slip's number stands in whichever column the provider has it. */
+export const typedKeys = (sql: Transaction): Fragment => sql`
+  array_remove(array[${typed(sql, sql`provider_reference`)}, ${typed(sql, sql`payment_reference`)},
+    ${typed(sql, sql`merchant_reference`)}], null)`;
 
 /**
  * The matches whose lines this run judges anew are not there for it. A payment that a line of another account, or of other
@@ -49,9 +53,7 @@ export async function loadRunInputs(sql: Transaction, { accountId, fromDate, toD
     insert into run_lines
     select line_id, fingerprint, ordinal, kind, amount_minor, currency, fee_minor, net_minor, tip_minor, booked_on, occurred_at,
       ${comparable(sql, sql`provider_reference`)}, ${comparable(sql, sql`payment_reference`)},
-      ${comparable(sql, sql`merchant_reference`)}, array_remove(array[${typed(sql, sql`provider_reference`)},
-        ${typed(sql, sql`payment_reference`)}, ${typed(sql, sql`merchant_reference`)}], null),
-      nullif(payout_reference, ''), terminal
+      ${comparable(sql, sql`merchant_reference`)}, ${typedKeys(sql)}, nullif(payout_reference, ''), terminal
     from statement_lines where account_id = ${accountId} and (booked_on between ${fromDate}::date and ${toDate}::date
       -- A match that reaches beyond the days of the run is judged as a whole.
       or line_id in (
@@ -66,14 +68,42 @@ export async function loadRunInputs(sql: Transaction, { accountId, fromDate, toD
     from expected_payments(${accountId}, ${fromDate}::date - ${RUN_LIMITS.lookBackDays}::int,
       ${toDate}::date + ${RUN_LIMITS.earlyDays}::int) e`;
   await sql`analyze run_payments`;
+  await leaveHeldElsewhere(sql, accountId);
 }
 
-/** A row of `run_links`, of `l` and `p`. A payout arrives without the fees that the bank's text names. */
+/**
+ * A payment that a line of other days or of a rival account differs from, or whose best candidate it is, is not missing here; nor is
+ * a payout that a credit of other days names.
+ */
+async function leaveHeldElsewhere(sql: Transaction, accountId: number): Promise<void> {
+  await sql`
+    update run_payments set own = false where own and payment_key in (
+      select o.payment_key from line_outcomes o
+        where o.payment_key is not null and not exists (select from run_lines l where l.line_id = o.line_id)
+      union all
+      select c.payment_key from line_candidates c
+        where c.account_id in (select ${accountId}::bigint union select account_id from rival_accounts(${accountId}))
+          and not exists (select from run_lines l where l.line_id = c.line_id)
+          and not exists (select from line_candidates b where b.line_id = c.line_id and b.score > c.score)
+      union all
+      select unnest(string_to_array(i.evidence #>> '{statement,facts,named}', ' '))
+        from statement_accounts a join issues i on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
+          join statement_lines s on s.account_id = a.account_id
+            and s.fingerprint = case when i.subject_key like 'line:%' then decode(substr(i.subject_key, 6), 'hex') end
+        where a.account_id = ${accountId} and i.kind in ('amount_over', 'amount_under') and i.status <> 'ended'
+          and not exists (select from run_lines l where l.line_id = s.line_id))`;
+}
+
+/** What a line has of a payment: a payout arrives without the fees that the bank's text names. */
+export const arrivedMinor = (sql: Transaction): Fragment =>
+  sql`case p.source when 'payout' then coalesce(l.net_minor, l.amount_minor) else l.amount_minor end`;
+
+/** A row of `run_links`, of `l` and `p`. */
 const link = (sql: Transaction, pass: Fragment): Fragment => sql`
   l.line_id, p.payment_key, ${pass} as pass,
   (case p.source when 'issue' then 2 when 'late_evidence' then 1 else 0 end) + case when p.in_filial then 0 else 4 end as preference,
   l.booked_on - p.settled_on as days,
-  case p.source when 'payout' then coalesce(l.net_minor, l.amount_minor) else l.amount_minor end - p.amount_minor as difference,
+  ${arrivedMinor(sql)} - p.amount_minor as difference,
   l.currency = p.currency as same_currency, p.is_taken, l.booked_on, l.fingerprint`;
 
 /** Whether such a line may be of such a payment. */

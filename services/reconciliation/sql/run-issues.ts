@@ -16,6 +16,15 @@ const lineSubject = (sql: Transaction): Fragment => sql`'line:' || encode(l.fing
 const moneySubject = (sql: Transaction): Fragment => sql`
   case when length(l.provider_key) <= 200 then 'money:' || l.provider_key
     else 'money-sha256:' || encode(sha256(convert_to(l.provider_key, 'UTF8')), 'hex') end`;
+/**
+ * Whether the line is named by its money: it is the first of those with its reference. Where a bank numbers its entries anew each
+ * day, and no callback reports the money, its lines are named by themselves.
+ */
+const isNamedByMoney = (sql: Transaction, { configId }: RunScope): Fragment => sql`(
+  l.ordinal = 0 and (l.kind <> 'bank_credit' or ${configId}::bigint is not null) and not exists (
+    select from statement_lines s join statement_lines o on o.provider_reference = s.provider_reference and o.account_id = s.account_id
+    where s.line_id = l.line_id and o.kind in ('payment', 'bank_credit')
+      and (o.ordinal, o.booked_on, o.fingerprint) < (l.ordinal, l.booked_on, l.fingerprint)))`;
 const evidenceType = (sql: Transaction): Fragment => sql`
   case when l.kind in ('bank_credit', 'payment') or l.line_id is null then 'payment' else l.kind end`;
 
@@ -32,7 +41,7 @@ export async function keepDecided(sql: Transaction, scope: RunScope): Promise<vo
       and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
     where l.kind in ('payment', 'bank_credit') and i.status = 'closed' and i.superseded_by is null and i.source = 'statement'
       and i.evidence_hash = issue_evidence_hash(l.amount_minor, l.currency, 'paid', 'payment')
-      and (i.subject_key like 'line:%' or l.ordinal = 0) and ${openLine(sql)}
+      and (i.subject_key like 'line:%' or ${isNamedByMoney(sql, scope)}) and ${openLine(sql)}
     order by l.line_id, i.issue_id desc`;
   await sql`analyze run_diffs`;
 }
@@ -48,7 +57,7 @@ export async function matchAttributed(sql: Transaction, scope: RunScope): Promis
       from run_lines l join issues i on i.account_key = ${accountKeyOf(scope)}
         and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
       where i.status = 'attributed' and i.transaction_id is not null and l.kind in ('payment', 'bank_credit')
-        and (i.amount_minor, i.currency) = (l.amount_minor, l.currency) and (i.subject_key like 'line:%' or l.ordinal = 0)
+        and (i.amount_minor, i.currency) = (l.amount_minor, l.currency) and (i.subject_key like 'line:%' or ${isNamedByMoney(sql, scope)})
         and not exists (select from run_group_lines g where g.line_id = l.line_id)
       order by l.line_id, i.issue_id desc
     ),
@@ -68,7 +77,7 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
   await sql`
     create temporary table run_candidates on commit drop as
     select d.line_id, d.payment_key, d.kind, d.score, ${accountKeyOf(scope)}::text as account_key,
-      case when d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and l.ordinal = 0 then ${moneySubject(sql)}
+      case when d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${isNamedByMoney(sql, scope)} then ${moneySubject(sql)}
         when d.kind = 'batch_total_mismatch' and not d.facts ? 'share' then 'batch:' || l.payout_key || ':' || l.currency
         else coalesce(${lineSubject(sql)}, d.payment_key) end as subject_key,
       case when d.kind <> 'unmatched_money' then p.station_id end as station_id,

@@ -1,6 +1,7 @@
 /** The matches of a run: what a person has confirmed, then the exact tier for all lines before any weaker evidence. */
 import type { Transaction } from "../../db/pool.ts";
 import { RUN_LIMITS } from "../limits.ts";
+import { arrivedMinor } from "./run-inputs.ts";
 import type { RunScope } from "./runs.ts";
 
 const PASSES = [1, 2, 3] as const;
@@ -14,7 +15,7 @@ const ROUNDS = 20;
 export async function matchConfirmed(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
     with decided as (
-      select l.line_id, d.payment_key, l.booked_on - p.settled_on as days, l.amount_minor as line_minor,
+      select l.line_id, d.payment_key, l.booked_on - p.settled_on as days, ${arrivedMinor(sql)} as line_minor,
         p.amount_minor as payment_minor, coalesce(not p.is_taken and l.currency = p.currency, false) as is_there,
         count(*) over (partition by d.fingerprint) as of_line, count(*) over (partition by d.payment_key) as of_payment
       from match_decisions d left join run_lines l using (fingerprint) left join run_payments p using (payment_key)
@@ -137,16 +138,23 @@ export async function matchSums(sql: Transaction): Promise<void> {
   await sql`analyze run_groups, run_group_lines, run_group_payments`;
 }
 
-/** Payouts of single payments: such a row has the reference of the payment whose net amount it pays out. */
+/**
+ * Payouts of single payments: such a row has the reference of the payment whose net amount it pays out. Of several that do not add up
+ * to it, the first one is for the payment, and the others are for none.
+ */
 export async function matchShares(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
     with share as (
-      select l.line_id, l.amount_minor as paid_minor, p.sum_minor, own.provider_reference,
+      select l.line_id, l.amount_minor as paid_minor, own.provider_reference,
+        case when p.sum_minor + p.paid_minor = 0 then -l.amount_minor when p.is_first then p.sum_minor else 0 end as sum_minor,
         'batch:' || ${accountId}::bigint || ':' || encode(l.fingerprint, 'hex') as group_key
       from run_lines l join statement_lines own using (line_id) cross join lateral (
-        select sum(coalesce(s.net_minor, s.amount_minor + coalesce(s.fee_minor, 0))) as sum_minor from statement_lines s
+        select sum(coalesce(s.net_minor, s.amount_minor + coalesce(s.fee_minor, 0))) filter (where s.kind = 'payment') as sum_minor,
+          sum(s.amount_minor) filter (where s.kind = 'payout') as paid_minor,
+          bool_and(s.kind = 'payment' or (s.booked_on, s.fingerprint) >= (l.booked_on, l.fingerprint)) as is_first
+        from statement_lines s
         where s.account_id = ${accountId} and s.provider_reference = own.provider_reference and s.provider_reference <> ''
-          and s.kind = 'payment' and s.currency = l.currency) p
+          and s.kind in ('payment', 'payout') and s.currency = l.currency) p
       where l.kind = 'payout' and p.sum_minor is not null
         and not exists (select from run_group_lines g where g.line_id = l.line_id)
     ),
@@ -171,17 +179,16 @@ export async function matchBatches(sql: Transaction, { accountId }: RunScope): P
       group by payout_reference having count(distinct currency) > 1
     ),
     batch as (
-      select s.payout_reference as payout_key, s.currency, count(*) as lines,
-        sum(coalesce(s.net_minor, s.amount_minor + coalesce(s.fee_minor, 0))) as sum_minor
+      select s.payout_reference as payout_key, s.currency, nullif(count(*) filter (where s.kind <> 'payout'), 0) as lines,
+        sum(coalesce(s.net_minor, s.amount_minor + coalesce(s.fee_minor, 0))) filter (where s.kind <> 'payout') as sum_minor,
+        sum(s.amount_minor) filter (where s.kind = 'payout') as paid_minor
       from statement_lines s
-      where s.account_id = ${accountId} and s.kind not in ('payout', 'planned_payout', 'payout_reversal', 'not_money')
+      where s.account_id = ${accountId} and s.kind not in ('planned_payout', 'payout_reversal', 'not_money')
         and s.payout_reference in (select payout_key from run_lines where kind = 'payout')
       group by s.payout_reference, s.currency
     ),
     payout as (
-      select l.line_id, l.payout_key, l.currency, l.amount_minor, b.lines, b.sum_minor,
-        sum(l.amount_minor) over (partition by l.payout_key, l.currency) as paid_minor,
-        row_number() over (partition by l.payout_key, l.currency order by l.booked_on, l.fingerprint) as place,
+      select l.line_id, l.payout_key, l.currency, b.lines, b.sum_minor, b.paid_minor,
         l.payout_key in (select payout_key from converted) is true as is_converted
       from run_lines l left join batch b on b.payout_key = l.payout_key and b.currency = l.currency
       where l.kind = 'payout' and not exists (select from run_group_lines g where g.line_id = l.line_id)

@@ -142,7 +142,7 @@ export async function summarize(sql: Transaction, { runId }: RunScope): Promise<
       select sha256(coalesce(string_agg(one, ''::bytea order by bucket), '')) as input from (
         select bucket, sha256(string_agg(one, ''::bytea order by one)) as one from (
           select get_byte(one, 0) as bucket, one from (
-            select sha256(convert_to(concat_ws('|', payment_key, amount_minor, currency, settled_on, is_taken), 'UTF8')) as one
+            select sha256(convert_to(concat_ws('|', payment_key, amount_minor, currency, settled_on, is_taken, own), 'UTF8')) as one
             from run_payments) hashed) bucketed
         group by bucket) each
     ),

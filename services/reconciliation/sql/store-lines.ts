@@ -195,6 +195,47 @@ export async function decideUndecided(
   return { lines: inserted - removed.count, sources: sources - unsourced.count };
 }
 
+/**
+ * Numbers anew the rows of each identity of which one contradicts a line that the account has: a file that has not all of its lines
+ * counts them otherwise. A row is the line of its amount, wherever the account has it. Of those that are left each contradicts
+ * one, or is new.
+ */
+async function numberByAmount(sql: Transaction, accountId: number): Promise<void> {
+  await sql`
+    with known as materialized (
+      select n.identity, l.ordinal, l.amount_minor, row_number() over (partition by n.identity, l.amount_minor order by l.ordinal) as same
+      from (
+        select distinct n.identity, n.provider_reference from import_numbered n
+          join statement_lines l on l.account_id = ${accountId} and l.fingerprint = n.fingerprint
+        where l.amount_minor <> n.amount_minor) n
+        join statement_lines l on l.account_id = ${accountId} and l.provider_reference = n.provider_reference
+          and l.fingerprint = line_fingerprint(n.identity, l.ordinal)
+    ),
+    fitted as (
+      select n.*, k.ordinal as found from (
+        select identity, position, amount_minor, ordinal, row_number() over (partition by identity, amount_minor order by ordinal) as same
+        from import_numbered where identity in (select identity from known)) n
+        left join known k using (identity, amount_minor, same)
+    ),
+    others as (
+      select identity, ordinal, row_number() over (partition by identity order by ordinal) as place from known k
+      where not exists (select from fitted f where f.identity = k.identity and f.found = k.ordinal)
+    ),
+    placed as (
+      select f.identity, f.position, row_number() over (partition by f.identity order by f.ordinal) as place
+      from fitted f where f.found is null
+    ),
+    renumbered as (
+      select position, found as ordinal from fitted where found is not null
+      union all
+      select p.position, coalesce(o.ordinal, (select max(k.ordinal) + p.place - count(t.place) from known k
+          left join others t on t.identity = k.identity and t.ordinal = k.ordinal where k.identity = p.identity))::integer
+      from placed p left join others o using (identity, place)
+    )
+    update import_numbered n set ordinal = r.ordinal, fingerprint = line_fingerprint(n.identity, r.ordinal)
+    from renumbered r where n.position = r.position`;
+}
+
 async function storeNumbered(
   sql: Transaction,
   { importId, organizationId, accountId }: LineOwner,
@@ -206,6 +247,7 @@ async function storeNumbered(
         from import_rows) n`;
   await sql`create index on import_numbered (fingerprint)`;
   await sql`analyze import_numbered`;
+  await numberByAmount(sql, accountId);
   await sql`
     insert into statement_malformed (import_id, position, column_name, reason, raw)
     select ${importId}, n.position, '', 'The account has this line already, with the amount ' || l.amount_minor || ' ' || l.currency

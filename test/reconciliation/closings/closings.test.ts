@@ -64,6 +64,12 @@ describe("a period is open while", () => {
     expect(await stateOf(world, world.terminalAccountId)).toEqual(["open", "run_missing", "run_pending"]);
   });
 
+  test("a run over later days has not begun, which reaches back to it", async () => {
+    const { accountId } = await readyDay();
+    await world.importLines(accountId, [stray("2026-04-02")], { from: "2026-04-01", to: "2026-04-30" });
+    expect(await stateOf(world, accountId)).toEqual(["open", "run_pending"]);
+  });
+
   test("an issue of it is not decided", async () => {
     await world.importLines(world.terminalAccountId, [stray()]);
     await run(world.terminalAccountId);

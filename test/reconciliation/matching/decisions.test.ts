@@ -137,6 +137,22 @@ describe("candidates", () => {
     expect(outcome).toMatchObject({ kinds: [], lines: { x: "matched", y: "matched", z: "matched" } });
   });
 
+  test("a payout is confirmed by what has arrived of it", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.importLines(world.terminalAccountId, [line("paid out", -980, { kind: "payout" })]);
+    const credit = line("credit", 1000, { kind: "bank_credit", feeMinor: -20, netMinor: 980 });
+    await world.importLines(bank, [credit]);
+    expect((await world.run(bank)).lines).toEqual({ credit: "reference_mismatch" });
+    const [id = 0] = await lineIds(world, bank);
+    const { lines } = await listCandidates(world, { caller: callerOf(world), lineId: id, sinceId: 0, limit: 1 });
+    const paymentKeys = lines[0]?.candidates.map(({ payment }) => payment.paymentKey) ?? [];
+
+    await confirmMatch(world, { caller: callerOf(world), lineIds: [id], paymentKeys, reason: REASON });
+
+    expect((await world.run(bank)).lines).toEqual({ credit: "matched" });
+  });
+
   test("a rejected match is not found again, and its payment is free for another line", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });

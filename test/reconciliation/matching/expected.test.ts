@@ -56,6 +56,27 @@ describe("days", () => {
     expect(issues.map((row) => row["status"])).toEqual(["open"]);
   });
 
+  test.each([
+    ["a line with another amount", { kind: "payment", amountMinor: 600, providerReference: "a" }, []],
+    ["a candidate", { kind: "payment", amountMinor: 500, providerReference: "typed wrong" }, []],
+    [
+      "a row that has it as failed",
+      { kind: "not_money", amountMinor: 500, providerReference: "a" },
+      ["status_mismatch"],
+    ],
+  ] as const)("a payment of a run about some days is not missing when a later day has %s", async (name, row, kinds) => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "a", amountMinor: 500, day: "2026-03-19" });
+    await world.importLines(world.qrAccountId, [{ name, day: "2026-03-21", ...row }]);
+    expect((await world.run(world.qrAccountId)).kinds).toHaveLength(1);
+
+    const some = await world.run(world.qrAccountId, { from: "2026-03-10", to: "2026-03-20" });
+
+    expect(some.kinds).toEqual(kinds);
+    const issues = await world.database`select status from issues where organization_id = ${world.organizationId}`;
+    expect(issues.map((issue) => issue["status"])).toEqual(["open"]);
+  });
+
   test("a line outside the days of the run keeps its payment: a second line with its reference is a duplicate", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000, day: "2026-03-02" });
@@ -116,6 +137,17 @@ describe("accounts", () => {
     expect((await world.run(second)).kinds).toEqual([]);
   });
 
+  test("where two accounts may show a payment, one that the other has with another amount is not missing", async () => {
+    const world = await running.openWorld();
+    const other = await world.addAccount("other terminals");
+    await world.pay({ route: "attested_terminal", reference: "slip-12345", amountMinor: 500 });
+    await world.pay({ route: "attested_terminal", reference: "slip-99999", amountMinor: 700 });
+    await world.importLines(world.terminalAccountId, [card("slip-99999", 700)]);
+    await world.importLines(other, [card("more", 600, { providerReference: "slip-12345" })]);
+    expect((await world.run(other)).kinds).toEqual(["amount_over"]);
+    expect((await world.run(world.terminalAccountId)).kinds).toEqual([]);
+  });
+
   test("a QR payment is shown by an account without a config while its config has none", async () => {
     const world = await running.openWorld();
     await world.database`update statement_accounts set config_id = null where account_id = ${world.qrAccountId}`;
@@ -163,6 +195,12 @@ describe("payouts at the bank", () => {
       card("sale-b", 500, { ...sale, netMinor: 490, providerReference: "TBBB2222" }),
       card("paid-a", -990, { ...payout, providerReference: "TAAA1111" }),
       card("paid-b", -489, { ...payout, providerReference: "TBBB2222" }),
+      card("paid-a again", -990, {
+        ...payout,
+        payoutReference: "900022",
+        day: "2026-03-13",
+        providerReference: "TAAA1111",
+      }),
     ]);
     await world.importLines(bank, [
       { name: "credit", kind: "bank_credit", amountMinor: 1479, text: "PAYOUT REF 900021", day: "2026-03-13" },
@@ -172,6 +210,7 @@ describe("payouts at the bank", () => {
       "sale-b": "matched",
       "paid-a": "matched",
       "paid-b": "batch_total_mismatch",
+      "paid-a again": "batch_total_mismatch",
     });
     expect((await world.run(bank)).lines).toEqual({ credit: "matched" });
   });
@@ -240,8 +279,9 @@ describe("payouts at the bank", () => {
       const world = await running.openWorld();
       const bank = await world.addAccount("bank");
       await world.importLines(world.qrAccountId, PAYOUTS);
-      await world.importLines(bank, [credit("credit", arrived, BOTH)]);
+      await world.importLines(bank, [{ ...credit("credit", arrived, BOTH), day: "2026-03-12" }]);
       expect((await world.run(bank)).kinds, "and none of them is missing").toEqual([kind]);
+      expect((await world.run(bank, { to: "2026-03-11" })).kinds, "nor in a run without its day").toEqual([]);
       expect(await factsOf(world, kind)).toMatchObject([{ payments: "2", sumMinor: "7100", differenceMinor }]);
     },
   );

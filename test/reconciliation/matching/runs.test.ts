@@ -257,6 +257,45 @@ describe("groups and decisions", () => {
     expect((await world.run(world.qrAccountId)).lines).toEqual({ stray: "reference_mismatch" });
   });
 
+  test("credits of a bank that numbers its entries anew each day are an issue each, and so are decided", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    const credit = (name: string, day: string, amountMinor: number) =>
+      qr(name, amountMinor, { kind: "bank_credit", providerReference: "1", day });
+    const states = async () =>
+      (
+        await world.database`
+          select amount_minor || ' ' || status as state from issues where account_key = ${`statement:${bank}`} order by issue_id`
+      ).map((row) => String(row["state"]));
+    await world.importLines(bank, [credit("first", "2026-03-10", 1000)]);
+    await world.importLines(bank, [credit("second", "2026-03-11", 2000)]);
+    await world.run(bank);
+    expect((await states()).toSorted()).toEqual(["1000 open", "2000 open"]);
+    const payment = await world.pay({ route: "attested_terminal", reference: "slip", amountMinor: 1000 });
+    await world.database`
+      update issues set status = 'attributed', resolved_at = now(), resolved_by = 7, reason = 'Seen.', transaction_id = t.transaction_id,
+        order_id = t.order_id
+      from transactions t where 'transaction:' || t.transaction_id = ${payment} and account_key = ${`statement:${bank}`}
+        and issues.amount_minor = 1000`;
+    await closeAll(world);
+
+    await world.importLines(bank, [credit("third", "2026-03-20", 1000), credit("fourth", "2026-03-21", 2000)]);
+    const outcome = await world.run(bank);
+
+    expect(outcome.lines).toMatchObject({ first: "matched", third: "unmatched_money", fourth: "unmatched_money" });
+    expect((await states()).toSorted()).toEqual(["1000 attributed", "1000 open", "2000 closed", "2000 open"]);
+  });
+
+  test("a reference that comes again in another year is another issue", async () => {
+    const world = await running.openWorld();
+    await world.importLines(world.qrAccountId, [
+      qr("this year", 1000, { providerReference: "77" }),
+      qr("last year", 900, { providerReference: "77", day: "2025-03-10" }),
+    ]);
+    const days = { from: "2025-03-01", to: "2026-03-31" };
+    expect((await world.run(world.qrAccountId, days)).kinds).toEqual(["unmatched_money", "unmatched_money"]);
+  });
+
   test("a closed difference stays closed when its file was withdrawn and is imported again", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
