@@ -23,6 +23,12 @@ const HOOK = "/back-office";
 /** Colours that still change would be judged in between. */
 const STILL = { reducedMotion: "reduce" } as const;
 
+/** A clock that is an hour ahead, and media queries as in Safari before 14. */
+const OLD_MACHINE = `
+  const now = Date.now;
+  Date.now = () => now() + 3_600_000;
+  MediaQueryList.prototype.addEventListener = MediaQueryList.prototype.removeEventListener = undefined;`;
+
 const folder = temporaryFolder("back-office");
 let receiver: Receiver;
 let system: TestSystem;
@@ -51,6 +57,7 @@ beforeAll(async () => {
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   stationId = system.sandbox.stations[0]?.stationId ?? 0;
   context = await browser.newContext({ ...STILL, locale: "en-GB", viewport: { width: 1280, height: 900 } });
+  await context.addInitScript(OLD_MACHINE);
   page = await context.newPage();
   watch(page);
   await signIn(page);
@@ -154,6 +161,7 @@ describe("devices", () => {
     await dialog().getByText("It is valid for").waitFor(SHOWN);
     await keyboard.press("Escape");
     await dialog().waitFor({ state: "hidden" });
+    expect(await page.locator(":focus").textContent()).toBe("Issue a code");
     await tabTo(page.getByRole("button", { name: "End the code" }));
     await keyboard.press("Enter");
     await tabTo(dialog().getByRole("button", { name: "End the code" }));
@@ -204,11 +212,12 @@ describe("payments", () => {
     const path = `stations/${stationId}/intents/${intent.intent_id}/attest/`;
     await cashier.good("POST", path, { body: { reference } });
     await open("payments/?currency=EUR");
-    await page.getByLabel("Route").selectOption("attested_terminal");
     await page.getByLabel("At least").fill("47,00");
+    await page.getByLabel("Route").selectOption("attested_terminal");
     await page.getByLabel("At most").fill("47.50");
     await page.getByRole("cell", { name: reference }).waitFor(SHOWN);
-    await vi.waitFor(() => expect(new URL(page.url()).searchParams.get("most")).toBe("47.50"), SHOWN);
+    const filter = "?currency=EUR&route=attested_terminal&least=47%2C00&most=47.50";
+    await vi.waitFor(() => expect(new URL(page.url()).search).toBe(filter), SHOWN);
     // The list is read again after each letter of a filter.
     await vi.waitFor(async () => expect(await page.getByRole("row").count()).toBe(2), SHOWN);
     const download = page.waitForEvent("download", SHOWN);
@@ -224,6 +233,13 @@ describe("payments", () => {
     await said("What happened");
     await said("Money moved");
     await expectAccessible(page, "back-timeline");
+    await page.getByRole("link", { name: "Back to the payments" }).click();
+    await page.getByRole("cell", { name: reference }).waitFor(SHOWN);
+    expect(new URL(page.url()).search).toBe(filter);
+    await page.getByLabel("At most").fill("47.505");
+    await said("Something that was entered is not valid.");
+    await open("");
+    await page.locator(".chart canvas").waitFor(SHOWN);
   });
 });
 
@@ -310,8 +326,9 @@ describe("sandbox", () => {
       .getByRole("row", { name: /Played/ })
       .getByRole("button", { name: "Play" })
       .click(SHOWN);
-    await page.getByRole("button", { name: /approves the payment/ }).click(SHOWN);
+    await page.getByRole("button", { name: /approves the payment/ }).dblclick(SHOWN);
     await page.getByRole("complementary").getByText("paid").waitFor(SHOWN);
+    expect(await page.getByRole("alert").count()).toBe(0);
     await expectAccessible(page, "back-sandbox-play");
     await page.getByRole("button", { name: /declines after a short delay/ }).click(SHOWN);
     await said("declined by the provider");
@@ -332,12 +349,17 @@ describe("session", () => {
     await dialog(at).getByLabel("Name").fill("Kim");
     await dialog(at).getByLabel("E-mail address").fill(`kim-${Date.now()}@sandbox.example`);
     await dialog(at).getByLabel("Password").fill("a long pass phrase");
+    // A form waits for the end of an outage and can then be sent.
+    await at.route("**/users/", (route) => route.abort(), { times: 1 });
+    await press("Add a person", dialog(at));
+    await said("The service cannot be reached.", at);
     const [cookie] = (await own.cookies()).filter(({ name }) => name === "dp_session");
     await apiClient(`${system.baseUrl}/api/backoffice/v1/`, cookie?.value ?? "").good("DELETE", "session/");
     await press("Add a person", dialog(at));
     const again = at.getByRole("dialog", { name: "Your session has ended" });
     await again.waitFor(SHOWN);
     await expectAccessible(at, "back-session-ended");
+    for (const key of ["Escape", "Escape"]) await at.keyboard.press(key);
     await again.getByLabel("E-mail address").fill(system.owner.email);
     await again.getByLabel("Password").fill(system.owner.password);
     await press("Sign in", again);
@@ -350,8 +372,12 @@ describe("session", () => {
   test("a wrong password says so, in German too", async () => {
     const own = await browser.newContext({ ...STILL, locale: "de-DE", viewport: { width: 360, height: 740 } });
     const at = await own.newPage();
+    // The page begins without the service, and goes on by itself.
+    await at.route("**/session/", (route) => route.abort(), { times: 1 });
     await at.goto(`${system.baseUrl}/back/`);
-    await at.getByLabel("E-Mail-Adresse").fill(system.owner.email);
+    await said("Der Dienst ist nicht erreichbar.", at);
+    await expectAccessible(at);
+    await at.getByLabel("E-Mail-Adresse").fill(system.owner.email, SHOWN);
     await at.getByLabel("Passwort", { exact: true }).fill("not this one");
     await at.getByRole("button", { name: "Anmelden" }).click();
     await at.getByRole("alert").waitFor(SHOWN);

@@ -13,6 +13,7 @@ const SOON = { timeout: 60_000 };
 const XSS = `<img src=x onerror="document.title='owned'">`;
 const PASSWORD = "a long enough password";
 const DAY_MS = 24 * 3_600_000;
+const BUSY = { status: 503, json: { code: "busy", detail: "", request_id: "r" } };
 const today = new Date().toISOString().slice(0, 10);
 
 let system: TestSystem;
@@ -53,7 +54,8 @@ beforeAll(async () => {
     const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body: intent });
     await cashier.good("POST", `${station}/intents/${intent_id}/attest/`, { body: { reference } });
   }
-  context = await browser.newContext({ locale: "en-GB", viewport: { width: 1280, height: 800 } });
+  const at = { locale: "en-GB", timezoneId: "Europe/Berlin", viewport: { width: 1280, height: 800 } };
+  context = await browser.newContext(at);
   page = await context.newPage();
 });
 afterAll(async () => {
@@ -83,7 +85,10 @@ describe("the reconciliation", () => {
     await page.getByRole("alert").waitFor(SOON);
     await expectAccessible(page, "reconcile-wrong-password");
     await page.getByLabel("Password").fill(PASSWORD);
+    // Without its accounts the page cannot say that there is none.
+    await page.route("**/v1/accounts/?*", (route) => route.fulfill(BUSY), { times: 1 });
     await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("button", { name: "Try again" }).click(SOON);
     await page.getByText("Nothing is open").waitFor(SOON);
     await expectAccessible(page, "reconcile-empty");
   });
@@ -152,6 +157,9 @@ describe("the reconciliation", () => {
     await page.locator(".toast").getByRole("button", { name: "Undo" }).press("Enter");
     await expect.poll(() => page.locator(".issue-row").count(), SOON).toBe(before);
     await page.getByText("Closing undone", { exact: false }).first().waitFor(SOON);
+    await page.route("**/assign/", (route) => route.fulfill(BUSY), { times: 1 });
+    await page.locator("body").press("a");
+    await page.getByText("The service has too much to do at the moment.").waitFor(SOON);
     await page.locator("body").press("a");
     await page.locator(".detail").getByText("Rita").first().waitFor(SOON);
     await page.locator("body").press("m");
@@ -175,6 +183,10 @@ describe("the reconciliation", () => {
     for await (const chunk of stream) csv += String(chunk);
     expect(csv.trimEnd().split("\n")).toHaveLength(2);
     expect(csv).toContain("missing_in_statement");
+    await page.getByLabel("Currency", { exact: true }).fill("EUR");
+    await page.getByRole("button", { name: "Clear the filter" }).click();
+    await page.getByText("Filter", { exact: true }).click();
+    expect(await page.getByLabel("Currency", { exact: true }).inputValue()).toBe("");
   });
 
   test("an order that does not exist is refused with a reason, and all that a filter names is closed at once", async () => {
@@ -190,6 +202,13 @@ describe("the reconciliation", () => {
     await dialog.getByRole("alert").waitFor(SOON);
     await page.keyboard.press("Escape");
     const count = await page.locator(".issue-row").count();
+    // The way back shows another view, about which nothing was asked.
+    await view(/Stale/).click();
+    await view(/All open/).click();
+    await page.getByRole("button", { name: new RegExp(`Close all ${count}`) }).click();
+    await page.goBack();
+    await dialog.waitFor({ state: "hidden", ...SOON });
+    await page.goForward();
     await page.getByRole("button", { name: new RegExp(`Close all ${count}`) }).click();
     await expectAccessible(page, "reconcile-bulk");
     await dialog.getByLabel("Reason").fill("Paid back.");
@@ -216,6 +235,7 @@ describe("the reconciliation", () => {
       await route.continue();
     });
     await section("Day report");
+    await page.getByLabel("Day", { exact: true }).fill(today);
     await page.getByLabel("Mode").selectOption("test");
     const settled = page.getByRole("table", { name: "Settled here" });
     await settled.getByText("€32.00").first().waitFor(SOON);
@@ -225,6 +245,7 @@ describe("the reconciliation", () => {
     await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
     expect(await settled.getByText("€32.00").first().isVisible()).toBe(true);
     await page.unroute(first);
+    await page.getByText(/, 00:00 – .*, 00:00 \(UTC\)/).waitFor(SOON);
     await expectAccessible(page, "reconcile-report");
     await page.emulateMedia({ media: "print" });
     expect(await page.getByRole("button", { name: "Print" }).isVisible()).toBe(false);
@@ -293,7 +314,9 @@ describe("the reconciliation", () => {
     await page.getByText("Another person confirms or rejects it.").waitFor(SOON);
     const orderStatus = async () => (await cashier.good<{ status: string }>("GET", `orders/${order_id}/`)).status;
     expect(await orderStatus()).toBe("open");
-    const other = await browser.newContext({ locale: "en-GB", viewport: { width: 1280, height: 800 } });
+    // Where it is another day than in UTC.
+    const timezoneId = new Date().getUTCHours() < 11 ? "Pacific/Pago_Pago" : "Pacific/Kiritimati";
+    const other = await browser.newContext({ locale: "en-GB", timezoneId, viewport: { width: 1280, height: 800 } });
     const second = await other.newPage();
     await second.goto(page.url());
     await second.getByLabel("E-mail address").fill("sam@sandbox.example", SOON);
@@ -302,7 +325,13 @@ describe("the reconciliation", () => {
     await second.getByText(/Rita proposes to pay order/).waitFor(SOON);
     await expectAccessible(second, "reconcile-proposal");
     await second.getByRole("button", { name: "Confirm and pay the order" }).click();
+    await second.getByRole("dialog").getByText("The order is paid with €250.00").waitFor(SOON);
+    expect(await orderStatus()).toBe("open");
+    await second.getByRole("dialog").getByRole("button", { name: "Confirm and pay the order" }).click();
     await expect.poll(orderStatus, SOON).toBe("paid");
+    await second.goto(`${system.baseUrl}/reconcile/?section=report`);
+    const day = new Intl.DateTimeFormat("en-CA", { timeZone: timezoneId }).format();
+    expect(await second.getByLabel("Day", { exact: true }).inputValue(SOON)).toBe(day);
     await other.close();
 
     // All days of both accounts, which are more than a page of the API.

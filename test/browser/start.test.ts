@@ -9,9 +9,8 @@ import { startSystem, type TestSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
+import { addLine, click, SHOWN } from "./till-steps.ts";
 
-/** A page on a busy machine. */
-const SHOWN = { timeout: 20_000 };
 const COMPANION = join(import.meta.dirname, "..", "..", "clients", "virtual-companion.ts");
 /** What a display shows that is paired, after a payment. */
 const PAIRED = '[data-screen="paid"], [data-screen="idle"]';
@@ -58,8 +57,6 @@ async function frameOf(page: Page, title: string): Promise<Frame> {
   return frame;
 }
 
-const click = (place: Page | Frame, name: string | RegExp) =>
-  place.getByRole("button", { name, exact: true }).click(SHOWN);
 const displayShows = (display: Frame, screen: string) => display.locator(`[data-screen="${screen}"]`).waitFor(SHOWN);
 
 describe("the link of a start", () => {
@@ -131,8 +128,13 @@ describe("the link of a start", () => {
     await expectAccessible(page);
     await page.getByRole("navigation").getByRole("button", { name: "English" }).click();
     const till = await frameOf(page, "Till");
-    await addLine(till, "12.03");
+    await addLine(till, "Soup", "12.03");
     await click(till, "QR code");
+    await page.getByText("€12.03").waitFor(SHOWN);
+    // What may be out of date is not shown to be scanned.
+    await page.route("**/live/", (route) => route.abort());
+    await page.getByText("Tap QR code at the till").waitFor(SHOWN);
+    await page.unroute("**/live/");
     await page.getByText("€12.03").waitFor(SHOWN);
     const opened = page.waitForEvent("popup", SHOWN);
     await click(page, "Open the guest's page");
@@ -168,10 +170,3 @@ describe("the link of a start", () => {
     await second.close();
   });
 });
-
-async function addLine(till: Frame, price: string): Promise<void> {
-  const form = till.getByRole("form", { name: "Free line" });
-  await form.getByLabel("Name").fill("Soup", SHOWN);
-  await form.getByLabel("Price").fill(price);
-  await click(till, "Add");
-}

@@ -1,5 +1,5 @@
 /** A device of the test's own at the device API. Its throttle is real: ten requests at once, then one a second. */
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { type ApiClient, apiClient } from "./api-client.ts";
 import { send } from "./http.ts";
 
@@ -20,4 +20,24 @@ export async function enrollDevice(baseUrl: string, code: string): Promise<TestD
   expect(enrolled.status, enrolled.text).toBe(201);
   const { credential, device } = enrolled.body;
   return { ...apiClient(root, credential), deviceId: device.device_id, credential };
+}
+
+/** Waits for an assignment and reports its outcome. */
+export async function reportOnce(device: TestDevice, outcome: string, reference: string): Promise<void> {
+  const assignment = await vi.waitFor(
+    async () => {
+      const found = await device.good<{ assignment: { intent_id: number } | null }>("GET", "assignment/");
+      if (found.assignment === null) throw new Error("There is no assignment yet.");
+      return found.assignment;
+    },
+    { timeout: 20_000, interval: 1_000 },
+  );
+  const body = {
+    intent_id: assignment.intent_id,
+    outcome,
+    provider_reference: reference,
+    provider_code: "00",
+    client_idempotency_key: `${assignment.intent_id} ${reference}`,
+  };
+  await device.good("POST", "assignment/report/", { body });
 }

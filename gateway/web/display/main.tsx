@@ -68,6 +68,10 @@ place.textContent = "";
 draw();
 setInterval(draw, REDRAW_EVERY_MS);
 addEventListener("resize", draw);
+// Restored from the browser's memory it would show what was there when it left.
+addEventListener("pageshow", ({ persisted }) => {
+  if (persisted) location.reload();
+});
 const check = keepNewest(() => isBusy(view));
 keepShell();
 keepAwake();

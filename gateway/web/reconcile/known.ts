@@ -56,9 +56,10 @@ export async function loadKnown(): Promise<void> {
     ),
   ]);
   if (people.ok) operators.value = people.reply.operators;
+  else beginFailure.value = people;
 }
 
-/** All pages of a list, as far as they can be read. */
+/** All pages of a list. Without one of them the page would say that there is nothing. */
 async function loadAll<R extends { readonly has_more: boolean }, T>(
   into: Signal<readonly T[]>,
   ask: (query: { readonly since_id: number; readonly limit: number }) => Promise<Result<R>>,
@@ -69,7 +70,10 @@ async function loadAll<R extends { readonly has_more: boolean }, T>(
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const last = found[found.length - 1];
     const listed = await ask({ since_id: last === undefined ? 0 : idOf(last), limit: LIMIT });
-    if (!listed.ok) break;
+    if (!listed.ok) {
+      beginFailure.value = listed;
+      return;
+    }
     found.push(...itemsOf(listed.reply));
     if (!listed.reply.has_more) break;
   }

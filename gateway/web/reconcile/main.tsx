@@ -4,6 +4,7 @@ import { call, hasNoSession } from "../shared/call.ts";
 import { LanguageSwitch } from "../shared/language-switch.tsx";
 import { startPage } from "../shared/page.tsx";
 import { FailureNotice, Skeleton } from "../shared/states.tsx";
+import { toastFailure } from "../shared/toasts.tsx";
 import { sharedWords } from "../shared/words.ts";
 import { SECTIONS, section } from "./address.ts";
 import { ImportsSection } from "./imports/imports-section.tsx";
@@ -24,15 +25,18 @@ const CONTENT = {
 } as const;
 
 function Reconciliation() {
-  if (beginFailure.value !== null) {
+  if (beginFailure.value !== null || person.value === undefined) {
     return (
       <main class="sign-in stack">
         <h1>{words().title}</h1>
-        <FailureNotice failure={beginFailure.value} onRetry={begin} />
+        {beginFailure.value === null ? (
+          <Skeleton blocks={3} />
+        ) : (
+          <FailureNotice failure={beginFailure.value} onRetry={begin} />
+        )}
       </main>
     );
   }
-  if (person.value === undefined) return <Skeleton blocks={3} />;
   if (person.value === null || hasNoSession.value) return <SignIn />;
   const Content = CONTENT[section()];
   return (
@@ -62,7 +66,8 @@ function Reconciliation() {
 async function signOut(): Promise<void> {
   const ended = await call("DELETE /api/reconciliation/v1/session/");
   if (ended.ok || hasNoSession.peek()) person.value = null;
+  else toastFailure(ended);
 }
 
-startPage(<Reconciliation />);
+startPage(<Reconciliation />, () => words().title);
 void begin();

@@ -5,7 +5,7 @@ import { call, type Result } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
 import { Choice, Field } from "../shared/field.tsx";
-import { calendarDay, calendarMonth } from "../shared/format.ts";
+import { calendarDay, calendarMonth, localDay } from "../shared/format.ts";
 import type { ReplyOf, RequestOf } from "../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
 import { Table } from "../shared/table.tsx";
@@ -28,7 +28,6 @@ const SPAN_DAYS = { day: 31, month: 365 } as const;
 const REFRESH_MS = 10_000;
 /** A page of the API has 100; a person who has more of them chooses an account or fewer days. */
 const MOST_PAGES = 10;
-const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 const periodName = ({ kind, from_date }: Period): string =>
   kind === "day" ? calendarDay(from_date) : calendarMonth(from_date);
@@ -57,8 +56,8 @@ export function PeriodsSection() {
   const shownClosing = useSignal<number | null>(null);
   const kind = param("kind") === "month" ? "month" : "day";
   const accountId = param("account_id");
-  const from = param("from") || dayOf(Date.now() - SPAN_DAYS[kind] * DAY_MS);
-  const to = param("to") || dayOf(Date.now());
+  const from = param("from") || localDay(Date.now() - SPAN_DAYS[kind] * DAY_MS);
+  const to = param("to") || localDay(Date.now());
   const query = {
     kind,
     from_date: from,

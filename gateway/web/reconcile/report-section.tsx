@@ -2,7 +2,7 @@
 import { Button } from "../shared/button.tsx";
 import { call } from "../shared/call.ts";
 import { Choice, Field } from "../shared/field.tsx";
-import { calendarDay, dateAndTime, money } from "../shared/format.ts";
+import { calendarDay, dateAndTime, localDay, money } from "../shared/format.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton } from "../shared/states.tsx";
 import { useLoad } from "../shared/use-load.ts";
@@ -18,7 +18,7 @@ type Sum = Totals["tips"];
 export function ReportSection() {
   const filials = filialIds();
   const filialId = Number(param("filial_id")) || (filials[0] ?? 0);
-  const day = param("day") || new Date().toISOString().slice(0, 10);
+  const day = param("day") || localDay(Date.now());
   const mode = param("mode") === "test" ? "test" : "live";
   const query = { filial_id: filialId, day, mode } as const;
   const { data, failure, reload } = useLoad<Report>(`${filialId} ${day} ${mode}`, () =>
@@ -72,8 +72,8 @@ function Paper({ report }: { readonly report: Report }) {
       <header>
         <h2>{texts.title(filialName(report.filial_id), calendarDay(report.day))}</h2>
         <p class="soft small">
-          {dateAndTime(report.from)} – {dateAndTime(report.to)} ({report.time_zone}) ·{" "}
-          {words().account.modes[report.mode]}
+          {dateAndTime(report.from, report.time_zone)} – {dateAndTime(report.to, report.time_zone)} ({report.time_zone})
+          · {words().account.modes[report.mode]}
         </p>
         <p class="soft small">
           {report.accounts.map(({ name }) => name).join(", ")} · {texts.closed(closed.length, report.accounts.length)}

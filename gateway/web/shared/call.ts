@@ -17,8 +17,6 @@ export const DEADLINE_MS = 15_000;
 export interface Success<T> {
   readonly ok: true;
   readonly reply: T;
-  /** The server's time at the answer, as far as its `Date` header says. */
-  readonly atMs: number;
 }
 
 export type Result<T> = Success<T> | Failure;
@@ -34,6 +32,20 @@ addEventListener("offline", () => {
 addEventListener("online", () => {
   isOffline.value = false;
 });
+
+/** How often the service is asked whether it is back. */
+const PROBE_MS = 2_000;
+
+// Not every view asks by itself, and its buttons wait for the end of the outage.
+setInterval(() => {
+  if (!isOffline.peek() || document.hidden) return;
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(), PROBE_MS);
+  const isBack = (): void => {
+    isOffline.value = false;
+  };
+  fetch("/healthz", { cache: "no-store", signal: controller.signal }).then(isBack, () => undefined);
+}, PROBE_MS);
 
 /**
  * An idempotency key. Make it when the form or button appears, not when it is clicked: two clicks are then one request, and
@@ -130,7 +142,7 @@ function resultOf(answer: Response, text: string): Result<unknown> {
   const body = parsed(answer, text);
   if (answer.ok && body !== undefined) {
     hasNoSession.value = false;
-    return { ok: true, reply: body, atMs: Date.parse(answer.headers.get("date") ?? "") || Date.now() };
+    return { ok: true, reply: body };
   }
   if (answer.ok || body === undefined || body === null || typeof (body as ErrorBody).code !== "string") {
     return noAnswer("answer_unreadable", answer.status);

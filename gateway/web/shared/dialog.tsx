@@ -41,6 +41,8 @@ export function Dialog({ title, children, onClose }: DialogProps) {
           event.preventDefault();
           onClose();
         }}
+        // Chrome closes it at a second Escape, also one that stays.
+        onClose={({ currentTarget }) => (currentTarget.isConnected ? currentTarget.showModal() : undefined)}
       >
         {content}
       </dialog>

@@ -1,4 +1,5 @@
 /** Money, moments and durations in the person's language. Amounts are decimal strings and never become numbers. */
+import { currencyDigits } from "./amounts.ts";
 import { locale } from "./language.ts";
 import { moneyIn } from "./money.ts";
 
@@ -9,6 +10,13 @@ export function number(value: number): string {
   return new Intl.NumberFormat(locale()).format(value);
 }
 
+/** What a person may type as a price: `4.50`, `4,500`, or `4` where the currency has no decimals. */
+export function samplePrice(currency: string): string {
+  const digits = currencyDigits(currency);
+  const format = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return new Intl.NumberFormat(locale(), format).format(digits === 0 ? 4 : 4.5);
+}
+
 const CLOCK = { hour: "2-digit", minute: "2-digit" } as const;
 
 export function clockTime(at: string | number): string {
@@ -17,8 +25,15 @@ export function clockTime(at: string | number): string {
 
 const DAY = { day: "2-digit", month: "short", year: "numeric" } as const;
 
-export function dateAndTime(at: string | number): string {
-  return new Intl.DateTimeFormat(locale(), { ...DAY, ...CLOCK }).format(new Date(at));
+/** Where the person is, unless a time zone is named. */
+export function dateAndTime(at: string | number, timeZone?: string): string {
+  return new Intl.DateTimeFormat(locale(), { ...DAY, ...CLOCK, timeZone }).format(new Date(at));
+}
+
+/** The day of a moment where the person is, such as `2026-11-26`. */
+export function localDay(atMs: number): string {
+  const aheadMs = new Date(atMs).getTimezoneOffset() * -60_000;
+  return new Date(atMs + aheadMs).toISOString().slice(0, 10);
 }
 
 /** With seconds, where several things happen in a minute. */

@@ -13,7 +13,6 @@ export function moneyIn(locale: string, amount: string, currency: string): strin
   const format = new Intl.NumberFormat(locale, { style: "currency", currency, ...digits });
   // Safari 12 has no parts.
   if (!("formatToParts" in format)) return `${amount} ${currency}`;
-  const grouped = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 });
   const parts = format.formatToParts(sign === "" ? 1 : -1);
   let isWritten = false;
   const written = parts.map(({ type, value }) => {
@@ -22,13 +21,16 @@ export function moneyIn(locale: string, amount: string, currency: string): strin
     if (type !== "integer") return value;
     if (isWritten) return "";
     isWritten = true;
-    return groupDigits(whole.replace(/^0+(?=\d)/, ""), grouped);
+    return groupDigits(whole.replace(/^0+(?=\d)/, ""), format);
   });
   return written.join("");
 }
 
-/** Digits in the language's groups, three by three from the right. */
+/** Digits in the language's groups: three by three from the right, in India two by two after the last three. */
 function groupDigits(digits: string, format: Intl.NumberFormat): string {
-  const separator = format.formatToParts(1_000_000).find(({ type }) => type === "group")?.value ?? "";
-  return digits.replace(/\B(?=(\d{3})+$)/g, separator);
+  const parts = format.formatToParts(1_000_000_000);
+  const sizes = parts.filter(({ type }) => type === "integer").map(({ value }) => value.length);
+  const [others, last] = sizes.slice(-2);
+  const separator = parts.find(({ type }) => type === "group")?.value ?? "";
+  return digits.replace(new RegExp(`\\B(?=(\\d{${others}})*\\d{${last}}$)`, "g"), separator);
 }

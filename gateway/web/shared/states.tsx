@@ -1,5 +1,6 @@
 /** What stands in the place of content: nothing there yet, not loaded, failed; and notices and tags. */
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 import { Button } from "./button.tsx";
 import { isOffline } from "./call.ts";
 import { errorText } from "./error-texts.ts";
@@ -29,7 +30,7 @@ export function Notice({ tone = "plain", title, children, isUrgent = false }: No
   );
 }
 
-/** Why something failed and what to do next; with `onRetry` a button for it. */
+/** Why something failed and what to do next; with `onRetry` a button for it, which after an outage is not needed. */
 interface FailureNoticeProps {
   readonly failure: Failure;
   readonly onRetry?: (() => unknown) | undefined;
@@ -37,6 +38,13 @@ interface FailureNoticeProps {
 
 export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
   const { sentence, next } = errorText(failure);
+  useEffect(
+    () =>
+      isOffline.subscribe((isWithout) => {
+        if (!isWithout && failure.code === "offline") onRetry?.();
+      }),
+    [failure],
+  );
   return (
     <Notice tone="bad" title={sentence} isUrgent>
       <p>{next}</p>

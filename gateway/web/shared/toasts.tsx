@@ -1,5 +1,7 @@
 /** Short messages about what has just happened, read out by screen readers. */
 import { signal } from "@preact/signals";
+import { errorText } from "./error-texts.ts";
+import type { Failure } from "./failures.ts";
 import { sharedWords } from "./words.ts";
 
 interface Toast {
@@ -25,6 +27,12 @@ export function toast(
   const kept = toasts.value.filter(({ action }) => action !== undefined);
   toasts.value = [...kept, { id, text, action: options.action }].slice(-MOST_TOASTS);
   setTimeout(() => closeToast(id), options.shownMs ?? SHOWN_MS);
+}
+
+/** Of an action that has no place of its own for its failure. */
+export function toastFailure(failure: Failure): void {
+  const { sentence, next } = errorText(failure);
+  toast(`${sentence} ${next}`);
 }
 
 function closeToast(id: number): void {

@@ -91,4 +91,4 @@ function SideBySide({ place }: { readonly place: Place }) {
 }
 
 void open(token);
-startPage(<Start />);
+startPage(<Start />, () => words().title);

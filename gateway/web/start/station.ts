@@ -36,9 +36,9 @@ export function useLive(stationId: number): void {
   usePoll(async () => {
     const path = { station_id: stationId };
     const result = await call("GET /api/cashier/v1/stations/{station_id}/live/", { path });
-    if (!result.ok || result.reply.type !== "state") return;
-    serverTime(result.reply.server_time);
-    live.value = result.reply;
+    // What is not known to be the newest is not shown: a guest must not scan a code that was paid.
+    live.value = result.ok && result.reply.type === "state" ? result.reply : null;
+    if (live.value !== null) serverTime(live.value.server_time);
   }, stationId);
 }
 
@@ -47,6 +47,6 @@ export function useCompanion(deviceId: number | null): void {
     if (deviceId === null) return;
     const path = { device_id: deviceId };
     const result = await call("GET /api/backoffice/v1/devices/{device_id}/", { path });
-    if (result.ok) companion.value = result.reply;
+    companion.value = result.ok ? result.reply : null;
   }, deviceId);
 }

@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { Button } from "../shared/button.tsx";
 import { call, type Result } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
+import { errorText } from "../shared/error-texts.ts";
 import type { Failure } from "../shared/failures.ts";
 import { Field } from "../shared/field.tsx";
 import { clockTime, dateAndTime, money } from "../shared/format.ts";
@@ -13,6 +14,7 @@ import { isConnected, isCurrent } from "./live.ts";
 import { openOrder, startNewOrder } from "./order-store.ts";
 import { type Intent, obstacleText } from "./reasons.ts";
 import { MayHaveMoved } from "./routes.tsx";
+import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 
 interface CollectionProps {
@@ -23,10 +25,11 @@ interface CollectionProps {
 }
 
 export function Collection({ stationId, intent, because }: CollectionProps) {
+  const heading = useHeading(intent.intent_id);
   return (
     <section class="card stack collection" aria-label={words().collection(intent.intent_display_number)}>
       <div class="row row-spread">
-        <h2>
+        <h2 ref={heading} tabIndex={-1}>
           {words()[intent.route]} <span class="soft">{words().collection(intent.intent_display_number)}</span>
         </h2>
         <span>
@@ -93,6 +96,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
   const isTried = useSignal(false);
   const failure = useSignal<Failure | null>(null);
   const asked = useSignal<Failure | null>(null);
+  /** Of this reference; another one is asked about again. */
   const confirmed = useSignal<Confirmations>({});
   const isAskingToCancel = useSignal(false);
   const path = { station_id: stationId, intent_id: intent.intent_id };
@@ -138,20 +142,18 @@ function Decision({ stationId, intent, because }: CollectionProps) {
     <div class="stack">
       {needed !== null && <MayHaveMoved reason={needed.reason} earlier={needed.earlier_intent_id} />}
       {failure.value !== null && <FailureNotice failure={failure.value} />}
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void settle({});
-        }}
-      >
+      {/* Enter clicks the button that settles, which does nothing while it is disabled. */}
+      <form class="stack" onSubmit={(event) => event.preventDefault()}>
         {needsReference && (
           <Field
             label={words().reference}
             help={words().referenceHelp}
             value={reference.value}
             maxLength={REFERENCE_CHARACTERS}
-            onInput={(value) => (reference.value = value)}
+            onInput={(value) => {
+              reference.value = value;
+              confirmed.value = {};
+            }}
             fault={isTried.value && isMissing ? words().referenceFault : null}
           />
         )}
@@ -161,6 +163,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
           </Button>
           <Button
             kind="main"
+            submit
             class="button-settle"
             onClick={() => settle(needed === null ? {} : { confirms_money_may_have_moved: true })}
             disabledBecause={settleBecause}
@@ -181,14 +184,19 @@ function Decision({ stationId, intent, because }: CollectionProps) {
           isDangerous
           onClose={() => (isAskingToCancel.value = false)}
           onConfirm={cancel}
-          disabledBecause={cancelBecause}
+          disabledBecause={because ?? cancelBecause}
         >
           {intent.money_may_have_moved !== "" && <MayHaveMoved reason={intent.money_may_have_moved} />}
           <p>{words().cancelText}</p>
         </Question>
       )}
       {asked.value !== null && (
-        <SettleQuestion failure={asked.value} onClose={() => (asked.value = null)} settle={settle} />
+        <SettleQuestion
+          failure={asked.value}
+          onClose={() => (asked.value = null)}
+          settle={settle}
+          disabledBecause={because}
+        />
       )}
     </div>
   );
@@ -197,6 +205,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
 function settleObstacle(intent: Intent): string | null {
   if (intent.settle_offered || intent.confirmation_needed !== null) return null;
   if (intent.settle_obstacle !== "") return obstacleText(intent.settle_obstacle);
+  if (intent.attestation !== null) return errorText({ code: "settlement_in_progress" }).sentence;
   return intent.route === "dynamic_qr" ? words().settleWaitsQr : words().settleWaits;
 }
 
@@ -204,16 +213,17 @@ interface SettleQuestionProps {
   readonly failure: Failure;
   readonly onClose: () => void;
   readonly settle: (confirms: Confirmations) => Promise<void>;
+  readonly disabledBecause: string | null;
 }
 
-function SettleQuestion({ failure, onClose, settle }: SettleQuestionProps) {
+function SettleQuestion({ failure, settle, ...question }: SettleQuestionProps) {
   if (failure.code === "money_may_have_moved") {
     return (
       <Question
         title={words().mayHaveMoved}
         action={words().settleAnyway}
         isDangerous
-        onClose={onClose}
+        {...question}
         onConfirm={() => settle({ confirms_money_may_have_moved: true })}
       >
         <MayHaveMoved reason={failure.reason} earlier={failure.earlier_intent_id} />
@@ -226,7 +236,7 @@ function SettleQuestion({ failure, onClose, settle }: SettleQuestionProps) {
       title={words().usedTitle}
       action={words().usedAnyway}
       isDangerous
-      onClose={onClose}
+      {...question}
       onConfirm={() => settle({ confirms_reference_already_used: true })}
     >
       {earlier !== undefined && (
@@ -254,11 +264,12 @@ export const STATUS_TONES: Readonly<Record<Intent["status"], Tone>> = {
 
 /** How the last collection ended; stays until the cashier goes on. */
 export function Ended({ intent, onDone }: { readonly intent: Intent; readonly onDone: () => void }) {
+  const heading = useHeading(intent.intent_id);
   const isPaid = intent.status === "succeeded";
   const title = words()[intent.status as "succeeded" | "cancelled" | "expired"];
   return (
     <section class={`card stack ended ${isPaid ? "ended-good" : ""}`} role="status">
-      <h2>
+      <h2 ref={heading} tabIndex={-1}>
         {title} <span class="soft">{words().order(intent.order_display_number)}</span>
       </h2>
       <p>{isPaid ? words().succeededText(money(intent.amount, intent.currency)) : words().endedUnpaid}</p>

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
 import { call } from "../shared/call.ts";
+import { now } from "../shared/clock.ts";
 import type { Failure } from "../shared/failures.ts";
 import { clockTime, money } from "../shared/format.ts";
 import type { ReplyOf } from "../shared/operations.ts";
@@ -92,7 +93,7 @@ function EarlierToday({ stationId, before }: { readonly stationId: number; reado
   const path = { station_id: stationId };
   const load = async (known: readonly Earlier[]): Promise<void> => {
     const before_id = known[known.length - 1]?.intent_id ?? before;
-    const query = { before_id, from: new Date(new Date().setHours(0, 0, 0, 0)).toISOString(), limit: LIMIT };
+    const query = { before_id, from: new Date(new Date(now.peek()).setHours(0, 0, 0, 0)).toISOString(), limit: LIMIT };
     const found = await call("GET /api/cashier/v1/stations/{station_id}/payments/", { path, query });
     failure.value = found.ok ? null : found;
     if (!found.ok) return;
@@ -130,7 +131,7 @@ function EarlierPayment({ stationId, payment }: { readonly stationId: number; re
   );
 }
 
-const isToday = (at: string): boolean => new Date(at).toDateString() === new Date().toDateString();
+const isToday = (at: string): boolean => new Date(at).toDateString() === new Date(now.peek()).toDateString();
 
 function statusText({ status }: Pick<Intent, "status">): string {
   if (status === "succeeded" || status === "cancelled" || status === "expired") return words()[status];

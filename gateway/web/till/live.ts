@@ -81,8 +81,9 @@ export function follow(stationId: number): () => void {
 
   /** A machine that wakes up, or is online again, does not wait for the pause. */
   function hurry(): void {
-    if (isConnected.value || isStopped || document.hidden) return;
-    pauseMs = FIRST_PAUSE_MS;
+    if (socket !== undefined || document.hidden) return;
+    clearTimeout(timer);
+    connect();
   }
 
   live.value = null;

@@ -7,15 +7,16 @@ import { SignIn } from "./sign-in.tsx";
 import { StationView } from "./station.tsx";
 import { Stations } from "./stations.tsx";
 import "./till.css";
+import { words } from "./words.ts";
 
 function Till() {
   useEffect(() => void loadSession(), []);
   if (session.value === undefined) {
-    return sessionFailure.value === null ? (
-      <Skeleton />
-    ) : (
-      <main class="sign-in">
-        <FailureNotice failure={sessionFailure.value} onRetry={loadSession} />
+    const failure = sessionFailure.value;
+    return (
+      <main class="till-main">
+        <h1 class="for-readers">{words().title}</h1>
+        {failure === null ? <Skeleton /> : <FailureNotice failure={failure} onRetry={loadSession} />}
       </main>
     );
   }
@@ -24,4 +25,4 @@ function Till() {
   return <StationView key={stationId.value} stationId={stationId.value} />;
 }
 
-startPage(<Till />);
+startPage(<Till />, () => words().title);

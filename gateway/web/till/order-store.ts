@@ -137,7 +137,7 @@ const sentLine = ({ name, unitAmount, quantity, itemId }: Line): SentLine =>
 
 async function send(sent: SentLine[]) {
   const known = order.peek();
-  if (known !== null && known.status === "open") {
+  if (known !== null) {
     const path = { order_id: known.order_id };
     return await call("PUT /api/cashier/v1/orders/{order_id}/lines/", { path, body: { lines: sent } });
   }
@@ -162,11 +162,9 @@ export async function discard(): Promise<void> {
   else await openOrder(known.order_id);
 }
 
-export async function voidOrder(): Promise<Failure | null> {
-  const known = order.peek();
-  if (known === null) return null;
-  const result = await call("POST /api/cashier/v1/orders/{order_id}/void/", { path: { order_id: known.order_id } });
+export async function voidOrder(orderId: number): Promise<Failure | null> {
+  const result = await call("POST /api/cashier/v1/orders/{order_id}/void/", { path: { order_id: orderId } });
   if (!result.ok) return result;
-  startNewOrder();
+  if (order.peek()?.order_id === orderId) startNewOrder();
   return null;
 }

@@ -1,14 +1,15 @@
 /** The order: its lines, the items of the catalogue, and a line that is typed. */
-import { signal, useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import { amountOf, currencyDigits } from "../shared/amounts.ts";
 import { Button } from "../shared/button.tsx";
-import { call } from "../shared/call.ts";
+import { call, type Result } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
 import { Field } from "../shared/field.tsx";
-import { money } from "../shared/format.ts";
+import { money, samplePrice } from "../shared/format.ts";
 import { Empty, FailureNotice } from "../shared/states.tsx";
+import { type Loading, useLoad } from "../shared/use-load.ts";
 import { sharedWords } from "../shared/words.ts";
 import { live } from "./live.ts";
 import {
@@ -27,6 +28,7 @@ import {
   startNewOrder,
   voidOrder,
 } from "./order-store.ts";
+import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 
 /** One page of the API; a catalogue that is longer is found by its search. */
@@ -35,29 +37,29 @@ const PAGE = 100;
 const MOST_PAGES = 10;
 const NAME_CHARACTERS = 200;
 
-const items = signal<readonly Item[] | null>(null);
-
-async function loadItems(stationId: number): Promise<void> {
+async function loadItems(stationId: number): Promise<Result<readonly Item[]>> {
   const found: Item[] = [];
-  for (let page = 0; page < MOST_PAGES; page += 1) {
+  for (let page = 1; ; page += 1) {
     const query = { limit: PAGE, since_id: found[found.length - 1]?.item_id };
     const path = { station_id: stationId };
     const result = await call("GET /api/cashier/v1/stations/{station_id}/catalogue-items/", { path, query });
-    if (!result.ok) break;
+    if (!result.ok) return result;
     found.push(...result.reply.items);
-    if (!result.reply.has_more) break;
+    if (!result.reply.has_more || page === MOST_PAGES) return { ok: true, reply: found };
   }
-  items.value = found;
 }
 
 export function OrderPanel({ stationId, currency }: { readonly stationId: number; readonly currency: string }) {
   const isCollecting = (live.value?.active_intent ?? null) !== null;
   const isOpen = order.value === null || order.value.status === "open";
-  useEffect(() => void loadItems(stationId), [stationId]);
+  const items = useLoad(String(stationId), () => loadItems(stationId));
+  const heading = useHeading(`${order.value?.order_id} ${lines.value.length}`);
   return (
     <section class="card stack order" aria-label={words().newOrder}>
       <div class="row row-spread">
-        <h2>{order.value === null ? words().newOrder : words().order(order.value.order_display_number)}</h2>
+        <h2 ref={heading} tabIndex={-1}>
+          {order.value === null ? words().newOrder : words().order(order.value.order_display_number)}
+        </h2>
         <OrderMenu stationId={stationId} isCollecting={isCollecting} />
       </div>
       {orderFailure.value !== null && (
@@ -77,7 +79,7 @@ export function OrderPanel({ stationId, currency }: { readonly stationId: number
       </p>
       {!isCollecting && isOpen && (
         <>
-          <Catalogue currency={currency} />
+          <Catalogue items={items} currency={currency} />
           <FreeLine currency={currency} />
         </>
       )}
@@ -134,14 +136,20 @@ function Quantity({
 /** Above this many items a search is faster than scrolling. */
 const SEARCHED_FROM = 12;
 
-function Catalogue({ currency }: { readonly currency: string }) {
+interface CatalogueProps {
+  readonly items: Loading<readonly Item[]>;
+  readonly currency: string;
+}
+
+function Catalogue({ items: { data, failure, reload }, currency }: CatalogueProps) {
   const search = useSignal("");
-  const all = items.value ?? [];
-  if (items.value !== null && all.length === 0) return <p class="soft small">{words().noCatalogue}</p>;
+  const all = data ?? [];
+  if (data?.length === 0) return <p class="soft small">{words().noCatalogue}</p>;
   const wanted = search.value.trim().toLowerCase();
   const shown = all.filter(({ name, category }) => `${name} ${category}`.toLowerCase().includes(wanted));
   return (
     <section class="stack-tight" aria-label={words().catalogue}>
+      {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
       {all.length >= SEARCHED_FROM && (
         <Field
           label={words().findItem}
@@ -193,7 +201,7 @@ function FreeLine({ currency }: { readonly currency: string }) {
         value={price.value}
         inputMode="decimal"
         onInput={(value) => (price.value = value)}
-        fault={isTried.value && amount === undefined ? words().priceFault : null}
+        fault={isTried.value && amount === undefined ? words().priceFault(samplePrice(currency)) : null}
       />
       <Button local submit>
         {words().add}
@@ -203,26 +211,27 @@ function FreeLine({ currency }: { readonly currency: string }) {
 }
 
 function OrderMenu({ stationId, isCollecting }: { readonly stationId: number; readonly isCollecting: boolean }) {
-  const isAsking = useSignal(false);
+  /** The order that the question is about: another tab may turn this one to another order. */
+  const asked = useSignal<number | null>(null);
   const failure = useSignal<Failure | null>(null);
   const known = order.value;
   return (
     <div class="row">
       {!isCollecting && <OpenOrders stationId={stationId} />}
       {known !== null && known.status === "open" && !isCollecting && (
-        <Button kind="quiet" onClick={() => (isAsking.value = true)}>
+        <Button kind="quiet" onClick={() => (asked.value = known.order_id)}>
           {words().voidOrder}
         </Button>
       )}
-      {isAsking.value && (
+      {asked.value !== null && (
         <Question
           title={words().voidTitle}
           action={words().voidOrder}
           isDangerous
-          onClose={() => (isAsking.value = false)}
+          onClose={() => (asked.value = null)}
           onConfirm={async () => {
-            failure.value = await voidOrder();
-            if (failure.value === null) isAsking.value = false;
+            failure.value = asked.value === null ? null : await voidOrder(asked.value);
+            if (failure.value === null) asked.value = null;
           }}
         >
           <p>{words().voidText}</p>
@@ -252,6 +261,12 @@ async function otherOrders(stationId: number, current: number | null): Promise<r
 /** Other orders of the station that are not paid: a guest comes back. */
 function OpenOrders({ stationId }: { readonly stationId: number }) {
   const others = useSignal<readonly OtherOrder[]>([]);
+  const menu = useRef<HTMLDetailsElement>(null);
+  const choose = (turn: () => unknown) => (): unknown => {
+    menu.current?.querySelector("summary")?.focus();
+    menu.current?.removeAttribute("open");
+    return turn();
+  };
   const current = order.value?.order_id ?? null;
   const revision = live.value?.order?.revision;
   useEffect(() => {
@@ -266,19 +281,19 @@ function OpenOrders({ stationId }: { readonly stationId: number }) {
   }, [stationId, current, revision]);
   if (others.value.length === 0 && current === null) return null;
   return (
-    <details class="menu">
+    <details ref={menu} class="menu">
       <summary class="button button-quiet">{words().openOrders}</summary>
       <ul class="menu-list card">
         {current !== null && (
           <li>
-            <Button local kind="quiet" onClick={startNewOrder}>
+            <Button local kind="quiet" onClick={choose(startNewOrder)}>
               {words().newOrder}
             </Button>
           </li>
         )}
         {others.value.map(({ order_id, text }) => (
           <li key={order_id}>
-            <Button kind="quiet" onClick={() => openOrder(order_id)}>
+            <Button kind="quiet" onClick={choose(() => openOrder(order_id))}>
               {text}
             </Button>
           </li>

@@ -10,6 +10,7 @@ import { useKey } from "./key.ts";
 import { collectionName, isCurrent, live } from "./live.ts";
 import { isSaving, order } from "./order-store.ts";
 import { type LiveState, unclearText, withdrawalText } from "./reasons.ts";
+import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 
 type Offer = LiveState["routes"][number];
@@ -46,11 +47,14 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
 
   const nothing = known === null || known.status !== "open" || !/[1-9]/.test(known.total);
   const common = because ?? (nothing ? words().nothingToCollect : isSaving.value ? words().stillSaving : null);
+  const heading = useHeading("");
   const state = live.value;
   if (state === null) return null;
   return (
     <section class="card stack" aria-label={words().collect}>
-      <h2>{words().collect}</h2>
+      <h2 ref={heading} tabIndex={-1}>
+        {words().collect}
+      </h2>
       <p class="soft">{common ?? words().collectHelp}</p>
       {failure.value !== null && <FailureNotice failure={failure.value} />}
       <ul class="routes">
@@ -71,6 +75,7 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
           isDangerous
           onClose={() => (asked.value = null)}
           onConfirm={() => (asked.value === null ? undefined : begin(asked.value.choice, true))}
+          disabledBecause={because}
         >
           <MayHaveMoved reason={asked.value.failure.reason} earlier={asked.value.failure.earlier_intent_id} />
         </Question>

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { call, hasNoSession } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import type { ReplyOf } from "../shared/operations.ts";
+import { toastFailure } from "../shared/toasts.tsx";
 
 export type Session = ReplyOf<"GET /api/cashier/v1/session/">;
 export type Station = ReplyOf<"GET /api/cashier/v1/stations/">["stations"][number];
@@ -59,7 +60,7 @@ export async function signIn(email: string, password: string): Promise<Failure |
 /** The end of a session also releases the station that it drives. */
 export async function signOut(): Promise<void> {
   const result = await call("DELETE /api/cashier/v1/session/");
-  if (!result.ok && result.httpStatus !== 401) return;
+  if (!result.ok && result.httpStatus !== 401) return toastFailure(result);
   chooseStation(null);
   session.value = null;
   hasEnded.value = false;

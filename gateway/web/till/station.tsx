@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
 import { call, isOffline } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
+import { errorText } from "../shared/error-texts.ts";
 import type { Failure } from "../shared/failures.ts";
 import { Empty, FailureNotice, Notice, Skeleton } from "../shared/states.tsx";
 import { sharedWords } from "../shared/words.ts";
@@ -23,12 +24,13 @@ import { words } from "./words.ts";
 const currency = signal("");
 
 /** The live view names no currency while the station has no order. */
-async function loadCurrency(stationId: number): Promise<void> {
+async function loadCurrency(stationId: number, isWanted: () => boolean): Promise<void> {
   const found = await call("GET /api/cashier/v1/stations/", { query: { since_id: stationId - 1, limit: 1 } });
   const station = found.ok ? found.reply.stations.find(({ station_id }) => station_id === stationId) : undefined;
+  if (!isWanted()) return;
   if (station !== undefined) currency.value = station.currency;
   else if (found.ok) isGone.value = true;
-  else setTimeout(() => void loadCurrency(stationId), found.retryAfterMs ?? RELOAD_MS);
+  else setTimeout(() => void loadCurrency(stationId, isWanted), found.retryAfterMs ?? RELOAD_MS);
 }
 
 /** After a failure that says no time. */
@@ -45,8 +47,14 @@ export function StationView({ stationId }: { readonly stationId: number }) {
   useEffect(() => {
     isTaken.value = false;
     startNewOrder();
-    void loadCurrency(stationId);
-    return follow(stationId);
+    currency.value = "";
+    let isHere = true;
+    void loadCurrency(stationId, () => isHere);
+    const stop = follow(stationId);
+    return () => {
+      isHere = false;
+      stop();
+    };
   }, [stationId]);
   const state = live.value;
   useEffect(() => {
@@ -65,20 +73,21 @@ export function StationView({ stationId }: { readonly stationId: number }) {
     return () => clearInterval(timer);
   }, [stationId]);
 
-  if (isGone.value) {
-    return (
-      <Empty title={words().noStations}>
-        <Button local kind="main" onClick={() => chooseStation(null)}>
-          {words().otherStation}
-        </Button>
-      </Empty>
-    );
-  }
-  if (state === null || currency.value === "") {
+  if (isGone.value || state === null || currency.value === "") {
     return (
       <>
         <Header title={words().title} />
-        <Skeleton />
+        <main class="till-main">
+          {isGone.value ? (
+            <Empty title={errorText({ code: "station_unknown" }).sentence}>
+              <Button local kind="main" onClick={() => chooseStation(null)}>
+                {words().otherStation}
+              </Button>
+            </Empty>
+          ) : (
+            <Skeleton />
+          )}
+        </main>
       </>
     );
   }

@@ -1,6 +1,7 @@
 /** Amounts on the pages have the decimals of the service. */
 import { expect, test } from "vitest";
 import { amountOf, currencyDigits, decimalOfMinor } from "../../../gateway/web/shared/amounts.ts";
+import { moneyIn } from "../../../gateway/web/shared/money.ts";
 
 test.each([
   ["1250", "HUF", "12.50"],
@@ -15,4 +16,15 @@ test.each([
 test("a typed amount: it gets the decimals of its currency, and too many are no amount", () => {
   expect(amountOf("12,5", currencyDigits("HUF"))).toBe("12.50");
   expect(amountOf("12.5", currencyDigits("JPY"))).toBeUndefined();
+});
+
+test.each([
+  ["en-GB", "-1234567890123.45", "EUR", "-€1,234,567,890,123.45"],
+  ["en-IN", "1234567.50", "INR", "₹12,34,567.50"],
+  ["de-DE", "999.125", "KWD", "999,125 KWD"],
+  ["de-DE", "1250", "JPY", "1.250 ¥"],
+  // Amounts have other groups than numbers here.
+  ["de-AT", "1250.00", "EUR", "€ 1.250,00"],
+])("%s: %s %s is written as %s", (locale, amount, currency, written) => {
+  expect(moneyIn(locale, amount, currency).replaceAll("\u00a0", " ")).toBe(written);
 });

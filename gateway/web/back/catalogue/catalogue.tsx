@@ -3,7 +3,7 @@
 import { amountOf, currencyDigits } from "../../shared/amounts.ts";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
-import { money } from "../../shared/format.ts";
+import { money, samplePrice } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Empty } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
@@ -95,7 +95,10 @@ function fieldsOf(places: Places, currencyOf: (values: FormValues) => string, it
       label: words().price,
       inputMode: "decimal",
       initial: item?.unit_amount ?? "",
-      check: (value, values) => (typedPrice(value, currencyOf(values)) === undefined ? words().priceFault : null),
+      check: (value, values) => {
+        const currency = currencyOf(values);
+        return typedPrice(value, currency) === undefined ? words().priceFault(samplePrice(currency)) : null;
+      },
     },
     {
       name: "filial_id",
@@ -107,14 +110,7 @@ function fieldsOf(places: Places, currencyOf: (values: FormValues) => string, it
   ];
 }
 
-/** A currency that the browser does not know is checked by the service. */
-function typedPrice(value: string, currency: string): string | undefined {
-  try {
-    return amountOf(value, currencyDigits(currency));
-  } catch {
-    return value;
-  }
-}
+const typedPrice = (value: string, currency: string): string | undefined => amountOf(value, currencyDigits(currency));
 
 const filialOf = (value: string | undefined): number | null => (value ? Number(value) : null);
 

@@ -2,7 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
-import { now } from "../../shared/clock.ts";
+import { now, serverTime } from "../../shared/clock.ts";
 import { Dialog } from "../../shared/dialog.tsx";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { QrCode } from "../../shared/qr-code.tsx";
@@ -66,6 +66,7 @@ export function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
   const { code, enrollment_code: facts } = issued;
   const isExpired = Date.parse(facts.expires_at) <= now.value;
   useEffect(() => {
+    serverTime(facts.created_at);
     const path = { device_id: device.device_id };
     const poll = async (): Promise<void> => {
       const result = await call("GET /api/backoffice/v1/devices/{device_id}/enrollment-codes/", { path });

@@ -31,11 +31,10 @@ export function Chart({ collections, paid, label }: ChartProps) {
     };
     draw();
     const scheme = matchMedia("(prefers-color-scheme: dark)");
-    // Safari before 14 has the older name only.
-    scheme.addListener(draw);
+    scheme.addEventListener("change", draw);
     addEventListener("resize", draw);
     return () => {
-      scheme.removeListener(draw);
+      scheme.removeEventListener("change", draw);
       removeEventListener("resize", draw);
       drawn.current?.destroy();
       drawn.current = null;

@@ -21,6 +21,8 @@ type OverviewFacts = ReplyOf<"GET /api/backoffice/v1/overview/">;
 type RouteFacts = OverviewFacts["routes"][number];
 
 const EVERY_MS = 5_000;
+/** All devices in use, which may be several pages. */
+const DEVICES_EVERY_MS = 20_000;
 const HOURS = 24;
 
 export function Overview() {
@@ -79,7 +81,7 @@ export function Overview() {
 
 function Tiles({ now }: Pick<OverviewFacts, "now">) {
   const tiles = [
-    { text: words().collections, count: now.open_collections, href: "/back/payments/?status=processing" },
+    { text: words().collections, count: now.open_collections, href: "/back/payments/" },
     { text: words().leased(now.stations), count: now.leased_stations, href: "/back/stations/" },
     { text: words().online, count: now.devices_online, href: "/back/devices/" },
     { text: words().offline, count: now.devices_offline, href: "/back/devices/", isBad: now.devices_offline > 0 },
@@ -206,13 +208,17 @@ function useChart(): FunctionComponent<ChartProps> | null {
 
 function OfflineDevices({ count }: { readonly count: number }) {
   const places = usePlaces();
-  const devices = useLoad(`offline devices ${count}`, () =>
-    allPages((since_id) =>
-      mapReply(
-        call("GET /api/backoffice/v1/devices/", { query: { since_id, status: "active", limit: 200 } }),
-        (reply) => pageOf(reply.devices, reply.has_more, (device) => device.device_id),
+  const devices = useLoad(
+    `offline devices ${count}`,
+    () =>
+      allPages((since_id) =>
+        mapReply(
+          call("GET /api/backoffice/v1/devices/", { query: { since_id, status: "active", limit: 200 } }),
+          (reply) => pageOf(reply.devices, reply.has_more, (device) => device.device_id),
+        ),
       ),
-    ),
+    // One may come back while another one goes: the count is the same then.
+    { everyMs: DEVICES_EVERY_MS, keepsOld: true },
   );
   return (
     <div class="stack-tight">

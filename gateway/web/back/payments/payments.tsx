@@ -38,10 +38,10 @@ export function Payments() {
   return chosen > 0 ? <Timeline key={chosen} intentId={chosen} /> : <List />;
 }
 
-/** Midnight of a day in the person's own time zone. */
+/** Midnight of a day in the person's own time zone. The service refuses what is no day: without it the list would be longer. */
 const midnight = (day: string | undefined, addMs: number): string | undefined => {
-  if (day === undefined || !/^\d{4}-\d\d-\d\d$/.test(day)) return undefined;
-  const at = new Date(`${day}T00:00:00`);
+  const at = new Date(day !== undefined && /^\d{4}-\d\d-\d\d$/.test(day) ? `${day}T00:00:00` : Number.NaN);
+  if (Number.isNaN(at.getTime())) return day || undefined;
   // A day has 23 or 25 hours when clocks change: an hour past noon of the next day is on that day in any case.
   const end = addMs === 0 ? at : new Date(new Date(at.getTime() + addMs + addMs / 2).setHours(0, 0, 0, 0));
   return end.toISOString();
@@ -51,7 +51,7 @@ const midnight = (day: string | undefined, addMs: number): string | undefined =>
 function filterOf(query: Readonly<Record<string, string>>): Filter {
   const currency = query.currency || undefined;
   const amount = (typed: string | undefined): string | undefined =>
-    currency === undefined || !typed ? undefined : amountOf(typed, currencyDigits(currency));
+    currency === undefined || !typed ? undefined : (amountOf(typed, currencyDigits(currency)) ?? typed);
   return {
     filial_id: query.filial || undefined,
     station_id: query.station || undefined,
@@ -146,7 +146,7 @@ function List() {
               {
                 title: words().began,
                 cell: (payment) => (
-                  <a class="nowrap" href={`/back/payments/?payment=${payment.intent_id}`}>
+                  <a class="nowrap" href={filters.addressWith({ payment: String(payment.intent_id) })}>
                     {dateAndTime(payment.created_at)}
                   </a>
                 ),

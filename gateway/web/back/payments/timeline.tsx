@@ -2,6 +2,7 @@
 import { call } from "../../shared/call.ts";
 import { dateAndClockTime } from "../../shared/format.ts";
 import { Notice, Tag, type Tone } from "../../shared/states.tsx";
+import { useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { LoadedView, useLoad } from "../shell/loading.tsx";
 import { StatusTag } from "../shell/status-tag.tsx";
@@ -15,6 +16,7 @@ const TONES: Readonly<Record<"no" | "yes" | "maybe", Exclude<Tone, "accent">>> =
 };
 
 export function Timeline({ intentId }: { readonly intentId: number }) {
+  const filters = useFilters();
   const timeline = useLoad(
     `timeline ${intentId}`,
     () => call("GET /api/backoffice/v1/intents/{intent_id}/timeline/", { path: { intent_id: intentId } }),
@@ -24,7 +26,7 @@ export function Timeline({ intentId }: { readonly intentId: number }) {
     <>
       <SectionHead name="payments" />
       <p>
-        <a href="/back/payments/">{words().back}</a>
+        <a href={filters.addressWith({ payment: "" })}>{words().back}</a>
       </p>
       <LoadedView of={timeline}>
         {({ status, summary, money_moved, entries }) => (

@@ -8,7 +8,7 @@ export const words = dictionary({
     role: "Role",
     email: "E-mail address",
     password: "Password",
-    passwordHelp: "Twelve characters or more. Hand it over in person; they can change it.",
+    passwordHelp: "Twelve characters or more. Hand it over in person.",
     permissions: "May",
     permission: {
       "organization.manage": "manage everything here",
@@ -39,7 +39,7 @@ export const words = dictionary({
     role: "Rolle",
     email: "E-Mail-Adresse",
     password: "Passwort",
-    passwordHelp: "Zwölf Zeichen oder mehr. Übergeben Sie es persönlich; die Person kann es ändern.",
+    passwordHelp: "Zwölf Zeichen oder mehr. Übergeben Sie es persönlich.",
     permissions: "Darf",
     permission: {
       "organization.manage": "hier alles verwalten",

@@ -34,7 +34,7 @@ async function send<T>(method: string, path: string, token: string | null, body?
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const json = (await answer.json()) as T;
-    if (answer.ok) return { ok: true, reply: json, atMs: Date.now() };
+    if (answer.ok) return { ok: true, reply: json };
     return { ...(json as ErrorBody), ok: false, httpStatus: answer.status, retryAfterMs: null };
   } catch {
     return { ok: false, code: "no_answer", detail: "", httpStatus: 0, retryAfterMs: null };

@@ -36,6 +36,7 @@ export function Play({ sandbox, cashier, reload }: PlayProps) {
   const intent = useSignal<Intent | null>(null);
   const failure = useSignal<Failure | null>(null);
   const isUnderWay = intent.value !== null && intent.value.ended_at === null;
+  const isBusy = useSignal(false);
   useEffect(() => {
     if (!isUnderWay) return;
     const poll = async (): Promise<void> => {
@@ -47,8 +48,10 @@ export function Play({ sandbox, cashier, reload }: PlayProps) {
     return () => clearInterval(timer);
   }, [isUnderWay]);
   const collect = async (ending: string, name: string): Promise<void> => {
-    if (cashier === undefined) return;
+    if (cashier === undefined || isBusy.peek()) return;
+    isBusy.value = true;
     const result = await cashier.collect(amountWith(ending, sandbox.currency), name.slice(0, 100));
+    isBusy.value = false;
     failure.value = result.ok ? null : result;
     if (result.ok) intent.value = result.reply;
   };
@@ -89,7 +92,7 @@ export function Play({ sandbox, cashier, reload }: PlayProps) {
                 <button
                   type="button"
                   class="button outcome"
-                  aria-disabled={isUnderWay}
+                  aria-disabled={isUnderWay || isBusy.value}
                   onClick={() => void (isUnderWay || collect(ending, does))}
                 >
                   <span class="numbers">{money(amountWith(ending, sandbox.currency), sandbox.currency)}</span>

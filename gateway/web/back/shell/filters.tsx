@@ -6,20 +6,30 @@ import { useLocation } from "preact-iso/router";
 import { Button } from "../../shared/button.tsx";
 import { shellWords } from "./words.ts";
 
+type Changes = Readonly<Record<string, string>>;
+
 export interface Filters {
-  readonly query: Readonly<Record<string, string>>;
+  readonly query: Changes;
   /** An empty value takes the filter off. */
-  set(changes: Readonly<Record<string, string>>): void;
+  set(changes: Changes): void;
   clear(): void;
+  /** The address of this section with these changes. */
+  addressWith(changes: Changes): string;
 }
 
 export function useFilters(): Filters {
   const { path, query, route } = useLocation();
-  const go = (next: Readonly<Record<string, string>>): void => {
-    const search = new URLSearchParams(Object.entries(next).filter(([, value]) => value !== "")).toString();
-    route(search === "" ? `${path}/` : `${path}/?${search}`, true);
+  // From the address itself: a filter that is typed counts after a pause, and another one may be set meanwhile.
+  const addressWith = (changes: Changes): string => {
+    const search = new URLSearchParams(location.search);
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === "") search.delete(name);
+      else search.set(name, value);
+    }
+    return search.toString() === "" ? `${path}/` : `${path}/?${search}`;
   };
-  return { query, set: (changes) => go({ ...query, ...changes }), clear: () => go({}) };
+  const set = (changes: Changes): void => route(addressWith(changes), true);
+  return { query, set, clear: () => route(`${path}/`, true), addressWith };
 }
 
 interface FilterBarProps {
@@ -118,6 +128,8 @@ export function TextFilter({ filters, name, label, type = "search", unset = "" }
           typed.value = event.currentTarget.value;
         }}
         autoComplete="off"
+        // Where a browser has no field for dates, this is how one is typed.
+        placeholder={type === "date" ? "2026-11-26" : undefined}
       />
     </div>
   );

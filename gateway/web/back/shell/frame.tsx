@@ -38,7 +38,10 @@ export function Frame({ groups }: { readonly groups: readonly SectionGroup[] }) 
         {sessionFailure.value === null ? (
           <Skeleton />
         ) : (
-          <FailureNotice failure={sessionFailure.value} onRetry={readSession} />
+          <div class="stack">
+            <h1>{shellWords().title}</h1>
+            <FailureNotice failure={sessionFailure.value} onRetry={readSession} />
+          </div>
         )}
       </main>
     );

@@ -2,16 +2,34 @@
 import { signal } from "@preact/signals";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
-import { toast } from "../../shared/toasts.tsx";
+import { toast, toastFailure } from "../../shared/toasts.tsx";
 import { operatorName } from "../known.ts";
 import { words } from "../words.ts";
-import { bulkFilter } from "./filter.ts";
+import type { bulkFilter } from "./filter.ts";
 import { choose, details, type Issue, issues, loadDetails, loadIssues, reload } from "./issue-list.ts";
 
-export type Dialog = "close" | "attribute" | "assign" | "comment" | "bulk" | "reject_proposal" | "help";
+export type Dialog =
+  | "close"
+  | "attribute"
+  | "assign"
+  | "comment"
+  | "bulk"
+  | "confirm_proposal"
+  | "reject_proposal"
+  | "help";
 export const openDialog = signal<Dialog | null>(null);
+// The way back shows another view: a question about the one before must not decide about that.
+addEventListener("popstate", () => {
+  openDialog.value = null;
+});
 /** Long enough to see what was done; the closed issue keeps its button for a day. */
 const UNDO_SHOWN_MS = 12_000;
+
+/** For a button that has no place for its failure. */
+export async function orSayWhy(asked: Promise<Failure | null>): Promise<void> {
+  const failure = await asked;
+  if (failure !== null) toastFailure(failure);
+}
 
 /** The chosen issue goes on to its neighbour, so that a person decides one after the other. */
 function nextAfter(issueId: number): number | null {
@@ -36,7 +54,8 @@ async function undo(issueId: number): Promise<Failure | null> {
 
 export async function undoClosing(issueId: number): Promise<Failure | null> {
   const failure = await undo(issueId);
-  toast(failure === null ? words().done.undone : words().done.notUndone);
+  if (failure !== null && failure.code !== "conflict") toastFailure(failure);
+  else toast(failure === null ? words().done.undone : words().done.notUndone);
   return failure;
 }
 
@@ -58,7 +77,7 @@ export async function assign(issue: Issue, assigneeId: number | null, isUndo = f
   const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/assign/", { path, body });
   if (!done.ok) return done;
   const text = assigneeId === null ? words().done.unassigned : words().done.assigned(operatorName(assigneeId));
-  const back = { label: words().undo, run: () => void assign(issue, issue.assignee_id, true) };
+  const back = { label: words().undo, run: () => void orSayWhy(assign(issue, issue.assignee_id, true)) };
   toast(text, isUndo ? {} : { shownMs: UNDO_SHOWN_MS, action: back });
   await reload();
   return null;
@@ -137,16 +156,21 @@ export async function decideMatch(
 /** Each request closes some hundred; more than this many requests is more than a person means. */
 const MOST_ROUNDS = 200;
 
+export interface Seen {
+  readonly filter: ReturnType<typeof bulkFilter>;
+  readonly throughId: number;
+}
+
 /** Closes what the filter names and the person has seen; newer issues stay open. */
 export async function closeAll(
   reason: string,
-  throughId: number,
+  { filter, throughId }: Seen,
   onProgress: (closed: number) => void,
 ): Promise<Failure | null> {
   let closed = 0;
   let refused = 0;
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
-    const body = { filter: bulkFilter(), through_id: throughId, reason };
+    const body = { filter, through_id: throughId, reason };
     const done = await call("POST /api/reconciliation/v1/issues/close/", { body });
     if (!done.ok) {
       await reload();

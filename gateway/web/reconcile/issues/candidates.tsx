@@ -1,6 +1,5 @@
 /** The payments that the line may be, with the points of each, and a person's decision. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import { Question } from "../../shared/dialog.tsx";
@@ -9,12 +8,12 @@ import { Field } from "../../shared/field.tsx";
 import { calendarDay, dateAndTime, money } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { FailureNotice } from "../../shared/states.tsx";
+import { useLoad } from "../../shared/use-load.ts";
 import { words } from "../words.ts";
 import { decideMatch } from "./actions.ts";
 import type { Issue } from "./issue-list.ts";
 
-type LineCandidates = ReplyOf<"GET /api/reconciliation/v1/candidates/">["lines"][number];
-type Candidate = LineCandidates["candidates"][number];
+type Candidate = ReplyOf<"GET /api/reconciliation/v1/candidates/">["lines"][number]["candidates"][number];
 
 interface Asked {
   readonly lineId: number;
@@ -23,30 +22,28 @@ interface Asked {
 }
 
 export function Candidates({ issue }: { readonly issue: Issue }) {
-  const found = useSignal<readonly LineCandidates[]>([]);
-  const asked = useSignal<Asked | null>(null);
-  const lineIds = issue.evidence.statement?.line_ids ?? [];
+  const [lineId] = issue.evidence.statement?.line_ids ?? [];
   const hasCandidates = issue.kind === "reference_mismatch" || issue.kind === "ambiguous_match";
-  const lineId = hasCandidates && issue.source === "statement" ? (lineIds[0] ?? 0) : 0;
-  useEffect(() => {
-    let isCurrent = true;
-    const load = async (): Promise<void> => {
-      found.value = [];
-      if (lineId === 0) return;
-      const listed = await call("GET /api/reconciliation/v1/candidates/", { query: { line_id: lineId } });
-      if (isCurrent && listed.ok) found.value = listed.reply.lines;
-    };
-    void load();
-    return () => {
-      isCurrent = false;
-    };
-  }, [lineId]);
-  if (found.value.length === 0) return null;
+  if (!hasCandidates || issue.source !== "statement" || lineId === undefined) return null;
+  return <CandidatesOfLine issue={issue} lineId={lineId} />;
+}
+
+function CandidatesOfLine({ issue, lineId }: { readonly issue: Issue; readonly lineId: number }) {
+  const asked = useSignal<Asked | null>(null);
+  // Read again with the issue: a decision counts from the next run on.
+  const { data, failure, reload } = useLoad(
+    String(lineId),
+    () => call("GET /api/reconciliation/v1/candidates/", { query: { line_id: lineId } }),
+    { again: issue },
+  );
+  const found = data?.lines ?? [];
+  if (failure !== null) return <FailureNotice failure={failure} onRetry={reload} />;
+  if (found.length === 0) return null;
   const texts = words().candidates;
   return (
     <section class="stack-tight">
       <h3>{texts.title}</h3>
-      {found.value.map(({ line, candidates }) => (
+      {found.map(({ line, candidates }) => (
         <div key={line.line_id} class="stack-tight">
           <p>
             {texts.line(calendarDay(line.booked_on))}{" "}

@@ -13,7 +13,7 @@ import { operators } from "../known.ts";
 import { words } from "../words.ts";
 import { assign, attribute, closeAll, closeIssue, comment, decideProposal, openDialog } from "./actions.ts";
 import { isAbove } from "./amounts.ts";
-import { filterCount, view } from "./filter.ts";
+import { bulkFilter, filterCount, view } from "./filter.ts";
 import { details, type IssueDetails, issues, overview } from "./issue-list.ts";
 import { KEYS } from "./keys.ts";
 
@@ -36,6 +36,8 @@ export function Dialogs() {
       return known && <Assign known={known} />;
     case "comment":
       return known && <Comment known={known} />;
+    case "confirm_proposal":
+      return known && <ConfirmProposal known={known} />;
     case "reject_proposal":
       return known && <RejectProposal known={known} />;
     case null:
@@ -99,6 +101,30 @@ function Close({ known: { issue } }: OfIssue) {
     >
       <p>{texts.help}</p>
     </WithReason>
+  );
+}
+
+/** It pays an order for good, so it asks again. */
+function ConfirmProposal({ known: { issue } }: OfIssue) {
+  const failure = useSignal<Failure | null>(null);
+  const { amount, currency, proposal } = issue;
+  const confirm = async (): Promise<void> => {
+    failure.value = await decideProposal(issue, "confirm");
+    if (failure.value === null) close();
+  };
+  if (proposal === null) return null;
+  const texts = words().proposal;
+  return (
+    <Question
+      title={texts.title(proposal.proposed_by_name, String(proposal.order_id))}
+      action={texts.confirm}
+      isDangerous
+      onConfirm={confirm}
+      onClose={close}
+    >
+      <p>{amount !== null && currency !== null ? words().attribute.help(money(amount, currency)) : ""}</p>
+      {failure.value !== null && <FailureNotice failure={failure.value} />}
+    </Question>
   );
 }
 
@@ -188,13 +214,14 @@ function Assign({ known: { issue } }: OfIssue) {
 
 /** What was seen when the question was asked: issues that come meanwhile stay open. */
 function Bulk() {
-  const sums = overview.value?.sums ?? [];
   const seen = useSignal({
-    count: sums.reduce((all, { count }) => all + count, 0),
-    throughId: issues.value?.[0]?.issue_id ?? 0,
+    sums: overview.peek()?.sums ?? [],
+    filter: bulkFilter(),
+    throughId: issues.peek()?.[0]?.issue_id ?? 0,
   });
   const closed = useSignal(0);
-  const { count, throughId } = seen.value;
+  const { sums, throughId } = seen.value;
+  const count = sums.reduce((all, { count: each }) => all + each, 0);
   const texts = words().bulk;
   return (
     <WithReason
@@ -203,7 +230,7 @@ function Bulk() {
       isDangerous
       blockedBecause={throughId === 0 ? texts.none : null}
       onConfirm={(reason) =>
-        closeAll(reason, throughId, (done) => {
+        closeAll(reason, seen.peek(), (done) => {
           closed.value = done;
         })
       }

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { Choice, Field } from "../../shared/field.tsx";
 import { go, param } from "../address.ts";
@@ -67,11 +68,18 @@ interface TypedFilterProps {
   readonly pattern: RegExp;
 }
 
+const valueOf = (typed: string): string => typed.trim().toUpperCase().replace(",", ".");
+
 /** Counts as soon as it is whole: half an amount is another one. */
 function TypedFilter({ name, pattern }: TypedFilterProps) {
   const typed = useSignal(param(name));
   const texts = words().filter;
-  const value = typed.value.trim().toUpperCase().replace(",", ".");
+  const inAddress = param(name);
+  useEffect(() => {
+    // The filter was cleared, or the way back has another one.
+    if (valueOf(typed.peek()) !== inAddress) typed.value = inAddress;
+  }, [inAddress]);
+  const value = valueOf(typed.value);
   const needsCurrency = name.endsWith("_amount") && param("currency") === "" && value !== "";
   const fault = value !== "" && !pattern.test(value) ? texts.faults[name] : null;
   return (
@@ -81,7 +89,7 @@ function TypedFilter({ name, pattern }: TypedFilterProps) {
       fault={fault ?? (needsCurrency ? texts.needsCurrency : null)}
       onInput={(text) => {
         typed.value = text;
-        const next = text.trim().toUpperCase().replace(",", ".");
+        const next = valueOf(text);
         if (next === "" || pattern.test(next)) change(name, next);
       }}
     />

@@ -6,7 +6,7 @@ import { Table } from "../../shared/table.tsx";
 import { kindHelp, kindTitle } from "../kind-words.ts";
 import { accountName, operatorName, person, stationName } from "../known.ts";
 import { words } from "../words.ts";
-import { assign, type Dialog, decideProposal, openDialog, undoClosing } from "./actions.ts";
+import { assign, type Dialog, decideProposal, openDialog, orSayWhy, undoClosing } from "./actions.ts";
 import { Candidates } from "./candidates.tsx";
 import { History } from "./history.tsx";
 import { choose, chosenId, details, detailsFailure, type Issue, loadDetails } from "./issue-list.ts";
@@ -75,7 +75,7 @@ function Actions({ issue }: { readonly issue: Issue }) {
       </Button>
       {isMoney && issue.proposal === null && <Button onClick={open("attribute")}>{texts.attribute}</Button>}
       {me && issue.assignee_id !== me.user_id && (
-        <Button onClick={() => assign(issue, me.user_id)}>{texts.assignMe}</Button>
+        <Button onClick={() => orSayWhy(assign(issue, me.user_id))}>{texts.assignMe}</Button>
       )}
       <Button onClick={open("assign")}>{texts.assign}</Button>
       <Button onClick={open("comment")}>{texts.comment}</Button>
@@ -97,11 +97,11 @@ function Proposal({ issue }: { readonly issue: Issue }) {
         {isMine ? (
           <>
             <p>{texts.mine}</p>
-            <Button onClick={() => decideProposal(issue, "withdraw")}>{texts.withdraw}</Button>
+            <Button onClick={() => orSayWhy(decideProposal(issue, "withdraw"))}>{texts.withdraw}</Button>
           </>
         ) : (
           <>
-            <Button kind="main" onClick={() => decideProposal(issue, "confirm")}>
+            <Button kind="main" onClick={open("confirm_proposal")}>
               {texts.confirm}
             </Button>
             <Button onClick={open("reject_proposal")}>{texts.reject}</Button>

@@ -54,7 +54,9 @@ export async function loadMore(): Promise<void> {
   const query = { ...issuesQuery(), limit: PAGE, ...(before_id === undefined ? {} : { before_id }) };
   const mine = era;
   const listed = await call("GET /api/reconciliation/v1/issues/", { query });
-  if (mine !== era || !listed.ok) return;
+  if (mine !== era) return;
+  listFailure.value = listed.ok ? null : listed;
+  if (!listed.ok) return;
   issues.value = [...shown, ...listed.reply.issues];
   hasMore.value = listed.reply.has_more;
 }

@@ -2,7 +2,7 @@
 import { toast } from "../../shared/toasts.tsx";
 import { person } from "../known.ts";
 import { words } from "../words.ts";
-import { assign, openDialog, undoClosing } from "./actions.ts";
+import { assign, openDialog, orSayWhy, undoClosing } from "./actions.ts";
 import { chosenId, details, issues, step } from "./issue-list.ts";
 
 export const KEYS = ["j", "k", "c", "a", "p", "t", "m", "u", "?"] as const;
@@ -54,7 +54,7 @@ async function takeOver(): Promise<void> {
   const issue = chosenIssue();
   const me = person.peek();
   if (issue === undefined) return toast(words().keys.chooseFirst);
-  if (me && !isDecided() && issue.assignee_id !== me.user_id) await assign(issue, me.user_id);
+  if (me && !isDecided() && issue.assignee_id !== me.user_id) await orSayWhy(assign(issue, me.user_id));
 }
 
 function listen(event: KeyboardEvent): void {
