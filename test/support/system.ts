@@ -14,11 +14,13 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { flushKeys } from "../../services/bus/flush-outbox.ts";
 import { seedSandboxProvider } from "../../services/bus/messages/provider-configs.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call, type ReplyOf } from "../../services/bus/operation.ts";
 import type { BusLayout } from "../../services/bus/stream-config.ts";
 import { migrate } from "../../services/db/migrate.ts";
+import { stationKey } from "../../services/db/outbox.ts";
 import { freePort } from "./free-port.ts";
 import { prepareBus } from "./prepared-bus.ts";
 import { cloneDatabase, startNats, startPostgres, type TestDatabase, type TestServer } from "./servers.ts";
@@ -27,6 +29,7 @@ import { startTestProcess, type TestProcess } from "./test-process.ts";
 
 /** Seeding hashes two passwords on a machine that is busy with tests. */
 const SEED_MS = 20_000;
+const SILENT = { info: () => undefined, warn: () => undefined };
 /** How the pieces are divided into processes, as `npm start` does it. */
 const SERVICES = ["registry", "settlement", "providers", "robotics", "reconciliation", "audit", "relay"];
 const KEY_BYTES = 32;
@@ -120,10 +123,13 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     start("stations", "services/main.ts", ["stations"], environment),
     start("gateway", "gateway/main.ts", [], { ...environment, HOST: "127.0.0.1", PORT: String(port) }),
   ]);
-  const bus = await connectBus({ url: nats.url, name: "test", log: { info: () => undefined, warn: () => undefined } });
+  const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
   const passwords = { ownerPassword: "owner of the sandbox", cashierPassword: "cashier of the sandbox" };
   const sandbox = await call(bus.nc, seedSandbox, passwords, SEED_MS);
   if (sandboxProvider !== undefined) await call(bus.nc, seedSandboxProvider, sandbox, SEED_MS);
+  // The seeds wait for a second at most until the stations know of them.
+  const keys = sandbox.stations.map(({ stationId }) => stationKey(stationId));
+  await flushKeys({ nc: bus.nc, log: SILENT, timeoutMs: SEED_MS }, keys);
   return {
     baseUrl: `http://127.0.0.1:${port}`,
     nats,

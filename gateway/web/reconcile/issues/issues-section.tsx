@@ -104,7 +104,8 @@ function Sums() {
         >
           {words().csv}
         </a>
-        {view() !== "decided" && total > 0 && (
+        {/* Until the list is there, the sums may be of the view before. */}
+        {view() !== "decided" && total > 0 && issues.value !== undefined && (
           <Button
             onClick={() => {
               openDialog.value = "bulk";
