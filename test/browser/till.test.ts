@@ -519,13 +519,11 @@ describe("in mid action", () => {
   });
 
   test("the network falls silent without an end: buttons say why they wait, and the newest state returns", async () => {
-    const till = await openTill();
-    const { page, context, stationId } = till;
+    const { page, context, stationId } = await openTill();
     let isSilent = false;
     await page.routeWebSocket(/\/live\/$/, (socket) => {
       const server = socket.connectToServer();
-      // A connection that has lost a message carries no later one.
-      let isCut = false;
+      let isCut = false; // What has lost a message carries no later one.
       server.onMessage((message) => {
         isCut ||= isSilent;
         if (!isCut) socket.send(message);
