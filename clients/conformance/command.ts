@@ -72,7 +72,7 @@ export type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["value
 
 /** One run as the options say, with a line for each result as it comes. Throws where it could not begin. */
 export async function runOnce(values: Options): Promise<RunResult | DeviceRunResult> {
-  // Whoever reads the lines may be gone: the run still cleans up.
+  // The reader of the lines may be gone: the run still cleans up.
   process.stdout.on("error", () => undefined);
   const sandboxId = idOf(values.sandbox, "--sandbox");
   const { baseUrl, certificateFile, sandbox } = findService(values["base-url"], process.env);

@@ -3,8 +3,8 @@ import { DATABASE_LIMITS } from "./limits.ts";
 import type { Fragment, Transaction } from "./pool.ts";
 
 /**
- * Locks the keys, an `integer[]`, until the transaction ends. Two transactions that lock several keys never wait for each
- * other. Throws when others keep a key for `lockTimeoutMs`.
+ * Locks the keys, an `integer[]`, until the transaction ends. They are locked in one order, so that no two
+ * transactions wait for each other. Throws when others keep a key for `lockTimeoutMs`.
  */
 export async function lockInTurn(sql: Transaction, lockClass: number, keys: Fragment): Promise<void> {
   const giveUpAtMs = performance.now() + DATABASE_LIMITS.lockTimeoutMs;

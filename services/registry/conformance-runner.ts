@@ -179,7 +179,7 @@ class Seen {
   }
 }
 
-/** Undefined where the line is no JSON: of what Node was told to load, or of a program that was killed while it wrote. */
+/** Undefined where the line is no JSON: a module that `NODE_OPTIONS` names has printed it, or the program was killed while it wrote. */
 function jsonOf(line: string): unknown {
   try {
     return JSON.parse(line);

@@ -128,8 +128,8 @@ export function TextFilter({ filters, name, label, type = "search", unset = "" }
           typed.value = event.currentTarget.value;
         }}
         autoComplete="off"
-        // Where a browser has no field for dates, this is how one is typed.
-        placeholder={type === "date" ? "2026-11-26" : undefined}
+        // For browsers without a field for dates.
+        placeholder={type === "date" ? "YYYY-MM-DD" : undefined}
       />
     </div>
   );
