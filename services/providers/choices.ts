@@ -18,25 +18,33 @@ import {
   markStations,
   noteMarked,
   noteRecovered,
+  type Place,
   readChoices,
   takeMarkedStations,
+  takeMarkedStationsOf,
   takeRecovery,
 } from "./sql/choices.ts";
 import type { ConfigRow } from "./sql/configs.ts";
 
-/** Announces to every station that is marked. Several processes may do it at once: each skips what another has taken. */
-export async function announceChoices(database: Database): Promise<number> {
+/**
+ * Announces to every station that is marked, or to those of one place. Several processes may do it at once: without a place each
+ * skips what another has taken; with one it waits, so that all rows of the place are committed when it resolves.
+ */
+export async function announceChoices(database: Database, place?: Place): Promise<number> {
   let total = 0;
   for (;;) {
-    const announced = await announceSome(database);
+    const announced = await announceSome(database, place);
     total += announced;
     if (announced < PROVIDER_LIMITS.stationsPerAnnouncement) return total;
   }
 }
 
-async function announceSome(database: Database): Promise<number> {
+async function announceSome(database: Database, place: Place | undefined): Promise<number> {
+  const { stationsPerAnnouncement: limit } = PROVIDER_LIMITS;
   return await database.begin(async (tx) => {
-    const stations = await takeMarkedStations(tx, PROVIDER_LIMITS.stationsPerAnnouncement);
+    const stations = await (place === undefined
+      ? takeMarkedStations(tx, limit)
+      : takeMarkedStationsOf(tx, place, limit));
     if (stations.length === 0) return 0;
     const choices = await readChoices(tx, [...new Set(stations.map((station) => station.filial_id))]);
     await insertOutboxRows(
@@ -69,12 +77,12 @@ export async function announceConfig(
   deps: ProvidersDeps,
   config: Pick<ConfigRow, "config_id" | "filial_id" | "mode">,
 ): Promise<Barrier> {
-  const { filial_id: filialId, mode } = config;
+  const place: Place = { filialId: config.filial_id, mode: config.mode };
   const { flushedStations, flushTimeoutMs: timeoutMs } = PROVIDER_LIMITS;
   try {
-    await deps.announceChoices();
-    const stationIds = await listStationIds(deps.database, { filialId, mode }, flushedStations + 1);
-    if (stationIds.length > flushedStations) return await deliveryToAll(deps, { filialId, mode });
+    await announceChoices(deps.database, place);
+    const stationIds = await listStationIds(deps.database, place, flushedStations + 1);
+    if (stationIds.length > flushedStations) return await deliveryToAll(deps, place);
     return await flushKeys({ nc: deps.bus.nc, log: deps.log, timeoutMs }, stationIds.map(stationKey));
   } catch (error) {
     deps.log.warn({ reason: String(error), configId: config.config_id }, "stations learn of a provider a moment later");
@@ -83,10 +91,7 @@ export async function announceConfig(
 }
 
 /** Waits until the relay's regular turns have delivered to all of many stations; a request for each would take longer. */
-async function deliveryToAll(
-  { database }: ProvidersDeps,
-  place: { readonly filialId: number; readonly mode: ConfigRow["mode"] },
-): Promise<Barrier> {
+async function deliveryToAll({ database }: ProvidersDeps, place: Place): Promise<Barrier> {
   const { flushTimeoutMs, flushPollMs } = PROVIDER_LIMITS;
   const deadlineMs = performance.now() + flushTimeoutMs;
   while (await hasUndeliveredStation(database, place)) {

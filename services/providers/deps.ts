@@ -28,8 +28,6 @@ export interface ProvidersDeps {
   /** New payments, by config; the configs of one kind ask the same server. */
   readonly creations: FairSlots<number, ProviderKind>;
   readonly tasks: TaskRunner;
-  /** Announces filials' choices to marked stations at once. */
-  readonly announceChoices: () => Promise<void>;
   /** Where a provider sends its callbacks. */
   readonly callbackUrl: (configId: number) => string;
 }

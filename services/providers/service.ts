@@ -97,7 +97,6 @@ export async function startProvidersService(options: ServiceDeps): Promise<Servi
     callbackConfigs: createCallbackConfigs({ database, keyring }),
     ...createSlots(),
     tasks,
-    announceChoices: async () => void (await announceChoices(database)),
     callbackUrl: (configId) =>
       new URL(`/api/providers/v1/${configId}/callback/`, settings.PROVIDER_CALLBACK_BASE_URL).href,
   };
@@ -145,7 +144,9 @@ function startRepeated(deps: ProvidersDeps): Repeated[] {
   const { announceIntervalMs, newConfigsIntervalMs, recoveryIntervalMs } = PROVIDER_LIMITS;
   const { attributionIntervalMs, settledIssuesIntervalMs, proposalsIntervalMs } = PROVIDER_LIMITS;
   return [
-    repeat({ everyMs: announceIntervalMs, what: "announcing providers to stations", log }, deps.announceChoices),
+    repeat({ everyMs: announceIntervalMs, what: "announcing providers to stations", log }, () =>
+      announceChoices(database),
+    ),
     repeat({ everyMs: newConfigsIntervalMs, what: "reading new provider configs", log }, () =>
       callbackConfigs.readNew(),
     ),

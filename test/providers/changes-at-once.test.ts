@@ -1,9 +1,11 @@
 /** Changes that are made at once: two in one filial follow one another, and the audit log of an organization has an order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
+import { stationKey } from "../../services/db/outbox.ts";
 import { recordEvents } from "../../services/db/provider-audit-log.ts";
 import { OPERATOR } from "../../services/providers/events.ts";
-import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
+import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { choose, lockFilial, takeMarkedStations } from "../../services/providers/sql/choices.ts";
 import { changeProviderConfig } from "../../services/providers/sql/configs.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -32,6 +34,13 @@ async function twoDisabled(): Promise<{ readonly place: Place; readonly first: n
   const second = await create(place);
   await setStatus(place, second, "disabled");
   return { place, first, second };
+}
+
+async function addStation({ organizationId, filialId }: Place): Promise<number> {
+  const [row] = await world.database<[{ station_id: number }]>`
+    insert into stations (organization_id, filial_id, name, currency, sandbox)
+    values (${organizationId}, ${filialId}, 'Another', 'EUR', true) returning station_id`;
+  return row.station_id;
 }
 
 /** Whether somebody in this database waits for a lock. */
@@ -72,6 +81,35 @@ describe("two changes of one filial", () => {
       const won = outcomes[0]?.status === "fulfilled" ? first : second;
       await setStatus(place, won, "disabled");
     }
+  });
+});
+
+describe("a change while another process announces to a station of its filial", () => {
+  test("waits for that process, and announces itself when that has failed", async () => {
+    const place = await world.openPlace();
+    const configId = await create(place);
+    const failed = new Error("the other process has failed");
+    let changing: Promise<unknown> | undefined;
+    /** Resolves to the station, or undefined when the service has announced to it first. */
+    const announceAndFail = async (): Promise<number | undefined> => {
+      const stationId = await addStation(place);
+      const announcing = world.database.begin(async (sql) => {
+        const taken = await takeMarkedStations(sql, PROVIDER_LIMITS.stationsPerAnnouncement);
+        if (!taken.some(({ station_id }) => station_id === stationId)) return;
+        changing = world.ask(configMessages.changeProviderConfig, { caller: place.owner, configId, name: "Renamed" });
+        await waitFor("the change waits", isSomebodyWaiting);
+        throw failed;
+      });
+      return announcing.then(
+        () => undefined,
+        (error: unknown) => (error === failed ? stationId : Promise.reject(error)),
+      );
+    };
+    const stationId = await waitFor("a station to be taken", announceAndFail);
+    await changing;
+    const rows = await world.database`
+      select from outbox where key = ${stationKey(stationId)} and payload -> 'command' ->> 'type' = 'provider_put'`;
+    expect(rows).toHaveLength(1);
   });
 });
 

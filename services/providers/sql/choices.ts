@@ -2,6 +2,12 @@
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { ConfigRow } from "./configs.ts";
 
+/** The stations of a filial that use its choice of this mode. */
+export interface Place {
+  readonly filialId: number;
+  readonly mode: ConfigRow["mode"];
+}
+
 /**
  * The filial, held until the transaction ends; false when the organization has no such filial. A station that is being
  * created refers to its filial, so it is either committed and visible from here on, or created after this transaction.
@@ -16,10 +22,7 @@ export async function lockFilial(
 }
 
 /** Writes the filial's choice with its next revision and marks its stations. */
-export async function choose(
-  sql: Transaction,
-  choice: { readonly filialId: number; readonly mode: ConfigRow["mode"]; readonly configId: number | null },
-): Promise<void> {
+export async function choose(sql: Transaction, choice: Place & { readonly configId: number | null }): Promise<void> {
   const { filialId, mode, configId } = choice;
   await sql`
     insert into provider_choices as c (filial_id, mode, config_id) values (${filialId}, ${mode}, ${configId})
@@ -34,11 +37,21 @@ export interface MarkedStation {
   readonly sandbox: boolean;
 }
 
-/** Takes up to `limit` marked stations and removes their marks. Other processes skip them until this transaction ends. */
+/** Takes up to `limit` marked stations and removes their marks. Skips those that another transaction has taken. */
 export async function takeMarkedStations(sql: Transaction, limit: number): Promise<MarkedStation[]> {
   return sql<MarkedStation[]>`
     update stations set provider_told = true where station_id in (
       select station_id from stations where not provider_told order by station_id limit ${limit} for update skip locked)
+    returning station_id, filial_id, sandbox`;
+}
+
+/** The same for one place. Waits for those that another transaction has taken, so that its outbox rows can be read then. */
+export async function takeMarkedStationsOf(sql: Transaction, place: Place, limit: number): Promise<MarkedStation[]> {
+  return sql<MarkedStation[]>`
+    update stations set provider_told = true where station_id in (
+      select station_id from stations
+      where filial_id = ${place.filialId} and sandbox = ${place.mode === "test"} and not provider_told
+      order by station_id limit ${limit} for update)
     returning station_id, filial_id, sandbox`;
 }
 
@@ -56,12 +69,8 @@ export async function readChoices(sql: Transaction, filialIds: readonly number[]
     where filial_id = any(${[...filialIds]}::bigint[])`;
 }
 
-/** Up to `limit` stations that use the filial's choice of that mode. */
-export async function listStationIds(
-  sql: Queryable,
-  place: { readonly filialId: number; readonly mode: ConfigRow["mode"] },
-  limit: number,
-): Promise<number[]> {
+/** Up to `limit` stations of a place. */
+export async function listStationIds(sql: Queryable, place: Place, limit: number): Promise<number[]> {
   const rows = await sql<{ station_id: number }[]>`
     select station_id from stations where filial_id = ${place.filialId} and sandbox = ${place.mode === "test"}
     order by station_id limit ${limit}`;
@@ -69,10 +78,7 @@ export async function listStationIds(
 }
 
 /** Whether an outbox row of one of the place's stations waits for the relay. */
-export async function hasUndeliveredStation(
-  sql: Queryable,
-  place: { readonly filialId: number; readonly mode: ConfigRow["mode"] },
-): Promise<boolean> {
+export async function hasUndeliveredStation(sql: Queryable, place: Place): Promise<boolean> {
   const [row] = await sql<[{ waits: boolean }]>`
     select exists (
       select 1 from outbox where delivered_at is null and key in (
