@@ -190,7 +190,7 @@ describe("undoing a closing", () => {
 });
 
 const noticesOf = (scene: Scene): number =>
-  scenes.heard(scene.intent).filter((type) => type === "provider_money_differs").length;
+  scenes.commandTypes(scene.intent).filter((type) => type === "provider_money_differs").length;
 
 describe("closing by a filter", () => {
   test("closes what it names, leaves the rest and what came later, and names what cannot be closed", async () => {
@@ -239,10 +239,10 @@ describe("closing by a filter", () => {
 describe("a closed callback issue", () => {
   test("whose money is asserted with another amount of the same difficulty: a new issue names it, and pays nothing", async () => {
     const scene = await scenes.open();
-    await scenes.pay(scene, { reference: "NOBODYS" });
+    await scenes.pay(scene, { reference: "UNKNOWN" });
     const issue = await scenes.onlyIssueOf(scene.place);
     await close(scene.place, issue.issueId, "paid back");
-    for (const nth of [1, 2]) await scenes.pay(scene, { reference: "NOBODYS", amount: "13.00", nth });
+    for (const nth of [1, 2]) await scenes.pay(scene, { reference: "UNKNOWN", amount: "13.00", nth });
     const [news, closed, ...others] = await scenes.issuesOf(scene.place);
     expect(others).toEqual([]);
     expect(closed).toMatchObject({ issueId: issue.issueId, status: "closed", supersededBy: news?.issueId });

@@ -79,7 +79,7 @@ const ACTS: Readonly<Record<GuestAct, Act>> = {
   wrong_currency: (scene, right) =>
     pay(scene, { ...second(right), currency: right.currency === "USD" ? "EUR" : "USD" }),
   wrong_account: (scene, right) => pay(scene, { ...second(right), account: "M-2" }),
-  unregistered: (scene, right) => pay(scene, { ...second(right), reference: `NOBODYS${right.transactionId}` }),
+  unregistered: (scene, right) => pay(scene, { ...second(right), reference: `UNKNOWN${right.transactionId}` }),
   same_money_without_reference: (scene, right) => pay(scene, { ...right, reference: `LOST${right.transactionId}` }),
   async same_money_for_another(scene, right) {
     const earlier = scene.scheme.assertions.findLast(

@@ -113,7 +113,7 @@ async function untilPaid({ orderId }: Scene): Promise<void> {
 
 /** How the world outside brings each kind about; returns the provider's reference of the money. */
 const STORIES: Readonly<Record<IssueKind, (scene: Scene) => Promise<unknown>>> = {
-  unmatched_money: ({ money }) => callBack({ ...money, reference: "NOBODYS" }),
+  unmatched_money: ({ money }) => callBack({ ...money, reference: "UNKNOWN" }),
   amount_over: ({ money }) => callBack({ ...money, amount: "12.60" }),
   amount_under: ({ money }) => callBack({ ...money, amount: "12.40" }),
   amount_unknown: ({ money }) => callBack({ ...money, amount: "a lot" }),

@@ -120,7 +120,7 @@ test("a money that the seam refused cannot be closed as resolved outside while t
 test("an unregistered money that was told rightly since is not given away a second time", async () => {
   const house = await world.openHouse({ currency: "EUR", amountsMinor: [1_250, 1_250] });
   const { money, orderId } = await present(house, 0);
-  await pay(house, { ...money, reference: "NOBODYS" });
+  await pay(house, { ...money, reference: "UNKNOWN" });
   await pay(house, money);
   await quiet(house);
   const [issue] = await issuesOf(house);

@@ -54,7 +54,7 @@ async function openScene(nth: number): Promise<Scene> {
   const money = { configId, account: ACCOUNT, amountMinor: AMOUNT_MINOR, currency };
   const right = { ...money, transactionId: `R${nth}`, reference: payment.reference };
   for (const stray of [1, 2]) {
-    const unregistered = { ...money, transactionId: `S${nth}-${stray}`, reference: `NOBODYS-${nth}-${stray}` };
+    const unregistered = { ...money, transactionId: `S${nth}-${stray}`, reference: `UNKNOWN-${nth}-${stray}` };
     await scheme.pay(secret, unregistered, { id: `stray-${nth}-${stray}` });
   }
   const { issues } = await world.ask(listIssues, { caller: house.operator, limit: 10 });

@@ -1,4 +1,4 @@
-/** Which words of a provider a station hears: each issue of its intents, also when it was away. */
+/** Which reports of a provider a station receives: each issue of its intents, also those raised while it was away. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -14,58 +14,58 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const tellings = ({ intent }: Scene): string[] =>
+const notices = ({ intent }: Scene): string[] =>
   world.stations
     .about(intent.intentId)
     .filter(({ command }) => command.type === "provider_money_differs")
     .map(({ commandId }) => commandId);
 
-test("right money of a closed issue is told to the station of the intent that it names now", async () => {
+test("closed issue: a matching payment notifies the station of the intent that the issue now names", async () => {
   const scene = await scenes.open();
-  await scenes.pay(scene, { reference: "NOBODYS" });
+  await scenes.pay(scene, { reference: "UNKNOWN" });
   await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
   await scenes.pay(scene);
-  await waitFor("the telling", () => tellings(scene).length === 1);
+  await waitFor("the notice", () => notices(scene).length === 1);
   expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({ status: "closed", intentId: null });
   expect(await scenes.salesOf(scene.intent)).toEqual([]);
 });
 
-test("another amount of a money with an issue is told again, and the same amount is not", async () => {
+test("issue of a payment: another amount notifies the station again, and the same amount does not", async () => {
   const scene = await scenes.open();
   await scenes.pay(scene, { amount: "9.00" });
-  await waitFor("the first", () => tellings(scene).length === 1);
+  await waitFor("the first", () => notices(scene).length === 1);
   await scenes.pay(scene, { amount: "9.00" });
   await scenes.pay(scene, { amount: "8.00" });
-  await waitFor("the second", () => tellings(scene).length === 2);
+  await waitFor("the second", () => notices(scene).length === 2);
   await scenes.pay(scene, { amount: "8.00" });
   const second = await scenes.open(scene);
   await scenes.pay(second, { amount: "7.00", transaction_id: `T-${scene.intent.intentId}` });
-  await waitFor("the other intent's", () => tellings(second).length === 1);
-  expect(new Set(tellings(scene)).size).toBe(2);
+  await waitFor("the other intent's", () => notices(second).length === 1);
+  expect(new Set(notices(scene)).size).toBe(2);
 });
 
-test("two issues of one intent are both told when their station is back", async () => {
+test("two issues of one intent: the station is notified of both when it is back", async () => {
   const scene = await scenes.open();
   let isBack = false;
   const answer = () => (isBack ? ({ ok: true, type: "accepted" } as const) : ("silence" as const));
   world.stations.answer(scene.intent.intentId, "provider_money_differs", answer);
   await scenes.pay(scene, { amount: "9.00" });
-  await waitFor("the first attempt", () => tellings(scene).length === 1);
+  await waitFor("the first attempt", () => notices(scene).length === 1);
   await scenes.pay(scene, { merchant_id: "M-2", transaction_id: `B-${scene.intent.intentId}` });
-  await waitFor("the attempt after it", () => tellings(scene).length >= 2);
+  await waitFor("the attempt after it", () => notices(scene).length >= 2);
   // Until every attempt that was begun has failed.
   await delay(PROVIDER_LIMITS.stationAttemptMs + 500);
-  const whileAway = tellings(scene).length;
+  const whileAway = notices(scene).length;
   isBack = true;
   expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
-  const heard = new Set(tellings(scene).slice(whileAway));
+  const notified = new Set(notices(scene).slice(whileAway));
   const issues = await scenes.issuesOf(scene.place);
-  expect([...heard].toSorted()).toEqual(
+  expect([...notified].toSorted()).toEqual(
     issues.map(({ issueId }) => `provider:differ:${scene.intent.intentId}:${issueId}`).toSorted(),
   );
 });
 
-/** The intent has ended unpaid, and the provider says so: its station is asked to clear the order. */
+/** The intent has ended unpaid, and the provider reports it: its station is asked to clear the order. */
 async function declineEnded(scene: Scene, whileClearing: () => Promise<void>): Promise<void> {
   const { intentId } = scene.intent;
   world.stations.answer(intentId, "provider_failed", { ok: false, code: "intent_not_actionable", status: "expired" });
@@ -79,10 +79,10 @@ async function declineEnded(scene: Scene, whileClearing: () => Promise<void>): P
 
 /** The newest command ids about differing money, once one of them has this end. */
 const noticesUntil = (scene: Scene, end: RegExp): Promise<string[]> =>
-  waitFor(`a notice ${end}`, () => tellings(scene).some((commandId) => end.test(commandId)) && tellings(scene));
+  waitFor(`a notice ${end}`, () => notices(scene).some((commandId) => end.test(commandId)) && notices(scene));
 
-describe("an issue that is raised while the station is clearing the order", () => {
-  test("its first notice is done before the answer: a second notice follows the answer", async () => {
+describe("an issue that is raised while the station clears the order", () => {
+  test("first notice done before the answer: a second notice follows the answer", async () => {
     const scene = await scenes.open();
     await declineEnded(scene, async () => {
       await scenes.pay(scene, { amount: "7.00" });
@@ -94,7 +94,7 @@ describe("an issue that is raised while the station is clearing the order", () =
     expect(notices).toEqual([first, expect.stringMatching(new RegExp(`^${first}:cleared`))]);
   });
 
-  test("its first notice is still under way at the answer: a second notice follows the answer", async () => {
+  test("first notice pending at the answer: a second notice follows the answer", async () => {
     const scene = await scenes.open();
     const firstAnswer = Promise.withResolvers<void>();
     let count = 0;
@@ -105,7 +105,7 @@ describe("an issue that is raised while the station is clearing the order", () =
     });
     await declineEnded(scene, async () => {
       await scenes.pay(scene, { amount: "7.00" });
-      await waitFor("the first notice", () => tellings(scene).length === 1);
+      await waitFor("the first notice", () => notices(scene).length === 1);
     });
     const notices = await noticesUntil(scene, /:cleared/);
     firstAnswer.resolve();
@@ -116,9 +116,9 @@ describe("an issue that is raised while the station is clearing the order", () =
   });
 });
 
-test("a closed issue: what the provider asserts while the station is clearing the order is notified again after it", async () => {
+test("a closed issue: a payment asserted while the station clears the order is notified again after it", async () => {
   const scene = await scenes.open();
-  await scenes.pay(scene, { reference: "NOBODYS" });
+  await scenes.pay(scene, { reference: "UNKNOWN" });
   await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
   await declineEnded(scene, async () => {
     await scenes.pay(scene);
@@ -128,7 +128,7 @@ test("a closed issue: what the provider asserts while the station is clearing th
   expect(notices).toHaveLength(2);
 });
 
-test("an issue that is raised while the station is clearing the order: PostgreSQL fails after the answer, the station is notified again all the same", async () => {
+test("an issue raised while the station clears the order: after a PostgreSQL error the station is still notified again", async () => {
   const scene = await scenes.open();
   await declineEnded(scene, async () => {
     await scenes.pay(scene, { amount: "7.00" });
@@ -137,7 +137,7 @@ test("an issue that is raised while the station is clearing the order: PostgreSQ
   });
   const notices = await noticesUntil(scene, /:cleared/);
   expect(notices).toHaveLength(2);
-  expect(scenes.heard(scene.intent).filter((type) => type === "provider_cleared")).toHaveLength(1);
+  expect(scenes.commandTypes(scene.intent).filter((type) => type === "provider_cleared")).toHaveLength(1);
 });
 
 /** PostgreSQL refuses the next change of the intent's task of this kind, and takes those after it. */
@@ -151,14 +151,14 @@ async function failNextChange({ intent: { intentId } }: Scene, kind: string): Pr
       when (new.intent_id = ${intentId} and new.kind = '${kind}') execute function ${name}();`);
 }
 
-test("an old signature gets the recorded answer for the recorded body, and is refused for another one", async () => {
+test("old signature: the recorded body gets the recorded answer, and another body is refused", async () => {
   const scene = await scenes.open();
   const pending = JSON.stringify({ id: "old", type: "payment.pending", data: {} });
   const first = await scenes.send(scene, pending);
   const atMs = Date.now() - 30 * 24 * 3_600_000;
   const { configId } = scene;
   expect(await sendCallback(world, { configId, body: pending, secret: SECRET, atMs })).toEqual(first);
-  const body = paidBody(scenes.money(scene, { reference: "NOBODYS" }), "old");
+  const body = paidBody(scenes.money(scene, { reference: "UNKNOWN" }), "old");
   const refused = await sendCallback(world, { configId, body, secret: SECRET, atMs });
   expect(refused.status).toBe(401);
   const [refusal] = await world.database`
@@ -166,16 +166,16 @@ test("an old signature gets the recorded answer for the recorded body, and is re
   expect(refusal).toEqual({ reason: "timestamp_stale" });
   expect(await scenes.issuesOf(scene.place)).toEqual([]);
   expect(await variantsOf(scene)).toEqual({ kept: 0, not_kept: 0 });
-  // Signed anew, it is kept, and its money is an issue.
+  // With a new signature it is recorded, and its payment is an issue.
   expect(await scenes.send(scene, body)).toEqual(first);
   expect(await scenes.issuesOf(scene.place)).toHaveLength(1);
 });
 
-test("so many other bodies of one event are kept, the others are counted, and no money in them is lost", async () => {
+test("many bodies of one event: a bounded number is recorded, the others are counted, and no payment is lost", async () => {
   const scene = await scenes.open();
   await scenes.send(scene, JSON.stringify({ id: "many", type: "payment.pending", data: {} }));
   const bodies = Array.from({ length: 24 }, (_, nth) =>
-    paidBody(scenes.money(scene, { reference: "NOBODYS", transaction_id: `V-${nth}` }), "many"),
+    paidBody(scenes.money(scene, { reference: "UNKNOWN", transaction_id: `V-${nth}` }), "many"),
   );
   const answers: unknown[] = [];
   // Side by side, but no more than wait for the row of one event within PostgreSQL's time.

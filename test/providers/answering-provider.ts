@@ -1,4 +1,4 @@
-/** A provider with the sandbox's API that answers as a test tells it, in the place of the sandbox. */
+/** A provider with the sandbox's API that answers as a test sets it, in the place of the sandbox. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ProvidersWorld } from "./providers-world.ts";

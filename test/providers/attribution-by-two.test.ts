@@ -98,7 +98,7 @@ const transactions = ({ order }: Scene) =>
   world.database<{ attested_by: number }[]>`select attested_by from transactions where order_id = ${order.orderId}`;
 
 describe("one person alone", () => {
-  test("attributes up to the default, and not one minor unit more", async () => {
+  test("attributes up to the default limit, and not one minor unit more", async () => {
     const most = Number(aloneUnlessSet("EUR"));
     const allowed = await openScene(most);
     expect((await attribute(allowed)).issue.status).toBe("attributed");
@@ -110,7 +110,7 @@ describe("one person alone", () => {
     expect(await transactions(above)).toEqual([]);
   });
 
-  test("attributes up to what the owner has set, which is in the audit log", async () => {
+  test("attributes up to the owner's limit, which is in the audit log", async () => {
     const scene = await openScene();
     const { limit } = await setLimit(scene, String(LARGE - 1));
     expect(limit).toMatchObject({ aloneUpToMinor: String(LARGE - 1), set: { byId: scene.place.owner.userId } });
@@ -130,7 +130,7 @@ describe("one person alone", () => {
     expect((await attribute(scene)).issue.status).toBe("attributed");
   });
 
-  test("attributes nothing where the owner has set 0, and the default where the owner takes that back", async () => {
+  test("an owner's limit of 0 allows nothing, and its removal restores the default", async () => {
     const scene = await openScene(100);
     await setLimit(scene, "0");
     expect(await reasonOf(attribute(scene))).toBe("second_person_needed");
@@ -144,7 +144,7 @@ describe("one person alone", () => {
     ["JPY", 10_000n],
   ])("of %s: the default", (currency, minor) => expect(aloneUnlessSet(currency)).toBe(minor));
 
-  test("does not set the limit as an operator, nor of what is no currency", async () => {
+  test("the limit is not set by an operator, nor for an unknown currency", async () => {
     const scene = await openScene();
     const request = { currency: "EUR", aloneUpToMinor: "1", reason: "x" };
     const asOperator = { ...request, caller: scene.place.operator };
@@ -157,7 +157,7 @@ describe("one person alone", () => {
 });
 
 describe("a proposal", () => {
-  test("waits in the issue, and another person's confirmation settles it once, with both in the audit log", async () => {
+  test("waits in the issue, and another person's confirmation settles it once, with both people in the audit log", async () => {
     const scene = await openScene();
     const { operator } = scene.place;
     const issue = await propose(scene);
@@ -189,7 +189,7 @@ describe("a proposal", () => {
     expect(await transactions(scene)).toEqual([]);
   });
 
-  test("that is rejected settles nothing, and leaves room for another one", async () => {
+  test("a rejection settles nothing and allows another proposal", async () => {
     const scene = await openScene();
     const id = await proposed(scene);
     const rejected = await reject(scene, id);
@@ -209,7 +209,7 @@ describe("a proposal", () => {
     expect(await actions(scene)).toEqual(["issue_attribution_proposed", "issue_attribution_withdrawn"]);
   });
 
-  test("waits alone: a second one is refused with who has made the first", async () => {
+  test("a second proposal is refused with the name of the first proposer", async () => {
     const scene = await openScene();
     await propose(scene);
     const refusal = await refusalOf(propose(scene, { caller: scene.second }));
@@ -218,7 +218,7 @@ describe("a proposal", () => {
     expect(await reasonOf(propose(scene, { reason: "Another reason" }))).toBe("proposal_waiting");
   });
 
-  test("needs an order that fits, a reason and the permission", async () => {
+  test("requires a matching order, a reason and the permission", async () => {
     const scene = await openScene();
     const other = { ...scene, order: await world.openIntent(scene.place, LARGE + 1) };
     expect(await reasonOf(propose(other))).toBe("amount_differs");
@@ -254,7 +254,7 @@ describe("a proposal ends", () => {
       world.ask(issues.closeIssue, { caller: place.operator, issueId, reason: "Paid back" }),
   };
 
-  // Beside each other: each waits for the next run of the job that records ends.
+  // In parallel: each waits for the next run of the job that records ends.
   test.concurrent.each(Object.entries(ENDINGS))("%s: at once, and soon in the audit log", async (_name, end) => {
     const scene = await openScene();
     const id = await proposed(scene);
@@ -267,8 +267,8 @@ describe("a proposal ends", () => {
   });
 });
 
-describe("at the same moment", () => {
-  test("two people confirm: one outcome, one transaction", async () => {
+describe("proposals at the same moment", () => {
+  test("two confirmations: one outcome, one transaction", async () => {
     const scene = await openScene();
     const id = await proposed(scene);
     const asked = [scene.second, scene.third, scene.second].map((caller) => confirm(scene, id, caller));
@@ -280,7 +280,7 @@ describe("at the same moment", () => {
     expect(outcomes.some(({ status }) => status === "fulfilled")).toBe(true);
   });
 
-  test("one confirms and another rejects, while the first withdraws: one outcome", async () => {
+  test("a confirmation, a rejection and a withdrawal: one outcome", async () => {
     for (let round = 0; round < 5; round += 1) {
       const scene = await openScene();
       const id = await proposed(scene);
@@ -294,14 +294,14 @@ describe("at the same moment", () => {
     }
   });
 
-  test("two propose: one waits", async () => {
+  test("two proposals: one waits", async () => {
     const scene = await openScene();
     const outcomes = await Promise.allSettled([propose(scene), propose(scene, { caller: scene.second })]);
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     expect(await actions(scene)).toEqual(["issue_attribution_proposed"]);
   });
 
-  test("a process that has died between confirming and settling is finished, in the name of who confirmed", async () => {
+  test("a process that dies between confirmation and settlement: another process settles in the confirmer's name", async () => {
     const scene = await openScene();
     const id = await proposed(scene);
     const { order, issueId, place } = scene;
@@ -325,7 +325,7 @@ describe("at the same moment", () => {
   });
 });
 
-describe("on the bus", () => {
+describe("issue events on the bus", () => {
   const types = async ({ place }: Scene) =>
     (
       await world.database<{ type: string }[]>`
@@ -333,7 +333,7 @@ describe("on the bus", () => {
         where kind = 'issue_event' and key = ${`organization.${place.organizationId}`} order by outbox_id`
     ).map(({ type }) => type);
 
-  test("each step is an event: opened by the callback, changed, and closed; a repetition is none", async () => {
+  test("each step is an event: opened by the callback, changed, closed; a repetition is none", async () => {
     const scene = await openScene();
     await assert(scene, LARGE);
     expect(await types(scene)).toEqual(["issues_opened"]);

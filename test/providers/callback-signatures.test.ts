@@ -1,4 +1,4 @@
-/** Who may speak for a provider, and what becomes of those who may not. */
+/** Which signatures of callbacks are accepted, and what happens to the other callbacks. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as callbackMessages from "../../services/bus/messages/callbacks.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
@@ -40,7 +40,7 @@ const refusalsOf = (configId: number) =>
   world.database<{ address: string; reason: string }[]>`
     select address, reason from provider_callback_refusals where config_id = ${configId} order by refusal_id`;
 
-test("a signature is over the raw bytes, with a secret that is live, at a time that is near, both ways", () => {
+test("a signature: valid over the raw bytes, with a live secret, at a time within the tolerance", () => {
   const nowMs = Date.parse("2026-11-21T12:00:00Z");
   const body = Buffer.from('{"a": 1}');
   const verdict = (header: string | undefined, secrets = [SECRET], bytes: Uint8Array = body) =>
@@ -65,7 +65,7 @@ test("a signature is over the raw bytes, with a secret that is live, at a time t
   }
 });
 
-test("a wrong signature and a config that does not exist are answered alike, and recorded with address and reason", async () => {
+test("a wrong signature and an unknown config: the same answer, recorded with address and reason", async () => {
   const { configId } = await openConfig();
   const wrong = await sendCallback(world, { configId, body: BODY, secret: "another-secret-than-the-right-one" });
   const unknown = await sendCallback(world, { configId: 999_999, body: BODY, secret: SECRET });
@@ -87,7 +87,7 @@ test("a wrong signature and a config that does not exist are answered alike, and
   expect(rows).toHaveLength(0);
 });
 
-test("wrong signatures are throttled by address and config, and never keep the right ones out", async () => {
+test("wrong signatures: throttled by address and config, and right signatures still pass", async () => {
   const { configId } = await openConfig();
   const secret = "another-secret-than-the-right-one";
   const { refusals: refusalsPerSource } = callbackMessages.CALLBACK_REFUSAL_RATE;
@@ -105,7 +105,7 @@ test("wrong signatures are throttled by address and config, and never keep the r
   expect((await sendCallback(world, { configId, body: "{}", secret, address: "192.0.2.78" })).status).toBe(401);
 });
 
-test("after a rotation both secrets are taken for the overlap, and then only the new one", async () => {
+test("a rotation: both secrets are valid during the overlap, and then only the new one", async () => {
   const { configId, owner } = await openConfig();
   const send = (id: string, secret: string) =>
     sendCallback(world, { configId, body: JSON.stringify({ id, type: "x" }), secret, address: "192.0.2.80" });
@@ -120,12 +120,12 @@ test("after a rotation both secrets are taken for the overlap, and then only the
   expect((await send("old again", SECRET)).status).toBe(401);
   expect((await send("second", next)).status).toBe(401);
   expect((await send("third", third["callback_secret"] ?? "")).status).toBe(200);
-  // A disabled config's money is still heard.
+  // A payment of a disabled config is still received.
   await world.ask(configMessages.changeProviderConfig, { caller: owner, configId, status: "disabled" });
   expect((await send("disabled", third["callback_secret"] ?? "")).status).toBe(200);
 });
 
-test("a config without a secret takes nothing, also not with what stands in a secret's place in the source", async () => {
+test("a config without a secret: no callback is accepted, also not with the placeholder of the source", async () => {
   const { configId } = await openConfig();
   await world.database`delete from provider_secrets where config_id = ${configId}`;
   const body = JSON.stringify({ id: "e-2", type: "payment.paid", data: {} });

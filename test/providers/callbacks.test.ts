@@ -1,4 +1,4 @@
-/** Callbacks: who may speak, what is replayed, what pays, and what becomes an issue. */
+/** Callbacks: their signatures, repetitions, payments and issues. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Issue } from "../../services/bus/messages/issues.ts";
 import * as issueMessages from "../../services/bus/messages/issues.ts";
@@ -70,7 +70,7 @@ const transactions = (orderId: number) =>
   world.database<{ intent_id: number; reference: string; amount_minor: number }[]>`
     select intent_id, reference, amount_minor from transactions where order_id = ${orderId}`;
 
-describe("the money of a payment that was registered", () => {
+describe("the provider payment of a registered intent", () => {
   test("settles its order through the seam, with the provider's reference", async () => {
     const scene = await openScene();
     const answer = await send(scene, paidBody(money(scene)));
@@ -91,7 +91,7 @@ describe("the money of a payment that was registered", () => {
     expect(await issuesOf(scene.place)).toEqual([]);
   });
 
-  test("is confirmed once by 50 callbacks at once, all with the same answer, byte for byte", async () => {
+  test("50 callbacks at once: one confirmation, and the same answer byte for byte", async () => {
     const scene = await openScene();
     const body = paidBody(money(scene));
     const header = signature(body, SECRET);
@@ -109,7 +109,7 @@ describe("the money of a payment that was registered", () => {
     expect(await transactions(scene.intent.orderId)).toHaveLength(1);
   });
 
-  test("a known event gets its answer also when it has grown too old to be taken anew", async () => {
+  test("a known event that is too old to be accepted: still gets its first answer", async () => {
     const scene = await openScene();
     const body = paidBody(money(scene));
     const atMs = Date.now() - PROVIDER_LIMITS.callbackToleranceMs + 10_000;
@@ -120,13 +120,13 @@ describe("the money of a payment that was registered", () => {
     expect((await send(scene, paidBody(money(scene)), stale)).status).toBe(401);
   });
 
-  test("an event without an id is known by its bytes", async () => {
+  test("an event without an id: its bytes identify it", async () => {
     const scene = await openScene();
     const body = JSON.stringify({ type: "payment.paid", data: money(scene) });
     const first = await send(scene, body);
     expect(first.status).toBe(200);
     expect(await send(scene, body)).toEqual(first);
-    // The same money in other bytes is another event, and the same money.
+    // The same payment in other bytes is another event, and the same payment.
     const again = await send(scene, JSON.stringify({ data: money(scene), type: "payment.paid" }));
     expect(again.status).toBe(200);
     expect(again).not.toEqual(first);
@@ -135,7 +135,7 @@ describe("the money of a payment that was registered", () => {
     expect(await issuesOf(scene.place)).toEqual([]);
   });
 
-  test("is confirmed after a restart when the station was away, and not before it has answered", async () => {
+  test("a station that was away: the payment is confirmed after a restart, once the station has answered", async () => {
     const scene = await openScene();
     world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
     expect((await send(scene, paidBody(money(scene)))).status).toBe(200);
@@ -143,30 +143,30 @@ describe("the money of a payment that was registered", () => {
     await world.restartProviders();
     expect(await transactions(scene.intent.orderId)).toHaveLength(0);
     world.stations.answer(scene.intent.intentId, "provider_confirm", () => ({ ok: true, type: "accepted" }));
-    // What the stopped process had taken is due again once its claim is over; nobody waits that long here.
+    // What the stopped process had claimed is due again once its claim has ended; the test does not wait that long.
     await world.database`update provider_tasks set due_at = now() where intent_id = ${scene.intent.intentId}`;
     await waitFor("a finished task", async () => {
       const [row] = await world.database<{ outcome: string | null }[]>`
         select outcome from provider_tasks where intent_id = ${scene.intent.intentId} and kind = 'confirm'`;
       return row?.outcome === "settled";
     });
-    const ids = new Set(world.stations.about(scene.intent.intentId).map((heard) => heard.commandId));
+    const ids = new Set(world.stations.about(scene.intent.intentId).map((received) => received.commandId));
     expect(ids).toEqual(new Set([`provider:confirm:${scene.intent.intentId}`]));
   });
 });
 
-describe("money that does not fit pays nothing and is named", () => {
+describe("a provider payment that does not match", () => {
   test.each([
     ["amount_over", { amount: "12.51" }],
     ["amount_unknown", { amount: "not an amount" }],
     ["currency_mismatch", { currency: "USD" }],
     ["account_mismatch", { merchant_id: "M-2" }],
     ["unmatched_money", { reference: "NEVERREGISTERED", transaction_id: "T-never" }],
-  ] as const)("%s pays nothing and is named so: %o", async (kind, wrong) => {
+  ] as const)("pays nothing and raises %s: %o", async (kind, wrong) => {
     const scene = await openScene();
     const body = paidBody(money(scene, wrong));
     expect((await send(scene, body)).status).toBe(200);
-    // Told again, as another event: still one issue.
+    // Asserted again, as another event: still one issue.
     expect((await send(scene, paidBody(money(scene, wrong)))).status).toBe(200);
     const issues = await issuesOf(scene.place);
     expect(issues).toHaveLength(1);
@@ -180,15 +180,15 @@ describe("money that does not fit pays nothing and is named", () => {
       evidence: { learnedFrom: "payment.paid", asserted: { reference: { ...money(scene), ...wrong }.reference } },
     });
     expect(await transactions(scene.intent.orderId)).toHaveLength(0);
-    const heard = world.stations.about(scene.intent.intentId).map(({ command }) => command.type);
-    expect(heard).not.toContain("provider_confirm");
-    // The right money still pays.
+    const received = world.stations.about(scene.intent.intentId).map(({ command }) => command.type);
+    expect(received).not.toContain("provider_confirm");
+    // The right payment still pays.
     const right = money(scene, { transaction_id: "T-right" });
     expect((await send(scene, paidBody(right))).status).toBe(200);
     await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
   });
 
-  test("reference_mismatch: the provider's reference is one of ours, and what it names as ours is not", async () => {
+  test("reference_mismatch: the provider's reference is ours, and the intent that it names is not", async () => {
     const scene = await openScene();
     await send(scene, paidBody(money(scene)));
     expect((await send(scene, paidBody(money(scene, { reference: "SOMETHINGELSE" })))).status).toBe(200);
@@ -234,7 +234,7 @@ describe("money that does not fit pays nothing and is named", () => {
     expect(await transactions(scene.intent.orderId)).toHaveLength(0);
   });
 
-  test("a station that is just settling is asked again, and the money is no issue", async () => {
+  test("a station that is settling: it is asked again, and the payment raises no issue", async () => {
     const scene = await openScene();
     let attempts = 0;
     world.stations.answer(scene.intent.intentId, "provider_confirm", () => {
@@ -249,12 +249,12 @@ describe("money that does not fit pays nothing and is named", () => {
   });
 });
 
-describe("events that are no money", () => {
+describe("events without a payment", () => {
   test.each([
     ["payment.declined", "payment_declined"],
     ["payment.cancelled", "buyer_cancelled"],
     ["payment.expired", "provider_expired"],
-  ])("%s tells the station %s", async (type, reason) => {
+  ])("%s reports %s to the station", async (type, reason) => {
     const scene = await openScene();
     const body = JSON.stringify({ id: `e-${type}`, type, data: { reference: scene.reference } });
     expect((await send(scene, body)).status).toBe(200);
@@ -265,7 +265,7 @@ describe("events that are no money", () => {
     expect(failed?.command).toEqual({ type: "provider_failed", intentId: scene.intent.intentId, reason });
   });
 
-  test("kinds that are not known are accepted, recorded and replayed", async () => {
+  test("unknown kinds are accepted, recorded and replayed", async () => {
     const scene = await openScene();
     for (const type of ["payment.scanned", "constructor", "payment.refund.created"]) {
       const body = JSON.stringify({ id: `e-${type}`, type, data: { reference: scene.reference } });
@@ -279,7 +279,7 @@ describe("events that are no money", () => {
     expect(world.stations.about(scene.intent.intentId)).toEqual([]);
   });
 
-  test("a decline that was overtaken by the money changes nothing", async () => {
+  test("a decline after the payment changes nothing", async () => {
     const scene = await openScene();
     await send(scene, paidBody(money(scene)));
     const declined = JSON.stringify({ id: "older", type: "payment.declined", data: { reference: scene.reference } });

@@ -1,4 +1,4 @@
-/** Changes that are made at once: two in one filial follow one another, and the audit log of an organization has an order. */
+/** Changes at the same time: two in one filial run one after the other, and the audit log of an organization has an order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { stationKey } from "../../services/db/outbox.ts";
@@ -43,15 +43,15 @@ async function addStation({ organizationId, filialId }: Place): Promise<number> 
   return row.station_id;
 }
 
-/** Whether somebody in this database waits for a lock. */
-async function isSomebodyWaiting(): Promise<boolean> {
+/** Whether a session of this database waits for a lock. */
+async function isLockAwaited(): Promise<boolean> {
   const rows = await world.database`
     select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
   return rows.length > 0;
 }
 
 describe("two changes of one filial", () => {
-  test("follow one another: the second sees what the first has made of it", async () => {
+  test("run one after the other: the second sees the result of the first", async () => {
     const { place, first, second } = await twoDisabled();
     const { organizationId, filialId } = place;
     const settings = SETTINGS;
@@ -62,7 +62,7 @@ describe("two changes of one filial", () => {
       await choose(sql, { filialId, mode: "test", configId: first });
       refused = refusalOf(setStatus(place, second, "active"));
       refused.catch(() => undefined);
-      await waitFor("the second change waits", isSomebodyWaiting);
+      await waitFor("the second change waits", isLockAwaited);
     });
     expect(await refused).toMatchObject({ code: "conflict", detail: expect.stringContaining("active test config") });
     const { configs } = await world.ask(configMessages.listProviderConfigs, { caller: place.owner, filialId });
@@ -72,7 +72,7 @@ describe("two changes of one filial", () => {
     ]);
   });
 
-  test("that would both be the active one: one is, the other is told why not, each time", async () => {
+  test("each to be the active config: one becomes active, the other is refused with the reason", async () => {
     const { place, first, second } = await twoDisabled();
     for (let round = 0; round < 10; round += 1) {
       const outcomes = await Promise.allSettled([first, second].map((id) => setStatus(place, id, "active")));
@@ -85,7 +85,7 @@ describe("two changes of one filial", () => {
 });
 
 describe("a change while another process announces to a station of its filial", () => {
-  test("waits for that process, and announces itself when that has failed", async () => {
+  test("waits for that process, and announces itself when that process has failed", async () => {
     const place = await world.openPlace();
     const configId = await create(place);
     const failed = new Error("the other process has failed");
@@ -97,7 +97,7 @@ describe("a change while another process announces to a station of its filial", 
         const taken = await takeMarkedStations(sql, PROVIDER_LIMITS.stationsPerAnnouncement);
         if (!taken.some(({ station_id }) => station_id === stationId)) return;
         changing = world.ask(configMessages.changeProviderConfig, { caller: place.owner, configId, name: "Renamed" });
-        await waitFor("the change waits", isSomebodyWaiting);
+        await waitFor("the change waits", isLockAwaited);
         throw failed;
       });
       return announcing.then(
@@ -114,7 +114,7 @@ describe("a change while another process announces to a station of its filial", 
 });
 
 describe("the audit log", () => {
-  test("has no event behind one that was read before: an event waits for one of its organization only", async () => {
+  test("a new event comes after all events that were read before: it waits only for events of its organization", async () => {
     const [place, elsewhere] = [await world.openPlace(), await world.openPlace()];
     const { organizationId, owner: caller } = place;
     let isAnswered = false;
@@ -126,7 +126,7 @@ describe("the audit log", () => {
         isAnswered = true;
       });
       await create(elsewhere);
-      await waitFor("the config waits", async () => isAnswered || (await isSomebodyWaiting()));
+      await waitFor("the config waits", async () => isAnswered || (await isLockAwaited()));
       expect(isAnswered).toBe(false);
     });
     await created;
@@ -134,7 +134,7 @@ describe("the audit log", () => {
     expect(events.map(({ action }) => action)).toEqual(["slow_change", "provider_config_created"]);
   });
 
-  test("is followed without a gap while many write", async () => {
+  test("a reader that follows many writers misses no event", async () => {
     const place = await world.openPlace();
     const { owner: caller } = place;
     const configIds = [await create(place)];

@@ -1,4 +1,4 @@
-/** Two ways are never open to one money, also where its merchant account has several configs. */
+/** A payment is settled one way only, also where its merchant account has several configs. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { StationReply } from "../../machines/station/reply.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -14,15 +14,15 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-describe("money that a payment has taken at one config", () => {
+describe("a payment that an intent has claimed at one config", () => {
   test.each(["close", "attribute"] as const)(
-    "is nobody's to %s at the other before its station has answered",
+    "cannot be used to %s at the other config before its station has answered",
     async (how) => {
       const scene = await scenes.open();
       const { place, intent } = scene;
       world.stations.answer(intent.intentId, "provider_confirm", "silence");
       await scenes.pay(scene);
-      const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+      const issue = await siblings.notifyUnmatched(scene, await siblings.replace(scene));
       const order = await world.openIntent(place, 1250);
       const asked = how === "close" ? scenes.close(place, issue) : scenes.attribute(place, issue, order);
       expect(await refusalOf(asked)).toEqual({
@@ -35,25 +35,25 @@ describe("money that a payment has taken at one config", () => {
   );
 
   test.each(["close", "attribute"] as const)(
-    "is nobody's to %s at the other while the cashier may settle it",
+    "cannot be used to %s at the other config while the cashier may settle it",
     async (how) => {
       const scene = await scenes.open();
       const { place, intent } = scene;
       world.stations.answer(intent.intentId, "provider_confirm", { ok: false, code: "order_changed" });
       await scenes.pay(scene);
       expect(await scenes.taskEnd(intent, "confirm")).toBe("settlement_refused");
-      const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+      const issue = await siblings.notifyUnmatched(scene, await siblings.replace(scene));
       const order = await world.openIntent(place, 1250);
       const asked = () => (how === "close" ? scenes.close(place, issue) : scenes.attribute(place, issue, order));
       expect(await refusalOf(asked())).toMatchObject({ reason: "money_may_settle" });
-      // Once the collection has ended for good, it is the operator's.
+      // Once the collection has ended, only an operator may settle it.
       await world.database`
       update provider_payments set expires_at = now() - interval '1 hour' where intent_id = ${intent.intentId}`;
       expect((await asked()).issue.status).toBe(how === "close" ? "closed" : "attributed");
     },
   );
 
-  test("is not closed as the duplicate of another intent while its own cashier may settle it", async () => {
+  test("is not closed as another intent's duplicate while its own cashier may settle it", async () => {
     const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: false, code: "order_changed" });
     await scenes.pay(scene, { transaction_id: "TAKEN" });
@@ -80,8 +80,8 @@ test.each(["its own config", "the sibling of its config"])(
     const refused = await scenes.onlyIssueOf(place);
     await world.database`
       update provider_payments set expires_at = now() - interval '1 hour' where intent_id = ${intent.intentId}`;
-    if (where === "its own config") await scenes.pay(scene, { reference: "NOBODYS" });
-    else await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+    if (where === "its own config") await scenes.pay(scene, { reference: "UNKNOWN" });
+    else await siblings.notifyUnmatched(scene, await siblings.replace(scene));
     const other = (await scenes.issuesOf(place)).find(({ issueId }) => issueId !== refused.issueId);
     if (other === undefined) throw new Error("There is no other issue.");
     const order = await world.openIntent(place, 1250);
@@ -94,12 +94,12 @@ test.each(["its own config", "the sibling of its config"])(
   },
 );
 
-test("a payment claims its money before and after its station has answered", async () => {
+test("a claim: held before and after the station has answered", async () => {
   const scene = await scenes.open();
   const station = Promise.withResolvers<StationReply>();
   world.stations.answer(scene.intent.intentId, "provider_confirm", () => station.promise);
   await scenes.pay(scene, { transaction_id: "OLD" });
-  const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene), { transaction_id: "OLD" });
+  const issue = await siblings.notifyUnmatched(scene, await siblings.replace(scene), { transaction_id: "OLD" });
   // Before its station has answered, too.
   expect(await refusalOf(scenes.close(scene.place, issue))).toMatchObject({ reason: "money_may_settle" });
   expect(await siblings.askSeam(scene, scene.intent, "OLD")).toBeNull();
@@ -110,11 +110,11 @@ test("a payment claims its money before and after its station has answered", asy
   expect(await scenes.salesOf(order)).toEqual([]);
 });
 
-test("money that one issue is just being attributed by is not closed by another", async () => {
+test("a payment that one issue is attributing: another issue cannot close it", async () => {
   const scene = await scenes.open();
-  await scenes.pay(scene, { reference: "NOBODYS", transaction_id: "TWICE" });
+  await scenes.pay(scene, { reference: "UNKNOWN", transaction_id: "TWICE" });
   const first = await scenes.onlyIssueOf(scene.place);
-  const second = await siblings.tellAsNobodys(scene, await siblings.replace(scene), { transaction_id: "TWICE" });
+  const second = await siblings.notifyUnmatched(scene, await siblings.replace(scene), { transaction_id: "TWICE" });
   await world.database`
     update issues set attribution = '{}', attributed_since = now() where issue_id = ${first.issueId}`;
   expect(await refusalOf(scenes.close(scene.place, second))).toMatchObject({ reason: "attribution_under_way" });
@@ -123,15 +123,15 @@ test("money that one issue is just being attributed by is not closed by another"
   expect((await scenes.close(scene.place, second)).issue.status).toBe("closed");
 });
 
-test("an operator is told that money was closed, also where only another issue's names lead there", async () => {
+test("a closed payment: the operator sees it, also where only another issue's keys lead there", async () => {
   const scene = await scenes.open();
   const { place } = scene;
   const transaction_id = "LED";
   await scenes.pay(scene, { transaction_id, merchant_id: "M-2" });
   const atOther = await siblings.replace(scene, "M-2");
-  const closed = await siblings.tellAsNobodys(scene, atOther, { transaction_id, merchant_id: "M-2" });
+  const closed = await siblings.notifyUnmatched(scene, atOther, { transaction_id, merchant_id: "M-2" });
   await scenes.close(place, closed);
-  await scenes.pay(scene, { transaction_id, reference: "NOBODYS" });
+  await scenes.pay(scene, { transaction_id, reference: "UNKNOWN" });
   const issue = (await scenes.issuesOf(place)).find(
     ({ kind, configId }) => kind === "unmatched_money" && configId === scene.configId,
   );
@@ -143,10 +143,10 @@ test("an operator is told that money was closed, also where only another issue's
   });
 });
 
-test("the seam refuses money that a person has closed at another config of its account", async () => {
+test("the seam: refuses a payment that a person has closed at another config of its account", async () => {
   const scene = await scenes.open();
   const configId = await siblings.replace(scene);
-  const issue = await siblings.tellAsNobodys(scene, configId, { transaction_id: "BACK" });
+  const issue = await siblings.notifyUnmatched(scene, configId, { transaction_id: "BACK" });
   const order = await world.openIntent(scene.place, 1250);
   await scenes.close(scene.place, issue);
   expect(await siblings.askSeam(scene, order, "BACK")).toBe("money_already_used");
@@ -158,7 +158,7 @@ test.each([
   ["its own config", false],
   ["the sibling of its config", true],
 ])(
-  "the guest's right payment pays, although another's money was told of it first, taken at %s",
+  "a guest's payment settles, although another payment was asserted for it first, accepted at %s",
   async (_, isSibling) => {
     const scene = await scenes.open();
     const transaction_id = `X-${scene.intent.intentId}`;
@@ -166,40 +166,40 @@ test.each([
     await scenes.paid(scene);
     const configId = isSibling ? await siblings.replace(scene) : scene.configId;
     const second = await siblings.open(configId, scene.place);
-    const tell = (more: Readonly<Record<string, unknown>>) =>
-      isSibling ? siblings.tell(second, more) : scenes.pay(second, more);
-    await tell({ transaction_id });
+    const notify = (more: Readonly<Record<string, unknown>>) =>
+      isSibling ? siblings.notify(second, more) : scenes.pay(second, more);
+    await notify({ transaction_id });
     expect(await scenes.taskEnd(second.intent, "differ")).toBe("notified");
     expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({ kind: "reference_mismatch", status: "open" });
-    await tell({});
+    await notify({});
     await scenes.paid(second);
     expect(await scenes.salesOf(second.intent)).toMatchObject([{ reference: `T-${second.intent.intentId}` }]);
   },
 );
 
-describe("what was said of a money at the sibling", () => {
-  test("as closed keeps it from being attributed here", async () => {
+describe("reports about a payment at the sibling config", () => {
+  test("a closed payment cannot be attributed here", async () => {
     const scene = await scenes.open();
-    await scenes.pay(scene, { reference: "NOBODYS" });
+    await scenes.pay(scene, { reference: "UNKNOWN" });
     const own = await scenes.onlyIssueOf(scene.place);
-    const other = await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+    const other = await siblings.notifyUnmatched(scene, await siblings.replace(scene));
     await scenes.close(scene.place, other);
     const order = await world.openIntent(scene.place, 1250);
     expect(await refusalOf(scenes.attribute(scene.place, own, order))).toMatchObject({ reason: "money_closed" });
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 
-  test("as another amount keeps it from being attributed here", async () => {
+  test("another amount prevents an attribution here", async () => {
     const scene = await scenes.open();
-    await scenes.pay(scene, { reference: "NOBODYS" });
+    await scenes.pay(scene, { reference: "UNKNOWN" });
     const own = await scenes.onlyIssueOf(scene.place);
-    await siblings.tellAsNobodys(scene, await siblings.replace(scene), { amount: "99.00" });
+    await siblings.notifyUnmatched(scene, await siblings.replace(scene), { amount: "99.00" });
     const order = await world.openIntent(scene.place, 1250);
     expect(await refusalOf(scenes.attribute(scene.place, own, order))).toMatchObject({ reason: "amount_contradicted" });
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 
-  test("and at the accounts that were said there counts at the seam, for payments and for attributions", async () => {
+  test("the accounts reported there count at the seam, for payments and for attributions", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { merchant_id: "M-2", transaction_id: "ATTRIBUTED" });
     await scenes.attribute(
@@ -223,8 +223,8 @@ describe("what was said of a money at the sibling", () => {
   });
 });
 
-test("of two payments that are told the same money at the same moment one takes it", async () => {
-  // Whoever writes down that a payment has its money takes long, so that the other would overtake it.
+test("two intents for which the same payment is asserted at the same moment: one claims it", async () => {
+  // The claim is slowed down, so that the other intent could overtake it.
   await world.database.unsafe(`
     create function pause_before_paid() returns trigger language plpgsql as $$
     begin perform pg_sleep(0.3); return new; end $$;
@@ -243,8 +243,8 @@ test("of two payments that are told the same money at the same moment one takes 
   }
 });
 
-describe("accounts of equal numbers that two schemes have given out", () => {
-  test("are two: an equal reference pays at each", async () => {
+describe("accounts of equal numbers at two schemes", () => {
+  test("are two accounts: an equal reference pays at each", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { transaction_id: "1001" });
     await scenes.paid(scene);
@@ -254,7 +254,7 @@ describe("accounts of equal numbers that two schemes have given out", () => {
     expect(await scenes.issuesOf(scene.place)).toEqual([]);
   });
 
-  test("are one where only the letters of the scheme's name differ in case", async () => {
+  test("are one account when only the case of the scheme's name differs", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { transaction_id: "1001" });
     await scenes.paid(scene);
@@ -264,14 +264,14 @@ describe("accounts of equal numbers that two schemes have given out", () => {
     expect(await scenes.salesOf(second)).toEqual([]);
   });
 
-  test("keep the scheme that they had when the payment was asked for", async () => {
+  test("keep the scheme of the time when the intent asked for the payment", async () => {
     const scene = await scenes.open();
     const configId = await siblings.replace(scene);
     const second = await siblings.open(configId, scene.place);
     await world.database`
       update provider_configs set settings = jsonb_set(settings, '{merchant_account,guid}', '"org.other.bank"')
       where config_id = ${configId}`;
-    await siblings.tell(second, { transaction_id: "1002" });
+    await siblings.notify(second, { transaction_id: "1002" });
     await scenes.paid(second);
     const order = await world.openIntent(scene.place, 1250);
     expect(await siblings.askSeam(scene, order, "1002")).toBe("money_already_used");

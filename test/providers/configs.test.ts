@@ -1,4 +1,4 @@
-/** Provider configs: whose they are, what is kept of their secrets, and how stations learn of them. */
+/** Provider configs: who owns them, what is stored of their secrets, and how stations are notified. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -10,7 +10,7 @@ import { emvcoSettings } from "../support/emvco-settings.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { newKey, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
-const SECRET = "a-secret-that-nobody-may-see-again";
+const SECRET = "a-secret-that-is-never-shown-again";
 const SETTINGS = emvcoSettings();
 
 let world: ProvidersWorld;
@@ -24,7 +24,7 @@ const emvco = ({ owner: caller, filialId }: Place, more: object = {}) =>
 const create = (place: Place, more: object = {}) => world.ask(configMessages.createProviderConfig, emvco(place, more));
 
 /** What the outbox holds for a station of its provider. */
-const toldOf = async (stationId: number) => {
+const providerUpdatesOf = async (stationId: number) => {
   const rows = await world.database<{ provider: { configId: number | null; revision: number } }[]>`
     select payload -> 'command' -> 'provider' as provider from outbox
     where key = ${`station.${stationId}`} and payload -> 'command' ->> 'type' = 'provider_put' order by outbox_id`;
@@ -39,7 +39,7 @@ async function addStation(place: Place, isSandbox = true): Promise<number> {
 }
 
 describe("a config's secrets", () => {
-  test("are shown once when they were made, and afterwards only that they are there", async () => {
+  test("creation shows them once; later answers show only that they exist", async () => {
     const place = await world.openPlace();
     const { config, newSecrets } = await create(place);
     const made = newSecrets["callback_secret"] ?? "";
@@ -50,7 +50,7 @@ describe("a config's secrets", () => {
     expect(JSON.stringify(listed)).not.toContain(made);
   });
 
-  test("that an owner brings are never returned, and no table holds one in the clear", async () => {
+  test("an owner's secrets are never returned, and no table holds one in the clear", async () => {
     const place = await world.openPlace();
     const reply = await create(place, { secrets: { callback_secret: SECRET } });
     expect(reply.newSecrets).toEqual({});
@@ -68,7 +68,7 @@ describe("a config's secrets", () => {
     }
   });
 
-  test("open only with their key, at their own place, unchanged", () => {
+  test("decryption needs their key, their place and unchanged bytes", () => {
     const [current, old] = [Buffer.from(newKey(), "base64url"), Buffer.from(newKey(), "base64url")];
     const place = providerSecretPlace({ configId: 1, name: "callback_secret" });
     const keyring = createKeyring(current, [old]);
@@ -84,7 +84,7 @@ describe("a config's secrets", () => {
     expect(() => keyring.open(place, { ...sealed, sealed: tampered })).toThrow();
   });
 
-  test("are sealed anew with a new key at start, and then the old key is not needed", async () => {
+  test("a start with a new key seals them again, and the old key is no longer needed", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const oldKey = world.environment["PROVIDER_SECRETS_KEY"];
@@ -126,7 +126,7 @@ describe("a sandbox config", () => {
     expect((await refusalOf(world.ask(configMessages.rotateProviderSecret, own))).code).toBe("invalid_request");
   });
 
-  test("is for tests only, and takes an account of one's own only as a whole", async () => {
+  test("is for test stations only, and accepts an existing account only with all its fields", async () => {
     const { owner: caller, filialId } = await world.openPlace();
     const request = { caller, filialId, kind: "sandbox", mode: "test", name: "S", settings: {} } as const;
     const refused = async (more: object): Promise<string[]> => {
@@ -143,8 +143,8 @@ describe("a sandbox config", () => {
   });
 });
 
-describe("who may", () => {
-  test("see and change configs is the owner of the organization, and nobody else", async () => {
+describe("access to configs", () => {
+  test("only the owner of the organization sees and changes them", async () => {
     const place = await world.openPlace();
     const other = await world.openPlace();
     const { config } = await create(place);
@@ -179,7 +179,7 @@ describe("who may", () => {
     expect((await refusalOf(rotated)).code).toBe("not_found");
   });
 
-  test("what they did is in the audit log, without a secret", async () => {
+  test("the changes are in the audit log, without a secret", async () => {
     const place = await world.openPlace();
     const { config } = await create(place, { secrets: { callback_secret: SECRET } });
     const { configId } = config;
@@ -204,33 +204,33 @@ describe("who may", () => {
   });
 });
 
-describe("stations", () => {
-  test("of the filial and the mode are told of each change, with growing revisions", async () => {
+describe("notices to stations", () => {
+  test("each change is sent to the stations of the filial and the mode, with growing revisions", async () => {
     const place = await world.openPlace();
     const live = await addStation(place, false);
     const { configId } = (await create(place)).config;
     await world.ask(configMessages.changeProviderConfig, { caller: place.owner, configId, status: "disabled" });
     const second = (await create(place)).config.configId;
-    expect(await toldOf(place.stationId)).toEqual([
+    expect(await providerUpdatesOf(place.stationId)).toEqual([
       { configId, revision: 1 },
       { configId: null, revision: 2 },
       { configId: second, revision: 3 },
     ]);
-    expect(await toldOf(live)).toEqual([]);
+    expect(await providerUpdatesOf(live)).toEqual([]);
   });
 
-  test("that are created later are told within a moment, and once", async () => {
+  test("a later station receives the config within a moment, and once", async () => {
     const place = await world.openPlace();
     const { configId } = (await create(place)).config;
     const later = await addStation(place);
     const live = await addStation(place, false);
-    await waitFor("the station is told", async () => (await toldOf(later)).length > 0);
+    await waitFor("the station is notified", async () => (await providerUpdatesOf(later)).length > 0);
     await world.addProviders();
-    expect(await toldOf(later)).toEqual([{ configId, revision: 1 }]);
-    expect(await toldOf(live)).toEqual([]);
+    expect(await providerUpdatesOf(later)).toEqual([{ configId, revision: 1 }]);
+    expect(await providerUpdatesOf(live)).toEqual([]);
   });
 
-  test("that are created at the very moment of a change are told the newest", async () => {
+  test("a station created at the moment of a change receives the newest config", async () => {
     const place = await world.openPlace();
     const { owner: caller } = place;
     const { configId } = (await create(place)).config;
@@ -244,15 +244,15 @@ describe("stations", () => {
       })(),
     ]);
     for (const stationId of made) {
-      const told = await waitFor(
+      const updates = await waitFor(
         "the newest",
-        async () => (await toldOf(stationId)).at(-1)?.revision === 4 && toldOf(stationId),
+        async () => (await providerUpdatesOf(stationId)).at(-1)?.revision === 4 && providerUpdatesOf(stationId),
       );
-      expect(told.at(-1)).toEqual({ configId: null, revision: 4 });
+      expect(updates.at(-1)).toEqual({ configId: null, revision: 4 });
     }
   });
 
-  test("that are created while a first config is being written wait for it, and are told of it", async () => {
+  test("a station created while a first config is written waits for it and receives it", async () => {
     const place = await world.openPlace();
     const { organizationId, filialId } = place;
     let adding: Promise<number> | undefined;
@@ -269,14 +269,14 @@ describe("stations", () => {
       const { config_id: configId } = await createProviderConfig(sql, row);
       await choose(sql, { filialId, mode: "test", configId });
       adding = addStation(place);
-      // Long enough for the station to be found as one that has nothing to hear, if it were there already.
+      // Long enough for the station to be found as one without updates, if it were there already.
       await new Promise((resolve) => setTimeout(resolve, 1_500));
     });
     const stationId = (await adding) ?? 0;
-    await waitFor("the station is told", async () => (await toldOf(stationId)).length > 0);
+    await waitFor("the station is notified", async () => (await providerUpdatesOf(stationId)).length > 0);
   });
 
-  test("are told again after the bus has lost its newest data, once for each loss", async () => {
+  test("each loss of the bus's newest data sends the config again, once", async () => {
     const place = await world.openPlace();
     const { configId } = (await create(place)).config;
     const lose = () => world.database`
@@ -284,7 +284,10 @@ describe("stations", () => {
       on conflict (part) do update set finished_at = excluded.finished_at`;
     for (const times of [2, 3]) {
       await lose();
-      await waitFor("the station is told again", async () => (await toldOf(place.stationId)).length === times);
+      await waitFor(
+        "the station is notified again",
+        async () => (await providerUpdatesOf(place.stationId)).length === times,
+      );
     }
     await waitFor("the recovery's end", async () => {
       const [row] = await world.database<[{ is_over: boolean }]>`
@@ -292,10 +295,12 @@ describe("stations", () => {
         from provider_recovery r, bus_announcements a where a.part = 'stations'`;
       return row.is_over;
     });
-    expect(await toldOf(place.stationId)).toEqual(Array.from({ length: 3 }, () => ({ configId, revision: 1 })));
+    expect(await providerUpdatesOf(place.stationId)).toEqual(
+      Array.from({ length: 3 }, () => ({ configId, revision: 1 })),
+    );
   });
 
-  test("have one active config at most, also when ten are made at once", async () => {
+  test("ten active configs at once: a station has one at most", async () => {
     const place = await world.openPlace();
     const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => create(place)));
     expect(outcomes.filter((outcome) => outcome.status === "fulfilled")).toHaveLength(1);

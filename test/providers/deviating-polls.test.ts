@@ -1,4 +1,4 @@
-/** A provider that says something else at one look than at the next: the right word still counts. */
+/** A provider whose answers to two polls differ: the right answer still counts. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { takeAsPaid } from "../../services/providers/sql/tasks.ts";
@@ -18,7 +18,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** A payment that nobody has paid, and what its provider would say of it when somebody had. */
+/** An unpaid payment, and what its provider would report of it once it is paid. */
 async function open(): Promise<{ place: Place; intent: Intent; paid: Readonly<Record<string, unknown>> }> {
   await provider.giveBack(world);
   const place = await world.openPlace();
@@ -33,8 +33,8 @@ async function open(): Promise<{ place: Place; intent: Intent; paid: Readonly<Re
   return { place, intent, paid: { ...payment, amount: "12.03", currency: "EUR", status: "paid" } };
 }
 
-/** Until the provider was looked at once more. */
-async function look({ intentId }: Intent): Promise<{ readonly outcome: string | null }> {
+/** Until the provider was polled once more. */
+async function poll({ intentId }: Intent): Promise<{ readonly outcome: string | null }> {
   const read = async () => {
     const [row] = await world.database<[{ attempts: number; outcome: string | null; is_due: boolean }]>`
       select attempts, outcome, due_at <= now() + interval '3 seconds' or due_at > now() + interval '12 seconds' as is_due
@@ -43,56 +43,56 @@ async function look({ intentId }: Intent): Promise<{ readonly outcome: string | 
   };
   const { attempts } = await read();
   await world.database`update provider_tasks set due_at = now() where intent_id = ${intentId} and kind = 'poll'`;
-  return await waitFor("the look", async () => {
+  return await waitFor("the poll", async () => {
     const row = await read();
     return row.attempts > attempts && (row.outcome !== null || !row.is_due) && row;
   });
 }
 
 test.each([{ account: "A-thief" }, { amount: "0.01" }])(
-  "after a look that said %j the right money is found",
+  "a poll with the wrong %j: a later poll finds the right payment",
   async (wrong) => {
     const { place, intent, paid } = await open();
     provider.answer = () => ({ ...paid, ...wrong });
-    for (const _ of [1, 2]) expect((await look(intent)).outcome).toBeNull();
+    for (const _ of [1, 2]) expect((await poll(intent)).outcome).toBeNull();
     const issue = await scenes.onlyIssueOf(place);
     expect(issue).toMatchObject({ status: "open", intentId: intent.intentId });
     expect(issue.evidence["further"]).toBeUndefined();
     provider.answer = () => paid;
-    expect((await look(intent)).outcome).toBe("paid");
+    expect((await poll(intent)).outcome).toBe("paid");
     await waitFor("the sale", async () => (await scenes.salesOf(intent)).length === 1);
   },
   40_000,
 );
 
-test("the look after the deadline is the last one, whatever it says", async () => {
+test("the poll after the deadline: is the last one, whatever it reports", async () => {
   const { place, intent, paid } = await open();
   provider.answer = () => ({ ...paid, amount: "0.01" });
   await world.database`
     update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intent.intentId}`;
-  expect((await look(intent)).outcome).toBe("amount_under");
+  expect((await poll(intent)).outcome).toBe("amount_under");
   expect(await scenes.onlyIssueOf(place)).toMatchObject({ kind: "amount_under" });
 });
 
-test("a look that says that nothing was paid ends nothing when the money has come meanwhile", async () => {
+test("a poll that reports no payment: ends nothing when the payment has arrived meanwhile", async () => {
   const { place, intent, paid } = await open();
   const { intentId } = intent;
   world.stations.answer(intentId, "provider_confirm", "silence");
-  const looking = Promise.withResolvers<void>();
+  const polling = Promise.withResolvers<void>();
   const answering = Promise.withResolvers<void>();
   provider.answer = async () => {
-    looking.resolve();
+    polling.resolve();
     await answering.promise;
     return { ...paid, status: "declined" };
   };
   await world.database`update provider_tasks set due_at = now() where intent_id = ${intentId} and kind = 'poll'`;
-  await looking.promise;
+  await polling.promise;
   await world.database.begin(async (sql) => {
     const reference = { intentId, providerReference: String(paid["payment_id"]) };
     expect(await takeAsPaid(sql, { ...reference, dueInMs: 60_000 })).toBeDefined();
   });
   answering.resolve();
   await delay(1_000);
-  expect(scenes.heard(intent)).not.toContain("provider_failed");
+  expect(scenes.commandTypes(intent)).not.toContain("provider_failed");
   expect(await scenes.issuesOf(place)).toEqual([]);
 });

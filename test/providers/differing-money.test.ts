@@ -1,4 +1,4 @@
-/** What a provider says differently of a money: later, under an old event id, or in words that cannot be read. */
+/** Differing reports about one payment: later, under an old event id, or in unreadable words. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
@@ -33,7 +33,7 @@ describe("a signed callback that cannot be read in full", () => {
     ["a currency in small letters", "currency_mismatch", { currency: "eur" }],
     ["an empty currency", "currency_mismatch", { currency: "" }],
     ["an account that is a number", "account_mismatch", { merchant_id: 5 }],
-  ] as const)("with %s is recorded, answered and an issue with the provider's words", async (_, kind, more) => {
+  ] as const)("with %s: is recorded, answered and an issue with the provider's words", async (_, kind, more) => {
     const scene = await scenes.open();
     const body = paidBody(scenes.money(scene, more));
     await signed(scene, body);
@@ -41,7 +41,7 @@ describe("a signed callback that cannot be read in full", () => {
     expect(issue).toMatchObject({ kind, intentId: kind === "unmatched_money" ? null : scene.intent.intentId });
     expect(JSON.parse(issue.evidence["said"] as string)).toEqual({ ...scenes.money(scene), ...more });
     const { currency } = issue.evidence["asserted"] as { currency: string | null };
-    for (const told of [issue.currency, currency]) expect(told === null || /^[A-Z]{3}$/.test(told)).toBe(true);
+    for (const each of [issue.currency, currency]) expect(each === null || /^[A-Z]{3}$/.test(each)).toBe(true);
     const [kept] = await world.database<{ body: Uint8Array }[]>`
       select body from provider_callbacks where config_id = ${scene.configId}`;
     expect(Buffer.from(kept?.body ?? []).toString()).toBe(body);
@@ -56,7 +56,7 @@ describe("a signed callback that cannot be read in full", () => {
     '{"type":7,"data":{"amount":"12.50"}}',
     '{"id":"z","type":"payment.paid","data":{"amount":"1\\u0000"}}',
     "\u0000\u0001",
-  ])("is an issue with its bytes as evidence: %j", async (body) => {
+  ])("raises an issue with its bytes as evidence: %j", async (body) => {
     const scene = await scenes.open();
     await signed(scene, body);
     expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({
@@ -77,7 +77,7 @@ describe("a signed callback that cannot be read in full", () => {
     },
   );
 
-  test("is told with words that are true when somebody wants to attribute it", async () => {
+  test("an attribution is refused with the true reason", async () => {
     const scene = await scenes.open({ currency: "BHD" });
     await scenes.pay(scene, { amount: "1.234", currency: "BHD" });
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -89,26 +89,29 @@ describe("a signed callback that cannot be read in full", () => {
   });
 });
 
-describe("the same money with other words", () => {
+describe("one payment with differing reports", () => {
   test.each([
     ["amount_over", { amount: "50.00" }],
     ["currency_mismatch", { currency: "USD" }],
     ["account_mismatch", { merchant_id: "M-2" }],
-  ] as const)("after it has paid is %s, and the right words are nothing new", async (kind, more) => {
-    const scene = await scenes.open();
-    await scenes.pay(scene);
-    await scenes.paid(scene);
-    await scenes.pay(scene);
-    expect(await scenes.issuesOf(scene.place)).toEqual([]);
-    await scenes.pay(scene, more);
-    const issue = await scenes.onlyIssueOf(scene.place);
-    expect(issue).toMatchObject({ kind, status: "open", intentId: scene.intent.intentId });
-    expect(await scenes.salesOf(scene.intent)).toHaveLength(1);
-    const order = await world.openIntent(scene.place, 1250);
-    expect((await refusalOf(scenes.attribute(scene.place, issue, order))).code).toBe("conflict");
-  });
+  ] as const)(
+    "after the payment has settled: the report is %s, and the right report changes nothing",
+    async (kind, more) => {
+      const scene = await scenes.open();
+      await scenes.pay(scene);
+      await scenes.paid(scene);
+      await scenes.pay(scene);
+      expect(await scenes.issuesOf(scene.place)).toEqual([]);
+      await scenes.pay(scene, more);
+      const issue = await scenes.onlyIssueOf(scene.place);
+      expect(issue).toMatchObject({ kind, status: "open", intentId: scene.intent.intentId });
+      expect(await scenes.salesOf(scene.intent)).toHaveLength(1);
+      const order = await world.openIntent(scene.place, 1250);
+      expect((await refusalOf(scenes.attribute(scene.place, issue, order))).code).toBe("conflict");
+    },
+  );
 
-  test("are kept beside the first, once each, and then nobody guesses which is true", async () => {
+  test("the reports are recorded beside the first, once each, and no attribution is possible", async () => {
     const scene = await scenes.open();
     for (const amount of ["5.00", "50.00", "5.00", "50.00"]) await scenes.pay(scene, { amount });
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -124,8 +127,8 @@ describe("the same money with other words", () => {
   });
 });
 
-describe("an event id that comes again with another body", () => {
-  test("gets the first answer, and its money is an issue and pays nothing", async () => {
+describe("an event id that is sent again with another body", () => {
+  test("gets the first answer, and its payment is an issue and pays nothing", async () => {
     const scene = await scenes.open();
     const pending = JSON.stringify({ id: "same", type: "payment.pending", data: { reference: scene.reference } });
     const first = await scenes.send(scene, pending);
@@ -146,7 +149,7 @@ describe("an event id that comes again with another body", () => {
     expect(await scenes.send(scene, pending)).toEqual(first);
   });
 
-  test("and of money that is known says nothing new", async () => {
+  test("of a known payment: changes nothing", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, {}, "once");
     await scenes.paid(scene);
@@ -158,7 +161,7 @@ describe("an event id that comes again with another body", () => {
 });
 
 describe("the station of an intent with an issue", () => {
-  test("is told of each, and that no money moved by the provider alone, once the last of them is resolved", async () => {
+  test("receives each issue, and provider_cleared only once the last of them is resolved", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "9.00" });
     expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
@@ -166,7 +169,7 @@ describe("the station of an intent with an issue", () => {
       actor: { kind: "provider", id: scene.configId },
       command: { type: "provider_money_differs", intentId: scene.intent.intentId, issue: "amount_under" },
     });
-    // A second money differs as well; and the provider says that the payment has expired.
+    // A second payment differs as well; and the provider reports that the payment has expired.
     await scenes.pay(scene, { transaction_id: "T-other", merchant_id: "M-2" });
     world.stations.answer(scene.intent.intentId, "provider_failed", {
       ok: false,
@@ -179,23 +182,23 @@ describe("the station of an intent with an issue", () => {
     const [second, first] = await scenes.issuesOf(scene.place);
     if (first === undefined || second === undefined) throw new Error("There are no two issues.");
     await waitFor(
-      "both tellings",
-      () => scenes.heard(scene.intent).filter((type) => type === "provider_money_differs").length === 2,
+      "both notices",
+      () => scenes.commandTypes(scene.intent).filter((type) => type === "provider_money_differs").length === 2,
     );
     await scenes.close(scene.place, first);
     await delay(300);
-    expect(scenes.heard(scene.intent)).not.toContain("provider_cleared");
+    expect(scenes.commandTypes(scene.intent)).not.toContain("provider_cleared");
     const order = await world.openIntent(scene.place, 1250);
     await scenes.attribute(scene.place, second, order);
-    await waitFor("the provider's word", () => scenes.heard(scene.intent).includes("provider_cleared"));
-    // A new one is told anew.
+    await waitFor("the provider's report", () => scenes.commandTypes(scene.intent).includes("provider_cleared"));
+    // A new one is notified again.
     await scenes.pay(scene, { transaction_id: "T-third", amount: "8.00" });
-    await waitFor("a third telling", () => scenes.heard(scene.intent).at(-1) === "provider_money_differs");
+    await waitFor("a third notice", () => scenes.commandTypes(scene.intent).at(-1) === "provider_money_differs");
     const ids = world.stations.about(scene.intent.intentId).map(({ commandId }) => commandId);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("hears again that no money moved, when it heard so before its intent had ended", async () => {
+  test("receives provider_cleared again, when the first one came before its intent had ended", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     // An amount for which the sandbox provider waits.
@@ -205,10 +208,10 @@ describe("the station of an intent with an issue", () => {
     await world.database`
       insert into provider_tasks (intent_id, kind, done_at, outcome) values (${intentId}, 'clear', now(), 'cleared')`;
     await world.ask(withdrawProviderPayment, { intentId });
-    await waitFor("the word", () => scenes.heard(intent).includes("provider_cleared"));
+    await waitFor("the report", () => scenes.commandTypes(intent).includes("provider_cleared"));
   });
 
-  test("hears it again, when the provider was asked and had ended the payment before anybody said that the intent had", async () => {
+  test("receives provider_cleared again, when the provider ended the payment before the intent's end was reported", async () => {
     const place = await world.openPlace();
     const intent = await world.openIntent(place, 1203);
     expect(await world.askProvider(place, await world.addSandboxConfig(place), intent)).toMatchObject({
@@ -220,10 +223,13 @@ describe("the station of an intent with an issue", () => {
     await world.database`update provider_tasks set due_at = now() where intent_id = ${intentId}`;
     expect(await scenes.taskEnd(intent, "clear")).toBe("cleared");
     await world.ask(withdrawProviderPayment, { intentId });
-    await waitFor("the word", () => scenes.heard(intent).filter((type) => type === "provider_cleared").length === 2);
+    await waitFor(
+      "the report",
+      () => scenes.commandTypes(intent).filter((type) => type === "provider_cleared").length === 2,
+    );
   });
 
-  test("is told of money that comes late, too", async () => {
+  test("is notified of late money", async () => {
     const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", {
       ok: false,
@@ -232,13 +238,13 @@ describe("the station of an intent with an issue", () => {
     });
     await scenes.pay(scene);
     expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
-    expect(scenes.heard(scene.intent)).toEqual(["provider_confirm", "provider_money_differs"]);
+    expect(scenes.commandTypes(scene.intent)).toEqual(["provider_confirm", "provider_money_differs"]);
   });
 
   test.each([
     ["has forgotten the intent, which ended long ago", { ok: false, code: "intent_unknown" }, {}],
     ["collects until then, when its issue is closed already", { ok: true, type: "accepted" }, { amount: "9.00" }],
-  ] as const)("hears that no money moved, also where it %s", async (_, reply, more) => {
+  ] as const)("receives provider_cleared, also where the station %s", async (_, reply, more) => {
     const scene = await scenes.open();
     if ("amount" in more) {
       await scenes.pay(scene, more);
@@ -247,6 +253,6 @@ describe("the station of an intent with an issue", () => {
     world.stations.answer(scene.intent.intentId, "provider_failed", reply);
     const expired = JSON.stringify({ id: "e", type: "payment.expired", data: { reference: scene.reference } });
     expect((await scenes.send(scene, expired)).status).toBe(200);
-    await waitFor("the provider's word", () => scenes.heard(scene.intent).includes("provider_cleared"));
+    await waitFor("the provider's report", () => scenes.commandTypes(scene.intent).includes("provider_cleared"));
   });
 });

@@ -1,4 +1,4 @@
-/** Callbacks of an `emvco_generic` provider, as whoever runs the scheme would sign them. */
+/** Callbacks of an `emvco_generic` provider, signed as its scheme's operator would sign them. */
 import { createHmac } from "node:crypto";
 import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import type { ReplyOf } from "../../services/bus/operation.ts";
@@ -27,7 +27,7 @@ export function sendCallback(world: ProvidersWorld, sent: SignedBody): Promise<R
 
 let events = 0;
 
-/** The body of a callback that says that the money is there. */
+/** The body of a callback that reports a payment. */
 export function paidBody(
   data: Readonly<Record<string, unknown>>,
   id: string | undefined = `evt-${(events += 1)}`,

@@ -54,7 +54,7 @@ const MERCHANT: MerchantData = {
 };
 
 describe("an EMVCo payload", () => {
-  test("reads in another implementation as what was written, whatever the merchant and the amount", () => {
+  test("another implementation reads what was written, whatever the merchant and the amount", () => {
     fc.assert(
       fc.property(merchants, currencies, amounts, (merchant, currency, amount) => {
         expect(merchantDataSchema.parse(merchant)).toEqual(merchant);
@@ -82,7 +82,7 @@ describe("an EMVCo payload", () => {
     );
   });
 
-  test("is refused by another implementation when one character is another", () => {
+  test("another implementation refuses it when one character differs", () => {
     const payload = merchantPayload(MERCHANT, { amountMinor: "1250", currency: "EUR", reference: newReference() });
     expect(parse(payload, true)).not.toBeNull();
     for (const index of [20, 60, payload.length - 1]) {
@@ -98,7 +98,7 @@ describe("an EMVCo payload", () => {
     expect(payload.slice(-4)).toBe(crc16(payload.slice(0, -4)));
   });
 
-  test("has a number for every currency that an order may have", () => {
+  test("every currency that an order may have has a number", () => {
     const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ".split("");
     const codes = letters.flatMap((a) => letters.flatMap((b) => letters.map((c) => a + b + c)));
     const known = codes.filter((code) => currencyExponent(code) !== undefined);
@@ -110,7 +110,7 @@ describe("an EMVCo payload", () => {
     expect(currencyNumber("constructor")).toBeUndefined();
   });
 
-  test("holds nothing that another reader counts differently", () => {
+  test("another reader counts each of its characters alike", () => {
     expect(() => tlv("59", "Café")).toThrow(RangeError);
     expect(() => tlv("59", "")).toThrow(RangeError);
     expect(() => tlv("59", "x".repeat(100))).toThrow(RangeError);
@@ -119,7 +119,7 @@ describe("an EMVCo payload", () => {
   });
 });
 
-test("a reference has 24 characters and none of a thousand is like another", () => {
+test("references: 24 characters each, and no two of a thousand are equal", () => {
   const references = Array.from({ length: 1_000 }, newReference);
   expect(new Set(references).size).toBe(1_000);
   for (const reference of references) expect(reference).toMatch(/^[0-9A-HJKMNP-TV-Z]{24}$/);

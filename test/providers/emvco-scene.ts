@@ -1,4 +1,4 @@
-/** A QR of an `emvco_generic` provider that a guest has before them, and what an operator and the provider do about it. */
+/** A QR of an `emvco_generic` provider that a guest sees, and what an operator and the provider do about it. */
 import { expect } from "vitest";
 import type { Issue } from "../../services/bus/messages/issues.ts";
 import * as issueMessages from "../../services/bus/messages/issues.ts";
@@ -58,7 +58,7 @@ export class Scenes {
     return { place, configId, intent, reference } satisfies Scene;
   }
 
-  /** The money that fits the scene, unless said otherwise. */
+  /** The payment that matches the scene, unless stated otherwise. */
   money(scene: Scene, more: Data = {}): Data {
     const transaction_id = `T-${scene.intent.intentId}`;
     return {
@@ -75,7 +75,7 @@ export class Scenes {
     return sendCallback(this.#world(), { configId: scene.configId, body, secret });
   }
 
-  /** A callback that says that the scene's money is there. */
+  /** A callback that reports the scene's payment. */
   async pay(scene: Scene, more: Data = {}, id?: string): Promise<void> {
     const body = id === undefined ? paidBody(this.money(scene, more)) : paidBody(this.money(scene, more), id);
     expect((await this.send(scene, body)).status).toBe(200);
@@ -121,8 +121,8 @@ export class Scenes {
     });
   }
 
-  /** The kinds of commands that the intent's station has heard, in their order. */
-  heard({ intentId }: Intent): string[] {
+  /** The types of the commands that the intent's station has received, in their order. */
+  commandTypes({ intentId }: Intent): string[] {
     return this.#world()
       .stations.about(intentId)
       .map(({ command }) => command.type);

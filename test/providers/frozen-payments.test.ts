@@ -1,4 +1,4 @@
-/** No QR is made or taken over under a kill switch, whichever it is (one that is just being made: late-answers.test.ts). */
+/** Under a kill switch of any kind no QR is made or adopted (a QR that is being made: late-answers.test.ts). */
 import { headers } from "nats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../support/wait-for.ts";
@@ -21,7 +21,7 @@ async function flip(kind: Kind, { organizationId, stationId }: Place, options: {
   await world.bus.js.publish(subject, options.isOn ? "{}" : "", options.isOn ? {} : { headers: deletion });
 }
 
-/** Until the service has heard of the switch. */
+/** Until the service has received the switch. */
 async function freeze(kind: Kind, place: Place, configId: number): Promise<void> {
   await flip(kind, place, { configId, isOn: true });
   await waitFor("the switch", async () => {
@@ -31,7 +31,7 @@ async function freeze(kind: Kind, place: Place, configId: number): Promise<void>
 }
 
 describe.each(KINDS)("the switch of the %s", (kind) => {
-  test("lets no payment be made", async () => {
+  test("no payment is made", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     await freeze(kind, place, configId);
@@ -45,7 +45,7 @@ describe.each(KINDS)("the switch of the %s", (kind) => {
     }
   });
 
-  test("stops a question that would be taken over, and withdraws what may have been made", async () => {
+  test("a question that another process would adopt stops, and a payment that may exist is withdrawn", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const { intentId, orderDisplayNumber } = await world.openIntent(place, 1203);
@@ -60,7 +60,7 @@ describe.each(KINDS)("the switch of the %s", (kind) => {
       expect(await world.askProvider(place, configId, intent)).toEqual({ created: false, reason: "provider_frozen" });
       const tasks = await world.database`select kind from provider_tasks where intent_id = ${intentId}`;
       expect(tasks).toEqual([{ kind: "withdraw" }]);
-      // The provider was not asked: nobody knows a reference of its own.
+      // The provider was not asked, so there is no reference of its own.
       const rows = await world.database`select provider_reference from provider_payments where intent_id = ${intentId}`;
       expect(rows).toEqual([{ provider_reference: "" }]);
     } finally {

@@ -1,4 +1,4 @@
-/** The guide for providers: what it shows is what the service takes. */
+/** The guide for providers: the service accepts what it shows. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,13 +16,13 @@ function block(language: string, holding: string): string {
   return found[2];
 }
 
-test("the settings that it shows are taken", () => {
+test("the settings in the guide are accepted", () => {
   const { settings, secrets } = JSON.parse(block("json", "merchant_account")) as Record<string, unknown>;
   expect(() => emvcoGeneric.checkSettings(settings as Record<string, unknown>)).not.toThrow();
   expect(secrets).toEqual({ callback_secret: expect.stringMatching(/^[\x21-\x7e]{16,256}$/) });
 });
 
-test("the callback that it shows is read whole", () => {
+test("the callback in the guide is read in full", () => {
   const event = emvcoGeneric.decode(Buffer.from(block("json", "payment.paid")));
   expect(event).toEqual({
     eventId: "evt-1",
@@ -41,7 +41,7 @@ test("the callback that it shows is read whole", () => {
   });
 });
 
-test("the signature that its shell lines make holds, with the secret's text as the key", () => {
+test("the guide's shell lines make a valid signature, with the secret's text as the key", () => {
   const [clock = "", signing = ""] = block("sh", "openssl").split("\n");
   const body = '{"id":"evt-1"}';
   const secret = "a secret as it stands";

@@ -1,4 +1,4 @@
-/** One provider that does not answer, with a config in each of several filials, takes nothing from others' payments. */
+/** One silent provider, with a config in each of several filials, does not delay others' payments. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -25,7 +25,7 @@ const FILIALS = 8;
 const MANY_FILIALS = 40;
 const OPEN_QRS = 50;
 
-describe("a provider that does not answer", () => {
+describe("a silent provider", () => {
   let healthy: { place: Place; configId: number };
   const silent: { place: Place; configId: number }[] = [];
 
@@ -36,7 +36,7 @@ describe("a provider that does not answer", () => {
     await answerOneAccount({ world, provider }, healthy.configId);
   });
 
-  it("with a config in each of 8 filials: an account of its server that is answered gets its QR and its payment", async () => {
+  it("with a config in each of 8 filials: an answered account of its server gets its QR and its payment", async () => {
     for (const [nth, account] of silent.slice(0, FILIALS).entries())
       await openDueQrs(world, account, { count: OPEN_QRS, nth });
     const asked = silent

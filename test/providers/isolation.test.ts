@@ -1,4 +1,4 @@
-/** One provider that does not answer, or a flood of wrong callbacks, takes nothing from the payments of the others. */
+/** One silent provider, or a flood of wrong callbacks, does not delay the payments of the others. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import { createProviderPayment } from "../../services/bus/messages/provider-payments.ts";
@@ -43,7 +43,7 @@ describe("bursts of callbacks with wrong signatures", () => {
     });
   }
 
-  it("refuse no right one that comes behind them, neither of the same config nor of another", async () => {
+  it("right callbacks that come behind them are accepted, of the same config and of another", async () => {
     const [flooded, other] = await Promise.all([scenes.open(), scenes.open()]);
     const sendRight = async (nth: number): Promise<void> => {
       const { configId } = nth % 2 === 0 ? flooded : other;
@@ -67,7 +67,7 @@ describe("bursts of callbacks with wrong signatures", () => {
 const OPEN_QRS = 300;
 
 /** The last: its silent requests are under way until the end. */
-describe("a provider that does not answer", () => {
+describe("a silent provider", () => {
   let healthy: { place: Place; configId: number };
   let silent: { place: Place; configId: number };
 
@@ -78,7 +78,7 @@ describe("a provider that does not answer", () => {
     await answerOneAccount({ world, provider }, healthy.configId);
   });
 
-  it("leaves the questions, confirmations and new QRs of the others as they are", async () => {
+  it("the questions, confirmations and new QRs of the others are not delayed", async () => {
     await openDueQrs(world, silent, { count: OPEN_QRS });
     for (let asked = 0; asked < OPEN_QRS; asked += 1) void askSilent(silent);
     await waitFor("silent questions under way", () => provider.asked.length >= 8);

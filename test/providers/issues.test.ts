@@ -1,4 +1,4 @@
-/** What an operator does about money that does not fit: attribute it through the seam, or close it; each with a reason. */
+/** What an operator does about a payment that does not match: attribute it through the seam, or close it; each with a reason. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Issue } from "../../services/bus/messages/issues.ts";
@@ -33,7 +33,7 @@ async function openConfig(place: Place): Promise<number> {
 
 const listOf = (place: Place) => world.ask(issueMessages.listIssues, { caller: place.operator, limit: 100 });
 
-/** Money of that amount that nobody registered. */
+/** An unregistered payment of that amount. */
 async function strayMoney(
   amount = "12.50",
   currency = "EUR",
@@ -78,8 +78,8 @@ const colleagueOf = (place: Place): Place => ({
   operator: { ...place.operator, userId: place.operator.userId + 1_000 },
 });
 
-describe("attributing", () => {
-  test("pays the order through the seam, once, with who and why, and the station learns of it", async () => {
+describe("an attribution", () => {
+  test("pays the order through the seam, once, with operator and reason, and the station is notified", async () => {
     const { place, issue } = await strayMoney();
     expect(issue).toMatchObject({ kind: "unmatched_money", status: "open", amountMinor: "1250", currency: "EUR" });
     const intent = await world.openIntent(place, 1250);
@@ -97,7 +97,7 @@ describe("attributing", () => {
       resolvedBy: place.operator.userId,
       reason: "the guest showed the receipt",
     });
-    // Again by the same person: the same answer, and no more money.
+    // Again by the same person: the same answer, and no second payment.
     expect((await attribute(place, issue, intent)).issue).toEqual(resolved);
     expect(await transactionsOf(intent)).toHaveLength(1);
     const rows = await world.database<{ payload: { command: unknown } }[]>`
@@ -121,7 +121,7 @@ describe("attributing", () => {
     });
   });
 
-  test("again by another person, to another order or for another reason is refused by name", async () => {
+  test("by another person, to another order or for another reason: refused with the reason's name", async () => {
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
     const other = await world.openIntent(place, 1250);
@@ -147,7 +147,7 @@ describe("attributing", () => {
     expect(outcomes.filter((outcome) => outcome.status === "fulfilled")).toHaveLength(1);
   });
 
-  test("of an amount, a currency or an order that does not fit is refused, and the issue stays open", async () => {
+  test("an amount, a currency or an order that does not match: refused, and the issue stays open", async () => {
     const { place, issue } = await strayMoney();
     const wrong = await world.openIntent(place, 1251);
     expect((await refusalOf(attribute(place, issue, wrong))).code).toBe("conflict");
@@ -161,10 +161,10 @@ describe("attributing", () => {
     expect((await listOf(place)).issues[0]).toMatchObject({ status: "open" });
   });
 
-  test("money that has no amount, and money that pays an order already by another issue, is refused", async () => {
+  test("a payment without an amount, or one that pays an order by another issue: refused", async () => {
     const nameless = await strayMoney("no amount");
     expect(nameless.issue.amountMinor).toBeNull();
-    // That comes before whatever else is in the way: an order that is paid, or another filial's.
+    // This reason comes before any other: an order that is paid, or another filial's.
     const elsewhere = await world.openPlace({ isSandbox: false });
     const orders = [await world.openIntent(nameless.place, 1250), await world.openIntent(elsewhere, 1250)];
     for (const order of orders)
@@ -172,7 +172,7 @@ describe("attributing", () => {
         code: "conflict",
         reason: "amount_unknown",
       });
-    // The same money in two issues: first with a wrong account, then for a reference that nobody knows.
+    // The same payment in two issues: first with a wrong account, then for an unknown reference.
     const place = await world.openPlace();
     const configId = await openConfig(place);
     const asked = await world.openIntent(place, 1250);
@@ -188,19 +188,19 @@ describe("attributing", () => {
     const again = await world.openIntent(place, 1250);
     expect((await refusalOf(attribute(place, second, again))).code).toBe("conflict");
     expect(await transactionsOf(again)).toHaveLength(0);
-    // And its own intent is not paid with it either, when the right callback comes after all.
+    // And it does not pay its own intent either, when the right callback arrives after all.
     await addStray(configId, { reference, transaction_id: "SAME" });
     const [last] = await world.database<[{ outcome: string }]>`
       select outcome from provider_callbacks where config_id = ${configId} order by callback_id desc limit 1`;
     expect(last.outcome).toBe("attributed");
-    const heard = world.stations.about(asked.intentId).map(({ command }) => command.type);
-    expect(heard).not.toContain("provider_confirm");
+    const received = world.stations.about(asked.intentId).map(({ command }) => command.type);
+    expect(received).not.toContain("provider_confirm");
   });
 
-  test("an order that changes in between is refused by the seam, and the issue can be attributed again", async () => {
+  test("an order that changes in between: the seam refuses it, and the issue can be attributed again", async () => {
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
-    // The attribution as it stands when the process has died between writing it and asking the seam.
+    // The attribution as it is stored when the process has died between writing it and asking the seam.
     await leaveAttribution(issue, intent);
     const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: "1300" }];
     await world.ask(changeOrder, { caller: place.cashier, orderId: intent.orderId, lines });
@@ -211,7 +211,7 @@ describe("attributing", () => {
     expect(await transactionsOf(other)).toHaveLength(1);
   });
 
-  test("after a crash between the seam and the issue, another attempt finds what was paid", async () => {
+  test("a crash between the seam and the issue: another attempt finds what was paid", async () => {
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
     await leaveAttribution(issue, intent);
@@ -222,7 +222,7 @@ describe("attributing", () => {
     expect((await listOf(place)).issues[0]).toMatchObject({ status: "attributed", orderId: intent.orderId });
   });
 
-  test("an attribution that a crash has left is finished by whoever runs the service, behind one that cannot be", async () => {
+  test("an attribution that a crash has left: another process completes it, behind one that cannot be completed", async () => {
     const stuck = await strayMoney();
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
@@ -233,7 +233,7 @@ describe("attributing", () => {
     expect((await refusalOf(close(place, issue))).code).toBe("conflict");
   });
 
-  test("of money that the cashier may still settle waits until its collection has ended", async () => {
+  test("a payment that the cashier may still settle: waits until its collection has ended", async () => {
     const place = await world.openPlace();
     const configId = await openConfig(place);
     const asked = await world.openIntent(place, 1250);
@@ -278,8 +278,8 @@ async function leaveAttribution(
 const close = (place: Place, issue: Issue, reason = "paid back by bank transfer") =>
   world.ask(issueMessages.closeIssue, { caller: place.operator, issueId: issue.issueId, reason });
 
-describe("closing", () => {
-  test("keeps who and why, and the money does not come back as another issue", async () => {
+describe("a closed issue", () => {
+  test("keeps operator and reason, and the payment raises no other issue", async () => {
     const { place, configId, issue } = await strayMoney();
     const { issue: closed } = await close(place, issue);
     expect(closed).toMatchObject({
@@ -314,7 +314,7 @@ describe("closing", () => {
     ]);
   });
 
-  test("needs a reason, the permission and an issue of one's own", async () => {
+  test("requires a reason, the permission and an issue of the organization", async () => {
     const { place, issue } = await strayMoney();
     const other = await world.openPlace();
     expect((await refusalOf(close(place, issue, " "))).code).toBe("invalid_request");
@@ -330,7 +330,7 @@ describe("closing", () => {
     }
   });
 
-  test("lists go newest first, page by page, by status", async () => {
+  test("lists: newest first, page by page, by status", async () => {
     const { place, configId, issue } = await strayMoney();
     for (let more = 0; more < 4; more += 1) await addStray(configId);
     const page = (beforeId?: number) =>

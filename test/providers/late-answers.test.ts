@@ -1,4 +1,4 @@
-/** What happens while a provider makes a payment counts for its answer: nobody is shown a QR of it, and it is cancelled. */
+/** What happens while a provider makes a payment counts for its answer: its QR is not shown, and it is cancelled. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -15,7 +15,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** A payment is asked for, and the provider answers when it is told to. */
+/** A payment is asked for, and the provider answers when the test lets it. */
 async function ask() {
   await provider.giveBack(world);
   const place = await world.openPlace();
@@ -46,7 +46,7 @@ const rowOf = async ({ intentId }: Intent): Promise<unknown> => {
   return row;
 };
 
-test("a switch thrown meanwhile: no QR is handed out, and the payment is cancelled", async () => {
+test("a switch thrown while the provider answers: no QR is returned, and the payment is cancelled", async () => {
   const { configId, intent, place, reply, release } = await ask();
   await world.bus.js.publish(`$KV.SWITCHES.provider.${configId}`, "{}");
   await waitFor("the switch", async () => {
@@ -65,7 +65,7 @@ test("a switch thrown meanwhile: no QR is handed out, and the payment is cancell
   });
 });
 
-test("an end meanwhile: what was cancelled before it was made is cancelled again", async () => {
+test("an intent that ends while the provider answers: a payment cancelled before its creation is cancelled again", async () => {
   const { intent, reply, release } = await ask();
   await world.ask(withdrawProviderPayment, { intentId: intent.intentId });
   await waitFor("the first cancellation", async () => {

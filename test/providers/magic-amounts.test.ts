@@ -22,22 +22,22 @@ type IssueKind = (typeof ISSUE_KINDS)[number];
 interface End {
   readonly status: "succeeded" | "cancelled" | "expired";
   readonly endReason?: EndReason;
-  /** What the cashier or the guest does once the QR is shown; nobody does anything when left out. */
+  /** What the cashier or the guest does once the QR is shown; nothing when left out. */
   readonly shown?: "cancel" | "cancel after the issue" | "approve";
   readonly issues?: readonly IssueKind[];
   /** The issues when the second callback is taken before the first, as a busy machine may do it. */
   readonly overtaken?: readonly IssueKind[];
   /** How many callbacks there are, each answered 200. */
   readonly callbacks: number;
-  /** One more may come: the provider reports an end of its own when it comes before our cancellation. */
+  /** One more may come: the provider reports its own end when it comes before our cancellation. */
   readonly lastCallback?: "may come";
-  /** What the next collection of the order is told; it is begun when nothing more is said about this one. */
+  /** What the next collection of the order is answered; it begins once all reports about this one have arrived. */
   readonly next: "paid already" | "needs confirmation" | "collects";
 }
 
 const PAID: End = { status: "succeeded", callbacks: 1, next: "paid already" };
 const NO_QR = { status: "cancelled", callbacks: 0, next: "collects" } as const;
-/** The money is there and does not fit; the cashier cancels in the end. */
+/** The payment arrives and does not match; the cashier cancels in the end. */
 const MISFIT = {
   status: "cancelled",
   shown: "cancel after the issue",
@@ -81,7 +81,7 @@ const ROWS = (Object.entries(ENDS) as [Scenario, readonly End[]][])
   .flatMap(([scenario, ends]) => ends.map((end) => ({ scenario, end, how: end.shown ?? "by itself" })))
   .toSorted((one, other) => Number(other.end.status === "expired") - Number(one.end.status === "expired"));
 
-/** The sandbox provider's late money, the last look after a deadline and all that follows have come by then. */
+/** The sandbox provider's late money, the last poll after a deadline and all that follows have come by then. */
 const SETTLED_MS = 60_000;
 const { min: LIFETIME_MS, max: UNHURRIED_MS } = INTENT_LIFETIME_BOUNDS_MS;
 
@@ -91,7 +91,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test("an amount names its scenario by its last two digits, in every currency, and the table has each once", () => {
+test("an amount: its last two digits select its scenario, in every currency, and the table has each once", () => {
   expect(new Set(MAGIC_AMOUNTS.map(({ ending }) => ending)).size).toBe(MAGIC_AMOUNTS.length);
   expect(MAGIC_AMOUNTS.every(({ ending }) => /^\d\d$/.test(ending))).toBe(true);
   expect(scenarioOf("1201")).toBe("decline");
@@ -100,7 +100,7 @@ test("an amount names its scenario by its last two digits, in every currency, an
   expect(scenarioOf("0")).toBe(DEFAULT_SCENARIO);
 });
 
-test.each(MAGIC_AMOUNTS)("the table says of $scenario what is driven here", ({ scenario, outcome }) => {
+test.each(MAGIC_AMOUNTS)("the documented outcome of $scenario is the one tested here", ({ scenario, outcome }) => {
   for (const { status, endReason, issues = [], shown } of ENDS[scenario]) {
     if (endReason !== undefined) expect(outcome).toBe(`the intent is cancelled with ${endReason}`);
     for (const kind of issues) expect(outcome).toContain(`an issue ${kind}`);
@@ -156,7 +156,7 @@ async function haveCome(counter: QrCounter, { issues = [], callbacks }: End): Pr
   return (await counter.issues()).length >= issues.length && answersOf(counter).length >= callbacks;
 }
 
-/** Each one is taken, and a copy gets the same answer as the first, byte for byte. */
+/** Each is accepted, and a copy gets the same answer as the first, byte for byte. */
 function expectCallbacks(counter: QrCounter, { callbacks, lastCallback }: End): void {
   const answers = answersOf(counter);
   const expected = answers.length > callbacks && lastCallback === "may come" ? callbacks + 1 : callbacks;
@@ -165,7 +165,7 @@ function expectCallbacks(counter: QrCounter, { callbacks, lastCallback }: End): 
   for (const { body, answer } of answers) expect(answer.body).toBe(byBody.get(body));
 }
 
-/** A second collection of the order, in cash: what it meets when all that follows from the first has been told. */
+/** A second collection of the order, in cash: what it meets once all that follows from the first is reported. */
 async function expectNext(counter: QrCounter, intentId: number, { next }: End): Promise<void> {
   const { orderId } = counter;
   const again = (confirmsMoneyMayHaveMoved: boolean) =>
@@ -174,7 +174,7 @@ async function expectNext(counter: QrCounter, intentId: number, { next }: End): 
     expect((await again(true)).reply).toMatchObject({ ok: false, code: "order_already_paid" });
     return;
   }
-  await waitFor("nothing is left to be told", () => isQuiet(counter, intentId), SETTLED_MS);
+  await waitFor("nothing is left to be reported", () => isQuiet(counter, intentId), SETTLED_MS);
   const { unclearCollections } = await counter.state();
   expect([...new Set(unclearCollections.map((unclear) => unclear.intentId))]).toEqual(
     next === "collects" ? [] : [intentId],
@@ -188,7 +188,7 @@ async function expectNext(counter: QrCounter, intentId: number, { next }: End): 
   expect((await again(true)).reply).toMatchObject({ ok: true });
 }
 
-/** The providers service knows how it ended, has asked the provider for the last time, and has told the station. */
+/** The providers service knows the end, has asked the provider for the last time, and has notified the station. */
 async function isQuiet(counter: QrCounter, intentId: number): Promise<boolean> {
   const { unreportedEnds } = await counter.state();
   const open = await world.database`select from provider_tasks where intent_id = ${intentId} and outcome is null`;

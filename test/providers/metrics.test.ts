@@ -50,10 +50,10 @@ async function addScheme(): Promise<{ readonly place: Place; readonly configId: 
   return { place, configId: (await world.ask(configMessages.createProviderConfig, request)).config.configId };
 }
 
-const tell = (configId: number, body: string, more: Partial<SignedBody> = {}) =>
+const notify = (configId: number, body: string, more: Partial<SignedBody> = {}) =>
   sendCallback(world, { configId, body, secret: SECRET.replaceAll(" ", "-"), ...more });
 const stray = (transaction_id: string) =>
-  paidBody({ reference: "nobody's", transaction_id, merchant_id: "M-1", amount: "12.50", currency: "EUR" });
+  paidBody({ reference: "unknown", transaction_id, merchant_id: "M-1", amount: "12.50", currency: "EUR" });
 
 /** EUR 12.50 for what was asked of the provider for this intent. */
 async function moneyOf(intentId: number, transaction_id: string) {
@@ -78,14 +78,14 @@ describe("callbacks", () => {
       "providers_callback_refusals_recorded_total",
     ];
     const grown = await growth(names, async () => {
-      await tell(configId, body);
-      await tell(configId, body);
-      await tell(configId, body);
-      await tell(configId, stray("T-2"), { secret: "a wrong one" });
-      await tell(configId, stray("T-3"), { atMs: Date.now() - 2 * PROVIDER_LIMITS.callbackToleranceMs });
-      await tell(configId + 1_000, stray("T-4"));
-      await tell(configId, "no JSON");
-      await tell(configId, "x".repeat(PROVIDER_LIMITS.callbackBytes + 1));
+      await notify(configId, body);
+      await notify(configId, body);
+      await notify(configId, body);
+      await notify(configId, stray("T-2"), { secret: "a wrong one" });
+      await notify(configId, stray("T-3"), { atMs: Date.now() - 2 * PROVIDER_LIMITS.callbackToleranceMs });
+      await notify(configId + 1_000, stray("T-4"));
+      await notify(configId, "no JSON");
+      await notify(configId, "x".repeat(PROVIDER_LIMITS.callbackBytes + 1));
     });
     const expected = {
       recorded: 2,
@@ -105,13 +105,13 @@ describe("callbacks", () => {
     });
   });
 
-  test("that are throttled are answered and no longer recorded", async () => {
+  test("throttled callbacks are answered and no longer recorded", async () => {
     const { configId } = await addScheme();
     const names = ["providers_callbacks_total", "providers_callback_refusals_recorded_total"];
     const tries = callbackMessages.CALLBACK_REFUSAL_RATE.refusals + 3;
     const grown = await growth(names, async () => {
       const from = { secret: "a wrong one", address: "192.0.2.77" };
-      for (let index = 0; index < tries; index += 1) await tell(configId, "{}", from);
+      for (let index = 0; index < tries; index += 1) await notify(configId, "{}", from);
     });
     expect(grown).toEqual({
       ...prefixed("providers_callbacks_total", { signature_invalid: tries - 3, throttled: 3 }),
@@ -121,15 +121,15 @@ describe("callbacks", () => {
 });
 
 describe("issues", () => {
-  test("are counted once each, by kind, however often the money is told", async () => {
+  test("are counted once each, by kind, however often the payment is asserted", async () => {
     const { place, configId } = await addScheme();
     const intent = await world.openIntent(place, 1_250);
     await world.askProvider(place, configId, intent);
     const money = { ...(await moneyOf(intent.intentId, "T-9")), amount: "99.00" };
     const grown = await growth(["providers_issues_total"], async () => {
-      await tell(configId, stray("T-8"));
-      await tell(configId, stray("T-8"));
-      await tell(configId, paidBody(money));
+      await notify(configId, stray("T-8"));
+      await notify(configId, stray("T-8"));
+      await notify(configId, paidBody(money));
     });
     expect(grown).toEqual(prefixed("providers_issues_total", { unmatched_money: 1, amount_over: 1 }));
   });
@@ -143,7 +143,7 @@ describe("issues", () => {
       status: "cancelled",
     });
     await world.askProvider(place, configId, intent);
-    await tell(configId, paidBody(await moneyOf(intent.intentId, "T-10")));
+    await notify(configId, paidBody(await moneyOf(intent.intentId, "T-10")));
     const series = await comes("providers_issues_total", { kind: "late_money" }, 1);
     expect(metricSum(series, "providers_tasks_total", { kind: "confirm", outcome: "late_money" })).toBe(1);
   });
@@ -175,7 +175,7 @@ describe("calls to a provider", () => {
 });
 
 describe("tasks", () => {
-  test("are counted by kind and outcome, those to be tried again as such", async () => {
+  test("are counted by kind and outcome, those with a retry as such", async () => {
     const { place, configId } = await addScheme();
     const intent = await world.openIntent(place, 1_250);
     world.stations.collect(intent);
@@ -187,7 +187,7 @@ describe("tasks", () => {
     await world.askProvider(place, configId, intent);
     const names = ["providers_tasks_total"];
     const confirmed = await growth(names, async () => {
-      await tell(configId, paidBody(await moneyOf(intent.intentId, "T-20")));
+      await notify(configId, paidBody(await moneyOf(intent.intentId, "T-20")));
       await waitFor("the task's end", async () => await outcomeOf(intent.intentId, "confirm"));
     });
     expect(confirmed).toMatchObject({
@@ -207,7 +207,7 @@ describe("tasks", () => {
     expect(failed["providers_tasks_total fail failed"]).toBeGreaterThanOrEqual(1);
   });
 
-  test("that are due and that nobody takes are told with the age of the oldest, until they are done", async () => {
+  test("due tasks without a worker are reported with the age of the oldest, until they are done", async () => {
     const { place, configId } = await addScheme();
     const intent = await world.openIntent(place, 1_250);
     await world.askProvider(place, configId, intent);
@@ -217,7 +217,7 @@ describe("tasks", () => {
     await world.database`
       insert into provider_tasks (intent_id, kind, due_at) values (${intentId}, 'clear', now() + interval '1 second')`;
     await world.database.begin(async (sql) => {
-      // Whoever takes a task writes its row; a table that is held lets everybody read and nobody write.
+      // A worker that claims a task writes its row; a held table allows reads and no writes.
       await sql`lock table provider_tasks in share mode`;
       const series = await comes("providers_tasks_oldest_due_age_seconds", {}, 0.5);
       expect(metricSum(series, "providers_tasks_due")).toBe(1);

@@ -1,4 +1,4 @@
-/** One money pays once, also where its merchant account has several configs. */
+/** A provider payment settles once, also where its merchant account has several configs. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { moneyName } from "../../services/bus/messages/intents.ts";
@@ -19,7 +19,7 @@ const replaceConfig = siblings.replace.bind(siblings);
 const payBy = siblings.payBy.bind(siblings);
 
 describe("an account with two configs", () => {
-  test("money that has paid by the one is not attributed by the other", async () => {
+  test("a payment that has settled by one config is not attributed by the other", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene);
     await scenes.paid(scene);
@@ -36,7 +36,7 @@ describe("an account with two configs", () => {
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 
-  test("the seam itself refuses the second payment, and lets another account's equal reference pay", async () => {
+  test("the seam refuses the second settlement, and another account's equal reference pays", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { transaction_id: "EQUAL" });
     await scenes.paid(scene);
@@ -55,14 +55,14 @@ describe("an account with two configs", () => {
     expect(await seam()).toBeNull();
   });
 
-  test("money that was closed by the one pays nothing by the other", async () => {
+  test("a payment that was closed at one config settles nothing at the other", async () => {
     const scene = await scenes.open();
-    await scenes.pay(scene, { reference: "NOBODYS", transaction_id: "BACK" });
+    await scenes.pay(scene, { reference: "UNKNOWN", transaction_id: "BACK" });
     await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
     const configId = await replaceConfig(scene);
     const second = await payBy(configId, scene.place, { transaction_id: "BACK" });
     expect(await scenes.taskEnd(second, "differ")).toBe("notified");
-    expect(scenes.heard(second)).toEqual(["provider_money_differs"]);
+    expect(scenes.commandTypes(second)).toEqual(["provider_money_differs"]);
     expect(await scenes.salesOf(second)).toEqual([]);
   });
 
@@ -76,45 +76,48 @@ describe("an account with two configs", () => {
     await scenes.pay(scene, { transaction_id: second });
     await delay(200);
     expect(await scenes.issuesOf(scene.place)).toEqual([]);
-    await scenes.pay(scene, { reference: "NOBODYS", transaction_id: second });
+    await scenes.pay(scene, { reference: "UNKNOWN", transaction_id: second });
     const order = await world.openIntent(scene.place, 1250);
     const { detail } = await refusalOf(scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), order));
     expect(detail).toBe(`This money has paid order ${scene.intent.orderId}.`);
   });
 });
 
-describe("money that its provider has told with another account", () => {
+describe("a payment that its provider has asserted with another account", () => {
   const elsewhere = { merchant_id: "M-2", transaction_id: "ELSEWHERE" };
 
   test.each([
     ["account_mismatch", {}, "M-2"],
-    ["unmatched_money", { reference: "NOBODYS" }, "M-2"],
+    ["unmatched_money", { reference: "UNKNOWN" }, "M-2"],
     ["account_mismatch", {}, " M-2 "],
-  ])("and that was attributed as %s %j of %j pays nothing by the config of that account", async (kind, more, said) => {
-    const scene = await scenes.open();
-    await scenes.pay(scene, { ...elsewhere, ...more, merchant_id: said });
-    const issue = await scenes.onlyIssueOf(scene.place);
-    expect(issue.kind).toBe(kind);
-    const order = await world.openIntent(scene.place, 1250);
-    await scenes.attribute(scene.place, issue, order);
-    expect(await scenes.salesOf(order)).toHaveLength(1);
-    const third = await payBy(await replaceConfig(scene, "M-2"), scene.place, elsewhere);
-    expect(await scenes.taskEnd(third, "differ")).toBe("notified");
-    expect(await scenes.salesOf(third)).toEqual([]);
-    expect(scenes.heard(third)).toEqual(["provider_money_differs"]);
-  });
+  ])(
+    "an attribution as %s %j of %j: the payment settles nothing by the config of that account",
+    async (kind, more, said) => {
+      const scene = await scenes.open();
+      await scenes.pay(scene, { ...elsewhere, ...more, merchant_id: said });
+      const issue = await scenes.onlyIssueOf(scene.place);
+      expect(issue.kind).toBe(kind);
+      const order = await world.openIntent(scene.place, 1250);
+      await scenes.attribute(scene.place, issue, order);
+      expect(await scenes.salesOf(order)).toHaveLength(1);
+      const third = await payBy(await replaceConfig(scene, "M-2"), scene.place, elsewhere);
+      expect(await scenes.taskEnd(third, "differ")).toBe("notified");
+      expect(await scenes.salesOf(third)).toEqual([]);
+      expect(scenes.commandTypes(third)).toEqual(["provider_money_differs"]);
+    },
+  );
 
-  test("and that was closed pays nothing there", async () => {
+  test("a closed payment settles nothing there", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, elsewhere);
     await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
     const third = await payBy(await replaceConfig(scene, "M-2"), scene.place, elsewhere);
     expect(await scenes.taskEnd(third, "differ")).toBe("notified");
-    expect(scenes.heard(third)).toEqual(["provider_money_differs"]);
+    expect(scenes.commandTypes(third)).toEqual(["provider_money_differs"]);
     expect(await scenes.salesOf(third)).toEqual([]);
   });
 
-  test("and that has paid there is not attributed here", async () => {
+  test("a payment that has settled there is not attributed here", async () => {
     const scene = await scenes.open();
     const configId = await replaceConfig(scene, "M-2");
     const third = await payBy(configId, scene.place, elsewhere);
@@ -131,7 +134,7 @@ describe("money that its provider has told with another account", () => {
   });
 
   test.each([
-    ["before it was told rightly", true],
+    ["before it was asserted rightly", true],
     ["after it was", false],
   ])("%s pays once, also at the seam", async (_, isBefore) => {
     const scene = await scenes.open();
@@ -157,12 +160,12 @@ describe("money that its provider has told with another account", () => {
   });
 });
 
-describe("what was said of a money", () => {
-  test("blocks its attribution also where the evidence is full", async () => {
+describe("reported amounts of a payment", () => {
+  test("another amount blocks the attribution, also where the evidence is full", async () => {
     const scene = await scenes.open();
-    const told = { reference: "NOBODYS", amount: "19.00" };
-    for (let nth = 0; nth < 10; nth += 1) await scenes.pay(scene, { ...told, nth });
-    await scenes.pay(scene, { ...told, amount: "99.00" });
+    const asserted = { reference: "UNKNOWN", amount: "19.00" };
+    for (let nth = 0; nth < 10; nth += 1) await scenes.pay(scene, { ...asserted, nth });
+    await scenes.pay(scene, { ...asserted, amount: "99.00" });
     const issue = await scenes.onlyIssueOf(scene.place);
     expect(issue.evidence["further"]).toHaveLength(8);
     expect(JSON.stringify(issue.evidence)).not.toContain("99.00");
@@ -175,9 +178,9 @@ describe("what was said of a money", () => {
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 
-  test("blocks it also where another issue has said it", async () => {
+  test("another amount in another issue blocks the attribution", async () => {
     const scene = await scenes.open();
-    await scenes.pay(scene, { reference: "NOBODYS", amount: "19.00" });
+    await scenes.pay(scene, { reference: "UNKNOWN", amount: "19.00" });
     await scenes.pay(scene, { amount: "25.00" });
     const issues = await scenes.issuesOf(scene.place);
     const unmatched = issues.find(({ kind }) => kind === "unmatched_money");
@@ -190,9 +193,9 @@ describe("what was said of a money", () => {
     ]);
   });
 
-  test("blocks it also where another issue of the same amount has said another one since", async () => {
+  test("another amount blocks the attribution, also where a later issue of the first amount has reported it", async () => {
     const scene = await scenes.open();
-    await scenes.pay(scene, { reference: "NOBODYS", amount: "19.00" });
+    await scenes.pay(scene, { reference: "UNKNOWN", amount: "19.00" });
     await scenes.pay(scene, { amount: "19.00" });
     await scenes.pay(scene, { amount: "25.00" });
     const unmatched = (await scenes.issuesOf(scene.place)).find(({ kind }) => kind === "unmatched_money");
@@ -204,9 +207,9 @@ describe("what was said of a money", () => {
   });
 
   test.each([
-    ["never registered", { reference: "NOBODYS" }],
+    ["never registered", { reference: "UNKNOWN" }],
     ["of a payment", { amount: "11.00" }],
-  ])("after its attribution opens an issue when it is another amount: money %s", async (_, more) => {
+  ])("another amount after the attribution opens an issue: payment %s", async (_, more) => {
     const scene = await scenes.open();
     const amount = "amount" in more ? more.amount : "12.50";
     await scenes.pay(scene, { ...more, amount });

@@ -1,4 +1,4 @@
-/** One money pays once, also where the owner has moved one of its account's configs to another account. */
+/** A provider payment settles once, also where the owner has moved one of its account's configs to another account. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Scenes } from "./emvco-scene.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
@@ -12,13 +12,13 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test("money that has paid is not attributed by the config that was moved away and is told of it", async () => {
+test("a settled payment: a config that was moved away and receives it does not attribute it", async () => {
   const scene = await scenes.open();
   await siblings.move(scene, "M-9");
   const second = await siblings.open(await siblings.replace(scene), scene.place);
-  // Both endpoints of the acquirer hear of it; the moved one does not know the reference.
+  // Both endpoints of the acquirer receive it; the moved one does not know the reference.
   await scenes.pay(scene, { reference: second.reference, transaction_id: "X" });
-  await siblings.tell(second, { transaction_id: "X" });
+  await siblings.notify(second, { transaction_id: "X" });
   await scenes.paid(second);
   const order = await world.openIntent(scene.place, 1250);
   expect(await refusalOf(scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), order))).toEqual({
@@ -29,11 +29,11 @@ test("money that has paid is not attributed by the config that was moved away an
   expect(await scenes.salesOf(order)).toEqual([]);
 });
 
-test("money that was attributed by the config that was moved away pays nothing by the one that has the account", async () => {
+test("a payment attributed by the config that was moved away: settles nothing by the config that has the account", async () => {
   const scene = await scenes.open();
   const configId = await siblings.replace(scene);
   await siblings.move({ place: scene.place, configId }, "M-9");
-  const issue = await siblings.tellAsNobodys(scene, configId);
+  const issue = await siblings.notifyUnmatched(scene, configId);
   const order = await world.openIntent(scene.place, 1250);
   await scenes.attribute(scene.place, issue, order);
   expect(await scenes.salesOf(order)).toHaveLength(1);
@@ -42,23 +42,23 @@ test("money that was attributed by the config that was moved away pays nothing b
   expect(await scenes.salesOf(scene.intent)).toEqual([]);
 });
 
-test("money of a payment that was asked for before the move is the old account's", async () => {
+test("a payment that was asked for before the move: belongs to the old account", async () => {
   const scene = await scenes.open();
   await siblings.move(scene, "M-9");
   await scenes.pay(scene);
   await scenes.paid(scene);
-  const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+  const issue = await siblings.notifyUnmatched(scene, await siblings.replace(scene));
   const order = await world.openIntent(scene.place, 1250);
   expect(await refusalOf(scenes.attribute(scene.place, issue, order))).toMatchObject({ reason: "money_has_paid" });
 });
 
 test.each([["z"], [""], [undefined]])(
-  "money that has paid is not attributed by a sibling that is told of it with the account %j",
+  "a settled payment: a sibling that receives it with the account %j does not attribute it",
   async (merchant_id) => {
     const scene = await scenes.open();
     await scenes.pay(scene);
     await scenes.paid(scene);
-    const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene), { merchant_id });
+    const issue = await siblings.notifyUnmatched(scene, await siblings.replace(scene), { merchant_id });
     const order = await world.openIntent(scene.place, 1250);
     expect(await refusalOf(scenes.attribute(scene.place, issue, order))).toMatchObject({ reason: "money_has_paid" });
     expect(await scenes.salesOf(order)).toEqual([]);

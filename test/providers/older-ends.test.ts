@@ -1,4 +1,4 @@
-/** A provider's word that no money moved counts as of when it was asked for: money that it has asserted since is newer. */
+/** A provider's report that no money moved counts as of the time of the question: a payment asserted since is newer. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeIssue } from "../../services/bus/messages/issues.ts";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
@@ -21,7 +21,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** A money of another amount than was asked for, always the same one, in these words. */
+/** A payment of another amount than was asked for, always the same one, in these words. */
 async function assertMoney(sql: Transaction, intentId: number, said: string): Promise<void> {
   const payment = await lockPayment(sql, intentId);
   if (payment === undefined) throw new Error("There is no payment.");
@@ -41,7 +41,7 @@ async function hasEnded(intentId: number): Promise<boolean> {
   return (await findPayment(world.database, intentId))?.ended_at instanceof Date;
 }
 
-test("an end is kept that was asked for after the money, and forgotten when there is more of it", async () => {
+test("an end asked for after the payment: kept, and discarded when the provider asserts more of the payment", async () => {
   const { intentId } = (await scenes.open()).intent;
   await world.database.begin((sql) => assertMoney(sql, intentId, "first"));
   const after = await asked(intentId);
@@ -51,7 +51,7 @@ test("an end is kept that was asked for after the money, and forgotten when ther
   expect(await hasEnded(intentId)).toBe(false);
 });
 
-test("money that is just being written down when the end comes is newer", async () => {
+test("a payment that is written while the end arrives: is newer", async () => {
   const { intentId } = (await scenes.open()).intent;
   const before = await asked(intentId);
   let ending: Promise<unknown> = Promise.resolve();
@@ -69,7 +69,7 @@ test("money that is just being written down when the end comes is newer", async 
   expect(await hasEnded(intentId)).toBe(false);
 });
 
-/** A payment whose cancellation the provider answers when it is told to, with money of another amount. */
+/** A payment whose cancellation the provider answers when the test lets it, with another amount. */
 async function openCancellation() {
   await provider.giveBack(world);
   const place = await world.openPlace();
@@ -100,20 +100,20 @@ async function openCancellation() {
   return { place, intent, answering, cancellations: () => cancellations };
 }
 
-test("the provider is asked again, when the money was asserted anew while it was asked", async () => {
+test("a payment asserted again during a question: the provider is asked again", async () => {
   const { place, intent, answering, cancellations } = await openCancellation();
   answering.resolve();
   await waitFor("the second cancellation", () => cancellations() === 2);
   expect(await scenes.taskEnd(intent, "withdraw")).toBe("cancelled");
   expect(await scenes.taskEnd(intent, "clear")).toBe("issue_open");
   expect(await hasEnded(intent.intentId)).toBe(true);
-  expect(scenes.heard(intent)).not.toContain("provider_cleared");
+  expect(scenes.commandTypes(intent)).not.toContain("provider_cleared");
   const { issueId } = await scenes.onlyIssueOf(place);
   await world.ask(closeIssue, { caller: place.operator, issueId, reason: "paid back" });
-  await waitFor("the provider's word", () => scenes.heard(intent).includes("provider_cleared"));
+  await waitFor("the provider's report", () => scenes.commandTypes(intent).includes("provider_cleared"));
 });
 
-test("an answer that is older than money clears nothing, also when the issue of that was closed meanwhile", async () => {
+test("an answer older than the payment: clears nothing, also when the payment's issue was closed meanwhile", async () => {
   const { place, intent, answering, cancellations } = await openCancellation();
   const { issueId } = await scenes.onlyIssueOf(place);
   await world.ask(closeIssue, { caller: place.operator, issueId, reason: "paid back" });
@@ -130,7 +130,7 @@ test("an answer that is older than money clears nothing, also when the issue of 
 test.each([
   ["that differs", { amount: "9.00" }],
   ["that is right", {}],
-])("an end that waits for its station is not told any more when money has come since %s", async (_, money) => {
+])("an end that waits for its station: not sent any more when a payment has come since %s", async (_, money) => {
   const scene = await scenes.open();
   const { intent, place } = scene;
   const { intentId } = intent;
@@ -159,5 +159,5 @@ test.each([
   await world.database`
     update provider_tasks set done_at = null, outcome = null, due_at = now() where intent_id = ${intentId} and kind = 'clear'`;
   expect(await scenes.taskEnd(intent, "clear")).toBe("superseded");
-  expect(scenes.heard(intent).filter((type) => type === "provider_cleared")).toHaveLength(1);
+  expect(scenes.commandTypes(intent).filter((type) => type === "provider_cleared")).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-/** One money pays one order, whatever its provider says of it, and whatever operators do at the same time. */
+/** A payment settles one order, whatever its provider reports and whatever operators do at the same time. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { moneyKey, moneyName } from "../../services/bus/messages/intents.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -13,10 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-describe("money that has paid", () => {
-  test("is not attributed by an issue that was raised before", async () => {
+describe("a payment that has settled", () => {
+  test("is not attributed by an earlier issue", async () => {
     const scene = await scenes.open();
-    await scenes.pay(scene, { reference: "NOBODYS" });
+    await scenes.pay(scene, { reference: "UNKNOWN" });
     await scenes.pay(scene);
     await scenes.paid(scene);
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -32,7 +32,7 @@ describe("money that has paid", () => {
     expect(await scenes.salesOf(scene.intent)).toMatchObject([{ money_key: moneyKey({ ...scene, name }) }]);
   });
 
-  test("is not attributed by an account_mismatch that it raised at another intent", async () => {
+  test("is not attributed by the account_mismatch that it raised at another intent", async () => {
     const first = await scenes.open();
     await scenes.pay(first, { merchant_id: "M-2", transaction_id: "TXB" });
     const second = await scenes.open(first);
@@ -43,7 +43,7 @@ describe("money that has paid", () => {
     expect(await scenes.salesOf(first.intent)).toEqual([]);
   });
 
-  test("is attributed to nobody while its station has not answered about it", async () => {
+  test("is not attributed while its station has not answered about it", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "7.00" });
     world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
@@ -51,7 +51,7 @@ describe("money that has paid", () => {
     const issue = await scenes.onlyIssueOf(scene.place);
     const other = await world.openIntent(scene.place, 700);
     expect((await refusalOf(scenes.attribute(scene.place, issue, other))).code).toBe("conflict");
-    // Also when no cashier can settle it any more.
+    // Also when cashiers can no longer settle it.
     await world.database`
       update provider_payments set expires_at = now() - interval '1 day' where intent_id = ${scene.intent.intentId}`;
     const refusal = await refusalOf(scenes.attribute(scene.place, issue, other));
@@ -59,7 +59,7 @@ describe("money that has paid", () => {
     expect(await scenes.salesOf(other)).toEqual([]);
   });
 
-  test("a confirmation of money that pays another order since is duplicate_money, and pays nothing", async () => {
+  test("a confirmation of a payment that has since paid another order: duplicate_money, and settles nothing", async () => {
     const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: false, code: "money_already_used" });
     await scenes.pay(scene);
@@ -70,7 +70,7 @@ describe("money that has paid", () => {
     });
   });
 
-  test("told for another payment as well is named there, and that station is not asked to settle", async () => {
+  test("asserted for another intent: that intent's issue names it, and its station is not asked to settle", async () => {
     const first = await scenes.open();
     await scenes.pay(first, { transaction_id: "TWICE" });
     await scenes.paid(first);
@@ -81,11 +81,11 @@ describe("money that has paid", () => {
       intentId: second.intent.intentId,
     });
     expect(await scenes.taskEnd(second.intent, "differ")).toBe("notified");
-    expect(scenes.heard(second.intent)).toEqual(["provider_money_differs"]);
+    expect(scenes.commandTypes(second.intent)).toEqual(["provider_money_differs"]);
     expect(await scenes.salesOf(second.intent)).toEqual([]);
   });
 
-  test("under another name than the provider gave the payment when it made it pays nothing", async () => {
+  test("under another name than the provider gave it at creation: settles nothing", async () => {
     const scene = await scenes.open();
     await world.database`
       update provider_payments set provider_reference = 'MADE-AS' where intent_id = ${scene.intent.intentId}`;
@@ -99,14 +99,14 @@ describe("money that has paid", () => {
     await scenes.paid(scene);
   });
 
-  test("attributed and rightly told at the same time: one order is paid", async () => {
+  test("attributed and rightly asserted at the same time: one order is paid", async () => {
     const place = await world.openPlace();
     const configId = await scenes.openConfig(place);
     await Promise.all(
       Array.from({ length: 12 }, async (_, nth) => {
         const scene = await scenes.open({ place, configId });
         const transaction_id = `RACE-${nth}`;
-        await scenes.pay(scene, { reference: `NOBODYS-${nth}`, transaction_id });
+        await scenes.pay(scene, { reference: `UNKNOWN-${nth}`, transaction_id });
         const issue = (await scenes.issuesOf(place)).find((each) => each.providerReference === transaction_id);
         if (issue === undefined) throw new Error("There is no issue.");
         const other = await world.openIntent(place, 1250);
@@ -122,7 +122,7 @@ describe("money that has paid", () => {
     );
   });
 
-  test("without a name of its own pays nothing and can be attributed to nothing", async () => {
+  test("without a name: settles nothing and cannot be attributed", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { transaction_id: "" });
     const { transaction_id: _, ...unnamed } = scenes.money(scene);
@@ -139,8 +139,8 @@ describe("money that has paid", () => {
   });
 });
 
-describe("money and the order that it is to pay", () => {
-  test("play money pays no real order, and real money no order of a sandbox station", async () => {
+describe("a payment and its order", () => {
+  test("a sandbox payment pays no real order, and a real payment no order of a sandbox station", async () => {
     for (const [mode, isSandbox] of [
       ["test", false],
       ["live", true],
@@ -148,7 +148,7 @@ describe("money and the order that it is to pay", () => {
       const place = await world.openPlace({ isSandbox });
       const configId = await scenes.openConfig(place, mode);
       const data = {
-        reference: "NOBODYS",
+        reference: "UNKNOWN",
         transaction_id: `P-${mode}`,
         merchant_id: "M-1",
         amount: "12.50",
@@ -162,9 +162,9 @@ describe("money and the order that it is to pay", () => {
     }
   });
 
-  test("money at the account of one filial pays no order of another", async () => {
+  test("a payment at one filial's account pays no order of another filial", async () => {
     const scene = await scenes.open();
-    await scenes.pay(scene, { reference: "NOBODYS" });
+    await scenes.pay(scene, { reference: "UNKNOWN" });
     const [{ station_id: stationId }] = await world.database<[{ station_id: number }]>`
       with f as (insert into filials (organization_id, name) values (${scene.place.organizationId}, 'Other') returning filial_id)
       insert into stations (organization_id, filial_id, name, currency, sandbox)
@@ -179,9 +179,9 @@ describe("money and the order that it is to pay", () => {
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 
-  test("an order that is just being collected is not paid by an attribution", async () => {
+  test("an order that is being collected is not paid by an attribution", async () => {
     const scene = await scenes.open();
-    await scenes.pay(scene, { reference: "NOBODYS" });
+    await scenes.pay(scene, { reference: "UNKNOWN" });
     const issue = await scenes.onlyIssueOf(scene.place);
     const order = await world.openIntent(scene.place, 1250);
     world.stations.answerOrder(order.orderId, { ok: false, code: "collection_active", status: "presented" });
@@ -192,8 +192,8 @@ describe("money and the order that it is to pay", () => {
   });
 });
 
-describe("money that was closed", () => {
-  test("cannot be, while its station has not answered about it; once it has paid, what differs can", async () => {
+describe("a closed payment", () => {
+  test("cannot be closed while its station has not answered; once it has settled, a differing report can", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "12.51" });
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -203,14 +203,14 @@ describe("money that was closed", () => {
     const { orderId } = scene.intent;
     world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: true, type: "accepted" });
     await scenes.taskEnd(scene.intent, "confirm");
-    // The station of this test has only said so; a real one has asked the seam, as here.
+    // The station of this test has only reported it; a real one has asked the seam, as here.
     await world.database`
       select settle_intent(${scene.intent.intentId}, 'confirm', ${scene.place.stationId}, ${orderId}, 'dynamic_qr', 1250,
         'EUR', 'T', 0, ${moneyKey({ ...scene, name: moneyName(issue.providerReference, "") })})`;
     expect((await scenes.close(scene.place, issue)).issue.status).toBe("closed");
   });
 
-  test("as paid back pays nothing when it is told rightly afterwards", async () => {
+  test("closed as paid back: settles nothing when it is rightly asserted afterwards", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "12.51" });
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -219,12 +219,12 @@ describe("money that was closed", () => {
     const after = await scenes.onlyIssueOf(scene.place);
     expect(after).toMatchObject({ status: "closed", evidence: { further: [{ same_amount: false }] } });
     expect(await scenes.salesOf(scene.intent)).toEqual([]);
-    expect(scenes.heard(scene.intent)).not.toContain("provider_confirm");
+    expect(scenes.commandTypes(scene.intent)).not.toContain("provider_confirm");
   });
 
-  test("is no other issue that could be attributed, and another of its issues cannot be either", async () => {
+  test("its other issues can be neither attributed nor closed as another payment", async () => {
     const scene = await scenes.open();
-    await scenes.pay(scene, { reference: "NOBODYS" });
+    await scenes.pay(scene, { reference: "UNKNOWN" });
     await scenes.pay(scene, { merchant_id: "M-2" });
     const [mismatch, unmatched] = await scenes.issuesOf(scene.place);
     if (mismatch === undefined || unmatched === undefined) throw new Error("There are no two issues.");

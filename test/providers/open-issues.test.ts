@@ -1,4 +1,4 @@
-/** What an issue means at a real station: whether its intent is unclear, and the money that is spent once. */
+/** What an issue means at a real station: whether its intent is unclear, and that its payment settles once. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -60,7 +60,7 @@ async function openOrderOf({ cashier: caller, stationId }: Place): Promise<Inten
   return { intentId: 0, orderId, orderDisplayNumber, amountMinor, currency };
 }
 
-/** An order whose QR is before the guest. */
+/** An order whose QR the guest sees. */
 async function present({ place, configId }: { place: Place; configId: number }): Promise<Scene> {
   const order = await openOrderOf(place);
   const intentId = await waitFor("a collection", async () => {
@@ -84,8 +84,8 @@ async function expire(scene: Scene, id = "e"): Promise<void> {
 const collectAgain = ({ place, intent }: Scene) =>
   act(place, { type: "intent_create", route: "cash", orderId: intent.orderId });
 
-describe("money that differs", () => {
-  test("leaves an unclear collection that the provider's expiry does not take away before the last issue is closed", async () => {
+describe("a payment that differs", () => {
+  test("makes the collection unclear; the provider's expiry does not clear it before the last issue is closed", async () => {
     const scene = await present(await openPlace());
     await scenes.pay(scene, { amount: "9.00" });
     await scenes.pay(scene, { amount: "8.00", transaction_id: "SECOND" });
@@ -97,13 +97,13 @@ describe("money that differs", () => {
     if (first === undefined || last === undefined) throw new Error("There are no two issues.");
     await scenes.close(scene.place, first);
     await delay(300);
-    expect(scenes.heard(scene.intent)).not.toContain("provider_cleared");
+    expect(scenes.commandTypes(scene.intent)).not.toContain("provider_cleared");
     await scenes.close(scene.place, last);
     expect(await scenes.taskEnd(scene.intent, "clear")).toBe("cleared");
     expect(await collectAgain(scene)).toMatchObject({ ok: true });
   });
 
-  test("two issues that are closed at the same time leave no unclear collection", async () => {
+  test("two issues closed at the same time leave no unclear collection", async () => {
     const scene = await present(await openPlace());
     await scenes.pay(scene, { amount: "9.00" });
     await scenes.pay(scene, { amount: "8.00", transaction_id: "SECOND" });
@@ -114,7 +114,7 @@ describe("money that differs", () => {
     expect(await scenes.taskEnd(scene.intent, "clear")).toBe("cleared");
   });
 
-  test("an end that came while an issue was open is told when its money was attributed to another order", async () => {
+  test("an end that came while an issue was open: sent once its payment is attributed to another order", async () => {
     const scene = await present(await openPlace());
     await scenes.pay(scene, { merchant_id: "M-2" });
     const { intentId } = scene.intent;
@@ -123,14 +123,14 @@ describe("money that differs", () => {
     expect(await scenes.taskEnd(scene.intent, "clear")).toBe("issue_open");
     const other = await openOrderOf(scene.place);
     await scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), other);
-    await waitFor("the station's word", () => scenes.heard(scene.intent).includes("provider_cleared"));
+    await waitFor("the report to the station", () => scenes.commandTypes(scene.intent).includes("provider_cleared"));
     expect(await collectAgain(scene)).toMatchObject({ ok: true });
   });
 
   test.each([
     ["was never ended by the provider", false],
-    ["was ended before the money was told", true],
-  ])("what %s makes unclear outlives the issue", async (_, hasEnded) => {
+    ["was ended before the money was asserted", true],
+  ])("an intent that %s stays unclear beyond the issue", async (_, hasEnded) => {
     const scene = await present(await openPlace());
     if (hasEnded) await expire(scene);
     else {
@@ -141,18 +141,18 @@ describe("money that differs", () => {
     expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
     await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
     await delay(500);
-    expect(scenes.heard(scene.intent)).not.toContain("provider_cleared");
+    expect(scenes.commandTypes(scene.intent)).not.toContain("provider_cleared");
     expect(await collectAgain(scene)).toMatchObject({ ok: false, code: "money_may_have_moved" });
-    // Said anew, the end counts.
+    // Reported again, the end counts.
     await expire(scene, "e2");
     expect(await scenes.taskEnd(scene.intent, "clear")).toBe("cleared");
     expect(await collectAgain(scene)).toMatchObject({ ok: true });
   });
 
-  test("is not attributed to an order that is just being collected", async () => {
+  test("is not attributed to an order that is being collected", async () => {
     const opened = await openPlace();
     const scene = await present(opened);
-    await scenes.pay(scene, { reference: "NOBODYS" });
+    await scenes.pay(scene, { reference: "UNKNOWN" });
     const issue = await scenes.onlyIssueOf(scene.place);
     const refusal = await refusalOf(scenes.attribute(scene.place, issue, scene.intent));
     expect(refusal.detail).toContain("being collected");
@@ -168,13 +168,13 @@ describe("money that differs", () => {
   });
 });
 
-test("a collection that began while its order was being attributed ends as soon as the order is paid", async () => {
+test("a collection that began during an attribution of its order: ends as soon as the order is paid", async () => {
   const scene = await present(await openPlace());
-  await scenes.pay(scene, { reference: "NOBODYS" });
+  await scenes.pay(scene, { reference: "UNKNOWN" });
   const { issueId, providerReference: reference } = await scenes.onlyIssueOf(scene.place);
   const { stationId, operator } = scene.place;
   const { orderId, amountMinor, currency } = scene.intent;
-  // What an attribution leaves that was begun before the collection, by a process that has died since.
+  // What an attribution leaves that began before the collection, by a process that has died since.
   const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
   const by = { userId: operator.userId, name: operator.name, role: operator.role };
   const attribution = { intentId, stationId, orderId, amountMinor, currency, reference, reason: "the receipt", by };
@@ -193,15 +193,15 @@ test("a collection that began while its order was being attributed ends as soon 
   expect(ended).toMatchObject({ status: "cancelled", endReason: "order_already_paid" });
 });
 
-describe("money that has paid elsewhere", () => {
-  test("pays nothing when it is confirmed or attested, and is duplicate_money", async () => {
+describe("a payment that has settled elsewhere", () => {
+  test("settles nothing when it is confirmed or attested, and is duplicate_money", async () => {
     const scene = await present(await openPlace());
     const { stationId } = scene.place;
     const other = await openOrderOf(scene.place);
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId: other.orderId });
     const name = moneyName(`T-${scene.intent.intentId}`, "");
     const { orderId, amountMinor, currency } = other;
-    // As an attribution that comes to the seam just before the confirmation, which waits for its order.
+    // As an attribution that reaches the seam just before the confirmation, which waits for its order.
     await world.database.begin(async (sql) => {
       await sql`select 1 from orders where order_id = ${scene.intent.orderId} for update`;
       await scenes.pay(scene);
@@ -234,7 +234,7 @@ describe("money that has paid elsewhere", () => {
   });
 });
 
-test("with the last issue closed, a provider that can be asked is asked about what has ended", async () => {
+test("the last issue closed: a provider that can be asked is asked about the ended payment", async () => {
   const place = await world.openPlace();
   const configId = await world.addSandboxConfig(place);
   // An amount for which the sandbox provider waits.
@@ -246,7 +246,7 @@ test("with the last issue closed, a provider that can be asked is asked about wh
     values (${place.organizationId}, ${`provider:${configId}`}, ${configId}, 'amount_over', 'money:X', ${intent.intentId},
       'X', '{}', sha256('X'), '{X}')
     returning issue_id`;
-  // As the station has told of its end, and the provider could not say then.
+  // As the station has reported its end, and the provider could not answer then.
   await world.database`
     update provider_payments set withdrawn_at = now() where intent_id = ${intent.intentId}`;
   await world.database`
@@ -254,5 +254,5 @@ test("with the last issue closed, a provider that can be asked is asked about wh
     values (${intent.intentId}, 'withdraw', 1, now(), 'unknown')`;
   await world.ask(closeIssue, { caller: place.operator, issueId, reason: "paid back" });
   await waitFor("the provider's answer", async () => (await scenes.taskEnd(intent, "withdraw")) === "cancelled");
-  await waitFor("the station's word", () => scenes.heard(intent).includes("provider_cleared"));
+  await waitFor("the report to the station", () => scenes.commandTypes(intent).includes("provider_cleared"));
 });

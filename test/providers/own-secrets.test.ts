@@ -1,4 +1,4 @@
-/** One callback secret is one config's, so that no signed callback is money to two of them. */
+/** A callback secret belongs to one config, so that no signed callback is valid for two of them. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { Scenes } from "./emvco-scene.ts";
@@ -22,7 +22,7 @@ async function otherFilial(place: Place): Promise<Place> {
 const rotate = ({ owner: caller }: Place, configId: number, secret: string) =>
   world.ask(configMessages.rotateProviderSecret, { caller, configId, name: "callback_secret", secret, overlapMs: 0 });
 
-test("a secret that another config has, or has had, is refused, and the other is named", async () => {
+test("a secret that another config has or had: refused, and the answer names that config", async () => {
   const place = await world.openPlace();
   const other = await otherFilial(place);
   const configId = await scenes.openConfig(place, "test", secretOf("one"));
@@ -35,12 +35,12 @@ test("a secret that another config has, or has had, is refused, and the other is
   expect((await refusalOf(rotate(other, otherId, secretOf("one")))).code).toBe("conflict");
   await rotate(place, configId, secretOf("three"));
   expect((await refusalOf(rotate(other, otherId, secretOf("one")))).code).toBe("conflict");
-  // Its own may come back, and another organization's secrets are nobody's concern.
+  // A config's former secret may be set again, and other organizations' secrets do not matter.
   await rotate(place, configId, secretOf("one"));
   await scenes.openConfig(await world.openPlace(), "test", secretOf("one"));
 });
 
-test("of two configs that are given one secret at once, one has it", async () => {
+test("two configs that get one secret at once: one has it", async () => {
   const place = await world.openPlace();
   const places = [place, await otherFilial(place), await otherFilial(place), await otherFilial(place)];
   const given = await Promise.allSettled(places.map((each) => scenes.openConfig(each, "test", secretOf("same"))));

@@ -1,4 +1,4 @@
-/** Asking a provider: once per intent, within a deadline, whatever the provider does; and telling it when it is over. */
+/** Questions to a provider: once per intent, within a deadline, whatever the provider does; and notice of the end. */
 
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** The right answer about a payment, with a status of the test's choosing. */
+/** The right answer about a payment, with a status that the test chooses. */
 async function answerRightly(request: IncomingMessage, response: ServerResponse, status: number): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
@@ -29,7 +29,7 @@ async function answerRightly(request: IncomingMessage, response: ServerResponse,
   response.writeHead(status, { location: "http://127.0.0.1:1/" }).end(JSON.stringify(body));
 }
 
-/** As a switch is put off. */
+/** As a switch is delayed. */
 function deletion() {
   const made = headers();
   made.set("KV-Operation", "DEL");
@@ -43,8 +43,8 @@ const taskOf = async (intentId: number, kind: string) => {
   return row;
 };
 
-describe("asking", () => {
-  test("twenty hosts at once make one payment, and all get the same answer, also later and after a restart", async () => {
+describe("the creation of a payment", () => {
+  test("twenty hosts at once: one payment, and the same answer for all, also later and after a restart", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
@@ -58,7 +58,7 @@ describe("asking", () => {
     expect(made).toHaveLength(1);
   });
 
-  test("the same intent with another amount: refused, because a lost log has created it again", async () => {
+  test("the same intent with another amount: refused, because a lost log has created the intent again", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1250);
@@ -67,11 +67,11 @@ describe("asking", () => {
     expect(await refusalOf(changed)).toMatchObject({ code: "conflict" });
   });
 
-  test("a host that died while asking is taken over with the same reference", async () => {
+  test("a host that died during the question: another host asks with the same reference", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
-    // What a killed process leaves: the row, its time over, and no answer.
+    // What a killed process leaves: the row past its time, and no answer.
     await world.database`
       insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
         account, amount_minor, currency, expires_at, asked_until)
@@ -84,7 +84,7 @@ describe("asking", () => {
     expect(made).toHaveLength(1);
   });
 
-  test("a question that failed on our side is asked again at once, and not held against the provider", async () => {
+  test("a question that failed on our side: asked again at once, and not counted against the provider", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
@@ -99,7 +99,7 @@ describe("asking", () => {
     expect(Date.now() - startedAtMs).toBeLessThan(2_000);
   });
 
-  test("a config that is not there, of another organization, of another mode or disabled: provider_not_configured", async () => {
+  test("a config that is unknown, of another organization, of another mode or disabled: provider_not_configured", async () => {
     const place = await world.openPlace();
     const other = await world.openPlace();
     const live = await world.openPlace({ isSandbox: false });
@@ -186,13 +186,13 @@ describe("a provider that misbehaves", () => {
     await bad.restartProviders();
     behave.listener = listener;
     const startedAtMs = Date.now();
-    // The config was made with the sandbox's address of before; only the address has changed since.
+    // The config was made with the former address of the sandbox; only the address has changed since.
     expect(await bad.askProvider(place, configId, intent)).toEqual({ created: false, reason });
     expect(Date.now() - startedAtMs).toBeLessThan(PROVIDER_LIMITS.createTotalMs);
-    const looks =
+    const polls =
       await bad.database`select outcome from provider_tasks where kind = 'poll' and intent_id = ${intent.intentId}`;
-    expect(looks, "there is nothing to look at").toEqual([{ outcome: reason }]);
-    // The answer stands.
+    expect(polls, "there is nothing to poll").toEqual([{ outcome: reason }]);
+    // The answer is final.
     behave.listener = (_request, response) => response.destroy();
     expect(await bad.askProvider(place, configId, intent)).toEqual({ created: false, reason });
     bad.environment["SANDBOX_PROVIDER_URL"] = bad.sandboxUrl;
@@ -200,8 +200,8 @@ describe("a provider that misbehaves", () => {
   });
 });
 
-describe("when it is over", () => {
-  test("the provider is told, and the station learns that no money moved", async () => {
+describe("the end of an intent", () => {
+  test("the provider is notified, and the station is notified that no money moved", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
@@ -218,11 +218,11 @@ describe("when it is over", () => {
     expect(made).toEqual({ status: "cancelled" });
   });
 
-  test("an intent that was never asked of a provider is withdrawn without a word", async () => {
+  test("an intent without a payment at a provider: withdrawn without a report", async () => {
     expect(await world.ask(paymentMessages.withdrawProviderPayment, { intentId: 987_654 })).toEqual({});
   });
 
-  test("an intent whose end comes before the question is asked of no provider, also after a restart", async () => {
+  test("an intent that ends before the question: no provider is asked, also after a restart", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
@@ -234,7 +234,7 @@ describe("when it is over", () => {
     expect(asked).toHaveLength(0);
   });
 
-  test("an end and the question at the same moment leave no payment that a guest could pay", async () => {
+  test("an end and the question at the same moment: no payable payment remains", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intents = await Promise.all(Array.from({ length: 12 }, () => world.openIntent(place, 1203)));
@@ -253,7 +253,7 @@ describe("when it is over", () => {
     });
   });
 
-  test("a payment whose asker died, and which nobody asks for again, is looked at and withdrawn", async () => {
+  test("a payment whose asker died, without a repeated question: polled and withdrawn", async () => {
     const dying = await world.openPlace();
     const configId = await world.addSandboxConfig(dying);
     const intent = await world.openIntent(dying, 1203);
@@ -262,7 +262,7 @@ describe("when it is over", () => {
     await spoil();
     await world.askProviderOnce(dying, configId, intent).catch(() => undefined);
     await spoil();
-    // As it stands when a process dies while it asks: the row, and no answer.
+    // The stored row of a process that died during the question: no answer.
     const [row] = await world.database`select status from provider_payments where intent_id = ${intent.intentId}`;
     expect(row).toEqual({ status: "asked" });
     await world.database`
@@ -271,7 +271,7 @@ describe("when it is over", () => {
     await waitFor("it is withdrawn", async () => (await taskOf(intent.intentId, "withdraw"))?.outcome === "cancelled");
   });
 
-  test("a decline of an intent that has ended already is the word that no money moved", async () => {
+  test("a decline after the intent's end: reports that no money moved", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1201);
@@ -279,11 +279,11 @@ describe("when it is over", () => {
     world.stations.answer(intent.intentId, "provider_failed", refusal);
     await world.askProvider(place, configId, intent);
     await waitFor("the station's word", () => world.stations.about(intent.intentId).length === 2);
-    const told = world.stations.about(intent.intentId).map(({ command }) => command.type);
-    expect(told).toEqual(["provider_failed", "provider_cleared"]);
+    const received = world.stations.about(intent.intentId).map(({ command }) => command.type);
+    expect(received).toEqual(["provider_failed", "provider_cleared"]);
   });
 
-  test("at the deadline the service asks once more and cancels by itself, also when nobody has withdrawn", async () => {
+  test("the deadline: the service asks once more and cancels by itself, also without a withdrawal", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
@@ -291,7 +291,7 @@ describe("when it is over", () => {
     const poll = await taskOf(intent.intentId, "poll");
     expect(poll?.due_in_ms).toBeGreaterThan(PROVIDER_LIMITS.firstPollMs - 2_000);
     expect(poll?.due_in_ms).toBeLessThanOrEqual(PROVIDER_LIMITS.firstPollMs);
-    // Long after: the deadline lies behind, and the provider still says pending.
+    // Long after: the deadline has passed, and the provider still answers pending.
     await world.database`
       update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intent.intentId}`;
     await world.database`update provider_tasks set due_at = now() where intent_id = ${intent.intentId}`;
@@ -300,31 +300,31 @@ describe("when it is over", () => {
     expect(await taskOf(intent.intentId, "poll")).toMatchObject({ outcome: expect.any(String) });
   });
 
-  test("of several processes one works on each task, and a task whose worker died is due again", async () => {
+  test("a task: one of several processes works on it, and it is due again when its worker has died", async () => {
     await world.addProviders();
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intents = await Promise.all(Array.from({ length: 20 }, () => world.openIntent(place, 1203)));
-    // As the host does it: a question that had no answer in time is asked again, and joins the first.
+    // As the host does it: a question without a timely answer is asked again, and joins the first.
     const ask = (intent: (typeof intents)[number]) =>
       vi.waitFor(() => world.askProvider(place, configId, intent), { timeout: 30_000, interval: 50 });
     await Promise.all(intents.map(ask));
     const ids = intents.map(({ intentId }) => intentId);
-    // As they stand when whoever took them died: taken once, and the claim is over.
+    // As they are stored when their workers died: claimed once, and the claim has ended.
     await world.database`
       update provider_tasks set due_at = now() - interval '1 second', attempts = 1
       where kind = 'poll' and intent_id = any(${ids}::bigint[])`;
-    const looked = await waitFor("each was looked at", async () => {
+    const polled = await waitFor("each was polled", async () => {
       const rows = await world.database<{ attempts: number }[]>`
         select attempts from provider_tasks
         where kind = 'poll' and intent_id = any(${ids}::bigint[]) and attempts > 1
           and due_at between now() and now() + interval '12 seconds'`;
       return rows.length === ids.length && rows;
     });
-    expect(looked.map(({ attempts }) => attempts)).toEqual(ids.map(() => 2));
+    expect(polled.map(({ attempts }) => attempts)).toEqual(ids.map(() => 2));
   });
 
-  test("the pauses between looks grow, are bounded, and end with one look after the deadline", () => {
+  test("the pauses between polls grow, are bounded, and end with one poll after the deadline", () => {
     const nowMs = 1_000_000;
     const far = nowMs + 1_000_000;
     const pauses = [1, 2, 3, 4, 5, 40].map((attempts) => nextPollInMs(attempts, far, nowMs));
@@ -333,19 +333,19 @@ describe("when it is over", () => {
     expect(nextPollInMs(5, nowMs - 1, nowMs)).toBe(0);
   });
 
-  test("whatever the deadline, one look comes after it, and none in between", () => {
+  test("any deadline: one poll after it, and none between the two", () => {
     const { firstPollMs, pollAfterDeadlineMs } = PROVIDER_LIMITS;
     for (let deadlineMs = 30_000; deadlineMs <= 300_000; deadlineMs += 500) {
       const lastAtMs = deadlineMs + pollAfterDeadlineMs;
-      const looks: number[] = [firstPollMs];
-      for (let atMs = firstPollMs; atMs < lastAtMs; looks.push(atMs))
-        atMs += nextPollInMs(looks.length, lastAtMs, atMs);
-      expect(looks.filter((atMs) => atMs > deadlineMs)).toEqual([lastAtMs]);
+      const pollTimes: number[] = [firstPollMs];
+      for (let atMs = firstPollMs; atMs < lastAtMs; pollTimes.push(atMs))
+        atMs += nextPollInMs(pollTimes.length, lastAtMs, atMs);
+      expect(pollTimes.filter((atMs) => atMs > deadlineMs)).toEqual([lastAtMs]);
     }
   });
 });
 
-test("without a key the service does not start, and says so in one sentence without the value", async () => {
+test("a start without a key: refused in one sentence without the value", async () => {
   const log = createLog({ service: "test", level: "silent" });
   const settings = {
     natsUrl: world.natsUrl,

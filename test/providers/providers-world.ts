@@ -1,6 +1,6 @@
 /**
- * The providers service with everything it speaks to: real NATS, PostgreSQL and settlement service, the sandbox provider
- * over HTTP, an HTTP server that passes callbacks on as the gateway does, and stations that answer as a test tells them.
+ * The providers service with everything it calls: real NATS, PostgreSQL and settlement service, the sandbox provider
+ * over HTTP, an HTTP server that passes callbacks on as the gateway does, and stations that answer as a test sets them.
  */
 
 import { randomBytes } from "node:crypto";
@@ -67,7 +67,7 @@ export interface ProvidersWorld {
   readonly gateway: CallbackGateway;
   readonly stations: ScriptedStations;
   readonly environment: NodeJS.ProcessEnv;
-  /** A fresh station of a fresh organization; its stations are test ones unless said otherwise. */
+  /** A fresh station of a fresh organization; its stations are test ones unless stated otherwise. */
   openPlace(options?: { readonly isSandbox?: boolean; readonly currency?: string }): Promise<Place>;
   /** An open order of that amount in minor units, with an intent id drawn for it. */
   openIntent(place: Place, amountMinor: number): Promise<Intent>;
@@ -83,13 +83,13 @@ export interface ProvidersWorld {
     intent: Intent,
     lifetimeMs?: number,
   ): Promise<ReplyOf<typeof paymentMessages.createProviderPayment>>;
-  /** The same, asked once: rejects with what the service refuses it for. */
+  /** The same, asked once: rejects with the service's refusal. */
   askProviderOnce: ProvidersWorld["askProvider"];
   /** A sandbox config of the place's filial, with an account of its own. */
   addSandboxConfig(place: Place): Promise<number>;
   /** Stops the providers service, with `whileDown` before it is started again. */
   restartProviders(whileDown?: () => Promise<void>): Promise<void>;
-  /** What the service that was started last tells at its metrics port. */
+  /** The metrics of the service that was started last. */
   scrape(): Promise<readonly Series[]>;
   /** Starts one more process of the service beside the first. */
   addProviders(): Promise<Service>;

@@ -23,7 +23,7 @@ export interface QrCounter {
   /** Begins a QR collection of the order; its intent's id. */
   collect(lifetimeMs: number): Promise<number>;
   presented(intentId: number): Promise<PaymentIntent>;
-  /** Looks that long. */
+  /** Polls that long. */
   ended(intentId: number, timeoutMs: number): Promise<PaymentIntent>;
   order(): Promise<ReplyOf<typeof getOrder>["order"]>;
   issues(): Promise<readonly issueMessages.Issue[]>;
@@ -33,7 +33,7 @@ let commands = 0;
 
 let opening: Promise<unknown> = Promise.resolve();
 
-/** Configs are made one after the other: each asks its provider, which answers in time also beside other work. */
+/** Configs are made one after the other: each asks its provider, which answers in time also under load. */
 async function openPlace(world: ProvidersWorld): Promise<{ readonly place: Place; readonly configId: number }> {
   const open = async () => {
     const place = await world.openPlace();

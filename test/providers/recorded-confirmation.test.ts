@@ -29,12 +29,12 @@ const endNow = async ({ intent }: Scene): Promise<void> => {
 };
 
 describe("the check for a recorded confirmation", () => {
-  it("a check before the deadline: it is not over", async () => {
+  it("a check before the deadline: the time has not ended", async () => {
     const scene = await scenes.open();
     expect(await check(scene)).toEqual({ isOver: false, providerReference: null });
   });
 
-  it("an intent without a provider payment: it is over, without a confirmation", async () => {
+  it("an intent without a provider payment: the time has ended, without a confirmation", async () => {
     expect(await world.ask(findRecordedConfirmation, { intentId: 77_777 })).toEqual({
       isOver: true,
       providerReference: null,

@@ -14,7 +14,7 @@ async function times(count: number, one: (index: number) => Promise<RefusalVerdi
 }
 
 describe("refused callbacks", () => {
-  test("of configs that do not exist are recorded little, and leave the records of real ones alone", async () => {
+  test("unknown configs: few refusals are recorded, and the records of existing configs are kept", async () => {
     const throttle = createRefusalThrottle();
     const unknown = await times(refusalsRecorded * 2, (index) =>
       throttle.count({ address: "192.0.2.1", configId: 1_000 + index, isConfigKnown: false }),
@@ -25,7 +25,7 @@ describe("refused callbacks", () => {
     expect(real).toEqual({ throttledForMs: 0, isRecorded: true });
   });
 
-  test("are throttled alike whether the config exists or not, each address and config by itself", async () => {
+  test("existing and unknown configs are throttled alike, each address and config by itself", async () => {
     const throttle = createRefusalThrottle();
     for (const isConfigKnown of [true, false]) {
       const configId = isConfigKnown ? 1 : 2;
@@ -39,7 +39,7 @@ describe("refused callbacks", () => {
     }
   });
 
-  test("of one IPv6 /64 are counted together, and those of the next /64 by themselves", async () => {
+  test("one IPv6 /64 is counted together, and the next /64 by itself", async () => {
     const throttle = createRefusalThrottle();
     const source = { configId: 1, isConfigKnown: true };
     const verdicts = await times(refusals + 1, (index) =>
@@ -50,7 +50,7 @@ describe("refused callbacks", () => {
     expect((await throttle.count({ ...source, address: "2001:db8:0:2::1" })).throttledForMs).toBe(0);
   });
 
-  test("of very many sources are throttled together, so that the memory for sources is bounded", async () => {
+  test("very many sources are throttled together, so that the memory for sources is bounded", async () => {
     const throttle = createRefusalThrottle();
     const verdicts = await times(refusalsAnswered + 1, (index) =>
       throttle.count({ address: `2001:db8::${index.toString(16)}`, configId: index, isConfigKnown: false }),

@@ -1,4 +1,4 @@
-/** What the providers service records goes when its retention is over, and nothing goes before. */
+/** The providers service deletes its records when their retention has ended, and not before. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const remove = () => removeExpired(providersRetention({ database }), createLog({ service: "test", level: "silent" }));
 
-test("callbacks, and their variants before them", async () => {
+test("callbacks are deleted, and their variants before them", async () => {
   for (const [key, ageDays] of [
     ["old", callbackRetentionDays + 1],
     ["young", callbackRetentionDays - 1],
@@ -49,7 +49,7 @@ test("callbacks, and their variants before them", async () => {
   ]);
 });
 
-test("tasks that have ended, and none that is still to be done", async () => {
+test("ended tasks are deleted, and pending tasks are not", async () => {
   await database`
     insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
       account, amount_minor, currency, expires_at, asked_until)
@@ -65,7 +65,7 @@ test("tasks that have ended, and none that is still to be done", async () => {
   ]);
 });
 
-test("refused callbacks, also young ones beyond the newest", async () => {
+test("refused callbacks are deleted, also young ones beyond the newest", async () => {
   const refuse = (rows: number, ageDays: number) => database`
     insert into provider_callback_refusals (at, config_id, address, reason)
     select now() - make_interval(days => ${ageDays}), 1, '192.0.2.1', 'signature_invalid'

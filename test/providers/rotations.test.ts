@@ -1,4 +1,4 @@
-/** Secrets that are replaced at once: what is kept here is what the provider signs with. */
+/** Secrets that are replaced at once: the provider signs with the secret that is stored here. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -9,11 +9,11 @@ import { callbackSecret } from "../../services/sandbox-provider/accounts.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
-/** Renewals that the provider has done and whose answers are still under way. */
+/** Renewals that the provider has done and whose answers are delayed. */
 const heldBack: (() => void)[] = [];
 let holdsBack = false;
 
-/** Stands before the sandbox provider and can hold an answer back on its way. */
+/** A proxy before the sandbox provider that can delay an answer. */
 const slowWay = createServer((request, response) => {
   void (async () => {
     const chunks: Buffer[] = [];
@@ -59,7 +59,7 @@ async function secretAtProvider(account: string): Promise<string> {
   return callbackSecret(keyOf("SANDBOX_PROVIDER_KEY"), account, row.generation);
 }
 
-test("two rotations of one secret follow one another: the newest here is the newest at the provider", async () => {
+test("two rotations of one secret: run one after the other, and the newest here is the newest at the provider", async () => {
   const place = await world.openPlace();
   const configId = await world.addSandboxConfig(place);
   const { configs } = await world.ask(configMessages.listProviderConfigs, { caller: place.owner });
@@ -80,7 +80,7 @@ test("two rotations of one secret follow one another: the newest here is the new
   for (const letGo of heldBack.splice(0)) letGo();
   await slow;
   expect(await newest()).toBe(await secretAtProvider(account));
-  // Whoever was too early does it again.
+  // The request that came too early is repeated.
   await rotate();
   expect(await newest()).toBe(await secretAtProvider(account));
 });

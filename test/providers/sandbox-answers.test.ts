@@ -1,4 +1,4 @@
-/** An answer counts only when it is about what was asked: over HTTP, from a provider that answers as a test tells it. */
+/** An answer counts only when it is about the question: over HTTP, from a provider that answers as a test sets it. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -57,8 +57,8 @@ const failureOf = (asked: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => (error as { failure?: unknown }).failure,
   );
 
-describe("a payment that was asked for", () => {
-  test("is taken when it is the one", async () => {
+describe("the answer to a payment request", () => {
+  test("the requested payment is accepted", async () => {
     answer = { ...RIGHT, amount: "12.5" };
     expect(await create()).toEqual({ qrPayload: RIGHT.qr_payload, providerReference: "P-1" });
   });
@@ -74,17 +74,17 @@ describe("a payment that was asked for", () => {
     { qr_payload: "https://pay.example/\nP-1" },
     { qr_payload: "https://pay.example/\u0000" },
     { qr_payload: "https://pay.example/\u200B" },
-  ])("is no answer with %o", async (wrong) => {
+  ])("an answer with %o is refused", async (wrong) => {
     answer = { ...RIGHT, ...wrong };
     expect(await failureOf(create())).toBe("provider_answer_invalid");
   });
 });
 
-describe("what became of a payment", () => {
+describe("the answer to a status question", () => {
   const lookUp = () => failureOf(adapter.lookUp(ACCESS, ASKED, signal()));
   const cancel = () => failureOf(adapter.cancel(ACCESS, ASKED, signal()));
 
-  test("is believed of this payment", async () => {
+  test("this payment's status is accepted", async () => {
     answer = { ...RIGHT, status: "cancelled" };
     expect(await lookUp()).toEqual({ status: "ended", reason: "buyer_cancelled" });
     expect(await cancel()).toEqual({ status: "cancelled" });
@@ -101,7 +101,7 @@ describe("what became of a payment", () => {
     },
   );
 
-  test("is of the same payment however its reference is written", async () => {
+  test("references in another spelling are the same payment", async () => {
     answer = { ...RIGHT, payment_id: "Caf\u00E9-1" };
     const { providerReference } = await adapter.createPayment(ACCESS, { ...ASKED, providerReference: "" }, signal());
     answer = { ...RIGHT, payment_id: "Cafe\u0301-1 ", status: "cancelled" };
@@ -113,7 +113,7 @@ describe("what became of a payment", () => {
     expect(await create()).toMatchObject({ providerReference });
   });
 
-  test("money that names it by one of its references is told as it is, and another's is not", async () => {
+  test("a payment with one of the known references is returned, and another's is not", async () => {
     for (const other of [{ reference: "OTHER" }, { payment_id: "P-2" }, { account: "A-2" }, { amount: "13.00" }]) {
       answer = { ...RIGHT, ...other, status: "paid" };
       for (const ask of [lookUp, cancel]) {

@@ -1,6 +1,6 @@
 /**
- * Stations that answer over the real bus as a test tells them. Unless told otherwise they settle a confirmation through
- * the real payment seam, as an actor does, and accept everything else. Every command is remembered.
+ * Stations that answer over the real bus as a test sets them. By default they settle a confirmation through
+ * the real payment seam, as an actor does, and accept everything else. Every command is recorded.
  */
 import type { Msg } from "nats";
 import type { StationReply } from "../../machines/station/reply.ts";
@@ -10,7 +10,7 @@ import type { RequestedCommand, StationRequest } from "../../services/bus/messag
 import { call } from "../../services/bus/operation.ts";
 import { parseStationId } from "../../services/bus/subjects.ts";
 
-export interface HeardCommand {
+export interface ReceivedCommand {
   readonly stationId: number;
   readonly commandId: string;
   readonly actor: StationRequest["actor"];
@@ -21,7 +21,7 @@ type Answer = StationReply | "silence";
 type Answering = Answer | (() => Answer | Promise<Answer>);
 
 export interface ScriptedStations {
-  readonly heard: HeardCommand[];
+  readonly received: ReceivedCommand[];
   /** Which order each intent collects, so that a confirmation can be settled. */
   collect(intent: { readonly intentId: number; readonly orderId: number }): void;
   /** What the station answers about an intent from now on, for one kind of command. */
@@ -29,24 +29,24 @@ export interface ScriptedStations {
   /** What the station answers when it is asked whether this order is being collected. */
   answerOrder(orderId: number, answer: StationReply): void;
   /** The commands about an intent, in their order. */
-  about(intentId: number): HeardCommand[];
+  about(intentId: number): ReceivedCommand[];
   stop(): void;
 }
 
 const ACCEPTED: StationReply = { ok: true, type: "accepted" };
 
-/** `isSilent`: the commands are remembered, and answered by the real actor host. */
+/** `isSilent`: the commands are recorded, and the real actor host answers them. */
 export function startScriptedStations(bus: Bus, options: { readonly isSilent: boolean }): ScriptedStations {
-  const heard: HeardCommand[] = [];
+  const received: ReceivedCommand[] = [];
   const orders = new Map<number, number>();
   const orderAnswers = new Map<number, StationReply>();
   const answers = new Map<string, Answering>();
 
-  const replyTo = async ({ stationId, actor, command }: HeardCommand): Promise<Answer> => {
+  const replyTo = async ({ stationId, actor, command }: ReceivedCommand): Promise<Answer> => {
     const intentId = "intentId" in command ? command.intentId : 0;
     if (command.type === "order_inquire") return orderAnswers.get(command.orderId) ?? ACCEPTED;
-    const told = answers.get(`${intentId} ${command.type}`);
-    if (told !== undefined) return typeof told === "function" ? told() : told;
+    const answer = answers.get(`${intentId} ${command.type}`);
+    if (answer !== undefined) return typeof answer === "function" ? answer() : answer;
     const orderId = orders.get(intentId);
     if (command.type !== "provider_confirm" || orderId === undefined) return ACCEPTED;
     const { order } = await call(bus.nc, prepareIntent, { stationId, orderId });
@@ -74,10 +74,10 @@ export function startScriptedStations(bus: Bus, options: { readonly isSilent: bo
   const respond = async (message: Msg): Promise<void> => {
     const { commandId, actor, command } = message.json<StationRequest>();
     const request = { stationId: parseStationId(message.subject), commandId, actor, command };
-    heard.push(request);
+    received.push(request);
     if (options.isSilent) return;
     const reply = await replyTo(request);
-    if (reply !== "silence") message.respond(JSON.stringify({ reply, intent: null, sequence: heard.length }));
+    if (reply !== "silence") message.respond(JSON.stringify({ reply, intent: null, sequence: received.length }));
   };
   const subscription = bus.nc.subscribe("station.cmd.*.*", {
     callback: (error, message) => {
@@ -85,11 +85,11 @@ export function startScriptedStations(bus: Bus, options: { readonly isSilent: bo
     },
   });
   return {
-    heard,
+    received,
     collect: ({ intentId, orderId }) => orders.set(intentId, orderId),
     answer: (intentId, type, answer) => answers.set(`${intentId} ${type}`, answer),
     answerOrder: (orderId, answer) => orderAnswers.set(orderId, answer),
-    about: (intentId) => heard.filter(({ command }) => "intentId" in command && command.intentId === intentId),
+    about: (intentId) => received.filter(({ command }) => "intentId" in command && command.intentId === intentId),
     stop: () => subscription.unsubscribe(),
   };
 }

@@ -1,4 +1,4 @@
-/** A second config of a merchant account, which is told of the same money as the first. */
+/** A second config of a merchant account, which receives the same payments as the first. */
 import { expect } from "vitest";
 import { moneyKey, moneyName } from "../../services/bus/messages/intents.ts";
 import { type Issue } from "../../services/bus/messages/issues.ts";
@@ -21,7 +21,7 @@ export class SiblingConfigs {
     this.#scenes = scenes;
   }
 
-  /** A config of the same account, unless said otherwise, in the place of the scene's own, which is disabled. */
+  /** A config of the same account by default, which takes the place of the scene's own; that one is disabled. */
   async replace(scene: Scene, merchantId?: string): Promise<number> {
     await this.#disable(scene);
     return await this.#scenes.openConfig(scene.place, "test", SIBLING_SECRET, merchantId);
@@ -50,7 +50,7 @@ export class SiblingConfigs {
     await this.#world().ask(changeProviderConfig, { caller: place.owner, configId, settings, reason: "moved" });
   }
 
-  /** A guest has a QR of that config before them. */
+  /** A guest sees a QR of that config. */
   async open(configId: number, place: Place): Promise<Scene> {
     const intent = await this.#world().openIntent(place, 1250);
     this.#world().stations.collect(intent);
@@ -60,28 +60,28 @@ export class SiblingConfigs {
     return { place, configId, intent, reference };
   }
 
-  /** The provider says at the sibling that the scene's money is there. */
-  async tell(scene: Scene, more: Data = {}): Promise<void> {
+  /** The provider reports the scene's payment at the sibling. */
+  async notify(scene: Scene, more: Data = {}): Promise<void> {
     const body = paidBody(this.#scenes.money(scene, more));
     expect((await this.#scenes.send(scene, body, SIBLING_SECRET)).status).toBe(200);
   }
 
-  /** A guest has a QR of that config before them, and its provider says that this money has paid it, as it fits. */
+  /** A guest sees a QR of that config, and its provider reports a matching payment. */
   async payBy(configId: number, place: Place, more: Data): Promise<Intent> {
     const scene = await this.open(configId, place);
-    await this.tell(scene, more);
+    await this.notify(scene, more);
     return scene.intent;
   }
 
-  /** The sibling is told of the scene's money as nobody's; the issue that it raises. */
-  async tellAsNobodys(scene: Scene, configId: number, more: Data = {}): Promise<Issue> {
-    await this.tell({ ...scene, configId }, { reference: "NOBODYS", ...more });
+  /** The sibling receives the scene's payment with an unknown reference. Returns the issue that it raises. */
+  async notifyUnmatched(scene: Scene, configId: number, more: Data = {}): Promise<Issue> {
+    await this.notify({ ...scene, configId }, { reference: "UNKNOWN", ...more });
     const issue = (await this.#scenes.issuesOf(scene.place)).find((each) => each.configId === configId);
     if (issue === undefined) throw new Error("The sibling has raised no issue.");
     return issue;
   }
 
-  /** The payment seam's refusal when it is asked to pay the intent's order with this money, or null when that has paid. */
+  /** The payment seam's refusal of this intent's order with this payment, or null when the order is paid. */
   async askSeam({ place, configId }: Omit<Scene, "reference" | "intent">, intent: Intent, reference: string) {
     const key = moneyKey({ configId, name: moneyName(reference, "") });
     const [answer] = await this.#world().database<[{ refusal: string | null }]>`

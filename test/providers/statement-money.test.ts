@@ -1,4 +1,4 @@
-/** Money that only a statement shows, of an account without a provider config: attributed through the payment seam, once. */
+/** A payment that only a statement shows, of an account without a provider config: attributed through the seam, once. */
 import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { settleIntent } from "../../services/bus/messages/intents.ts";
@@ -95,36 +95,39 @@ const transactions = (order: Intent) =>
   world.database<{ route: string; reference: string; money_key: string }[]>`
     select route, reference, money_key from transactions where order_id = ${order.orderId}`;
 
-describe("money of a statement account without a config", () => {
+describe("a payment of a statement account without a config", () => {
   test.each([
     ["payment", "attested_terminal"],
     ["bank_credit", "dynamic_qr"],
-  ] as const)("a %s pays an order, by the route %s, and its line matches it from then on", async (kind, route) => {
-    const account = await openAccount();
-    const reference = randomUUID();
-    const issue = await unmatched(account, { kind, reference });
-    expect(issue).toMatchObject({
-      kind: "unmatched_money",
-      configId: null,
-      accountKey: `statement:${account.accountId}`,
-    });
-    const order = await world.openIntent(account.place, 1250);
-    const { issue: attributed } = await attribute(account, issue, order);
-    expect(attributed).toMatchObject({ status: "attributed", orderId: order.orderId });
-    // A bank may number its entries anew each day: its money is named by its line.
-    const name = kind === "payment" ? `money:${reference}` : "line:[0-9a-f]{64}";
-    const moneyKey: unknown = expect.stringMatching(new RegExp(`^statement:${account.accountId}:${name}$`));
-    expect(await transactions(order)).toEqual([{ route, reference, money_key: moneyKey }]);
-    expect((await attribute(account, issue, order)).issue).toEqual(attributed);
-    const wanted = await world.database`
+  ] as const)(
+    "a %s pays an order, by the route %s, and its line matches the order from then on",
+    async (kind, route) => {
+      const account = await openAccount();
+      const reference = randomUUID();
+      const issue = await unmatched(account, { kind, reference });
+      expect(issue).toMatchObject({
+        kind: "unmatched_money",
+        configId: null,
+        accountKey: `statement:${account.accountId}`,
+      });
+      const order = await world.openIntent(account.place, 1250);
+      const { issue: attributed } = await attribute(account, issue, order);
+      expect(attributed).toMatchObject({ status: "attributed", orderId: order.orderId });
+      // A bank may number its entries again each day: the line identifies its payment.
+      const name = kind === "payment" ? `money:${reference}` : "line:[0-9a-f]{64}";
+      const moneyKey: unknown = expect.stringMatching(new RegExp(`^statement:${account.accountId}:${name}$`));
+      expect(await transactions(order)).toEqual([{ route, reference, money_key: moneyKey }]);
+      expect((await attribute(account, issue, order)).issue).toEqual(attributed);
+      const wanted = await world.database`
       select from_date::text, to_date::text from wanted_runs where account_id = ${account.accountId}`;
-    expect(wanted.map((row) => ({ ...row }))).toEqual([{ from_date: DAY, to_date: DAY }]);
-    for (const _ of [1, 2]) {
-      await run(account);
-      expect(await outcomes(account)).toEqual(["matched"]);
-    }
-    expect((await list(account)).map(({ status }) => status)).toEqual(["attributed"]);
-  });
+      expect(wanted.map((row) => ({ ...row }))).toEqual([{ from_date: DAY, to_date: DAY }]);
+      for (const _ of [1, 2]) {
+        await run(account);
+        expect(await outcomes(account)).toEqual(["matched"]);
+      }
+      expect((await list(account)).map(({ status }) => status)).toEqual(["attributed"]);
+    },
+  );
 
   test("pays one of ten orders at once", async () => {
     const account = await openAccount();
@@ -135,7 +138,7 @@ describe("money of a statement account without a config", () => {
     expect(asked.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   });
 
-  test("pays no order when its reference has settled another one as a slip, nor the reverse", async () => {
+  test("pays no order whose reference has settled another one as a slip, nor the reverse", async () => {
     const account = await openAccount();
     const { place } = account;
     const settle = (order: Intent, reference: string) =>
@@ -167,7 +170,7 @@ describe("money of a statement account without a config", () => {
     expect(answer).toMatchObject({ settled: false, code: "reference_already_used" });
   });
 
-  test("that a callback of the same provider account asserts too pays once", async () => {
+  test("asserted by a callback of the same account too: pays once", async () => {
     const place = await world.openPlace();
     const { config } = await world.ask(createProviderConfig, {
       caller: place.owner,
@@ -189,7 +192,7 @@ describe("money of a statement account without a config", () => {
     expect(callback?.outcome).toBe("attributed");
   });
 
-  test("that was closed pays nothing", async () => {
+  test("once closed, pays nothing", async () => {
     const account = await openAccount();
     const issue = await unmatched(account);
     await world.ask(issues.closeIssue, { caller: account.place.operator, issueId: issue.issueId, reason: "Paid back" });

@@ -1,4 +1,4 @@
-/** More tasks at once than are worked on at once: the others wait here and are not left until their claim is over. */
+/** More tasks at once than the process works on: the others wait here, and not until their claim has ended. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -20,7 +20,7 @@ afterAll(async () => {
   await drop();
 });
 
-test("a burst of tasks of both lanes beyond those at work: begun as soon as others have ended, each once", async () => {
+test("a burst of tasks of both lanes: the waiting ones begin as soon as others have ended, each once", async () => {
   const { questionsAtOnce, commandsAtOnce } = PROVIDER_LIMITS;
   // Questions to one kind of provider have half of their lane.
   const tasksAtOnce = questionsAtOnce / 2 + commandsAtOnce;

@@ -1,4 +1,4 @@
-/** Kill switches that are not known: nobody is asked for electronic money, and cash goes on. */
+/** Unknown kill switches: no electronic payment is requested, and cash stays available. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test("while the feed of the switches is gone, routes but cash are unavailable; when it is back, they are offered again", async () => {
+test("a lost feed of switches: all routes but cash are unavailable; once it is back, they are offered again", async () => {
   const counter = await openQrCounter(world, "approve");
   const { place, configId, orderId } = counter;
   const replica = await followSwitches(world.bus, createLog({ service: "test", level: "silent" }));
@@ -41,7 +41,7 @@ test("while the feed of the switches is gone, routes but cash are unavailable; w
   await counter.act({ type: "intent_cancel", intentId: cash.intentId });
 
   await ensureStreams(world.bus, { replicas: 1, logs: 1 });
-  // A bucket made anew says nothing of what was on: until somebody who knows has spoken, cash is all there is.
+  // A new bucket does not show which switches were on: until the registry has published them, only cash is available.
   await delay(1_000);
   expect(replica.isTrusted()).toBe(false);
   await expect(collect("dynamic_qr")).rejects.toMatchObject({ code: "unavailable" });
@@ -55,7 +55,7 @@ test("while the feed of the switches is gone, routes but cash are unavailable; w
     .poll(
       async () => {
         const answer: unknown = await collect("dynamic_qr").catch((error: unknown) => error);
-        // A collection whose answer came too late is there all the same.
+        // A collection whose answer came too late exists all the same.
         return (await collected()) === undefined ? answer : "collected";
       },
       { timeout: 20_000 },

@@ -40,7 +40,7 @@ describe.concurrent("a QR collection", () => {
     ["provider_down", "provider_unavailable"],
     ["refuse", "provider_refused"],
     ["garbage", "provider_answer_invalid"],
-  ] as const)("%s ends with the reason %s, and the order can be collected again", async (scenario, reason) => {
+  ] as const)("%s: ends with the reason %s, and the order can be collected again", async (scenario, reason) => {
     const counter = await openCounter(scenario);
     const intent = await counter.ended(await counter.collect(LIFETIME_MS), ENDED_WITHIN_MS);
     expect(intent).toMatchObject({ status: "cancelled", endReason: reason });
@@ -49,7 +49,7 @@ describe.concurrent("a QR collection", () => {
     expect(reply).toMatchObject({ ok: true });
   });
 
-  test("early_callback: money that overtakes the QR pays", async () => {
+  test("early_callback: a payment that overtakes the QR pays", async () => {
     const counter = await openCounter("early_callback");
     expect(await counter.ended(await counter.collect(LIFETIME_MS), ENDED_WITHIN_MS)).toMatchObject({
       status: "succeeded",
@@ -57,7 +57,7 @@ describe.concurrent("a QR collection", () => {
     expect(await counter.issues()).toEqual([]);
   });
 
-  test("a cancelled one is unclear until the provider has reported that no money moved", async () => {
+  test("cancelled: unclear until the provider has reported that no money moved", async () => {
     const counter = await openCounter("never_pays");
     const intentId = await counter.collect(LIFETIME_MS);
     await counter.presented(intentId);
@@ -66,11 +66,11 @@ describe.concurrent("a QR collection", () => {
       const state = await counter.state();
       return state.intent === null && state.unclearCollections.length === 0;
     });
-    const told = world.stations.about(intentId).map(({ command }) => command.type);
-    expect(told).toContain("provider_cleared");
+    const received = world.stations.about(intentId).map(({ command }) => command.type);
+    expect(received).toContain("provider_cleared");
   });
 
-  test("late money is named, pays nothing by itself, and pays when an operator attributes it", async () => {
+  test("late money: named, pays nothing by itself, and pays when an operator attributes it", async () => {
     const counter = await openCounter("late_success");
     const intentId = await counter.collect(LIFETIME_MS);
     await counter.presented(intentId);
@@ -94,12 +94,12 @@ describe.concurrent("a QR collection", () => {
     expect(await counter.issues()).toHaveLength(1);
   });
 
-  test("money for an order that has changed is refused by the seam, named, and settled by the cashier after mending", async () => {
+  test("money for a changed order: refused by the seam, named, and settled by the cashier after a correction", async () => {
     const counter = await openCounter("never_pays");
     const intentId = await counter.collect(LIFETIME_MS);
     const intent = await counter.presented(intentId);
     const { place, orderId } = counter;
-    // The station has not heard of the change when the money comes; otherwise it would have ended the collection.
+    // The station has not received the change when the payment comes; otherwise it would have ended the collection.
     const change = (totalMinor: number) =>
       world.database`update orders set total_minor = ${totalMinor}, revision = revision + 1 where order_id = ${orderId}`;
     await change(1300);
@@ -114,7 +114,7 @@ describe.concurrent("a QR collection", () => {
     const { reply } = await counter.act({ type: "intent_attest", intentId });
     expect(reply).toMatchObject({ ok: true, status: "succeeded" });
     expect(await counter.order()).toMatchObject({ status: "paid", transaction: { intentId } });
-    // Before the issue is closed by itself, and afterwards too, the operator cannot spend the same money again.
+    // Before the issue is closed by itself, and afterwards too, the operator cannot use the same payment again.
     const other = await world.ask(openOrder, {
       caller: place.cashier,
       stationId: place.stationId,
