@@ -1,10 +1,10 @@
-/** What befalls the system while people work: processes that are killed, and kill switches that are thrown. */
+/** Faults while people work: processes that are killed, and kill switches that are thrown. */
 import { setTimeout as delay } from "node:timers/promises";
 import { moveDevice } from "../../services/bus/messages/devices.ts";
 import { setKillSwitch, setPlatformKillSwitch } from "../../services/bus/messages/kill-switches.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import type { KillableProcess } from "./killable-process.ts";
-import { type House, insist, type MoneyWorld } from "./money-world.ts";
+import { type Filial, insist, type MoneyWorld } from "./money-world.ts";
 import type { Freeze, Strike } from "./schedule.ts";
 
 /** A strike that waits for a moment which does not come strikes all the same. */
@@ -47,33 +47,33 @@ async function atTheMoment(world: MoneyWorld, at: Strike["at"], kill: () => Prom
   return isHit;
 }
 
-/** Between the commit that settles and the commit of what the seam has said. */
-function watchSettling(world: MoneyWorld, see: () => void): () => Promise<void> {
+/** Between the commit that settles and the commit of the seam's answer. */
+function watchSettling(world: MoneyWorld, onSettling: () => void): () => Promise<void> {
   const stop = world.log.onCommit(({ active }) => {
-    if (active?.status === "settling") see();
+    if (active?.status === "settling") onSettling();
   });
   return async () => stop();
 }
 
-/** Between the transaction that has written a confirmation down and the confirmation itself. */
-async function watchConfirming(world: MoneyWorld, see: () => void): Promise<() => Promise<void>> {
-  const listening = await world.database.listen("confirmation_written", see);
+/** Between the transaction that has written a confirmation and the confirmation itself. */
+async function watchConfirming(world: MoneyWorld, onConfirmation: () => void): Promise<() => Promise<void>> {
+  const listening = await world.database.listen("confirmation_written", onConfirmation);
   return () => listening.unlisten();
 }
 
-/** Makes PostgreSQL tell when the transaction of a confirmation commits. */
+/** Makes PostgreSQL notify when the transaction of a confirmation commits. */
 export async function reportConfirmations({ database }: MoneyWorld): Promise<void> {
   await database.unsafe(`
-    create function tell_of_confirmation() returns trigger language plpgsql as $$
+    create function notify_confirmation() returns trigger language plpgsql as $$
     begin
       perform pg_notify('confirmation_written', new.intent_id::text);
       return null;
     end $$;
-    create trigger provider_tasks_told after insert on provider_tasks
-      for each row when (new.kind = 'confirm') execute function tell_of_confirmation();`);
+    create trigger provider_tasks_notify after insert on provider_tasks
+      for each row when (new.kind = 'confirm') execute function notify_confirmation();`);
 }
 
-/** What the dead process had taken is due after its claim: the clock is moved on instead of waiting that long. */
+/** What the dead process had claimed is due after its claim: the clock is moved on instead of waiting that long. */
 async function passClaims({ database }: MoneyWorld): Promise<void> {
   await database`update provider_tasks set due_at = now() where done_at is null`;
   await database`
@@ -83,21 +83,21 @@ async function passClaims({ database }: MoneyWorld): Promise<void> {
 /** Throws a kill switch, or suspends a device, and takes it back. */
 export async function freeze(
   world: MoneyWorld,
-  houses: readonly House[],
-  { what, thawsFirst, house: nth, afterMs, forMs }: Freeze,
+  filials: readonly Filial[],
+  { what, thawsFirst, filial: nth, afterMs, forMs }: Freeze,
 ): Promise<void> {
-  const house = houses[nth % houses.length];
-  if (house === undefined) return;
+  const filial = filials[nth % filials.length];
+  if (filial === undefined) return;
   await delay(afterMs);
-  const set = (isOn: boolean): Promise<unknown> => insist(() => setFrozen(world, house, what, isOn));
+  const set = (isOn: boolean): Promise<unknown> => insist(() => setFrozen(world, filial, what, isOn));
   if (thawsFirst) await set(false);
   await set(true);
   await delay(forMs);
   await set(false);
 }
 
-async function setFrozen(world: MoneyWorld, house: House, what: Freeze["what"], isOn: boolean): Promise<unknown> {
-  const { owner: caller, stationId, configId, companionId } = house;
+async function setFrozen(world: MoneyWorld, filial: Filial, what: Freeze["what"], isOn: boolean): Promise<unknown> {
+  const { owner: caller, stationId, configId, companionId } = filial;
   const reason = "a drill";
   if (what === "platform") return await world.ask(setPlatformKillSwitch, { by: "operator", isOn, reason });
   if (what === "suspended_device") {
@@ -113,7 +113,7 @@ async function setFrozen(world: MoneyWorld, house: House, what: Freeze["what"], 
   return await world.ask(setKillSwitch, { caller, subject: subject[what], isOn, reason });
 }
 
-/** Another drill has suspended or resumed it already. */
+/** Another test has suspended or resumed it already. */
 function ignoreMoved(error: unknown): void {
   if (!(error instanceof RefusedError && error.refusal.code === "conflict")) throw error;
 }

@@ -1,13 +1,13 @@
 /** What guests and the payment scheme do about one QR. */
 import { setTimeout as delay } from "node:timers/promises";
-import { ACCOUNT, type House, type MoneyWorld } from "./money-world.ts";
+import { ACCOUNT, type Filial, type MoneyWorld } from "./money-world.ts";
 import type { GuestAct, GuestStep } from "./schedule.ts";
 import type { Assertion, Scheme } from "./scheme.ts";
 
 export interface Scene {
   readonly world: Pick<MoneyWorld, "database" | "log">;
   readonly scheme: Scheme;
-  readonly house: House;
+  readonly filial: Filial;
   readonly intentId: number;
 }
 
@@ -23,7 +23,7 @@ const newEvent = (): string => `E${(events += 1)}`;
 export async function playGuest(scene: Scene, steps: readonly GuestStep[]): Promise<void> {
   const payment = await findPayment(scene);
   if (payment === undefined) return;
-  const { configId, currency } = scene.house;
+  const { configId, currency } = scene.filial;
   const right: Assertion = { configId, transactionId: newMoney(), account: ACCOUNT, currency, ...payment };
   for (const { act, afterMs } of steps) {
     await delay(afterMs);
@@ -31,12 +31,12 @@ export async function playGuest(scene: Scene, steps: readonly GuestStep[]): Prom
   }
 }
 
-/** Money of that amount that nobody has registered; returns the scheme's name of it. */
+/** An unregistered payment of that amount; returns the scheme's name of it. */
 export async function payStray(
-  { scheme, house }: Pick<Scene, "scheme" | "house">,
+  { scheme, filial }: Pick<Scene, "scheme" | "filial">,
   amountMinor: number,
 ): Promise<string> {
-  const { configId, currency, secret } = house;
+  const { configId, currency, secret } = filial;
   const transactionId = newMoney();
   const money = {
     configId,
@@ -52,12 +52,12 @@ export async function payStray(
 
 type Act = (scene: Scene, right: Assertion) => Promise<void>;
 
-const pay = ({ scheme, house }: Scene, money: Assertion, copies = 1): Promise<void> =>
-  scheme.pay(house.secret, money, { id: newEvent(), copies });
-const tell = ({ scheme, house }: Scene, type: string, reference: string): Promise<void> =>
-  scheme.tell(house.secret, house.configId, { id: newEvent(), type, reference });
-/** The scheme tells the other config of the account of it as well, where there is one. */
-async function payAtTwin({ scheme, house: { twin } }: Scene, money: Assertion): Promise<void> {
+const pay = ({ scheme, filial }: Scene, money: Assertion, copies = 1): Promise<void> =>
+  scheme.pay(filial.secret, money, { id: newEvent(), copies });
+const notify = ({ scheme, filial }: Scene, type: string, reference: string): Promise<void> =>
+  scheme.notify(filial.secret, filial.configId, { id: newEvent(), type, reference });
+/** The scheme asserts the payment at the other config of the account as well, where there is one. */
+async function payAtTwin({ scheme, filial: { twin } }: Scene, money: Assertion): Promise<void> {
   if (twin !== undefined) await scheme.pay(twin.secret, { ...money, configId: twin.configId }, { id: newEvent() });
 }
 /** The same payment, and another payment. */
@@ -65,7 +65,7 @@ const second = (right: Assertion): Assertion => ({ ...right, transactionId: newM
 
 const ACTS: Readonly<Record<GuestAct, Act>> = {
   pays: (scene, right) => pay(scene, right),
-  async pays_and_is_told_often(scene, right) {
+  async pays_with_many_callbacks(scene, right) {
     await Promise.all([pay(scene, right, 3), pay(scene, right)]);
   },
   async pays_twice(scene, right) {
@@ -90,11 +90,11 @@ const ACTS: Readonly<Record<GuestAct, Act>> = {
     );
     if (earlier !== undefined) await pay(scene, { ...right, transactionId: earlier.transactionId });
   },
-  async told_at_the_twin(scene, right) {
+  async asserted_at_the_twin(scene, right) {
     await Promise.all([pay(scene, right), payAtTwin(scene, { ...right, reference: `LOST${right.transactionId}` })]);
   },
-  async told_for_the_twins_qr(scene, right) {
-    const { currency, twin } = scene.house;
+  async asserted_for_the_twins_qr(scene, right) {
+    const { currency, twin } = scene.filial;
     const [newest] = await scene.world.database<[{ reference: string }?]>`
       select reference from provider_payments
       where config_id = ${twin?.configId ?? 0} and amount_minor = ${right.amountMinor} and currency = ${currency}
@@ -107,11 +107,11 @@ const ACTS: Readonly<Record<GuestAct, Act>> = {
     await pay(scene, { ...money, amountMinor: right.amountMinor === 700 ? 1_250 : 700 });
     await pay(scene, money);
   },
-  declines: (scene, right) => tell(scene, "payment.declined", right.reference),
+  declines: (scene, right) => notify(scene, "payment.declined", right.reference),
   async pays_then_declines(scene, right) {
-    await Promise.all([pay(scene, right), tell(scene, "payment.declined", right.reference)]);
+    await Promise.all([pay(scene, right), notify(scene, "payment.declined", right.reference)]);
   },
-  says_something_new: (scene, right) => tell(scene, "payment.wondered_about", right.reference),
+  sends_an_unknown_type: (scene, right) => notify(scene, "payment.unknown_type", right.reference),
   forges: ({ scheme }, right) => scheme.forge(second(right), newEvent()),
 };
 
@@ -131,9 +131,9 @@ async function findPayment({
 
 const ENDS = ["intent_cancelled", "intent_expired", "intent_succeeded", "provider_failed"];
 
-async function waitForEnd({ world, house, intentId }: Scene): Promise<void> {
+async function waitForEnd({ world, filial, intentId }: Scene): Promise<void> {
   const untilMs = Date.now() + END_WITHIN_MS;
   const hasEnded = (): boolean =>
-    world.log.eventsOf(house.stationId).some((event) => event["intentId"] === intentId && ENDS.includes(event.type));
+    world.log.eventsOf(filial.stationId).some((event) => event["intentId"] === intentId && ENDS.includes(event.type));
   while (!hasEnded() && Date.now() < untilMs) await delay(20);
 }

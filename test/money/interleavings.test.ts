@@ -1,10 +1,10 @@
 /**
- * Money is conserved over every interleaving that can be drawn: cashiers, a companion, guests, an operator, kill switches
+ * Money is conserved over every drawn interleaving: cashiers, a companion, guests, an operator, kill switches
  * and killed processes, all at the same time, over all four routes. A run that fails is printed with its seed and path:
  *
  *   MONEY_SEED=… MONEY_PATH=… vitest run test/money/interleavings.test.ts
  *
- * `MONEY_RUNS=100` is a long form, and `npm run soak` does 40. What is replayed is the schedule; how the parts overlap is each time another.
+ * `MONEY_RUNS=100` is a long form, and `npm run soak` does 40. The schedule is replayed; how the parts overlap differs each time.
  */
 import { inspect } from "node:util";
 import * as fc from "fast-check";
@@ -12,14 +12,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { freeze, reportConfirmations, strike } from "./fault-injection.ts";
 import { type MoneyWorld, startMoneyWorld } from "./money-world.ts";
 import { Playing } from "./people.ts";
-import { type Played, reckon, repeatAll, untilQuiet } from "./reckoning.ts";
+import { type Played, findBrokenRules, repeatAll, untilQuiet } from "./broken-rules.ts";
 import { FREEZES, type Schedule, STORY, schedule } from "./schedule.ts";
 import { Scheme } from "./scheme.ts";
 
 const FIXED_SEED = 20_261_121;
-/** Of the fixed seed, the story among them; of a fresh one the story is left out. Each takes about seven seconds, most of it a dead host's time. */
+/** Runs of the fixed seed include the story; runs of a fresh one do not. Each takes about seven seconds, mostly a dead host's time. */
 const RUNS = Number(process.env["MONEY_RUNS"] ?? 2);
-/** Further schedules that are tried when one has failed, so that a smaller one may be found. */
+/** Further schedules that are tried after a failure, to find a smaller one. */
 const SHRINKING_RUNS = 3;
 const RUN_MS = 180_000;
 
@@ -30,19 +30,19 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** What was seen over all runs: a property that nothing happens to would hold as well. */
+/** What happened over all runs: the property would hold without any event as well. */
 const seen = { strikes: 0, hits: 0, runs: 0, frozen: new Set<string>() };
 
 async function broken(plan: Schedule): Promise<string[]> {
   seen.runs += 1;
   const scheme = new Scheme(world);
-  const [last, ...others] = plan.houses.toReversed();
-  if (last === undefined) throw new Error("There is no house.");
-  const before = await Promise.all(others.toReversed().map((house) => world.openHouse(house)));
-  const houses = [...before, await world.openHouse(plan.twins ? { ...last, twinOf: before.at(-1) } : last)];
-  const playings = plan.houses.flatMap((housePlan, nth) => {
-    const house = houses[nth];
-    return house === undefined ? [] : [{ house, playing: new Playing({ world, scheme, house, plan: housePlan }) }];
+  const [last, ...others] = plan.filials.toReversed();
+  if (last === undefined) throw new Error("There is no filial.");
+  const before = await Promise.all(others.toReversed().map((filial) => world.openFilial(filial)));
+  const filials = [...before, await world.openFilial(plan.twins ? { ...last, twinOf: before.at(-1) } : last)];
+  const playings = plan.filials.flatMap((filialPlan, nth) => {
+    const filial = filials[nth];
+    return filial === undefined ? [] : [{ filial, playing: new Playing({ world, scheme, filial, plan: filialPlan }) }];
   });
   const strikes = async (): Promise<void> => {
     for (const each of plan.strikes) {
@@ -54,19 +54,19 @@ async function broken(plan: Schedule): Promise<string[]> {
     ...playings.map(({ playing }) => playing.play()),
     strikes(),
     ...plan.freezes.map(async (each) => {
-      await freeze(world, houses, each);
+      await freeze(world, filials, each);
       seen.frozen.add(each.what);
     }),
   ]);
-  const played: Played[] = playings.map(({ house, playing }) => ({ house, diary: playing.diary }));
+  const played: Played[] = playings.map(({ filial, playing }) => ({ filial, diary: playing.diary }));
   await untilQuiet(world, played);
-  const sentences = await reckon(world, scheme, played);
+  const sentences = await findBrokenRules(world, scheme, played);
   if (sentences.length > 0) return sentences;
-  // Everything once more: each answer is what it was, and nothing moves.
+  // Each command once more: its answer is the first one, and no payment moves.
   const changed = await repeatAll(world, played);
   await scheme.replayAll();
   await untilQuiet(world, played);
-  return [...changed, ...(await reckon(world, scheme, played))];
+  return [...changed, ...(await findBrokenRules(world, scheme, played))];
 }
 
 function property(): fc.IAsyncProperty<[Schedule]> {
@@ -87,7 +87,7 @@ const asked = process.env["MONEY_SEED"];
 const path = process.env["MONEY_PATH"];
 
 test.each(asked === undefined ? [FIXED_SEED, Date.now() % 2 ** 31] : [Number(asked)])(
-  "money is conserved over the interleavings of seed %i",
+  "interleavings of seed %i: money is conserved",
   async (seed) => {
     const drawn =
       seed === FIXED_SEED ? { numRuns: RUNS, examples: [[STORY]] as [Schedule][] } : { numRuns: Math.max(1, RUNS - 1) };
@@ -96,7 +96,7 @@ test.each(asked === undefined ? [FIXED_SEED, Date.now() % 2 ** 31] : [Number(ask
   RUNS * RUN_MS + SHRINKING_RUNS * RUN_MS,
 );
 
-test("and a great deal has happened in them", async () => {
+test("interleavings: every route, end and kind of issue has occurred", async () => {
   const routes = await world.database<{ route: string }[]>`select distinct route from transactions order by route`;
   const issues = await world.database<{ kind: string; count: number }[]>`
     select kind, count(*)::int as count from issues group by kind`;

@@ -1,6 +1,6 @@
 /**
- * Every kind of issue is reached as the world outside reaches it: a cashier at the cashier's API, a provider that posts
- * signed callbacks, an operator who lists. The list of kinds itself drives it, so that a new one needs its story here.
+ * Every kind of issue is reached from outside: a cashier at the cashier's API, a provider that posts
+ * signed callbacks, an operator who lists. The test reads the list of kinds, so that a new kind needs a case here.
  */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -63,7 +63,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-/** A collection by QR whose guest has the code before them. */
+/** A collection by QR whose guest sees the code. */
 interface Scene {
   readonly orderId: number;
   readonly intentId: number;
@@ -111,7 +111,7 @@ async function untilPaid({ orderId }: Scene): Promise<void> {
   await expect.poll(status, { timeout: SOON_MS, interval: 50 }).toBe("paid");
 }
 
-/** How the world outside brings each kind about; returns the provider's reference of the money. */
+/** How each kind comes about from outside; returns the provider's reference of the payment. */
 const STORIES: Readonly<Record<IssueKind, (scene: Scene) => Promise<unknown>>> = {
   unmatched_money: ({ money }) => callBack({ ...money, reference: "UNKNOWN" }),
   amount_over: ({ money }) => callBack({ ...money, amount: "12.60" }),
@@ -122,7 +122,7 @@ const STORIES: Readonly<Record<IssueKind, (scene: Scene) => Promise<unknown>>> =
   async reference_mismatch(scene) {
     await callBack(scene.money);
     await untilPaid(scene);
-    await callBack({ ...scene.money, reference: "SOMEBODY-ELSES" });
+    await callBack({ ...scene.money, reference: "OTHER-INTENTS" });
   },
   async late_money(scene) {
     await cancel(scene);
@@ -134,7 +134,7 @@ const STORIES: Readonly<Record<IssueKind, (scene: Scene) => Promise<unknown>>> =
     await callBack(scene.money);
   },
   async settlement_refused(scene) {
-    // As an order that was changed a moment ago: its station has not heard of it yet, or it would have ended the QR.
+    // As an order that was changed a moment ago: its station has not received the change, or it would have ended the QR.
     const database = openDatabase({ url: system.database.url, maxConnections: 1 });
     await database`update orders set total_minor = 2500, revision = revision + 1 where order_id = ${scene.orderId}`;
     await closeDatabase(database);
@@ -147,18 +147,18 @@ const issuesOf = async ({ money }: Scene): Promise<Issue[]> => {
   return issues.filter((issue) => issue.provider_reference === money["transaction_id"]);
 };
 
-describe("an issue", () => {
-  test.each(CALLBACK_ISSUE_KINDS)("of the kind %s comes about, once, and pays nothing", async (kind) => {
+describe("issue kinds", () => {
+  test.each(CALLBACK_ISSUE_KINDS)("%s: is raised once, and pays nothing", async (kind) => {
     const scene = await present();
     await STORIES[kind](scene);
     const kinds = async (): Promise<string[]> => (await issuesOf(scene)).map((issue) => issue.kind);
     await expect.poll(kinds, { timeout: SOON_MS, interval: 50 }).toEqual([kind]);
     const [issue] = await issuesOf(scene);
-    const isOfNobody = kind === "unmatched_money";
+    const isUnmatched = kind === "unmatched_money";
     expect(issue).toMatchObject({
       status: "open",
-      intent_id: isOfNobody ? null : scene.intentId,
-      order_id: isOfNobody ? null : scene.orderId,
+      intent_id: isUnmatched ? null : scene.intentId,
+      order_id: isUnmatched ? null : scene.orderId,
     });
     const { transaction } = await cashier.good<{ transaction: object | null }>("GET", `orders/${scene.orderId}/`);
     const isPaidOtherwise = kind === "reference_mismatch" || kind === "duplicate_money";
@@ -166,7 +166,7 @@ describe("an issue", () => {
     if (!["late_money", "reference_mismatch", "duplicate_money"].includes(kind)) await cancel(scene);
   });
 
-  test("has no kind beside these and those of statements", async () => {
+  test("the list has no kind beside these and those of statements", async () => {
     expect(Object.keys(STORIES).toSorted()).toEqual([...CALLBACK_ISSUE_KINDS].toSorted());
     const database = openDatabase({ url: system.database.url, maxConnections: 1 });
     const [check] = await database<[{ text: string }]>`

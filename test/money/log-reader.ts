@@ -1,6 +1,6 @@
 /**
- * The station log as it is stored, read here without the product's own decoder: what a check of the money goes by must
- * not share a mistake with what it checks.
+ * The station log as it is stored, read here without the product's own decoder: a check of the money must not share
+ * a mistake with the code that it checks.
  */
 import type { Bus } from "../../services/bus/connection.ts";
 
@@ -29,7 +29,7 @@ export interface LogReader {
 }
 
 const STREAM = "STATION_LOG_0";
-/** Beside them the stream holds what hosts ask it. */
+/** The stream also holds the questions of hosts. */
 const COMMITS = "station.log.>";
 
 interface WrittenCommit {

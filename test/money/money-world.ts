@@ -1,7 +1,7 @@
 /**
  * The parts that money passes through, all of them real: NATS, PostgreSQL, the settlement service, registry, relay and
  * audit copy in the test's process; two actor hosts and the providers service in processes of their own, which are killed.
- * It has a folder of its own because it belongs to no one part: it is about what they keep together.
+ * It has a folder of its own because it belongs to no single part: it checks what they conserve together.
  */
 
 import { randomBytes } from "node:crypto";
@@ -36,12 +36,12 @@ import { followLog, type LogReader } from "./log-reader.ts";
 
 export const ACCOUNT = "M-1";
 const CALLBACK_SECRET = "the-secret-of-the-callbacks-in-this-test";
-/** Longer than a host needs to be taken for dead and another to take over, and than a process needs to start on a busy machine. */
+/** Longer than a host needs to be taken for dead and another to take over, and than a process start on a busy machine. */
 const ANSWER_PATIENCE_MS = 60_000;
 const ATTEMPT_MS = 2_000;
 
-/** A station with its people, a live companion, a provider config and open orders. */
-export interface House {
+/** A filial: a station with its people, a live companion, a provider config and open orders. */
+export interface Filial {
   readonly stationId: number;
   readonly organizationId: number;
   readonly configId: number;
@@ -52,15 +52,15 @@ export interface House {
   readonly operator: Caller;
   readonly cashiers: readonly [Caller, Caller];
   readonly orders: readonly { readonly orderId: number; readonly amountMinor: number }[];
-  /** The config of another house that has the same merchant account. */
-  twin?: Pick<House, "configId" | "secret">;
+  /** The config of another filial that has the same merchant account. */
+  twin?: Pick<Filial, "configId" | "secret">;
 }
 
-export interface HouseOptions {
+export interface FilialOptions {
   readonly currency: string;
   readonly amountsMinor: readonly number[];
-  /** Another filial of this house's organization, with a config of the same merchant account. */
-  readonly twinOf?: House | undefined;
+  /** Another filial of this filial's organization, with a config of the same merchant account. */
+  readonly twinOf?: Filial | undefined;
 }
 
 type AnyOperation = Operation<z.ZodType, z.ZodType>;
@@ -71,14 +71,14 @@ export interface MoneyWorld {
   readonly log: LogReader;
   readonly hosts: readonly [KillableProcess, KillableProcess];
   readonly providers: KillableProcess;
-  openHouse(options: HouseOptions): Promise<House>;
+  openFilial(options: FilialOptions): Promise<Filial>;
   /** Asks a service; throws `RefusedError` and `UnavailableError`. */
   ask<TOperation extends AnyOperation>(
     operation: TOperation,
     request: RequestOf<TOperation>,
     timeoutMs?: number,
   ): Promise<ReplyOf<TOperation>>;
-  /** Gives a station a command until it is answered, under one key, as a client that repeats does. */
+  /** Sends a station one command under one key until it is answered, as a client that repeats does. */
   command(stationId: number, request: StationRequest): Promise<StationResponse>;
   stop(): Promise<void>;
 }
@@ -115,7 +115,7 @@ export async function startMoneyWorld(): Promise<MoneyWorld> {
     providers,
     ask,
     command,
-    openHouse: (options) => openHouse({ bus, database, log, ask, command }, options),
+    openFilial: (options) => openFilial({ bus, database, log, ask, command }, options),
     async stop() {
       await Promise.all([first.kill9(), second.kill9(), providers.stop()]);
       await log.stop();
@@ -132,7 +132,7 @@ const newKey = (): string => randomBytes(32).toString("base64url");
 const askOnce = (bus: Bus, stationId: number, request: StationRequest): Promise<StationResponse> =>
   askStation(bus.nc, stationId, request, { timeoutMs: ATTEMPT_MS });
 
-/** Repeats what was not answered, or was not done because too much was going on. */
+/** Repeats a request that was not answered, or that was refused because of load. */
 export async function insist<T>(attempt: () => Promise<T>, withinMs = ANSWER_PATIENCE_MS): Promise<T> {
   const untilMs = Date.now() + withinMs;
   const asked = new Error(`Not answered within ${withinMs} ms.`);
@@ -149,7 +149,7 @@ export async function insist<T>(attempt: () => Promise<T>, withinMs = ANSWER_PAT
 }
 
 /**
- * Now and then the database takes long to write down a provider's answer: then a guest who scans fast enough has paid
+ * Now and then the database is slow to store a provider's answer: then a guest who scans fast enough has paid
  * before the station knows its QR. The same for a sale, so that a host can die while the seam is at work.
  */
 async function slowDownSomeWrites(database: Database): Promise<void> {
@@ -170,7 +170,7 @@ let commands = 0;
 
 type Parts = Pick<MoneyWorld, "bus" | "database" | "log" | "ask" | "command">;
 
-async function openHouse(parts: Parts, { currency, amountsMinor, twinOf }: HouseOptions): Promise<House> {
+async function openFilial(parts: Parts, { currency, amountsMinor, twinOf }: FilialOptions): Promise<Filial> {
   const [row] = await parts.database<[{ organization_id: number; filial_id: number; station_id: number }]>`
     with known as (select ${twinOf?.organizationId ?? null}::bigint as organization_id),
     opened as (
@@ -187,14 +187,14 @@ async function openHouse(parts: Parts, { currency, amountsMinor, twinOf }: House
     people += 1;
     return { userId: people, name, organizationId, role, permissions: [permission] };
   };
-  const tell = async (actor: StationRequest["actor"], command: RequestedCommand): Promise<void> => {
+  const send = async (actor: StationRequest["actor"], command: RequestedCommand): Promise<void> => {
     commands += 1;
-    const { reply } = await parts.command(stationId, { commandId: `house:${commands}`, actor, command });
-    if (!reply.ok) throw new Error(`The house could not be opened: ${JSON.stringify(reply)}`);
+    const { reply } = await parts.command(stationId, { commandId: `filial:${commands}`, actor, command });
+    if (!reply.ok) throw new Error(`The filial could not be opened: ${JSON.stringify(reply)}`);
   };
   const registry = { kind: "registry", id: 0 } as const;
   const station = { organizationId, filialId, name: "Counter", currency, status: "active", revision: 1 } as const;
-  await tell(registry, { type: "station_put", stationId, station });
+  await send(registry, { type: "station_put", stationId, station });
   const owner = person("owner", "organization.manage", "Olga");
   const [{ device_id: companionId }] = await parts.database<[{ device_id: number }]>`
     insert into devices (organization_id, station_id, name, kind, capabilities, status)
@@ -209,12 +209,12 @@ async function openHouse(parts: Parts, { currency, amountsMinor, twinOf }: House
     handoffTarget: "",
     revision: 1,
   } as const;
-  await tell(registry, { type: "device_put", device });
+  await send(registry, { type: "device_put", device });
   await parts.bus.js.publish(
     heartbeatSubject(stationId, companionId),
     JSON.stringify({ atMs: Date.now(), summary: {} }),
   );
-  // One secret names one config, whichever account it is of.
+  // A secret belongs to one config, whichever account that has.
   const secret = twinOf === undefined ? CALLBACK_SECRET : `${CALLBACK_SECRET}-of-the-twin`;
   const { config } = await insist(() =>
     parts.ask(createProviderConfig, {
@@ -235,14 +235,14 @@ async function openHouse(parts: Parts, { currency, amountsMinor, twinOf }: House
       return { orderId: order.orderId, amountMinor };
     }),
   );
-  await tell({ kind: "cashier", id: cashiers[0].userId, name: "Ada" }, { type: "lease_acquire" });
+  await send({ kind: "cashier", id: cashiers[0].userId, name: "Ada" }, { type: "lease_acquire" });
   await until("the station knows its provider and its companion", () => {
     const types = parts.log.eventsOf(stationId).map(({ type }) => type);
     return types.includes("provider_changed") && types.includes("device_online");
   });
   const operator = person("reconciliation_operator", "reconciliation.manage", "Rosa");
   const { configId } = config;
-  const house: House = {
+  const filial: Filial = {
     stationId,
     organizationId,
     configId,
@@ -254,12 +254,12 @@ async function openHouse(parts: Parts, { currency, amountsMinor, twinOf }: House
     cashiers,
     orders,
   };
-  if (twinOf !== undefined) Object.assign(house, { twin: twinOf });
-  if (twinOf !== undefined) twinOf.twin = house;
-  return house;
+  if (twinOf !== undefined) Object.assign(filial, { twin: twinOf });
+  if (twinOf !== undefined) twinOf.twin = filial;
+  return filial;
 }
 
-/** Waits until something holds; fails with its name when it does not come about. */
+/** Waits until a condition holds; fails with its name when it does not. */
 export async function until(
   what: string,
   holds: () => boolean | Promise<boolean>,

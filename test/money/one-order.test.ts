@@ -1,12 +1,12 @@
-/** 64 callers at once on one order, by every way that money can take: one of them pays, and the others hear why not. */
+/** 64 callers at once on one order, over every route: one of them pays, and the others get the reason. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
 import { attributeIssue, listIssues } from "../../services/bus/messages/issues.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
-import { ACCOUNT, type House, insist, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";
+import { ACCOUNT, type Filial, insist, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";
 import type { Acknowledged } from "./people.ts";
-import { reckon, repeatAll, untilQuiet } from "./reckoning.ts";
+import { findBrokenRules, repeatAll, untilQuiet } from "./broken-rules.ts";
 import { type Assertion, Scheme } from "./scheme.ts";
 
 const ROUNDS = 3;
@@ -20,7 +20,7 @@ afterAll(() => world.stop());
 
 let keys = 0;
 interface Scene {
-  readonly house: House;
+  readonly filial: Filial;
   readonly scheme: Scheme;
   readonly acknowledged: Acknowledged[];
   readonly orderId: number;
@@ -29,26 +29,26 @@ interface Scene {
   readonly strays: readonly number[];
 }
 
-async function act(house: House, acknowledged: Acknowledged[], command: RequestedCommand): Promise<StationResponse> {
-  const [{ userId: id, name }] = house.cashiers;
+async function act(filial: Filial, acknowledged: Acknowledged[], command: RequestedCommand): Promise<StationResponse> {
+  const [{ userId: id, name }] = filial.cashiers;
   const actor: Actor = { kind: "cashier", id, name };
   const request = { commandId: `at-once:${(keys += 1)}`, actor, command };
-  const response = await world.command(house.stationId, request);
+  const response = await world.command(filial.stationId, request);
   acknowledged.push({ request, response });
   return response;
 }
 
-/** A QR collection under way on the only order, and money of the same amount that nobody registered. */
+/** A QR collection of the only order, and an unregistered payment of the same amount. */
 async function openScene(nth: number): Promise<Scene> {
   const scheme = new Scheme(world);
-  const house = await world.openHouse({ currency: "EUR", amountsMinor: [AMOUNT_MINOR] });
-  const { configId, currency, secret } = house;
-  const orderId = house.orders[0]?.orderId ?? 0;
+  const filial = await world.openFilial({ currency: "EUR", amountsMinor: [AMOUNT_MINOR] });
+  const { configId, currency, secret } = filial;
+  const orderId = filial.orders[0]?.orderId ?? 0;
   const acknowledged: Acknowledged[] = [];
-  const { reply } = await act(house, acknowledged, { type: "intent_create", route: "dynamic_qr", orderId });
+  const { reply } = await act(filial, acknowledged, { type: "intent_create", route: "dynamic_qr", orderId });
   if (!reply.ok || reply.type !== "intent") throw new Error(`No collection: ${JSON.stringify(reply)}`);
   const { intentId } = reply;
-  await until("the QR", () => world.log.commitsOf(house.stationId).at(-1)?.active?.status === "presented");
+  await until("the QR", () => world.log.commitsOf(filial.stationId).at(-1)?.active?.status === "presented");
   const [payment] = await world.database<[{ reference: string }]>`
     select reference from provider_payments where intent_id = ${intentId}`;
   const money = { configId, account: ACCOUNT, amountMinor: AMOUNT_MINOR, currency };
@@ -57,32 +57,32 @@ async function openScene(nth: number): Promise<Scene> {
     const unregistered = { ...money, transactionId: `S${nth}-${stray}`, reference: `UNKNOWN-${nth}-${stray}` };
     await scheme.pay(secret, unregistered, { id: `stray-${nth}-${stray}` });
   }
-  const { issues } = await world.ask(listIssues, { caller: house.operator, limit: 10 });
-  return { house, scheme, acknowledged, orderId, intentId, right, strays: issues.map(({ issueId }) => issueId) };
+  const { issues } = await world.ask(listIssues, { caller: filial.operator, limit: 10 });
+  return { filial, scheme, acknowledged, orderId, intentId, right, strays: issues.map(({ issueId }) => issueId) };
 }
 
 /** A second collection, in cash, if the first lets it begin; its cashier attests it and confirms what came in meanwhile. */
-async function collectInCash({ house, acknowledged, orderId }: Scene): Promise<void> {
+async function collectInCash({ filial, acknowledged, orderId }: Scene): Promise<void> {
   const command = { type: "intent_create", route: "cash", orderId, confirmsMoneyMayHaveMoved: true } as const;
-  const { reply } = await act(house, acknowledged, command);
+  const { reply } = await act(filial, acknowledged, command);
   if (reply.ok && reply.type === "intent")
-    await act(house, acknowledged, {
+    await act(filial, acknowledged, {
       type: "intent_attest",
       intentId: reply.intentId,
       confirmsMoneyMayHaveMoved: true,
     });
 }
 
-async function attribute({ house, orderId }: Scene, issueId: number): Promise<void> {
-  const request = { caller: house.operator, issueId, orderId, reason: "the guest has a receipt" };
+async function attribute({ filial, orderId }: Scene, issueId: number): Promise<void> {
+  const request = { caller: filial.operator, issueId, orderId, reason: "the guest has a receipt" };
   await insist(() => world.ask(attributeIssue, request)).catch((error: unknown) => {
     if (!(error instanceof RefusedError)) throw error;
   });
 }
 
 function callersOf(scene: Scene, nth: number): readonly (() => Promise<unknown>)[] {
-  const { house, scheme, acknowledged, intentId, right, strays } = scene;
-  const { secret } = house;
+  const { filial, scheme, acknowledged, intentId, right, strays } = scene;
+  const { secret } = filial;
   const times = (count: number, caller: (which: number) => Promise<unknown>): (() => Promise<unknown>)[] =>
     Array.from({ length: count }, (_, which) => () => caller(which));
   return [
@@ -95,8 +95,8 @@ function callersOf(scene: Scene, nth: number): readonly (() => Promise<unknown>)
         { id: `other-${nth}-${which}` },
       ),
     ),
-    ...times(8, () => act(house, acknowledged, { type: "intent_attest", intentId })),
-    ...times(8, () => act(house, acknowledged, { type: "intent_cancel", intentId })),
+    ...times(8, () => act(filial, acknowledged, { type: "intent_attest", intentId })),
+    ...times(8, () => act(filial, acknowledged, { type: "intent_cancel", intentId })),
     ...times(12, () => collectInCash(scene)),
     ...times(8, (which) => attribute(scene, strays[which % strays.length] ?? 0)),
   ];
@@ -106,23 +106,23 @@ test.each(Array.from({ length: ROUNDS }, (_, nth) => nth))(
   "64 callers at once pay an order once (round %i)",
   async (nth) => {
     const scene = await openScene(nth);
-    const { house, scheme, acknowledged, orderId } = scene;
+    const { filial, scheme, acknowledged, orderId } = scene;
     const callers = callersOf(scene, nth);
     expect(callers).toHaveLength(64);
-    // Another beginning each round, so that another way wins now and then.
+    // Each round begins with another caller, so that another way wins now and then.
     const turned = [...callers.slice(nth * 21), ...callers.slice(0, nth * 21)];
     await Promise.all(turned.map((caller) => caller()));
-    const played = [{ house, diary: { acknowledged, voided: [] } }];
+    const played = [{ filial, diary: { acknowledged, voided: [] } }];
     await untilQuiet(world, played);
     expect(await repeatAll(world, played)).toEqual([]);
     await scheme.replayAll();
     await untilQuiet(world, played);
-    expect(await reckon(world, scheme, played)).toEqual([]);
+    expect(await findBrokenRules(world, scheme, played)).toEqual([]);
     const sales = await world.database`
       select o.status, o.total_minor::int, t.amount_minor::int from orders o join transactions t using (order_id)
       where order_id = ${orderId}`;
     expect(sales).toEqual([{ status: "paid", total_minor: AMOUNT_MINOR, amount_minor: AMOUNT_MINOR }]);
-    // Nobody changed or voided it: whoever lost is told that it is paid, or that its money is.
+    // The order was neither changed nor voided: the others are refused because it is paid, or because their payment is.
     const refusals = await world.database<{ refusal: string }[]>`select distinct refusal from settlement_refusals`;
     const reasons = ["order_already_paid", "money_already_used"];
     expect(refusals.filter(({ refusal }) => !reasons.includes(refusal))).toEqual([]);

@@ -1,4 +1,4 @@
-/** The people and devices of one house, acting out their parts of a schedule at the same time. */
+/** The people and devices of one filial, doing their parts of a schedule at the same time. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Actor } from "../../machines/actor.ts";
@@ -12,8 +12,8 @@ import type {
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { payStray, playGuest } from "./guest.ts";
 import type { LoggedEvent } from "./log-reader.ts";
-import { type House, insist, type MoneyWorld } from "./money-world.ts";
-import type { CashierStep, CompanionPlan, HousePlan } from "./schedule.ts";
+import { type Filial, insist, type MoneyWorld } from "./money-world.ts";
+import type { CashierStep, CompanionPlan, FilialPlan } from "./schedule.ts";
 import type { Scheme } from "./scheme.ts";
 
 export interface Acknowledged {
@@ -21,7 +21,7 @@ export interface Acknowledged {
   readonly response: StationResponse;
 }
 
-/** What happened in one house that the log and the database do not tell. */
+/** What happened in one filial beside the log and the database. */
 export interface Diary {
   readonly acknowledged: Acknowledged[];
   /** Orders whose voiding was acknowledged. */
@@ -34,26 +34,26 @@ export class Playing {
   readonly diary: Diary = { acknowledged: [], voided: [] };
   readonly #world: MoneyWorld;
   readonly #scheme: Scheme;
-  readonly #house: House;
-  readonly #plan: HousePlan;
+  readonly #filial: Filial;
+  readonly #plan: FilialPlan;
   /** Who holds the lease, as far as the people know. */
   #holder = 0;
   readonly #guests: Promise<void>[] = [];
 
-  constructor(parts: { world: MoneyWorld; scheme: Scheme; house: House; plan: HousePlan }) {
-    ({ world: this.#world, scheme: this.#scheme, house: this.#house, plan: this.#plan } = parts);
+  constructor(parts: { world: MoneyWorld; scheme: Scheme; filial: Filial; plan: FilialPlan }) {
+    ({ world: this.#world, scheme: this.#scheme, filial: this.#filial, plan: this.#plan } = parts);
   }
 
-  /** Resolves when everybody has done their part. */
+  /** Resolves when all have done their part. */
   async play(): Promise<void> {
-    const { stationId } = this.#house;
+    const { stationId } = this.#filial;
     const stopWatching = this.#world.log.onCommit((commit) => {
       if (commit.stationId === stationId) for (const event of commit.events) this.#react(event);
     });
     const isOver = new AbortController();
     const operator = this.#operate(isOver.signal);
     await Promise.all(this.#plan.tablets.map((steps) => this.#work(steps)));
-    // Guests and companions come with collections, and none begins any more.
+    // Guests and companions come with collections, and no collection begins any more.
     while (this.#guests.length > 0) await Promise.all(this.#guests.splice(0));
     stopWatching();
     isOver.abort();
@@ -66,7 +66,7 @@ export class Playing {
     if (type !== "intent_created") return;
     if (route === "dynamic_qr") {
       const steps = this.#plan.guests[this.#count.dynamic_qr++ % this.#plan.guests.length] ?? [];
-      const scene = { world: this.#world, scheme: this.#scheme, house: this.#house, intentId: Number(intentId) };
+      const scene = { world: this.#world, scheme: this.#scheme, filial: this.#filial, intentId: Number(intentId) };
       this.#guests.push(playGuest(scene, steps));
     }
     if (route === "smart_pos") {
@@ -78,13 +78,13 @@ export class Playing {
   async #act(actor: Actor, command: RequestedCommand): Promise<StationResponse> {
     keys += 1;
     const request: StationRequest = { commandId: `money:${keys}`, actor, command };
-    const response = await this.#world.command(this.#house.stationId, request);
+    const response = await this.#world.command(this.#filial.stationId, request);
     this.diary.acknowledged.push({ request, response });
     return response;
   }
 
   #cashier(): Actor & { kind: "cashier" } {
-    const { userId, name } = this.#house.cashiers[this.#holder === 0 ? 0 : 1];
+    const { userId, name } = this.#filial.cashiers[this.#holder === 0 ? 0 : 1];
     return { kind: "cashier", id: userId, name };
   }
 
@@ -110,7 +110,7 @@ export class Playing {
         return await this.#rewrite(step.do, step.order);
       case "repeat": {
         const { request } = this.diary.acknowledged.at(-1 - step.newest) ?? {};
-        if (request !== undefined) await this.#world.command(this.#house.stationId, request);
+        if (request !== undefined) await this.#world.command(this.#filial.stationId, request);
         return;
       }
       case "hand_over":
@@ -139,8 +139,8 @@ export class Playing {
     if (what === "changed_and_back") this.#guests.push(this.#rewrite("change_and_back", nth));
     if (what === "paid_by_stray_money") {
       const { orderId, amountMinor } = this.#order(nth);
-      const transactionId = await payStray({ scheme: this.#scheme, house: this.#house }, amountMinor);
-      const { operator: caller } = this.#house;
+      const transactionId = await payStray({ scheme: this.#scheme, filial: this.#filial }, amountMinor);
+      const { operator: caller } = this.#filial;
       const { issues } = await insist(() =>
         this.#world.ask(issueMessages.listIssues, { caller, limit: 50, status: "open" }, 1_500),
       );
@@ -163,22 +163,22 @@ export class Playing {
     await this.#act(this.#cashier(), { type: "intent_cancel", intentId });
   }
 
-  #order(nth: number): House["orders"][number] {
-    const order = this.#house.orders[nth % this.#house.orders.length];
-    if (order === undefined) throw new Error("A house has orders.");
+  #order(nth: number): Filial["orders"][number] {
+    const order = this.#filial.orders[nth % this.#filial.orders.length];
+    if (order === undefined) throw new Error("A filial has orders.");
     return order;
   }
 
   /** The collection that was begun that many ago. */
   #newest(before: number): number | undefined {
-    const created = this.#world.log.eventsOf(this.#house.stationId).filter(({ type }) => type === "intent_created");
+    const created = this.#world.log.eventsOf(this.#filial.stationId).filter(({ type }) => type === "intent_created");
     const intentId = created.at(-1 - before)?.["intentId"];
     return intentId === undefined ? undefined : Number(intentId);
   }
 
   async #rewrite(how: "void" | "change_and_back", nth: number): Promise<void> {
     const { orderId, amountMinor } = this.#order(nth);
-    const caller = this.#house.cashiers[0];
+    const caller = this.#filial.cashiers[0];
     try {
       if (how === "void") {
         await insist(() => this.#world.ask(voidOrder, { caller, orderId }));
@@ -196,7 +196,7 @@ export class Playing {
   }
 
   async #handle(intentId: number, { presents, outcomes, afterMs }: CompanionPlan): Promise<void> {
-    const companion: Actor = { kind: "device", id: this.#house.companionId };
+    const companion: Actor = { kind: "device", id: this.#filial.companionId };
     if (presents) await this.#act(companion, { type: "intent_present", intentId });
     for (const outcome of outcomes) {
       await delay(afterMs);
@@ -205,9 +205,9 @@ export class Playing {
     }
   }
 
-  /** Looks at the issues again and again, and does about each what the plan says. */
+  /** Polls the issues, and does about each what the plan says. */
   async #operate(isOver: AbortSignal): Promise<void> {
-    const { operator: caller } = this.#house;
+    const { operator: caller } = this.#filial;
     const seen = new Set<number>();
     for (;;) {
       const isLast = isOver.aborted;
@@ -215,8 +215,8 @@ export class Playing {
         this.#world.ask(issueMessages.listIssues, { caller, limit: 50, status: "open" }, 1_500),
       );
       for (const issue of issues.toReversed()) {
-        // Of another house of the organization.
-        if (seen.has(issue.issueId) || issue.configId !== this.#house.configId) continue;
+        // Of another filial of the organization.
+        if (seen.has(issue.issueId) || issue.configId !== this.#filial.configId) continue;
         seen.add(issue.issueId);
         await this.#decide(issue, seen.size - 1);
       }
@@ -238,14 +238,14 @@ export class Playing {
     if (act === "close") await close();
   }
 
-  /** A refusal is an answer: the order has changed, or is paid, or somebody else was faster. */
+  /** A refusal is an answer: the order has changed or is paid, or another attribution was faster. */
   async #attribute(issueId: number, orderId: number): Promise<void> {
-    const request = { caller: this.#house.operator, issueId, orderId, reason: "the guest has a receipt" };
+    const request = { caller: this.#filial.operator, issueId, orderId, reason: "the guest has a receipt" };
     await insist(() => this.#world.ask(issueMessages.attributeIssue, request, 2_000)).catch(ignoreConflict);
   }
 
   async #close(issueId: number): Promise<void> {
-    const request = { caller: this.#house.operator, issueId, reason: "paid back" };
+    const request = { caller: this.#filial.operator, issueId, reason: "paid back" };
     await insist(() => this.#world.ask(issueMessages.closeIssue, request, 2_000)).catch(ignoreConflict);
   }
 }

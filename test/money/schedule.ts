@@ -8,7 +8,7 @@ export const ROUTES = ["cash", "attested_terminal", "smart_pos", "dynamic_qr"] a
 
 const MEANWHILE = ["nothing", "voided", "changed_and_back", "paid_by_stray_money"] as const;
 
-/** Pauses are milliseconds. Orders are named by their place in the house, collections by how many came after them. */
+/** Pauses are milliseconds. Orders are named by their place in the filial, collections by how many came after them. */
 export type CashierStep = { readonly pauseMs: number } & (
   | {
       readonly do: "collect";
@@ -18,7 +18,7 @@ export type CashierStep = { readonly pauseMs: number } & (
       readonly confirms: boolean;
       readonly ending: "attest" | "cancel" | "attest_and_cancel" | "leave";
       readonly afterMs: number;
-      /** What becomes of the order while it is being collected. */
+      /** What happens to the order while it is being collected. */
       readonly meanwhile: (typeof MEANWHILE)[number];
     }
   | { readonly do: "attest" | "cancel"; readonly newest: number }
@@ -29,7 +29,7 @@ export type CashierStep = { readonly pauseMs: number } & (
 
 export const GUEST_ACTS = [
   "pays",
-  "pays_and_is_told_often",
+  "pays_with_many_callbacks",
   "pays_twice",
   "pays_after_the_end",
   "wrong_amount",
@@ -38,12 +38,12 @@ export const GUEST_ACTS = [
   "unregistered",
   "same_money_without_reference",
   "same_money_for_another",
-  "told_at_the_twin",
-  "told_for_the_twins_qr",
+  "asserted_at_the_twin",
+  "asserted_for_the_twins_qr",
   "wrong_then_right",
   "declines",
   "pays_then_declines",
-  "says_something_new",
+  "sends_an_unknown_type",
   "forges",
 ] as const;
 export type GuestAct = (typeof GUEST_ACTS)[number];
@@ -68,10 +68,10 @@ export const OPERATOR_ACTS = [
   "leave",
 ] as const;
 
-export interface HousePlan {
+export interface FilialPlan {
   readonly currency: "EUR" | "USD" | "JPY";
   readonly amountsMinor: readonly number[];
-  /** Two tablets of whoever holds the lease. */
+  /** Two tablets of the lease's holder. */
   readonly tablets: readonly [readonly CashierStep[], readonly CashierStep[]];
   /** What the guests of the first, second, … QR collection do; then from the beginning. */
   readonly guests: readonly (readonly GuestStep[])[];
@@ -82,7 +82,7 @@ export interface HousePlan {
 
 export interface Strike {
   readonly kills: "first_host" | "second_host" | "both_hosts" | "providers";
-  /** At once, or at the moment when this is seen next: a commit that settles, a confirmation that is written down. */
+  /** At once, or at the next such moment: a commit that settles, a confirmation that is stored. */
   readonly at: "once" | "settling" | "confirming";
   readonly afterMs: number;
 }
@@ -92,22 +92,22 @@ export const FREEZES = ["provider", "station", "organization", "platform", "devi
 
 export interface Freeze {
   readonly what: (typeof FREEZES)[number];
-  /** Begins by taking a freeze back that is not there, or is another one's, which is just under way. */
+  /** Begins with the end of a freeze that does not exist, or of another step's freeze. */
   readonly thawsFirst: boolean;
-  readonly house: number;
+  readonly filial: number;
   readonly afterMs: number;
   readonly forMs: number;
 }
 
 export interface Schedule {
-  readonly houses: readonly HousePlan[];
-  /** The last house has a config of the same merchant account as the one before it. */
+  readonly filials: readonly FilialPlan[];
+  /** The last filial has a config of the same merchant account as the one before it. */
   readonly twins: boolean;
   readonly strikes: readonly Strike[];
   readonly freezes: readonly Freeze[];
 }
 
-const HOUSES = 5;
+const FILIALS = 5;
 const pauseMs = fc.nat(150);
 const order = fc.nat(3);
 const newest = fc.nat(2);
@@ -185,10 +185,10 @@ const companionPlan = fc.record(
   PLAIN,
 );
 
-const housePlan: fc.Arbitrary<HousePlan> = fc.record(
+const filialPlan: fc.Arbitrary<FilialPlan> = fc.record(
   {
     currency: fc.constantFrom("EUR", "EUR", "USD", "JPY"),
-    // Of two sizes only, so that the money of one order often fits another.
+    // Of two sizes only, so that the payment of one order often matches another.
     amountsMinor: fc.array(fc.constantFrom(700, 1_250), { minLength: 4, maxLength: 4 }),
     tablets: fc.tuple(
       fc.array(cashierStep, { minLength: 2, maxLength: 6 }),
@@ -203,7 +203,7 @@ const housePlan: fc.Arbitrary<HousePlan> = fc.record(
 
 export const schedule: fc.Arbitrary<Schedule> = fc.record(
   {
-    houses: fc.array(housePlan, { minLength: HOUSES, maxLength: HOUSES }),
+    filials: fc.array(filialPlan, { minLength: FILIALS, maxLength: FILIALS }),
     twins: fc.boolean(),
     strikes: fc.array(
       fc.record(
@@ -221,7 +221,7 @@ export const schedule: fc.Arbitrary<Schedule> = fc.record(
         {
           what: fc.constantFrom("provider", ...FREEZES),
           thawsFirst: fc.boolean(),
-          house: fc.nat(HOUSES - 1),
+          filial: fc.nat(FILIALS - 1),
           afterMs: fc.nat(800),
           forMs: fc.integer({ min: 50, max: 500 }),
         },
@@ -239,9 +239,9 @@ const byHand = { ...collecting, lifetimeMs: 30_000, ending: "attest" } as const;
 const pays: readonly GuestStep[] = [{ act: "pays", afterMs: 0 }];
 const quiet = { currency: "EUR", amountsMinor: [700, 700, 700, 700], companion: [], operator: ["own_order"] } as const;
 
-/** What every run of the property begins with, so that each route pays, and hosts die while the seam is at work. */
+/** The beginning of every run, so that each route pays, and hosts die during a call of the seam. */
 export const STORY: Schedule = {
-  houses: [
+  filials: [
     {
       ...quiet,
       tablets: [
@@ -285,7 +285,7 @@ export const STORY: Schedule = {
         ],
         [],
       ],
-      guests: [[{ act: "told_for_the_twins_qr", afterMs: 0 }]],
+      guests: [[{ act: "asserted_for_the_twins_qr", afterMs: 0 }]],
     },
   ],
   twins: true,
@@ -293,11 +293,11 @@ export const STORY: Schedule = {
     { kills: "both_hosts", at: "settling", afterMs: 0 },
     { kills: "providers", at: "confirming", afterMs: 0 },
   ],
-  // When the first collections are over, which would be refused in a freeze.
+  // When the first collections have ended; a freeze would refuse them.
   freezes: FREEZES.map((what, nth) => ({
     what,
     thawsFirst: nth % 2 === 1,
-    house: 3,
+    filial: 3,
     afterMs: 500 + 100 * nth,
     forMs: 50,
   })),

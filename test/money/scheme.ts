@@ -1,6 +1,6 @@
 /**
- * Whoever runs the payment scheme, as an outside party: signs callbacks with the config's real secret, sends each until
- * it is answered, and remembers every money that it has asserted and every answer that it got.
+ * The operator of the payment scheme, as an outside party: signs callbacks with the config's real secret, sends each until
+ * it is answered, and records every payment that it has asserted and every answer that it got.
  */
 import { createHmac } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import { call } from "../../services/bus/operation.ts";
 import type { MoneyWorld } from "./money-world.ts";
 
-/** What a callback says of a money. */
+/** A payment as a callback asserts it. */
 export interface Assertion {
   readonly configId: number;
   readonly transactionId: string;
@@ -22,7 +22,7 @@ interface SentCallback {
   readonly configId: number;
   readonly secret: string;
   readonly body: string;
-  /** What it was answered, the first time. */
+  /** Its first answer. */
   answer: string | undefined;
 }
 
@@ -36,7 +36,7 @@ const DECIMALS: Readonly<Record<string, number>> = { EUR: 2, USD: 2, JPY: 0 };
 export class Scheme {
   readonly #world: Pick<MoneyWorld, "bus">;
   readonly #sent: SentCallback[] = [];
-  /** Every money that was asserted with a right signature, once for each callback that said so. */
+  /** Every payment that was asserted with a right signature, once for each of its callbacks. */
   readonly assertions: Assertion[] = [];
   /** The transaction ids of callbacks whose signature was wrong. */
   readonly forged: string[] = [];
@@ -47,7 +47,7 @@ export class Scheme {
     this.#world = world;
   }
 
-  /** Says that this money is there. `copies` are sent at the same time, byte for byte. */
+  /** Asserts this payment. `copies` are sent at the same time, byte for byte. */
   async pay(secret: string, money: Assertion, event: { readonly id: string; readonly copies?: number }): Promise<void> {
     this.assertions.push(money);
     const data = {
@@ -60,16 +60,16 @@ export class Scheme {
     await this.#send(secret, money.configId, { id: event.id, type: "payment.paid", data }, event.copies ?? 1);
   }
 
-  /** Says something else of a payment: that it was declined, or what nobody knows. */
-  async tell(
+  /** Reports another event of a payment: a decline, or an unknown type. */
+  async notify(
     secret: string,
     configId: number,
-    said: { readonly id: string; readonly type: string; readonly reference: string },
+    event: { readonly id: string; readonly type: string; readonly reference: string },
   ): Promise<void> {
-    await this.#send(secret, configId, { id: said.id, type: said.type, data: { reference: said.reference } }, 1);
+    await this.#send(secret, configId, { id: event.id, type: event.type, data: { reference: event.reference } }, 1);
   }
 
-  /** Somebody else says that money is there, and does not know the secret. */
+  /** A sender without the secret asserts a payment. */
   async forge(money: Assertion, id: string): Promise<void> {
     this.forged.push(money.transactionId);
     const { reference, transactionId: transaction_id, account: merchant_id, currency } = money;
@@ -80,7 +80,7 @@ export class Scheme {
     if (status !== 401 && status !== 429) this.complaints.push(`a forged callback was answered ${status}`);
   }
 
-  /** Sends every callback once more, and holds each answer against the first. */
+  /** Sends every callback once more, and compares each answer with the first. */
   async replayAll(): Promise<void> {
     const queue = [...this.#sent];
     const work = async (): Promise<void> => {
@@ -104,7 +104,7 @@ export class Scheme {
       this.complaints.push(`the same callback was answered "${sent.answer}" and "${answer}": ${sent.body}`);
   }
 
-  /** Until somebody answers: a gateway that reaches nobody says 503, and the scheme tries again. */
+  /** Until it is answered: a gateway without a service behind it answers 503, and the scheme tries again. */
   async #deliver(
     callback: Pick<SentCallback, "configId" | "secret" | "body">,
   ): Promise<{ status: number; body: string }> {

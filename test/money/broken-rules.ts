@@ -1,24 +1,24 @@
 /**
- * Holds what is in the database and in the log against what the world outside did. Nothing of the product's is asked: it
- * is SQL and reading of this folder's own. Each broken rule is one sentence.
+ * Compares the database and the log with what the world outside did. It asks no code of the product: it
+ * uses SQL and a reader of this folder. Each broken rule is one sentence.
  */
 import type { LoggedEvent } from "./log-reader.ts";
-import { ACCOUNT, type House, type MoneyWorld, until } from "./money-world.ts";
+import { ACCOUNT, type Filial, type MoneyWorld, until } from "./money-world.ts";
 import type { Acknowledged, Diary } from "./people.ts";
 import type { Assertion, Scheme } from "./scheme.ts";
 
 export interface Played {
-  readonly house: House;
+  readonly filial: Filial;
   readonly diary: Diary;
 }
 
 /** A confirmation that has met a dead host twice is tried again within this; an issue is closed by itself within 5 s. */
 const QUIET_WITHIN_MS = 30_000;
 
-/** Waits until nothing is due any more; fails when something stays stuck. */
+/** Waits until nothing is due any more; fails when a task stays stuck. */
 export async function untilQuiet(world: MoneyWorld, played: readonly Played[]): Promise<void> {
-  const isAsking = ({ house }: Played): boolean => {
-    const active = world.log.commitsOf(house.stationId).at(-1)?.active;
+  const isAsking = ({ filial }: Played): boolean => {
+    const active = world.log.commitsOf(filial.stationId).at(-1)?.active;
     return active?.status === "settling" || (active?.status === "created" && active.route === "dynamic_qr");
   };
   let due: Readonly<Record<string, unknown>> = {};
@@ -31,7 +31,7 @@ export async function untilQuiet(world: MoneyWorld, played: readonly Played[]): 
         (select count(*) from issues i join transactions t
           on t.intent_id = i.intent_id and t.reference = i.provider_reference
           where i.kind = 'settlement_refused' and i.status = 'open')::int as settled_issues`;
-    due = { ...rows, stations: played.filter(isAsking).map(({ house }) => house.stationId), hasCaughtUp };
+    due = { ...rows, stations: played.filter(isAsking).map(({ filial }) => filial.stationId), hasCaughtUp };
     return hasCaughtUp && !played.some(isAsking) && Object.values(rows).every((count) => count === 0);
   };
   await until("nothing is due", isQuiet, QUIET_WITHIN_MS).catch((error: unknown) => {
@@ -68,17 +68,17 @@ interface Books {
 }
 
 /** The rules that are broken; empty when the money is right. */
-export async function reckon(world: MoneyWorld, scheme: Scheme, played: readonly Played[]): Promise<string[]> {
+export async function findBrokenRules(world: MoneyWorld, scheme: Scheme, played: readonly Played[]): Promise<string[]> {
   const broken = [...scheme.complaints];
   for (const each of played) {
-    const books = await readBooks(world, each.house);
-    const events = world.log.eventsOf(each.house.stationId);
+    const books = await readBooks(world, each.filial);
+    const events = world.log.eventsOf(each.filial.stationId);
     broken.push(
       ...sums(books),
       ...voids(books, each.diary),
       ...salesHaveIntents(books, events),
-      ...moneyIsOnce(await booksOfAccount(world, each.house, books), scheme, each.house),
-      ...moneyIsReal(books, scheme, each.house, events),
+      ...paymentsSettleOnce(await booksOfAccount(world, each.filial, books), scheme, each.filial),
+      ...salesHaveAssertedPayments(books, scheme, each.filial, events),
     );
   }
   return broken;
@@ -86,7 +86,7 @@ export async function reckon(world: MoneyWorld, scheme: Scheme, played: readonly
 
 async function readBooks(
   { database }: MoneyWorld,
-  { stationId, configId }: Pick<House, "stationId" | "configId">,
+  { stationId, configId }: Pick<Filial, "stationId" | "configId">,
 ): Promise<Books> {
   const [orders, sales, issues] = await Promise.all([
     database<OrderNow[]>`
@@ -100,8 +100,8 @@ async function readBooks(
   return { orders, sales, issues };
 }
 
-/** What both houses of a merchant account have: one money is one of theirs. */
-async function booksOfAccount(world: MoneyWorld, { twin }: House, own: Books): Promise<Books> {
+/** The records of both filials of a merchant account: a payment belongs to one of the two. */
+async function booksOfAccount(world: MoneyWorld, { twin }: Filial, own: Books): Promise<Books> {
   if (twin === undefined) return own;
   const [station] = await world.database<[{ station_id: number }]>`
     select s.station_id from stations s join provider_configs c using (filial_id) where c.config_id = ${twin.configId}`;
@@ -161,7 +161,7 @@ function salesHaveIntents({ sales, issues }: Books, events: readonly LoggedEvent
       ({ type, intentId }) =>
         intentId === sale.intent_id && (type === "settlement_started" || type === "provider_confirmed"),
     );
-    if (!isAttested) broken.push(`nobody has attested transaction ${id}`);
+    if (!isAttested) broken.push(`transaction ${id} has no attestation`);
   }
   for (const event of succeeded) {
     const matching = sales.filter((sale) => sale.intent_id === event["intentId"]);
@@ -173,24 +173,24 @@ function salesHaveIntents({ sales, issues }: Books, events: readonly LoggedEvent
   return broken;
 }
 
-/** Every money that was asserted is one transaction, or one issue; none is lost, none is spent twice. */
-function moneyIsOnce({ sales, issues }: Books, scheme: Scheme, house: House): string[] {
+/** Every asserted payment is one transaction or one issue; none is lost, none settles twice. */
+function paymentsSettleOnce({ sales, issues }: Books, scheme: Scheme, filial: Filial): string[] {
   const broken: string[] = [];
   const asserted = scheme.assertions.filter(
-    ({ configId }) => configId === house.configId || configId === house.twin?.configId,
+    ({ configId }) => configId === filial.configId || configId === filial.twin?.configId,
   );
-  for (const [money, told] of groupBy(asserted, ({ transactionId }) => transactionId)) {
+  for (const [money, reports] of groupBy(asserted, ({ transactionId }) => transactionId)) {
     const paid = sales.filter((sale) => sale.reference === money && sale.route === "dynamic_qr");
     const raised = issues.filter((issue) => issue.provider_reference === money);
     const tale = `${money} (${raised.map((issue) => `${issue.kind} ${issue.status}`).join(", ") || "no issue"})`;
     if (paid.length > 1) broken.push(`${tale} has paid ${paid.length} orders`);
     if (paid.length + raised.length === 0) broken.push(`${tale} is lost`);
-    // Who contradicts themselves about one money raises an issue for each difficulty, and pays once at most.
-    const isConsistent = new Set(told.map((each) => JSON.stringify(each))).size === 1;
+    // A scheme that contradicts itself about one payment raises an issue for each difficulty, and pays once at most.
+    const isConsistent = new Set(reports.map((each) => JSON.stringify(each))).size === 1;
     if (isConsistent && raised.length > 1) broken.push(`${tale} is ${raised.length} issues`);
     const ofSale = raised.filter((issue) => issue.transaction_id !== null);
     if (isConsistent && paid.length === 1 && raised.length !== ofSale.length)
-      broken.push(`${tale} has paid and is an issue that does not say so`);
+      broken.push(`${tale} has paid and is an issue without its transaction`);
     for (const issue of ofSale)
       if (paid[0]?.transaction_id !== issue.transaction_id)
         broken.push(`issue ${issue.issue_id} names a transaction that is not of ${tale}`);
@@ -204,32 +204,32 @@ function moneyIsOnce({ sales, issues }: Books, scheme: Scheme, house: House): st
   return broken;
 }
 
-/** Every QR sale stands on money that the scheme has asserted, of that amount, for that payment. */
-function moneyIsReal({ sales, issues }: Books, scheme: Scheme, house: House, events: readonly LoggedEvent[]): string[] {
+/** Every QR sale has a payment that the scheme has asserted, of that amount, for that intent. */
+function salesHaveAssertedPayments({ sales, issues }: Books, scheme: Scheme, filial: Filial, events: readonly LoggedEvent[]): string[] {
   const broken: string[] = [];
   for (const sale of sales.filter(({ route }) => route === "dynamic_qr")) {
     const isOfAmount = (money: Assertion): boolean =>
       money.transactionId === sale.reference && money.amountMinor === sale.amount && money.currency === sale.currency;
-    const told = scheme.assertions.filter((money) => money.configId === house.configId && isOfAmount(money));
+    const asserted = scheme.assertions.filter((money) => money.configId === filial.configId && isOfAmount(money));
     const isAttributed = issues.some((issue) => issue.transaction_id === sale.transaction_id);
-    const isPlain = told.some(({ account }) => account === ACCOUNT);
-    if (!(isAttributed ? told.length > 0 : isPlain))
-      broken.push(`transaction ${sale.transaction_id} stands on money ${sale.reference}, which nobody has paid so`);
+    const isPlain = asserted.some(({ account }) => account === ACCOUNT);
+    if (!(isAttributed ? asserted.length > 0 : isPlain))
+      broken.push(`transaction ${sale.transaction_id} has the payment ${sale.reference}, which was not asserted so`);
   }
-  // A smart POS sale stands on the device's evidence.
+  // A smart POS sale needs the device's evidence.
   for (const sale of sales.filter(({ route }) => route === "smart_pos"))
     if (!events.some((event) => event.type === "outcome_reported" && event["intentId"] === sale.intent_id))
       broken.push(`transaction ${sale.transaction_id} stands on no evidence`);
   return broken;
 }
 
-/** Repeats every command whose answer is for good, under its key; one sentence for each answer that is another now. */
+/** Repeats every command whose answer is final, under its key; one sentence for each answer that differs now. */
 export async function repeatAll(world: MoneyWorld, played: readonly Played[]): Promise<string[]> {
   const broken: string[] = [];
   await Promise.all(
-    played.map(async ({ house, diary }) => {
+    played.map(async ({ filial, diary }) => {
       for (const { request, response } of diary.acknowledged.filter(isForGood)) {
-        const again = await world.command(house.stationId, request);
+        const again = await world.command(filial.stationId, request);
         const [before, after] = [response, again].map(({ reply }) => JSON.stringify(reply));
         if (before !== after) broken.push(`${JSON.stringify(request)} was answered ${before}, and later ${after}`);
       }
@@ -241,7 +241,7 @@ export async function repeatAll(world: MoneyWorld, played: readonly Played[]): P
 const KEPT: ReadonlySet<string> = new Set(["intent_create", "intent_attest", "intent_cancel", "intent_report"]);
 const OF_THE_SEAM: readonly string[] = ["order_changed", "order_already_paid", "order_voided", "money_already_used"];
 
-/** A refusal changes nothing and may be another later, unless the seam has spoken. */
+/** A refusal changes nothing and may differ later, unless the seam has answered. */
 function isForGood({ request, response }: Acknowledged): boolean {
   const { type } = request.command;
   if (!KEPT.has(type)) return false;
