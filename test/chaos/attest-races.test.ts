@@ -1,5 +1,5 @@
 /**
- * The cashier's decision against everything that may happen in the same moment, over HTTP and through two gateways.
+ * The cashier's decision against every event that may happen in the same moment, over HTTP and through two gateways.
  * Attest against cancel against expiry is in `test/stations/races.test.ts`; here it is the attestation
  * against itself, and against the order's own changes.
  */
@@ -70,11 +70,11 @@ async function salesOf(orderId: number): Promise<{ intent_id: number; amount: st
     where order_id = ${orderId}`;
 }
 
-describe("an intent that is attested many times at once", () => {
+describe("an intent attested many times at once", () => {
   const attest = (intent: Intent, key: string, at: number): Promise<Answer<Intent & Refused>> =>
     (cashiers[at % 2] as ApiClient).call("POST", `${station}/intents/${intent.intent_id}/attest/`, { key });
 
-  it(`is settled once in each of ${ATTEST_ROUNDS} rounds: one key has the answer, again and again, the others learn why not`, async () => {
+  it(`is settled once in each of ${ATTEST_ROUNDS} rounds: one key gets the success, again and again, the others get a reason`, async () => {
     for (let round = 0; round < ATTEST_ROUNDS; round += 1) {
       const { order, intent } = await begin("cash", "3.10");
       const keys = ["a", "a", "a", "b", "b", "c", "d", "a"];
@@ -84,7 +84,7 @@ describe("an intent that is attested many times at once", () => {
       const winners = answers.filter(({ answer }) => answer.status === 200);
       const [winner] = winners;
       expect(winner?.answer.body).toMatchObject({ status: "succeeded", intent_id: intent.intent_id });
-      // One key and all of its repetitions, with one text; nobody else.
+      // One key and all of its repetitions, with one text, and no other key.
       expect(answers.filter(({ key }) => key === winner?.key)).toEqual(winners);
       for (const { answer } of winners) expect(answer.text).toBe(winner?.answer.text);
       for (const { key, answer } of answers) {
@@ -96,7 +96,7 @@ describe("an intent that is attested many times at once", () => {
     }
   });
 
-  it("takes the device's own reference, whatever the cashier typed, and says so", async () => {
+  it("records the device's own reference, whatever the cashier typed, and returns it", async () => {
     await companion.good("POST", "heartbeat/", { body: {} });
     const { order_id } = await cashiers[0].good<Order>("POST", `${station}/orders/`, { body: lines("4.00") });
     const path = `${station}/intents/`;
@@ -112,7 +112,7 @@ describe("an intent that is attested many times at once", () => {
   });
 });
 
-describe("an order that changes while its collection is attested", () => {
+describe("an order that changes during an attestation", () => {
   it(`is paid as the guest saw it, or not at all, in each of ${CHANGE_ROUNDS} rounds`, async () => {
     const ends = new Map<string, number>();
     for (let round = 0; round < CHANGE_ROUNDS; round += 1) {
@@ -145,7 +145,7 @@ describe("an order that changes while its collection is attested", () => {
         expect(after).toMatchObject(isVoided ? { status: "voided" } : { status: "open", total: "6.00" });
         expect([after.transaction, sales]).toEqual([null, []]);
         if (isVoided) {
-          // Nobody has to end a collection of an order that is gone.
+          // A collection of a voided order needs no end.
           const gone = { status: "cancelled", end_reason: "order_voided", attestation: null };
           await vi.waitFor(async () => expect(await cashiers[0].good("GET", path)).toMatchObject(gone), 5_000);
         } else {
@@ -156,7 +156,7 @@ describe("an order that changes while its collection is attested", () => {
       }
     }
     process.stderr.write(`order against attestation: ${JSON.stringify(Object.fromEntries(ends))}\n`);
-    // Each must have won now and then, or this has tested nothing; a void has two ways to win.
+    // Each must have won now and then, or the test has no value; a void has two ways to win.
     const won = (...ways: readonly string[]): number => ways.reduce((sum, way) => sum + (ends.get(way) ?? 0), 0);
     expect(won("done / conflict")).toBeGreaterThan(3);
     expect(won("order_changed / done")).toBeGreaterThan(3);

@@ -1,4 +1,4 @@
-/** The audit copy as the reckoning reads it: which event of which intent came with which commit. */
+/** The audit copy as the final check reads it: which event of which intent came with which commit. */
 import type postgres from "postgres";
 
 export interface AuditEvent {

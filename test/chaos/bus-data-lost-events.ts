@@ -10,7 +10,7 @@ export interface AuditEvent {
   readonly text: string;
 }
 
-/** Everything, station after station, in the order of the versions. */
+/** All rows, station after station, in the order of the versions. */
 export async function readAuditLog(sql: postgres.Sql): Promise<readonly AuditEvent[]> {
   const rows = await sql<{ station_id: string; version: string; type: string; text: string }[]>`
     select station_id, version, type, to_jsonb(e)::text as text from station_events e

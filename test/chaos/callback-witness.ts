@@ -1,6 +1,6 @@
 /**
  * Stands between the provider and the gateway as a bad network would: passes each callback on, now and then twice at
- * once, now and then without bringing the answer back. It remembers every answer, because a duplicate must get the very
+ * once, now and then without the answer. It records every answer, because a duplicate must get the very
  * same bytes again.
  */
 import { createHmac } from "node:crypto";
@@ -11,7 +11,7 @@ import type { Random } from "./random.ts";
 /** How often a callback is doubled on its way, and how often its answer is lost. */
 const DOUBLED_PROBABILITY = 0.25;
 const LOST_PROBABILITY = 0.15;
-/** Longer than the gateway takes for its own refusal when nobody works behind it. */
+/** Longer than the gateway takes for its own refusal when no service is behind it. */
 const ANSWER_MS = 20_000;
 const SIGNATURE = "x-provider-signature";
 
@@ -63,7 +63,7 @@ export class CallbackWitness {
 
   /**
    * Sends every callback again, as it was signed and newly signed; one sentence for each whose answers were not all the
-   * same bytes, during the storm and now, and for each that was refused.
+   * same bytes, during the kills and now, and for each that was refused.
    */
   async replay(secret: string): Promise<string[]> {
     const complaints: string[] = [];
@@ -104,7 +104,7 @@ export class CallbackWitness {
       if (answer === undefined || isLost) response.destroy();
       else response.writeHead(answer.status, { "content-type": "application/json" }).end(answer.text);
     } catch {
-      // Whoever sent it was killed while sending.
+      // The sender was killed while sending.
       response.destroy();
     }
   }

@@ -4,7 +4,7 @@ import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 
-/** The gateway takes the test's word for where a request comes from, so that the throttle of addresses is met as by many. */
+/** The gateway takes each request's address from the test, so that the throttle of addresses counts many addresses. */
 export const BEHIND_PROXY = { TRUSTED_PROXIES: "127.0.0.1" };
 const CODES_PER_ADDRESS = 8;
 /** Longer than any test. */
@@ -36,7 +36,7 @@ export interface StationMakers {
   readonly cashier: ApiClient;
 }
 
-/** Starts it; the cashier holds every station's lease and every companion has been heard. */
+/** Starts it; the cashier holds every station's lease and every companion has sent a heartbeat. */
 export async function startChaosWorld(stationCount: number): Promise<ChaosWorld> {
   const people = await startChaosSystem();
   return { ...people, stations: await addStations(people, stationCount) };
@@ -73,7 +73,7 @@ export async function addStations({ system, owner, cashier }: StationMakers, cou
   return stations;
 }
 
-/** An address that nobody else has; it belongs to a network that is kept for examples. */
+/** An address that no other client has; it belongs to a network that is kept for examples. */
 export function exampleAddress(nth: number): string {
   return `198.18.${Math.floor(nth / 250) % 250}.${1 + (nth % 250)}`;
 }
@@ -91,14 +91,14 @@ export async function addDevices(
   return devices;
 }
 
-async function enroll(wish: {
+async function enroll(request: {
   readonly system: Pick<TestSystem, "baseUrl">;
   readonly owner: ApiClient;
   readonly stationId: number;
   readonly kind: string;
   readonly nth: number;
 }): Promise<{ client: ApiClient; deviceId: number }> {
-  const { system, owner, stationId, kind, nth } = wish;
+  const { system, owner, stationId, kind, nth } = request;
   const device = await owner.good<{ device_id: number }>("POST", "devices/", {
     body: { station_id: stationId, name: kind, kind },
   });

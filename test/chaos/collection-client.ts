@@ -1,4 +1,4 @@
-/** What every collection's clients do alike: patient requests, keyed commands whose answers are kept, an order. */
+/** What all clients of collections share: requests that wait, keyed commands whose answers are kept, an order. */
 import { expect } from "vitest";
 import type { ApiClient, Request } from "../support/api-client.ts";
 import type { Answer } from "../support/http.ts";

@@ -20,16 +20,16 @@ export interface Kept {
   readonly text: string;
 }
 
-/** What the clients know of a collection when it is over. */
+/** What the clients know of a collection after its end. */
 export interface Collection {
   readonly station: ChaosStation;
   readonly plan: CollectionPlan | QrPlan;
   readonly orderId: number;
   readonly intentId: number;
-  /** What the order must be now, and why when it is unpaid. */
+  /** The state that the order must have now, and why when it is unpaid. */
   readonly orderStatus: "paid" | "voided" | "open";
   readonly intentStatus: "succeeded" | "cancelled" | "expired";
-  /** Of the transaction that the cashier was told; null when unpaid. */
+  /** The transaction in the answer to the cashier; null when unpaid. */
   readonly sale: { readonly transactionId: number; readonly amount: string; readonly reference: string } | null;
   /** The events that the log must have for the steps that were acknowledged. */
   readonly events: readonly string[];

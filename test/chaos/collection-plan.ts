@@ -11,7 +11,7 @@ export interface CollectionPlan {
    * until its deadline.
    */
   readonly ending: "paid" | "cancelled" | "changed" | "abandoned";
-  /** The cashier's finger slips: the last command is sent twice at once. */
+  /** The cashier sends the last command twice at once, by mistake. */
   readonly twice: boolean;
   /** Price of the one line, in minor units. */
   readonly amountMinor: number;

@@ -1,6 +1,6 @@
 /**
- * One collection as the cashier and the companion live it, through whatever happens meanwhile. Everything that was
- * acknowledged to them is kept, to be looked for afterwards.
+ * One collection as the cashier and the companion do it, through all faults. Every acknowledged step is kept,
+ * to be checked afterwards.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
@@ -67,7 +67,7 @@ class RunningCollection {
     return { ...end, orderStatus: "voided", intentStatus: "cancelled", sale: null };
   }
 
-  /** A companion that was not heard during an outage is offline for a moment; the cashier tries again. */
+  /** A companion without heartbeats during an outage is offline for a moment; the cashier tries again. */
   async #create(order: Order): Promise<Intent> {
     const { route, ending } = this.#plan;
     const lifetime = ending === "abandoned" ? { lifetime_seconds: ABANDONED_SECONDS } : {};
@@ -142,7 +142,7 @@ class RunningCollection {
     return sale;
   }
 
-  /** The guest was shown another amount than the order has now, so nothing may be settled. */
+  /** The guest saw another amount than the order has now, so nothing may be settled. */
   async #attestChanged({ order_id }: Order, { intent_id }: Intent): Promise<void> {
     const body = linesOf(this.#plan.amountMinor + 1);
     await this.#client.good(this.#cashier, "PUT", `orders/${order_id}/lines/`, { body });

@@ -1,7 +1,7 @@
 /**
- * A gateway that is cut off while the world goes on: orders are paid, a device is revoked, and this gateway hears
- * nothing of it. It may answer with what it knows for a second and a half; after that it says that it does not know
- * (design §2.2, I8). A bus that stands still for everybody is in `test/gateway/stale-replica.test.ts`.
+ * A gateway that is cut off while the others go on: orders are paid, a device is revoked, and this gateway receives
+ * no change. It may answer with what it knows for a second and a half; after that it answers that it does not know
+ * (design §2.2, I8). A bus that is stalled for all processes is in `test/gateway/stale-replica.test.ts`.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -12,7 +12,7 @@ import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type StallProxy, startStallProxy } from "./stall-proxy.ts";
 
-/** What a gateway may still believe (design §2.2), and how late a test on a busy machine may be. */
+/** How long a gateway may use old state (design §2.2), and how late a test on a busy machine may be. */
 const BELIEVED_MS = 1_500;
 const LATE_MS = 250;
 /** Polls in turn keep each display within its throttle: ten at once, then one a second. */
@@ -62,7 +62,7 @@ interface Seen {
   readonly waitedMs: number;
   readonly status: number;
   /** A display's state and amount, or the code of a refusal. */
-  readonly said: string;
+  readonly answer: string;
   readonly display: number;
 }
 
@@ -71,13 +71,13 @@ async function watch(seen: Seen[], signal: AbortSignal): Promise<void> {
   const underWay: Promise<void>[] = [];
   for (let turn = 0; !signal.aborted; turn += 1) {
     const display = turn % DISPLAYS;
-    underWay.push(look(seen, display));
+    underWay.push(poll(seen, display));
     await delay(POLL_EVERY_MS);
   }
   await Promise.all(underWay);
 }
 
-async function look(seen: Seen[], display: number): Promise<void> {
+async function poll(seen: Seen[], display: number): Promise<void> {
   const atMs = performance.now();
   const control = send(cutOff.baseUrl, "GET", "/healthz").then(() => performance.now() - atMs);
   const { status, body } = await send<{ state: string; amount: string } & Refused>(
@@ -87,8 +87,8 @@ async function look(seen: Seen[], display: number): Promise<void> {
     { token: displays[display]?.credential ?? "" },
   );
   const tookMs = performance.now() - atMs;
-  const said = status === 200 ? `${body.state} ${body.amount}` : body.code;
-  seen.push({ atMs, waitedMs: tookMs - (await control), status, said, display });
+  const answer = status === 200 ? `${body.state} ${body.amount}` : body.code;
+  seen.push({ atMs, waitedMs: tookMs - (await control), status, answer, display });
 }
 
 async function openOrder(price: string): Promise<number> {
@@ -96,7 +96,7 @@ async function openOrder(price: string): Promise<number> {
   return (await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body })).order_id;
 }
 
-/** The world goes on: the order is paid, and a display loses its credential. */
+/** The others go on: the order is paid, and a display loses its credential. */
 async function payAndRevoke(orderId: number, revoked: number): Promise<void> {
   const body = { order_id: orderId, route: "cash" };
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
@@ -109,18 +109,18 @@ describe.each([
   { silence: "a short one, which the connection survives", silentMs: 3_000, revoked: 0, price: "11.00" },
   { silence: "a long one, after which it connects anew", silentMs: 9_000, revoked: 1, price: "12.00" },
 ])("a gateway's silence: $silence", ({ silentMs, revoked, price }) => {
-  it("ends in 503 within 1.5 s, never in old state, and is over soon after", async () => {
+  it("is answered with 503 within 1.5 s, never with old state, and ends soon after", async () => {
     const orderId = await openOrder(price);
     const seen: Seen[] = [];
     const watching = new AbortController();
     const watched = watch(seen, watching.signal);
-    await expect.poll(() => seen.at(-1)?.said, { timeout: 15_000 }).toBe(`total ${price}`);
+    await expect.poll(() => seen.at(-1)?.answer, { timeout: 15_000 }).toBe(`total ${price}`);
 
     proxy.stall();
     const stalledAtMs = performance.now();
     await delay(BELIEVED_MS + LATE_MS);
     const refused = await send<Refused>(cutOff.baseUrl, "GET", "/api/cashier/v1/session/", { token: cashier.token });
-    // So late that the proxy has a good deal of old signs of life to deliver before it.
+    // So late that the proxy has many old heartbeats to deliver before it.
     await delay(silentMs - CHANGE_BEFORE_END_MS - (performance.now() - stalledAtMs));
     await payAndRevoke(orderId, revoked);
     await delay(silentMs - (performance.now() - stalledAtMs));
@@ -135,12 +135,12 @@ describe.each([
     expect(refused).toMatchObject({ status: 503, body: { code: "replica_stale" } });
     const silent = seen.filter(({ atMs }) => atMs > stalledAtMs + BELIEVED_MS + LATE_MS && atMs < resumedAtMs);
     expect(silent.length).toBeGreaterThan((silentMs - BELIEVED_MS - LATE_MS) / POLL_EVERY_MS / 2);
-    expect(silent.filter(({ said, waitedMs }) => said !== "replica_stale" || waitedMs > LATE_MS)).toEqual([]);
+    expect(silent.filter(({ answer, waitedMs }) => answer !== "replica_stale" || waitedMs > LATE_MS)).toEqual([]);
 
-    // Whatever it says from now on is true: the order is paid, and the revoked display is nobody.
-    const after = seen.filter(({ atMs, said }) => atMs > resumedAtMs && !/replica_stale|throttled/.test(said));
-    const isTrue = ({ display, said }: Seen): boolean =>
-      display === revoked ? said === "credential_invalid" : said === `paid ${price}` || said === "idle 0.00";
+    // Every answer from now on is true: the order is paid, and the revoked display is unknown.
+    const after = seen.filter(({ atMs, answer }) => atMs > resumedAtMs && !/replica_stale|throttled/.test(answer));
+    const isTrue = ({ display, answer }: Seen): boolean =>
+      display === revoked ? answer === "credential_invalid" : answer === `paid ${price}` || answer === "idle 0.00";
     const knownAsGone = new Set([...displays.keys()].filter((display) => display < revoked));
     expect(after.filter((each) => !isTrue(each) && !knownAsGone.has(each.display))).toEqual([]);
     expect(after.length).toBeGreaterThan(5);

@@ -1,15 +1,15 @@
 /**
  * Collections, some of them by QR, while the actor host, the gateway, the services, the providers service,
  * the payment provider, nats-server and PostgreSQL are killed with SIGKILL at moments drawn from a seed, and brought back.
- * What was acknowledged stays, nothing is paid twice, nothing is stuck, and each money that the provider took is accounted for.
+ * An acknowledged step stays, no order is paid twice, no task is stuck, and each payment that the provider took is accounted for.
  *
  *   npx vitest run test/chaos/kill.test.ts                                  # 100 collections and 36 by QR: about a minute
  *   CHAOS_COLLECTIONS=2000 npx vitest run test/chaos/kill.test.ts           # a long night; `npm run soak` does 200
  *   CHAOS_SEED=42 npx vitest run test/chaos/kill.test.ts                    # the plans and strikes of an earlier run
  *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/kill.test.ts             # keeps what the processes logged
  *
- * The seed decides what is collected and what is killed after how many steps; which instruction a kill meets is the
- * machine's affair, so a failure may need a few runs of its seed.
+ * The seed decides what is collected and what is killed after how many steps; which instruction a kill meets depends
+ * on the machine, so a failure may need a few runs of its seed.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,11 +20,11 @@ import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { collect } from "./collection.ts";
 import type { Collection, CollectionDeps } from "./collection-facts.ts";
 import { abandonedPlan, type CollectionPlan, drawPlan } from "./collection-plan.ts";
+import { type FinalCheck, runFinalCheck } from "./final-check.ts";
 import { type ProviderWorld, startProviderWorld } from "./provider-world.ts";
 import { collectByQr, OUTAGE_REASONS } from "./qr-collection.ts";
 import { abandonedQrPlan, drawQrPlans, isQr, type QrPlan, qrPlan } from "./qr-plan.ts";
 import { Random } from "./random.ts";
-import { type Reckoning, reckon } from "./reckoning.ts";
 import { RetryingClient } from "./retrying-client.ts";
 import { Strikes, TARGETS } from "./strikes.ts";
 
@@ -49,7 +49,7 @@ const TIMEOUT_MS = 120_000 + COLLECTIONS * 2_000;
 let world: ProviderWorld;
 let collections: readonly Collection[] = [];
 let afterwards: readonly Collection[] = [];
-let reckoning: Reckoning;
+let finalCheck: FinalCheck;
 const retrying = new RetryingClient();
 const hearts = new AbortController();
 let strikes: Strikes;
@@ -83,8 +83,8 @@ interface Shown {
   readonly order_display_number: number;
 }
 
-describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SEED})`, () => {
-  it("all come to the end that the clients wanted, with one answer to each command", {
+describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})`, () => {
+  it("all collections reach the planned end, with one answer to each command", {
     timeout: TIMEOUT_MS,
   }, async () => {
     const startedAtMs = performance.now();
@@ -98,7 +98,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
     world.provider.witness.calm();
     collections = perStation.flat();
     expect(collections).toHaveLength(COLLECTIONS + QR_COLLECTIONS);
-    const figures = {
+    const results = {
       seed: SEED,
       collections: COLLECTIONS,
       byQr: qrEnds(),
@@ -108,14 +108,14 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
       failures: Object.fromEntries(retrying.failures),
       tookMs: Math.round(performance.now() - startedAtMs),
     };
-    process.stderr.write(`kill -9: ${JSON.stringify(figures)}\n`);
+    process.stderr.write(`kill -9: ${JSON.stringify(results)}\n`);
   });
 
-  it("meets every piece at least once", () => {
+  it("every process is killed at least once", () => {
     for (const target of TARGETS) expect(strikes.counts.get(target), target).toBeGreaterThan(0);
   });
 
-  it("lets each kind of QR collection come to its own end, not only to that of an outage", () => {
+  it("each kind of QR collection reaches its own end, not only that of an outage", () => {
     const all = collections.flatMap(({ plan, endReason }) => (isQr(plan) ? [{ ...plan, endReason }] : []));
     // An outage may end all of a kind of which there are few.
     const counts = new Map<string, number>();
@@ -128,7 +128,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
     expect(reached.length).toBeGreaterThan(QR_COLLECTIONS / 2);
   });
 
-  it("leaves every station ready: the next collection is paid and each display says so", {
+  it("every station is ready: the next collection is paid and each display shows it", {
     timeout: 60_000,
   }, async () => {
     const deps: CollectionDeps = { world, retrying: new RetryingClient(), step: () => undefined };
@@ -155,7 +155,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
     ).then((pairs) => pairs.flat());
     await delay(8_500);
     for (const station of world.stations) {
-      // What the storm left unpaid is still to be collected: the display goes back to it.
+      // An order left unpaid is still to be collected: the display goes back to it.
       const { orders } = await world.cashier.good<OpenOrders>("GET", `${station.path}/orders/?status=open`);
       const shown = await station.display.good<Shown>("GET", "display/");
       if (orders.length === 0) expect(shown).toMatchObject({ state: "idle", amount: "0.00" });
@@ -170,7 +170,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
     }
   });
 
-  it("answers every keyed command as before, word for word", { timeout: 120_000 }, async () => {
+  it("every keyed command gets its first answer again, word for word", { timeout: 120_000 }, async () => {
     const calm = new RetryingClient();
     const cashiers = collections.flatMap(({ kept }) => kept.filter(({ client }) => client === world.cashier));
     const reports = world.stations.flatMap(({ companion }) =>
@@ -189,26 +189,26 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
     expect(different).toEqual([]);
   });
 
-  it("answers every callback as before, byte for byte", { timeout: 60_000 }, async () => {
+  it("every callback gets its first answer again, byte for byte", { timeout: 60_000 }, async () => {
     const { witness, callbackSecret } = world.provider;
     expect(await witness.replay(callbackSecret)).toEqual([]);
     expect(witness.callbacks.size).toBeGreaterThan(QR_COLLECTIONS / 2);
   });
 
-  it("has every acknowledged step in log and audit copy, every order paid once or unpaid for a known reason, nothing stuck", async () => {
-    reckoning = await vi.waitFor(
+  it("every acknowledged step is in log and audit copy, every order is paid once or unpaid for a known reason, nothing is stuck", async () => {
+    finalCheck = await vi.waitFor(
       async () => {
-        const found = await reckon(world, [...collections, ...afterwards]);
+        const found = await runFinalCheck(world, [...collections, ...afterwards]);
         expect(found.complaints).toEqual([]);
         return found;
       },
       { timeout: SETTLED_MS, interval: 1_000 },
     );
-    const { sumMinor, complaints, ...figures } = reckoning;
+    const { sumMinor, complaints, ...results } = finalCheck;
     expect(complaints).toEqual([]);
-    process.stderr.write(`kill -9: ${JSON.stringify({ ...figures, sumMinor: String(sumMinor) })}\n`);
-    expect(figures.paidOrders).toBeGreaterThan(COLLECTIONS / 2);
-    expect(figures.provider.moneys).toBeGreaterThan(QR_COLLECTIONS / 2);
+    process.stderr.write(`kill -9: ${JSON.stringify({ ...results, sumMinor: String(sumMinor) })}\n`);
+    expect(results.paidOrders).toBeGreaterThan(COLLECTIONS / 2);
+    expect(results.provider.moneys).toBeGreaterThan(QR_COLLECTIONS / 2);
   });
 });
 

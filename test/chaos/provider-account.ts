@@ -13,22 +13,22 @@ export interface ProviderAccount {
 }
 
 /** Opens both for the stations of a filial. */
-export async function openProviderAccount(wish: {
+export async function openProviderAccount(request: {
   readonly owner: ApiClient;
   readonly filialId: number;
   readonly url: string;
   readonly installationKey: string;
 }): Promise<ProviderAccount> {
-  const { owner, filialId, url, installationKey } = wish;
+  const { owner, filialId, url, installationKey } = request;
   const answer = await fetch(`${url}/v1/accounts`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${installationKey}` },
-    body: JSON.stringify({ name: "Storm" }),
+    body: JSON.stringify({ name: "Chaos" }),
   });
   expect(answer.status).toBe(201);
   const opened = (await answer.json()) as { account: string; api_key: string; callback_secret: string };
   const { account, api_key: apiKey, callback_secret: callbackSecret } = opened;
-  const facts = { filial_id: filialId, kind: "sandbox", mode: "test", name: "Provider in a storm" };
+  const facts = { filial_id: filialId, kind: "sandbox", mode: "test", name: "Provider under chaos" };
   const { provider_config } = await owner.good<{ provider_config: { config_id: number } }>(
     "POST",
     "provider-configs/",

@@ -12,7 +12,7 @@ import type { Pieces } from "./strikes.ts";
 /** Long enough that the QR is seen before the guest has paid, and that kills fall into the time between. */
 const DECIDES_AFTER_MS = 700;
 /** How long a new station may take to know its provider. */
-const TOLD_WITHIN_MS = 15_000;
+const OFFERED_WITHIN_MS = 15_000;
 
 export interface ProviderSide extends ProviderAccount {
   readonly witness: CallbackWitness;
@@ -48,7 +48,7 @@ export async function startProviderWorld(stationCount: number, random: Random): 
   const { filialId } = system.sandbox;
   const account = await openProviderAccount({ owner, filialId, url, installationKey });
   const stations = await addStations(people, stationCount);
-  await vi.waitFor(() => offersQr(cashier, stations), { timeout: TOLD_WITHIN_MS, interval: 100 });
+  await vi.waitFor(() => offersQr(cashier, stations), { timeout: OFFERED_WITHIN_MS, interval: 100 });
   const { services, providers, sandboxProvider } = divided.processes;
   const { stations: host, gateway } = system.processes;
   return {

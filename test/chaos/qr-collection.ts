@@ -1,6 +1,6 @@
 /**
- * One QR collection as cashier and guest live it. What the provider says comes in behind everybody's back, so its end is
- * waited for, and a provider that was away for too long is an end as well.
+ * One QR collection as cashier and guest do it. The provider's reports arrive without their doing, so they wait for
+ * the end, and a provider that was away for too long is an end as well.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
@@ -10,8 +10,8 @@ import { CollectionClient } from "./collection-client.ts";
 import type { Collection, CollectionDeps, Intent, Order } from "./collection-facts.ts";
 import type { QrPlan } from "./qr-plan.ts";
 
-/** How often the cashier looks. */
-const LOOK_MS = 400;
+/** How often the cashier polls. */
+const POLL_MS = 400;
 /** The slowest end: a callback that is lost, found by a poll that has itself met several outages. */
 const ENDED_WITHIN_MS = 75_000;
 /** The least that the contract's deadline allows. */
@@ -26,7 +26,7 @@ const DECLINE_REASONS: Readonly<Record<string, string>> = {
 const STATUSES_OF_ENDING: Readonly<Record<QrPlan["ending"], readonly Intent["status"][]>> = {
   qr_paid: ["succeeded"],
   qr_declined: ["cancelled"],
-  // The storm may hold up the word of the money until the older decline is through; then the money is an issue.
+  // A kill may delay the report of the payment until the older decline is processed; then the payment is an issue.
   qr_overtaken: ["cancelled", "succeeded"],
   qr_cancelled: ["cancelled"],
   qr_raced: ["cancelled", "succeeded"],
@@ -90,7 +90,7 @@ class QrCollection {
     }
   }
 
-  /** Perhaps it has ended by then, or is just being settled. */
+  /** It may have ended by then, or is being settled. */
   async #cancel({ intent_id }: Intent): Promise<void> {
     await delay(this.#plan.cancelAfterMs);
     const { cashier } = this.#client;
@@ -120,7 +120,7 @@ class QrCollection {
       if (["succeeded", "cancelled", "expired"].includes(intent.status)) return intent;
       const title = `${this.#name} (${this.#plan.scenario}, ${this.#plan.ending}), intent ${intent_id}, still is ${intent.status}`;
       expect(performance.now(), title).toBeLessThan(deadlineMs);
-      await delay(LOOK_MS);
+      await delay(POLL_MS);
     }
   }
 

@@ -1,4 +1,4 @@
-/** What is to happen in one QR collection. The last two digits of its amount tell the sandbox provider (docs/sandbox.md). */
+/** What is to happen in one QR collection. The last two digits of its amount control the sandbox provider (docs/sandbox.md). */
 import { MAGIC_AMOUNTS, type Scenario } from "../../services/sandbox-provider/magic-amounts.ts";
 import type { CollectionPlan } from "./collection-plan.ts";
 import type { Random } from "./random.ts";

@@ -1,4 +1,4 @@
-/** Chance that can be repeated: the same seed gives the same sequence (mulberry32). */
+/** Repeatable random numbers: the same seed gives the same sequence (mulberry32). */
 export class Random {
   #state: number;
 

@@ -1,6 +1,6 @@
 /**
  * A client that retries: a request that may be repeated is repeated, with the same key and the same body, no sooner than
- * `Retry-After` says, until an answer comes or its time is over.
+ * `Retry-After` says, until an answer comes or its time has ended.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { ApiClient, Request } from "../support/api-client.ts";
@@ -10,7 +10,7 @@ import type { Answer } from "../support/http.ts";
 const RETRY_LIMIT_MS = 60_000;
 /** Pause after a connection that was refused or broke: no server names a time then. */
 const BROKEN_PAUSE_MS = 200;
-/** Statuses that say "later": too slow a body, throttled, not available. */
+/** Statuses that mean "later": too slow a body, throttled, not available. */
 const LATER = new Set([408, 429, 503]);
 
 export class RetryingClient {
@@ -19,7 +19,7 @@ export class RetryingClient {
   /** How often each kind of failure was met. */
   readonly failures = new Map<string, number>();
 
-  /** Sends until there is an answer for good, which may be a refusal. Throws when its time is over. */
+  /** Sends until there is a final answer, which may be a refusal. Throws when its time has ended. */
   async call<T>(client: ApiClient, method: string, path: string, request?: Request): Promise<Answer<T>> {
     const answers: string[] = [];
     let failedAtMs: number | undefined;

@@ -43,7 +43,7 @@ function oneOfEach(): readonly ChaosStation[] {
   });
 }
 
-/** As a cashier's program does it: what is to be tried again is tried again, with the same keys. */
+/** As a cashier's program does it: a retryable request is tried again, with the same key. */
 async function collectCash({ path }: ChaosStation): Promise<{ order_display_number: number }> {
   const retrying = new RetryingClient();
   const post = async <T>(what: string, body: unknown): Promise<T> => {

@@ -1,11 +1,11 @@
-/** A TCP proxy that can fall silent without a word, as a network does, and go on later with what was sent meanwhile. */
+/** A TCP proxy that can fall silent, as a network does, and go on later with the bytes sent meanwhile. */
 import { once } from "node:events";
 import { connect as connectTcp, createServer, type Socket } from "node:net";
 
 export interface StallProxy {
   /** The target's address with the proxy's port. */
   readonly url: string;
-  /** Nothing passes any more, in either direction; new connections are taken and stay silent as well. */
+  /** No byte passes any more, in either direction; new connections are accepted and stay silent as well. */
   stall(): void;
   /**
    * Goes on with what was sent meanwhile, in its order and slowly, as a network does that has much to make up for: what
@@ -15,7 +15,7 @@ export interface StallProxy {
   stop(): Promise<void>;
 }
 
-/** What was held back passes at this pace; a silence of some seconds takes a few to make up for. */
+/** Delayed bytes pass at this rate; a silence of some seconds takes a few to make up for. */
 const PIECE_BYTES = 256;
 const PIECE_EVERY_MS = 20;
 

@@ -1,4 +1,4 @@
-/** Reading the station log as it is stored, not as somebody tells it. */
+/** Reads the station log as it is stored, without a service. */
 
 import { type Commit, decodeCommit } from "../../machines/station/commit.ts";
 import type { Bus } from "../../services/bus/connection.ts";

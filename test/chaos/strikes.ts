@@ -1,4 +1,4 @@
-/** Kills pieces of a running system with SIGKILL and brings them back, again and again, at moments drawn from a seed. */
+/** Kills processes of a running system with SIGKILL and starts them again, repeatedly, at moments drawn from a seed. */
 import { setTimeout as delay } from "node:timers/promises";
 import { isRunning } from "../support/running-program.ts";
 import type { TestServer } from "../support/servers.ts";
@@ -17,14 +17,14 @@ const LEAST_STEPS_BETWEEN = 15;
 const MOST_STEPS_BETWEEN = 75;
 /** From the step that triggers a strike to the strike: about as long as a command takes, so that it hits any moment of one. */
 const LONGEST_FUSE_MS = 40;
-/** How long a piece stays away before it is started again. */
+/** How long a process stays away before it is started again. */
 const LONGEST_DOWN_MS = 1_200;
-/** How often two pieces go at once. */
+/** How often two processes are killed at once. */
 const PAIR_PROBABILITY = 0.25;
 
 export class Strikes {
   readonly counts = new Map<Target, number>(TARGETS.map((target) => [target, 0]));
-  /** From the kill to the moment at which every piece says that it is ready again. */
+  /** From the kill to the moment at which every process reports that it is ready again. */
   longestDownMs = 0;
   readonly #pieces: Pieces;
   readonly #log: (piece: string) => string;
@@ -46,7 +46,7 @@ export class Strikes {
     return [...this.counts.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** A client begins a step; now and then this is the moment. */
+  /** A client begins a step; now and then this is the moment of a kill. */
   step(): void {
     if (this.#isOver || this.#underWay !== undefined) return;
     this.#stepsLeft -= 1;
@@ -56,16 +56,16 @@ export class Strikes {
       this.#stepsLeft = this.#random.between(LEAST_STEPS_BETWEEN, MOST_STEPS_BETWEEN);
       this.#underWay = undefined;
     })();
-    // Whoever ends the strikes is told of a piece that did not come back.
+    // `end()` reports a process that did not come back.
     this.#underWay.catch(() => undefined);
   }
 
-  /** Resolves when the pieces of the strike that is under way run again. */
+  /** Resolves when the processes of the current strike run again. */
   async restarted(): Promise<void> {
     await this.#underWay;
   }
 
-  /** No further strike; resolves when everything runs again, rejects when a piece did not come back or ended by itself. */
+  /** No further strike; resolves when all processes run again, rejects when one did not come back or ended by itself. */
   async end(): Promise<void> {
     this.#isOver = true;
     await this.#underWay;
@@ -90,7 +90,7 @@ export class Strikes {
     this.longestDownMs = Math.max(this.longestDownMs, performance.now() - struckAtMs);
   }
 
-  /** Each piece comes up equally often, in an order that differs each time. */
+  /** Each process comes up equally often, in an order that differs each time. */
   #draw(): Target {
     if (this.#deck.length === 0) this.#deck = this.#random.shuffled(TARGETS);
     return this.#deck.pop() as Target;

@@ -1,5 +1,5 @@
 /**
- * Codes at the door, over HTTP: two devices with one code, and what a guesser can learn from the answers (I10). Each try
+ * Enrollment codes over HTTP: two devices with one code, and what a guesser can learn from the answers (I10). Each try
  * comes from an address of its own, as a guesser with many would do it, because one address has ten tries a minute.
  */
 import { Agent, type IncomingMessage, request } from "node:http";
@@ -64,7 +64,7 @@ function claim(baseUrl: string, code: string): Promise<Answer<{ credential: stri
 }
 
 describe("one code, claimed by several devices at once through two gateways", () => {
-  it(`is won by exactly one of them in each of ${ROUNDS} rounds, whose credential works and is the only one`, async () => {
+  it(`exactly one device wins in each of ${ROUNDS} rounds; its credential works and is the only one`, async () => {
     const sql = postgres(system.database.url, { max: 1 });
     for (let round = 0; round < ROUNDS; round += 1) {
       const { deviceId, code } = await newCode();
@@ -112,7 +112,7 @@ describe("codes that cannot be claimed", () => {
     return { status: answer.statusCode ?? 0, rawHeaders: answer.rawHeaders, text: await readText(answer) };
   }
 
-  it("have one answer, to the byte of its headers and body, but for the request's id and the date", async () => {
+  it("one answer for all, equal in every byte of headers and body, but for the request's id and the date", async () => {
     const seen = new Map<string, Kind>();
     for (const [kind, ofKind] of Object.entries(codes) as [Kind, string[]][]) {
       for (const code of ofKind) {
@@ -129,7 +129,7 @@ describe("codes that cannot be claimed", () => {
     expect([...seen.keys()][0]).toContain("enrollment_code_invalid");
   });
 
-  it(`take one time, over ${TIMING_TRIES} tries of each kind`, async () => {
+  it(`one response time for all, over ${TIMING_TRIES} tries of each kind`, async () => {
     const timesMs = Object.fromEntries(TIMED.map((kind) => [kind, [] as number[]])) as Record<Kind, number[]>;
     for (let index = -WARM_UP_TRIES; index < TIMING_TRIES; index += 1) {
       // Each round starts with another kind, so that no kind always follows the same other.

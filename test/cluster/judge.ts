@@ -1,7 +1,7 @@
 /** After a trial: what was acknowledged, held against the log, its copy, the transactions and the provider's statement. Each disagreement is a sentence. */
 import postgres from "postgres";
 import { readAuditLog } from "../chaos/audit-log.ts";
-import { reckonProvider } from "../chaos/provider-reckoning.ts";
+import { checkProvider } from "../chaos/provider-check.ts";
 import { newestSequence, readStationLog } from "../chaos/station-log-read.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import type { EndedCollection, History } from "./history.ts";
@@ -34,7 +34,7 @@ export async function judge(world: ClusterWorld, history: History): Promise<Judg
       }),
       ...(await behind(world, sql)),
       // What the provider took is settled once, or is one issue.
-      ...(world.provider === undefined ? [] : (await reckonProvider(sql, world.provider)).complaints),
+      ...(world.provider === undefined ? [] : (await checkProvider(sql, world.provider)).complaints),
     ];
     return { lost, doubled: doubled(history, sales), stuck: [...history.stuck, ...(await unfinished(world))] };
   } finally {

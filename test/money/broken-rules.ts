@@ -205,7 +205,12 @@ function paymentsSettleOnce({ sales, issues }: Books, scheme: Scheme, filial: Fi
 }
 
 /** Every QR sale has a payment that the scheme has asserted, of that amount, for that intent. */
-function salesHaveAssertedPayments({ sales, issues }: Books, scheme: Scheme, filial: Filial, events: readonly LoggedEvent[]): string[] {
+function salesHaveAssertedPayments(
+  { sales, issues }: Books,
+  scheme: Scheme,
+  filial: Filial,
+  events: readonly LoggedEvent[],
+): string[] {
   const broken: string[] = [];
   for (const sale of sales.filter(({ route }) => route === "dynamic_qr")) {
     const isOfAmount = (money: Assertion): boolean =>

@@ -9,10 +9,10 @@
 import { inspect } from "node:util";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { findBrokenRules, type Played, repeatAll, untilQuiet } from "./broken-rules.ts";
 import { freeze, reportConfirmations, strike } from "./fault-injection.ts";
 import { type MoneyWorld, startMoneyWorld } from "./money-world.ts";
 import { Playing } from "./people.ts";
-import { type Played, findBrokenRules, repeatAll, untilQuiet } from "./broken-rules.ts";
 import { FREEZES, type Schedule, STORY, schedule } from "./schedule.ts";
 import { Scheme } from "./scheme.ts";
 

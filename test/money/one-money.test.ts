@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
 import * as issueMessages from "../../services/bus/messages/issues.ts";
 import type { RequestedCommand } from "../../services/bus/messages/station-commands.ts";
-import { ACCOUNT, type Filial, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";
 import { untilQuiet } from "./broken-rules.ts";
+import { ACCOUNT, type Filial, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";
 import { type Assertion, Scheme } from "./scheme.ts";
 
 let world: MoneyWorld;

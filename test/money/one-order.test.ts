@@ -4,9 +4,9 @@ import type { Actor } from "../../machines/actor.ts";
 import { attributeIssue, listIssues } from "../../services/bus/messages/issues.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
+import { findBrokenRules, repeatAll, untilQuiet } from "./broken-rules.ts";
 import { ACCOUNT, type Filial, insist, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";
 import type { Acknowledged } from "./people.ts";
-import { findBrokenRules, repeatAll, untilQuiet } from "./broken-rules.ts";
 import { type Assertion, Scheme } from "./scheme.ts";
 
 const ROUNDS = 3;

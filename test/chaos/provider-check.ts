@@ -1,5 +1,5 @@
 /**
- * After the storm: what the provider says of its money, in its own statement over HTTP, held against what is recorded
+ * After the kills: the provider's payments, in its own statement over HTTP, compared with what is recorded
  * here. Each disagreement is one sentence.
  */
 import type postgres from "postgres";
@@ -18,7 +18,7 @@ export interface StatementLine {
   readonly currency: string;
 }
 
-export interface ProviderReckoning {
+export interface ProviderCheck {
   readonly complaints: readonly string[];
   /** Lines of the statement. */
   readonly moneys: number;
@@ -26,14 +26,14 @@ export interface ProviderReckoning {
   readonly issues: Readonly<Record<string, number>>;
 }
 
-export async function reckonProvider(sql: postgres.Sql, provider: ProviderAccount): Promise<ProviderReckoning> {
+export async function checkProvider(sql: postgres.Sql, provider: ProviderAccount): Promise<ProviderCheck> {
   const lines = await readStatement(provider);
-  const money = await reckonStatement(sql, lines);
+  const money = await checkStatement(sql, lines);
   const complaints = [
     ...money.complaints,
-    ...(await reckonSales(sql, lines)),
-    ...(await reckonTasks(sql)),
-    ...(await reckonDeliveries(sql)),
+    ...(await checkSales(sql, lines)),
+    ...(await checkTasks(sql)),
+    ...(await checkDeliveries(sql)),
   ];
   return { ...money, complaints, moneys: lines.length };
 }
@@ -51,8 +51,8 @@ async function readStatement({ url, apiKey }: ProviderAccount): Promise<readonly
   return lines;
 }
 
-/** Each money of the provider paid one order, or is one named issue; never both, never neither. */
-async function reckonStatement(sql: postgres.Sql, lines: readonly StatementLine[]) {
+/** Each payment of the provider paid one order, or is one named issue; never both, never neither. */
+async function checkStatement(sql: postgres.Sql, lines: readonly StatementLine[]) {
   const sales = await sql<{ reference: string }[]>`select reference from transactions where route = 'dynamic_qr'`;
   const raised = await sql<{ kind: string; provider_reference: string }[]>`
     select kind, provider_reference from issues`;
@@ -78,8 +78,8 @@ async function reckonStatement(sql: postgres.Sql, lines: readonly StatementLine[
   return { complaints, paid, issues };
 }
 
-/** Each order that was paid by QR was paid by one money of that amount, which is noted at its payment. */
-async function reckonSales(sql: postgres.Sql, lines: readonly StatementLine[]): Promise<string[]> {
+/** Each order that was paid by QR was paid by one payment of that amount, which is noted at its transaction. */
+async function checkSales(sql: postgres.Sql, lines: readonly StatementLine[]): Promise<string[]> {
   const sales = await sql<
     { intent_id: string; amount_minor: string; reference: string; paid_reference: string | null }[]
   >`
@@ -104,14 +104,14 @@ async function reckonSales(sql: postgres.Sql, lines: readonly StatementLine[]): 
   return complaints;
 }
 
-/** A task that is due is taken within this on a calm system. */
+/** A due task is claimed within this on a calm system. */
 const TASK_DUE_MS = 2_000;
 
 /**
- * Nothing is left to be done but what goes on for as long as a guest may still pay: polls, and cancellations that the provider
+ * Nothing is left to be done but tasks that go on for as long as a guest may still pay: polls, and cancellations that the provider
  * has not carried out yet. None of these is late.
  */
-async function reckonTasks(sql: postgres.Sql): Promise<string[]> {
+async function checkTasks(sql: postgres.Sql): Promise<string[]> {
   const rows = await sql<{ intent_id: string; kind: string; late_ms: number; attempts: number; is_paid: boolean }[]>`
     select t.intent_id::text, t.kind, t.attempts, p.paid_at is not null as is_paid,
       (extract(epoch from now() - t.due_at) * 1000)::int as late_ms
@@ -123,8 +123,8 @@ async function reckonTasks(sql: postgres.Sql): Promise<string[]> {
   );
 }
 
-/** Every callback that the provider had to send was taken, and is recorded once. */
-async function reckonDeliveries(sql: postgres.Sql): Promise<string[]> {
+/** Every callback that the provider had to send was accepted, and is recorded once. */
+async function checkDeliveries(sql: postgres.Sql): Promise<string[]> {
   const rows = await sql<{ event_id: string; last_answer: string | null; attempts: number; recorded: number }[]>`
     select c.event_id, c.last_answer, c.attempts,
       (select count(*)::int from provider_callbacks r where r.event_key = 'id:' || c.event_id) as recorded
@@ -155,7 +155,7 @@ const ALLOWED = new Set([
   "end_reported",
   "money_differs",
 ]);
-/** A provider may take its word back and give it again. */
+/** A provider may withdraw a report and send it again. */
 const REPEATED = new Set(["unclear_resolved", "money_differs"]);
 
 function endingOf(intentStatus: string, endReason: string | undefined): string {
@@ -164,7 +164,7 @@ function endingOf(intentStatus: string, endReason: string | undefined): string {
 }
 
 /** Each acknowledged step happened, what else happened may happen, and nothing happened twice. */
-export function reckonQrCollections(collections: readonly Collection[], auditLog: readonly AuditEvent[]): string[] {
+export function checkQrCollections(collections: readonly Collection[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
   for (const { intentId, events, intentStatus, endReason, plan } of collections) {
     if (!isQr(plan)) continue;

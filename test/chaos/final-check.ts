@@ -1,44 +1,44 @@
 /**
- * After the storm: everything that the clients were told, held against what the log, the audit copy and the database
+ * After the kills: every answer to the clients, compared with what the log, the audit copy and the database
  * have. Each disagreement is one sentence.
  */
 import postgres from "postgres";
 import { formatAmount } from "../../machines/currency.ts";
 import { type AuditEvent, readAuditLog } from "./audit-log.ts";
 import type { Collection } from "./collection-facts.ts";
-import { type ProviderReckoning, reckonProvider, reckonQrCollections } from "./provider-reckoning.ts";
+import { checkProvider, checkQrCollections, type ProviderCheck } from "./provider-check.ts";
 import type { ProviderWorld } from "./provider-world.ts";
 import { isQr } from "./qr-plan.ts";
 import { newestSequence, readStationLog, type StoredCommit } from "./station-log-read.ts";
 
-export interface Reckoning {
+export interface FinalCheck {
   readonly complaints: readonly string[];
   readonly paidOrders: number;
   readonly unpaid: Readonly<Record<string, number>>;
   readonly sumMinor: bigint;
   readonly commits: number;
-  readonly provider: Omit<ProviderReckoning, "complaints">;
+  readonly provider: Omit<ProviderCheck, "complaints">;
 }
 
-export async function reckon(world: ProviderWorld, collections: readonly Collection[]): Promise<Reckoning> {
+export async function runFinalCheck(world: ProviderWorld, collections: readonly Collection[]): Promise<FinalCheck> {
   const sql = postgres(world.system.database.url, { max: 2, onnotice: () => undefined });
   try {
-    const money = await reckonMoney(sql, collections);
+    const money = await checkPayments(sql, collections);
     const auditLog = await readAuditLog(sql);
-    const { complaints: ofProvider, ...provider } = await reckonProvider(sql, world.provider);
+    const { complaints: ofProvider, ...provider } = await checkProvider(sql, world.provider);
     const complaints = [
       ...money.complaints,
       ...ofProvider,
-      ...(await reckonOutbox(sql)),
-      ...(await reckonCopy(sql, world)),
+      ...(await checkOutbox(sql)),
+      ...(await checkCopy(sql, world)),
     ];
     for (const { stationId } of world.stations) {
       const log = await readStationLog(world.system.bus, stationId);
       const own = collections.filter(({ station }) => station.stationId === stationId);
-      complaints.push(...reckonLog(stationId, log, auditLog.get(stationId) ?? []));
-      complaints.push(...reckonCollections(own, auditLog.get(stationId) ?? []));
-      complaints.push(...reckonQrCollections(own, auditLog.get(stationId) ?? []));
-      complaints.push(...reckonKnownOrders(stationId, log.at(-1), own));
+      complaints.push(...checkLog(stationId, log, auditLog.get(stationId) ?? []));
+      complaints.push(...checkCollections(own, auditLog.get(stationId) ?? []));
+      complaints.push(...checkQrCollections(own, auditLog.get(stationId) ?? []));
+      complaints.push(...checkKnownOrders(stationId, log.at(-1), own));
     }
     return { ...money, complaints, provider, commits: await newestSequence(world.system.bus) };
   } finally {
@@ -54,7 +54,7 @@ interface OrderRow {
 }
 
 /** Every order is paid exactly once, or unpaid for the reason that the clients know. */
-async function reckonMoney(sql: postgres.Sql, collections: readonly Collection[]) {
+async function checkPayments(sql: postgres.Sql, collections: readonly Collection[]) {
   const rows = await sql<OrderRow[]>`
     select o.order_id, o.status, o.total_minor,
       coalesce((select json_agg(json_build_object('transaction_id', t.transaction_id, 'intent_id', t.intent_id,
@@ -83,14 +83,14 @@ async function reckonMoney(sql: postgres.Sql, collections: readonly Collection[]
     }
     const [sale] = transactions;
     if (sale === undefined || known?.sale === undefined || known.sale === null) continue;
-    const told = { ...known.sale, intentId: known.intentId };
+    const answered = { ...known.sale, intentId: known.intentId };
     const found = {
       transactionId: sale.transaction_id,
       amount: formatAmount(BigInt(sale.amount), "EUR"),
       reference: sale.reference,
       intentId: sale.intent_id,
     };
-    if (!same(told, found)) complaints.push(`${title} was told as ${text(told)} and is ${text(found)}.`);
+    if (!same(answered, found)) complaints.push(`${title} was answered as ${text(answered)} and is ${text(found)}.`);
   }
   const [total] = await sql<{ sum: string; count: number }[]>`
     select coalesce(sum(amount_minor), 0)::text as sum, count(*)::int as count from transactions`;
@@ -100,13 +100,13 @@ async function reckonMoney(sql: postgres.Sql, collections: readonly Collection[]
   return { complaints, paidOrders, unpaid, sumMinor };
 }
 
-async function reckonOutbox(sql: postgres.Sql): Promise<string[]> {
+async function checkOutbox(sql: postgres.Sql): Promise<string[]> {
   const rows = await sql<{ outbox_id: string; key: string; failed_reason: string | null }[]>`
     select outbox_id, key, failed_reason from outbox where delivered_at is null or failed_reason is not null`;
   return rows.map((row) => `The outbox still has row ${row.outbox_id} of ${row.key} (${row.failed_reason}).`);
 }
 
-async function reckonCopy(sql: postgres.Sql, world: ProviderWorld): Promise<string[]> {
+async function checkCopy(sql: postgres.Sql, world: ProviderWorld): Promise<string[]> {
   const [position] = await sql<{ sequence: string }[]>`select sequence from audit_position`;
   const newest = await newestSequence(world.system.bus);
   const gaps = await sql<{ station_id: string }[]>`select station_id from station_events where type = 'audit_gap'`;
@@ -118,7 +118,7 @@ async function reckonCopy(sql: postgres.Sql, world: ProviderWorld): Promise<stri
 }
 
 /** The log counts on without a gap or a fork, the copy is equal to it, and nothing is left half done. */
-function reckonLog(stationId: number, log: readonly StoredCommit[], auditLog: readonly AuditEvent[]): string[] {
+function checkLog(stationId: number, log: readonly StoredCommit[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
   const first = log[0]?.version ?? 0;
   const versions = log.map(({ version }) => version);
@@ -142,9 +142,9 @@ function reckonLog(stationId: number, log: readonly StoredCommit[], auditLog: re
     );
   }
   const stored = log.flatMap((commit) => commit.events.map(({ type }) => `${commit.version} ${type}`));
-  const told = auditLog.filter(({ version }) => version >= first).map(({ version, type }) => `${version} ${type}`);
-  if (!same(stored, told))
-    complaints.push(`Station ${stationId} committed ${text(stored)} and the copy has ${text(told)}.`);
+  const copied = auditLog.filter(({ version }) => version >= first).map(({ version, type }) => `${version} ${type}`);
+  if (!same(stored, copied))
+    complaints.push(`Station ${stationId} committed ${text(stored)} and the copy has ${text(copied)}.`);
   const intent = log.at(-1)?.state.intent;
   if (intent !== null) complaints.push(`Station ${stationId} still has intent ${intent?.intentId}, ${intent?.status}.`);
   return complaints;
@@ -152,8 +152,8 @@ function reckonLog(stationId: number, log: readonly StoredCommit[], auditLog: re
 
 const ENDINGS = new Set(["intent_succeeded", "intent_cancelled", "intent_expired"]);
 
-/** Each step that was acknowledged happened, and each happened once. */
-function reckonCollections(collections: readonly Collection[], auditLog: readonly AuditEvent[]): string[] {
+/** Each acknowledged step happened, and each happened once. */
+function checkCollections(collections: readonly Collection[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
   for (const { intentId, events, intentStatus, plan } of collections) {
     if (isQr(plan)) continue;
@@ -169,17 +169,17 @@ function reckonCollections(collections: readonly Collection[], auditLog: readonl
   for (const { type, intentId } of auditLog) {
     if (type === "settlement_conflict") complaints.push(`Intent ${intentId} was settled after it had ended.`);
     if (type === "intent_created" && intentId !== null && !known.has(intentId)) {
-      complaints.push(`Intent ${intentId} was created, and nobody was told.`);
+      complaints.push(`Intent ${intentId} was created, and no client got the answer.`);
     }
   }
   return complaints;
 }
 
-/** How many of a station's newest orders are looked at; it remembers eight. */
+/** How many of a station's newest orders are checked; it remembers eight. */
 const NEWEST_ORDERS = 4;
 
-/** What the settlement service wrote about its newest orders has come to the station, through the relay's every death. */
-function reckonKnownOrders(
+/** What the settlement service wrote about its newest orders has reached the station, through all restarts of the relay. */
+function checkKnownOrders(
   stationId: number,
   newest: StoredCommit | undefined,
   collections: readonly Collection[],
