@@ -44,7 +44,7 @@ const facts = (more: object = {}) => ({
   ...more,
 });
 const create = (more: object = {}) => operator.good<Account>("POST", "accounts/", { body: facts(more) });
-/** The answer to what may be refused. */
+/** The answer of a request that may be refused. */
 const ask = (method: "POST" | "PATCH" | "GET", path: string, options: { body?: object; by?: Person } = {}) =>
   send<{ code?: string; errors?: { pointer: string }[] }>(system.baseUrl, method, path, {
     ...(options.body === undefined ? {} : { json: options.body }),
@@ -52,7 +52,7 @@ const ask = (method: "POST" | "PATCH" | "GET", path: string, options: { body?: o
   });
 
 describe("a statement account", () => {
-  test("is created with what is left out as null or by default, and listed and read the same", async () => {
+  test("creation: omitted fields are null or have their default, and list and read show the same", async () => {
     const account = await create({ filial_id: system.sandbox.filialId, currency: "EUR" });
     expect(account).toMatchObject({ provider: "sumup", config_id: null, settlement_delay_days: 3, time_zone: null });
     const { statement_accounts: listed } = await operator.good<{ statement_accounts: Account[] }>("GET", "accounts/");
@@ -60,27 +60,27 @@ describe("a statement account", () => {
     expect(await operator.good("GET", `accounts/${account.account_id}/`)).toEqual(account);
   });
 
-  test("that is there already is refused, in another mode it is another account", async () => {
+  test("an existing account: refused; the same account in another mode: another account", async () => {
     const body = facts();
     await operator.good("POST", "accounts/", { body });
     expect(await ask("POST", PATH, { body })).toMatchObject({ status: 409, body: { code: "conflict" } });
     expect(await ask("POST", PATH, { body: { ...body, mode: "live" } })).toMatchObject({ status: 201 });
   });
 
-  test("with an unknown currency or time zone is refused by field", async () => {
+  test("an unknown currency or time zone: refused by field", async () => {
     const answer = await ask("POST", PATH, { body: facts({ currency: "XQX", time_zone: "Mars/Olympus" }) });
     expect(answer).toMatchObject({ status: 400, body: { code: "invalid_request" } });
     expect(answer.body.errors?.map(({ pointer }) => pointer)).toEqual(["/currency", "/time_zone"]);
   });
 
-  test("changes what does not identify it", async () => {
+  test("changes: only fields that do not identify it", async () => {
     const { account_id } = await create();
     const body = { name: "Terrace", settlement_delay_days: 5, time_zone: "Europe/Berlin" };
     expect(await operator.good("PATCH", `accounts/${account_id}/`, { body })).toMatchObject(body);
     expect(await ask("PATCH", `${PATH}${account_id}/`, { body: { provider: "adyen" } })).toMatchObject({ status: 400 });
   });
 
-  test("of another organization is not there, and its filial cannot be named", async () => {
+  test("another organization's account: not found, and its filial cannot be named", async () => {
     const { account_id } = await create();
     for (const [method, body] of [["GET"], ["PATCH", { name: "Theirs" }]] as const) {
       const answer = await ask(method, `${PATH}${account_id}/`, {

@@ -1,5 +1,5 @@
 /**
- * Files of enemies, many files at once, and readers that do not read: through the whole API, with the memory of the gateway
+ * Hostile files, many files at once, and clients that do not read: through the whole API, with the memory of the gateway
  * and of the services measured. RECONCILIATION_SIZE=whole has the sizes of the promise, as `npm run soak` does.
  */
 import { randomUUID } from "node:crypto";
@@ -169,7 +169,7 @@ const entities = Array.from({ length: 9 }, (_, index) => `<!ENTITY e${index + 1}
 );
 const withDoctype = (inner: string): string => CAMT.replace(/\?>/, `?><!DOCTYPE d [<!ENTITY e0 "x">${inner}]>`);
 
-describe("a file of an enemy", () => {
+describe("a hostile file", () => {
   test.each<[string, string, () => File, string]>([
     ["a DOCTYPE", "camt.053", () => whole(withDoctype("")), "doctype_refused"],
     ["an entity bomb", "camt.053", () => whole(withDoctype(entities).replace("EUR", "&e9;")), "doctype_refused"],
@@ -275,7 +275,7 @@ describe.concurrent("an export of many lines", () => {
     return socket;
   }
 
-  test("a reader that does not read: it is cut off, memory is bounded, and another reader gets all", {
+  test("a client that does not read: it is cut off, memory is bounded, and another client gets all", {
     timeout: TEST_MS,
   }, async () => {
     const idle = Array.from({ length: 4 }, ask);
@@ -302,7 +302,7 @@ describe.concurrent("an export of many lines", () => {
     expectBoundedMemory();
   });
 
-  test("a slow reader that goes on reading: it gets all", { timeout: TEST_MS }, async () => {
+  test("a slow client that goes on reading: it gets all", { timeout: TEST_MS }, async () => {
     const socket = ask();
     let text = "";
     socket.on("data", (chunk: Buffer) => {

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => running.stop());
 
-/** What has failed in the background. */
+/** The background errors. */
 const failures: unknown[] = [];
 afterEach(() => expect(failures).toEqual([]));
 
@@ -39,7 +39,7 @@ const REASON = "Wrong file.";
 const withdraw = (importId: number, caller = rita(), reason = REASON) =>
   withdrawImport(deps, { caller, importId, reason });
 
-/** What a request was refused with. */
+/** The refusal of a request. */
 async function refusal(request: Promise<unknown>): Promise<string> {
   const error: unknown = await request.then(
     () => undefined,
@@ -52,7 +52,7 @@ async function refusal(request: Promise<unknown>): Promise<string> {
 let accounts = 0;
 const addAccount = () => world.addAccount(`provider-${(accounts += 1)}`);
 let references = 0;
-/** A line that no payment has. */
+/** A line without a payment. */
 const stray = (more: Partial<Line> = {}): Line => {
   const name = `stray-${(references += 1)}`;
   return { name, providerReference: name, ...more };
@@ -89,7 +89,7 @@ async function addImport(
 }
 
 describe("a withdrawal", () => {
-  test("takes back what no other import has, and says who has decided it, when and why", async () => {
+  test("removes lines that no other import has, and names the person, the time and the reason", async () => {
     const accountId = await addAccount();
     const [first, both, second] = [stray(), stray(), stray()];
     const importId = await world.importLines(accountId, [first, both]);
@@ -118,7 +118,7 @@ describe("a withdrawal", () => {
     });
   });
 
-  test("ends the issues of its malformed rows, except those that another import has", async () => {
+  test("ends the issues of its malformed rows, except those of another import", async () => {
     const accountId = await addAccount();
     const importId = await addImport(accountId, { status: "imported", rows: ["only here", "in both"] });
     await addImport(accountId, { status: "imported", rows: ["in both"] });
@@ -133,7 +133,7 @@ describe("a withdrawal", () => {
     expect((await issuesOf(accountId)).map(({ status }) => status).toSorted()).toEqual(["ended", "open"]);
   });
 
-  test("ends what was missing on days that no other file covers", async () => {
+  test("ends missing-payment issues on days that no other file covers", async () => {
     const accountId = world.qrAccountId;
     await world.pay({ reference: "paid", day: "2026-03-10" });
     const importId = await world.importLines(accountId, [stray({ amountMinor: 77 })]);
@@ -144,7 +144,7 @@ describe("a withdrawal", () => {
     expect(await missing()).toMatchObject([{ status: "ended", reason: REASON }]);
   });
 
-  test("ends what a card payment's row as cash has shown", async () => {
+  test("ends the issue of a card payment's row as cash", async () => {
     const own = await running.openWorld();
     const accountId = own.terminalAccountId;
     const paymentReference = "slip-0815-2026";
@@ -175,8 +175,8 @@ describe("a withdrawal", () => {
   });
 });
 
-describe("an import that a closing rests on", () => {
-  test("is not withdrawn, and its lines stay", async () => {
+describe("an import that a closing depends on", () => {
+  test("a withdrawal is refused, and its lines stay", async () => {
     const accountId = await addAccount();
     const importId = await world.importLines(accountId, [stray()]);
     await world.database`
@@ -192,8 +192,8 @@ describe("an import that a closing rests on", () => {
   });
 });
 
-describe("the file of a withdrawn import that comes again", () => {
-  test("closed issues stay closed, and undecided ones return with the person who works on them", async () => {
+describe("a withdrawn file that is imported again", () => {
+  test("closed issues stay closed, and undecided ones return with their assignee", async () => {
     const accountId = await addAccount();
     const [closed, assigned] = [stray(), stray({ amountMinor: 900 })];
     const importId = await world.importLines(accountId, [closed, assigned]);
@@ -212,7 +212,7 @@ describe("the file of a withdrawn import that comes again", () => {
     expect(await issuesOf(accountId)).toEqual(before);
   });
 
-  test("a confirmed match and a rejected candidate are as they were", async () => {
+  test("a confirmed match and a rejected candidate return unchanged", async () => {
     const accountId = await world.addAccount("terminals of the terrace");
     const confirmed = await world.pay({ route: "attested_terminal", reference: "typed-wrong-1", amountMinor: 4321 });
     const rejected = await world.pay({ route: "attested_terminal", reference: "typed-wrong-2", amountMinor: 8765 });
@@ -234,7 +234,7 @@ describe("the file of a withdrawn import that comes again", () => {
 });
 
 describe("two operators at once", () => {
-  test("a repeated decision of the same person gets the same answer, another person's is refused", async () => {
+  test("a repeated decision: the same answer for the same person, a refusal for another person", async () => {
     const importId = await world.importLines(await addAccount(), [stray()]);
     const first = await withdraw(importId);
     expect(await withdraw(importId)).toEqual(first);
@@ -242,7 +242,7 @@ describe("two operators at once", () => {
     expect(await refusal(withdraw(importId, rita(), "For another reason."))).toBe("import_withdrawn");
   });
 
-  test("of a release and a withdrawal at the same moment one decides first, and nothing is half done", async () => {
+  test("a release and a withdrawal at the same moment: one decides first, and neither is half done", async () => {
     const accountId = await addAccount();
     for (let round = 0; round < 5; round += 1) {
       const importId = await addImport(accountId);
@@ -259,7 +259,7 @@ describe("two operators at once", () => {
     }
   });
 
-  test("a release is refused by the status that the import has, and of another organization there is none", async () => {
+  test("a release in another status: refused; of another organization's import: not found", async () => {
     const accountId = await addAccount();
     const release = (importId: number, caller = rita()) => releaseImport(deps, { caller, importId, reason: REASON });
     expect(await refusal(release(await world.importLines(accountId, [])))).toBe("import_imported");
@@ -274,7 +274,7 @@ describe("two operators at once", () => {
     expect(await refusal(withdraw(await addImport(accountId, { status: "refused" })))).toBe("import_refused");
   });
 
-  test("while an attempt stores the lines: busy, and possible afterwards", async () => {
+  test("a decision while an attempt stores the lines: busy, and possible afterwards", async () => {
     const importId = await addImport(await addAccount());
     const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const storing = world.database.begin(async (tx) => {
@@ -290,7 +290,7 @@ describe("two operators at once", () => {
   });
 });
 
-test("a withdrawal whose process has ended, or that a run is in the way of, is carried out later", async () => {
+test("a withdrawal whose process has ended, or that a run blocks: completed later", async () => {
   const accountId = await addAccount();
   const importId = await world.importLines(accountId, [stray()]);
   const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

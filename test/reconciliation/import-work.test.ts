@@ -1,4 +1,4 @@
-/** What an import stores of a file, and what it refuses. */
+/** What an import stores from a file, and what it refuses. */
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { FileLostError } from "../../services/bus/statement-files.ts";
@@ -27,7 +27,7 @@ describe("an import", () => {
     expect(await world.linesOf(accountId)).toEqual(["a 99", "b 1250"]);
   });
 
-  test("of a file that overlaps another: only the new lines are added, in whichever order the files come", async () => {
+  test("a file that overlaps another: only the new lines are added, in either order of the files", async () => {
     const [first, second] = [statementOf([{ id: "a" }, { id: "b" }]), statementOf([{ id: "b" }, { id: "c" }])];
     const [forwards, backwards] = [await world.addAccount(), await world.addAccount()];
     await world.importText(forwards, first);
@@ -38,7 +38,7 @@ describe("an import", () => {
     expect(await world.linesOf(backwards)).toEqual(await world.linesOf(forwards));
   });
 
-  test("of a file with two equal rows: both are lines, and the same rows again are none", async () => {
+  test("a file with two equal rows: both are lines, and the same rows again are none", async () => {
     const accountId = await world.addAccount();
     await world.importText(accountId, statementOf([{ id: "twice" }, { id: "twice" }]));
     expect(
@@ -50,7 +50,7 @@ describe("an import", () => {
     expect(await world.linesOf(accountId)).toEqual(["new 1250", "twice 1250", "twice 1250"]);
   });
 
-  test("of a known line with another amount: the line stays, and the row is listed with both amounts", async () => {
+  test("a known line with another amount: the line stays, and the row is listed with both amounts", async () => {
     const accountId = await world.addAccount();
     await world.importText(accountId, statementOf([{ id: "a" }]));
     const facts = await world.importText(accountId, statementOf([{ id: "a", amount: "12.40" }, { id: "b" }]));
@@ -65,7 +65,7 @@ describe("an import", () => {
     });
   });
 
-  test("of a file with a bad row: the row is listed, and the others are stored", async () => {
+  test("a file with a bad row: the row is listed, and the others are stored", async () => {
     const accountId = await world.addAccount();
     const facts = await world.importText(
       accountId,
@@ -75,7 +75,7 @@ describe("an import", () => {
     expect(await world.linesOf(accountId)).toEqual(["a 1250", "c 1250"]);
   });
 
-  test("of a file without any line: its rows have a run all the same, of the day of the import", async () => {
+  test("a file without any line: its rows still have a run, of the day of the import", async () => {
     const accountId = await world.addAccount();
     const facts = await world.importText(accountId, statementOf([{ id: "a", amount: "12,50" }]));
     expect(facts).toMatchObject({ status: "imported", malformed: 1, from_date: null });
@@ -84,7 +84,7 @@ describe("an import", () => {
     expect(wanted.map((row) => row["day"])).toEqual([new Date().toISOString().slice(0, 10)]);
   });
 
-  test("of a file that is of no known header: it is refused in one sentence, and nothing stays", async () => {
+  test("a file with an unknown header: refused in one sentence, and no row is stored", async () => {
     const accountId = await world.addAccount();
     const facts = await world.importText(accountId, "date,amount\n2026-11-01,12.50\n");
     expect(facts).toMatchObject({ status: "refused", status_code: expect.stringMatching(/^\w+$/), lines_new: 0 });
@@ -92,7 +92,7 @@ describe("an import", () => {
     expect(await world.linesOf(accountId)).toEqual([]);
   });
 
-  test("of a file of which most rows are malformed: it is refused with the first reason, and nothing stays", async () => {
+  test("a file whose rows are mostly malformed: refused with the first reason, and no row is stored", async () => {
     const accountId = await world.addAccount();
     const [bad, good] = [IMPORT_LIMITS.mostlyMalformed + 1, 2];
     const lines = Array.from({ length: good }, (_, index) => ({ id: `good-${index}` }));
@@ -109,13 +109,13 @@ describe("an import", () => {
     expect(rows).toBe(0);
   });
 
-  test("of a compressed file: the refusal says that it is compressed", async () => {
+  test("a compressed file: the refusal names the compression", async () => {
     const facts = await world.importText(await world.addAccount(), gzipSync(statementOf([{ id: "a" }])));
     expect(facts).toMatchObject({ status: "refused", status_code: "not_text" });
     expect(facts.status_detail).toMatch(/gzip: unpack it/);
   });
 
-  test("of a file of another account: it is held, and an operator's release imports it", async () => {
+  test("a file of another account: held, and imported by an operator's release", async () => {
     const accountId = await world.addAccount();
     const text = statementOf([{ id: "a", account: "acct_2" }]);
     const facts = await world.importText(accountId, text);
@@ -128,7 +128,7 @@ describe("an import", () => {
     expect(await world.linesOf(accountId)).toEqual(["a 1250"]);
   });
 
-  test("of text with tabs, backslashes, line breaks and NUL: it is stored verbatim", async () => {
+  test("text with tabs, backslashes, line breaks and NUL: stored verbatim", async () => {
     const accountId = await world.addAccount();
     const reference = "a\tb\\c\\N";
     await world.importText(accountId, `${HEADER}\n1,"${reference}","x\ny",acct_1,12.50,EUR,2026-11-01T10:00:00.000Z\n`);
@@ -152,7 +152,7 @@ test("an archive: the lines of all its files are stored, and a refusal names the
   expect(refused).toMatchObject({ status: "refused", status_detail: expect.stringContaining("monday.csv") as string });
 });
 
-test("a file that the object store has lost: it is refused with the next step", async () => {
+test("a file that the object store has lost: refused with the next step", async () => {
   const openFile = (): never => {
     throw new FileLostError("The file is not in the object store.");
   };
@@ -164,14 +164,14 @@ test("a file that the object store has lost: it is refused with the next step", 
   expect(refused).toMatchObject({ status: "refused", status_code: "file_lost" });
 });
 
-test("an import that has failed too often: it is refused, and not begun again for ever", async () => {
+test("an import that has failed too often: refused, and not begun again", async () => {
   const importId = await world.upload(await world.addAccount(), statementOf([{ id: "a" }]));
   await world.database`update statement_imports set attempts = ${IMPORT_LIMITS.attempts} where import_id = ${importId}`;
   expect(await importNext(world.depsOf())).toBe(true);
   expect(await world.factsOf(importId)).toMatchObject({ status: "refused", status_code: "import_failed" });
 });
 
-test("a file that has no row for long: its import keeps its lease", async () => {
+test("a file without a row for a long time: its import keeps its lease", async () => {
   const importId = await world.upload(await world.addAccount(), "");
   const isLeased = async (): Promise<unknown> => {
     const [row] = await world.database<[{ is_leased: boolean }]>`
@@ -195,7 +195,7 @@ test("a file that has no row for long: its import keeps its lease", async () => 
   expect(await world.factsOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
 });
 
-test("a process that stops: its import waits again at once, and counts no attempt", async () => {
+test("a process that stops: its import waits again at once, and no attempt is counted", async () => {
   const importId = await world.upload(await world.addAccount(), statementOf([{ id: "a" }]));
   await importNext(world.depsOf({ stopping: AbortSignal.abort() }));
   const [row] =
@@ -205,7 +205,7 @@ test("a process that stops: its import waits again at once, and counts no attemp
   expect(await world.factsOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
 });
 
-describe("a disk that is short of space", () => {
+describe("a full disk", () => {
   const stateOf = async (importId: number): Promise<object | undefined> => {
     const [row] =
       await world.database`select status, attempts, lines_new from statement_imports where import_id = ${importId}`;
@@ -216,7 +216,7 @@ describe("a disk that is short of space", () => {
     return world.depsOf({ isShortOfSpace: () => rest.shift() ?? false });
   };
 
-  test("no import begins, and one that is under way waits again and counts no attempt", async () => {
+  test("no import begins, and a running one waits again without a counted attempt", async () => {
     const accountId = await world.addAccount();
     const importId = await world.upload(accountId, statementOf([{ id: "a" }]));
     const waiting = { status: "waiting", attempts: 0, lines_new: 0 };
@@ -229,7 +229,7 @@ describe("a disk that is short of space", () => {
     expect(await stateOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
   });
 
-  test("an import that PostgreSQL has no space for is begun again, however often", async () => {
+  test("an import without space in PostgreSQL begins again, however often", async () => {
     const accountId = await world.addAccount();
     const importId = await world.upload(accountId, statementOf([{ id: "a" }]));
     await world.database.unsafe(`
@@ -251,7 +251,7 @@ describe("a disk that is short of space", () => {
   });
 });
 
-test("a file that is withdrawn: its lines disappear, and those that another file has stay", async () => {
+test("a withdrawn file: its lines disappear, except those of another file", async () => {
   const accountId = await world.addAccount();
   const importId = await world.upload(accountId, statementOf([{ id: "a" }, { id: "b" }]));
   await importNext(world.depsOf());

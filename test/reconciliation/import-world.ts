@@ -152,7 +152,7 @@ const linesOf = async (database: Database, accountId: number): Promise<readonly 
       order by provider_reference, ordinal`
   ).map(({ name }) => name);
 
-/** Rows of which a part is missing, in all accounts. */
+/** Incomplete rows, in all accounts. */
 async function brokenRows(database: Database): Promise<number> {
   const [row] = await database<[{ rows: number }]>`
     select (select count(*) from statement_lines l where not exists (

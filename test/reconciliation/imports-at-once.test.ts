@@ -14,8 +14,8 @@ beforeAll(async () => {
 afterEach(() => world.requireWholeRows());
 afterAll(() => world.stop());
 
-describe("an import that is interrupted", () => {
-  test("by an error of its process: nothing is stored, and the next process imports it from the beginning", async () => {
+describe("an interrupted import", () => {
+  test("an error of its process: no line is stored, and the next process imports the file from the beginning", async () => {
     const accountId = await world.addAccount();
     const importId = await world.upload(accountId, statementOf([{ id: "a" }, { id: "b" }]));
     const { format, release } = pausingFormat();
@@ -28,7 +28,7 @@ describe("an import that is interrupted", () => {
     expect(await world.factsOf(importId)).toMatchObject({ status: "imported", lines_new: 2 });
   });
 
-  test("by a stall that another process has overtaken: the first one stores nothing more", async () => {
+  test("a stall during which another process takes over: the first process stores nothing more", async () => {
     const accountId = await world.addAccount();
     const importId = await world.upload(accountId, statementOf([{ id: "a" }, { id: "b" }]));
     const { format, reached, release } = pausingFormat();
@@ -43,7 +43,7 @@ describe("an import that is interrupted", () => {
   });
 });
 
-test("an import that is withdrawn while it is under way: nothing of it is stored, and it is withdrawn", async () => {
+test("a withdrawal during the import: no line is stored, and the import is withdrawn", async () => {
   const accountId = await world.addAccount();
   const importId = await world.upload(accountId, statementOf([{ id: "a" }, { id: "b", amount: "none" }]));
   const { format, reached, release } = pausingFormat();
@@ -75,7 +75,7 @@ test("200 files of five accounts at once, by four workers: each line is stored o
   }
   const work = async (): Promise<void> => {
     while (await importNext(world.depsOf())) {
-      // Until none waits.
+      // Until no import waits.
     }
   };
   await Promise.all([work(), work(), work(), work()]);
@@ -107,11 +107,11 @@ describe("the next import", () => {
   async function importAll(): Promise<void> {
     await world.database`update statement_imports set leased_until = now() where status = 'importing'`;
     while (await importNext(world.depsOf())) {
-      // Until none is left to the other tests.
+      // Until no import is left to the other tests.
     }
   }
 
-  test("is of the organization with the fewest under way, however many of another one wait", async () => {
+  test("is of the organization with the fewest running imports, however many of another one wait", async () => {
     const busy = await addOrganization("Trattoria", 3);
     const other = await addOrganization("Pizzeria", 1);
     const taken = [await take(), await take(), await take(), await take(), await take()];
@@ -135,7 +135,7 @@ describe("the next import", () => {
     await importAll();
   });
 
-  test("is of another organization for each of two processes that take one at the same moment", async () => {
+  test("of two processes at the same moment: each takes another organization's import", async () => {
     const both = [await addOrganization("Caffè", 3), await addOrganization("Taverna", 3)];
     const taken = await Promise.all([take(), take()]);
     expect(new Set(taken.map((row) => row?.account_id))).toEqual(new Set(both));

@@ -85,7 +85,7 @@ const untilEnded = (importId: number): Promise<Import> =>
     .then(() => importOf(importId));
 
 describe("an uploaded statement", () => {
-  test("with a declared format and encoding: it is imported, with its progress", async () => {
+  test("a declared format and encoding: it is imported, with its progress", async () => {
     const content = statement(3);
     const answer = await upload({ accountId: await addAccount(), content, declared: SANDBOX });
     expect(answer).toMatchObject({ status: 201, body: { status: "waiting", size_bytes: content.length } });
@@ -94,7 +94,7 @@ describe("an uploaded statement", () => {
     expect(ended).toMatchObject({ status: "imported", lines_new: 3, read_bytes: content.length, candidates: null });
   });
 
-  test("without a declaration: it is offered what its beginning is, and imported once that is confirmed", async () => {
+  test("no declaration: the detected format is offered, and the import begins once it is confirmed", async () => {
     const { status, body } = await upload({ accountId: await addAccount(), content: CAMT });
     expect({ status, body }).toMatchObject({ status: 201, body: { status: "needs_format" } });
     expect(body.candidates).toMatchObject({ formats: [{ name: "camt.053" }], refusal: null });
@@ -108,7 +108,7 @@ describe("an uploaded statement", () => {
     await untilEnded(body.import_id);
   });
 
-  test("of no known kind: the answer says why, and nothing is guessed", async () => {
+  test("an unknown kind: the answer gives the reason, and no format is guessed", async () => {
     const { body } = await upload({ accountId: await addAccount(), content: Buffer.from([0x25, 0, 0, 0, 7]) });
     expect(body).toMatchObject({ status: "needs_format", candidates: { formats: [], refusal: { code: "not_text" } } });
   });
@@ -117,12 +117,12 @@ describe("an uploaded statement", () => {
     ["a format that does not exist", "&format=camt.099&encoding=utf-8"],
     ["a format without an encoding", "&format=camt.053"],
     ["mapped CSV without a mapping", "&format=csv&encoding=utf-8"],
-  ])("with %s: it is refused before it is stored", async (_, declared) => {
+  ])("%s: refused before it is stored", async (_, declared) => {
     const answer = await upload({ accountId: await addAccount(), content: statement(1), declared });
     expect(answer).toMatchObject({ status: 400, body: { code: "invalid_request" } });
   });
 
-  test("of a foreign account: 404, for the file and for its import", async () => {
+  test("a foreign account: 404, for the file and for its import", async () => {
     const accountId = await addAccount();
     const answer = await upload({ accountId, content: statement(1), declared: SANDBOX, by: stranger });
     expect(answer).toMatchObject({ status: 404, body: { code: "not_found" } });
@@ -131,14 +131,14 @@ describe("an uploaded statement", () => {
     await stranger.refused("not_found", "POST", `imports/${own.body.import_id}/confirm/`, { body: {} });
   });
 
-  test("that is not this format: it is refused in one sentence, and nothing of it is stored", async () => {
+  test("another format than declared: refused in one sentence, and no row is stored", async () => {
     const { body } = await upload({ accountId: await addAccount(), content: "a,b\n1,2\n", declared: CAMT_053 });
     expect(await untilEnded(body.import_id)).toMatchObject({ status: "refused", lines_new: 0 });
   });
 });
 
 describe("the same file again", () => {
-  test("after the first: 200 with the first import", async () => {
+  test("the same bytes: 200 with the first import", async () => {
     const accountId = await addAccount();
     const content = statement(2);
     const first = await upload({ accountId, content, declared: SANDBOX });
@@ -161,7 +161,7 @@ describe("the same file again", () => {
     expect(await untilEnded(answers[0]?.body.import_id ?? 0)).toMatchObject({ status: "imported", lines_new: 50 });
   });
 
-  test("with other bytes and the same rows: no line is new", async () => {
+  test("other bytes and the same rows: no line is new", async () => {
     const accountId = await addAccount();
     const content = statement(4);
     const first = await upload({ accountId, content, declared: SANDBOX });
@@ -173,7 +173,7 @@ describe("the same file again", () => {
 });
 
 describe("a large upload", () => {
-  test("a file of many chunks is stored as it was sent, and read to its end", async () => {
+  test("of many chunks: stored as it was sent, and read to its end", async () => {
     const content = statement(10_000);
     const answer = await upload({ accountId: await addAccount(), content, declared: SANDBOX });
     expect(answer.body.sha256).toBe(createHash("sha256").update(content).digest("hex"));
@@ -183,7 +183,7 @@ describe("a large upload", () => {
   test("leaves the connection open for the next request", async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const path = `${API}accounts/${await addAccount()}/imports/?file_name=large${SANDBOX}`;
-    // What is in it does not matter here: the import soon refuses it.
+    // Its content does not matter here: the import soon refuses it.
     expect(await sendBy(agent, "POST", path, "a".repeat(6 * 1_024 * 1_024))).toEqual({
       status: 201,
       isSameConnection: false,
@@ -194,7 +194,7 @@ describe("a large upload", () => {
     agent.destroy();
   });
 
-  test("of more than four at once of one organization: the next is busy", async () => {
+  test("more than four at once of one organization: the next is busy", async () => {
     const accountId = await addAccount();
     const slow = await Promise.all(Array.from({ length: 4 }, () => beginUpload(accountId)));
     try {
@@ -215,7 +215,7 @@ describe("a large upload", () => {
       .toBe(201);
   });
 
-  test("from a client that sends a byte a second: it ends with one sentence, and frees its place", async () => {
+  test("from a client that sends a byte a second: ends with one sentence, and frees its place", async () => {
     const accountId = await addAccount();
     const { sending } = await beginUpload(accountId, 1);
     const drip = setInterval(() => sending.write("a"), 1_000);
@@ -231,7 +231,7 @@ describe("a large upload", () => {
     expect(imports).toEqual([]);
   });
 
-  test("a client that goes away in between leaves no import", async () => {
+  test("from a client that disconnects: no import is left", async () => {
     const accountId = await addAccount();
     const { sending } = await beginUpload(accountId);
     sending.destroy();

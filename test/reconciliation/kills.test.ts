@@ -1,7 +1,7 @@
 /**
  * The reconciliation process is killed at each row that an import, its runs and its withdrawal write, and at each row of a
- * closing. Afterwards another process goes on, and what is stored is what an undisturbed one stores: nothing is missing,
- * nothing is there twice.
+ * closing. Afterwards another process goes on, and the result equals that of an undisturbed process: no row is missing,
+ * no row is there twice.
  * Some rows, by a seed, in each test run; all with RECONCILIATION_KILLS=all, as `npm run soak` does.
  */
 import { execFileSync } from "node:child_process";
@@ -131,7 +131,7 @@ async function collect({ station }: Place, amount: string, reference: string): P
 const sale = (code: string, amount: string, tip = "0.00", day = today): string =>
   `${day} 12:03:10,${code},Zahlung,Erfolgreich,POS,${amount},EUR,${tip},0.00,,,1 x Menü,`;
 
-/** The request again while its process is away, as an operator's program repeats it. */
+/** Repeats the request while its process is away, as an operator's program does. */
 async function insist(
   path: string,
   body: unknown,
@@ -149,7 +149,7 @@ async function insist(
   }, SOON);
 }
 
-/** What is stored of the account. Two accounts with the same file and the same payments have the same. */
+/** The stored rows of the account. Two accounts with the same file and the same payments have the same. */
 async function stored(accountId: number): Promise<object> {
   const [lines] = await sql`
     select count(*)::int as lines, coalesce(sum(amount_minor), 0)::text as sum,
@@ -173,7 +173,7 @@ async function upload({ accountId }: Place, rows: readonly string[]): Promise<un
   return (await insist(path, file, { "content-type": "application/octet-stream" }))["import_id"];
 }
 
-/** An import, the runs about it, and its withdrawal. `expected` is what must be stored after each of the two parts. */
+/** An import, its runs, and its withdrawal. `expected` is what must be stored after each of the two parts. */
 async function scenario(expected?: readonly [object, object]): Promise<readonly [object, object]> {
   const place = await openPlace();
   await collect(place, "16.00", `A-${place.accountId}`);
@@ -215,7 +215,7 @@ async function close({ accountId }: Place, day: string): Promise<number> {
   return Number((await insist("periods/close/", body))["closing_id"]);
 }
 
-/** What the script says of the exported closing. */
+/** The script's result for the exported closing. */
 async function verified(closingId: number): Promise<string> {
   const rows: string[] = [];
   let since = "";
@@ -247,14 +247,14 @@ async function killAt(step: number, isStatementLost: boolean): Promise<void> {
     return found;
   }, SOON);
   await service.kill9();
-  // PostgreSQL had got the statement, and carries it out; or it had not.
+  // PostgreSQL had received the statement, and carries it out; or it had not.
   if (isStatementLost) await sql`select pg_terminate_backend(${backend?.pid ?? 0})`;
   await sql`delete from kill_at`;
   await lock`select pg_advisory_unlock(${KILL_LOCK})`;
   await vi.waitFor(async () => expect(await waiting()).toHaveLength(0), SOON);
   await lock`select pg_advisory_lock(${KILL_LOCK})`;
   await sql.begin(async (tx) => {
-    // Nobody waits half a minute for the lease of a process that is gone.
+    // The test does not wait half a minute for the lease of a process that is gone.
     await tx`set local session_replication_role = replica`;
     await tx`update statement_imports set leased_until = now() - interval '1 s' where status = 'importing'`;
   });
@@ -262,7 +262,7 @@ async function killAt(step: number, isStatementLost: boolean): Promise<void> {
 }
 
 describe(`the process is killed at a step (RECONCILIATION_SEED=${SEED})`, () => {
-  test("another one goes on: all is stored, and stored once", { timeout: WHOLE_MS }, async () => {
+  test("another process goes on: every row is stored, and stored once", { timeout: WHOLE_MS }, async () => {
     const firstStep = await stepNow();
     const expected = await scenario();
     const steps = (await stepNow()) - firstStep;
@@ -285,7 +285,7 @@ describe(`the process is killed at a step (RECONCILIATION_SEED=${SEED})`, () => 
     }
   });
 
-  test("while a day is closed: it is closed once, as a whole, and its export is verified", {
+  test("a kill during the closing of a day: the day is closed once, as a whole, and its export is verified", {
     timeout: WHOLE_MS,
   }, async () => {
     const place = await openPlace();

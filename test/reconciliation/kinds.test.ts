@@ -21,7 +21,7 @@ describe("how amounts differ", () => {
     expect(STATEMENT_ISSUE_KINDS.filter((kind) => !(kind in KIND_RULES))).toEqual([]);
   });
 
-  test("the guide has the rules as they are", () => {
+  test("the guide documents the rules as they are", () => {
     const guide = readFileSync(join(import.meta.dirname, "..", "..", "docs", "reconciliation.md"), "utf8");
     const rules = RUN_KINDS.map((kind) => {
       const { subject, condition, nextStep } = KIND_RULES[kind];
@@ -42,7 +42,7 @@ describe("how amounts differ", () => {
     expect(roundedToCoin(1243n, "EUR")).toBe(1243n);
   });
 
-  test("a candidate scores 100 only where all agrees", () => {
+  test("a candidate scores 100 only where all facts agree", () => {
     const sum = (facts: Parameters<typeof scoreOf>[0]): number =>
       Object.values(scoreOf(facts)).reduce((total, part) => total + part, 0);
     expect(sum({ daysApart: 0, minutesApart: 3, isTerminalOfStation: true, isReferenceInText: true })).toBe(FULL_SCORE);

@@ -55,11 +55,11 @@ describe("the identity of a line with the provider's reference", () => {
   test.each<[string, Partial<StatementLine>]>([
     ["on another day", { bookedOn: "2026-03-02" }],
     ["with another amount", { amountMinor: 1_240n }],
-  ])("a bank that numbers its entries anew each day: the same reference %s is another line", (_, change) => {
+  ])("a bank that numbers its entries again each day: the same reference %s is another line", (_, change) => {
     expect(identity({ ...LINE, ...change }, "day")).not.toBe(identity(LINE, "day"));
   });
 
-  test("an id that the provider gives once: the same line whichever columns and time zone the export has", async () => {
+  test("a provider's unique id: the same line whichever columns and time zone the export has", async () => {
     const exports = [
       "balance_transaction_id,reporting_category,currency,gross,fee,net,created\ntxn_1,charge,eur,17,0.5,16.5,2026-01-01 00:30:00\n",
       "net,fee,gross,currency,charge_id,balance_transaction_id,reporting_category,created_utc\n16.50,0.50,17.00,EUR,ch_1,txn_1,charge,2025-12-31 23:30:00\n",
@@ -70,7 +70,7 @@ describe("the identity of a line with the provider's reference", () => {
     expect(new Set(identities).size).toBe(1);
   });
 
-  test("an id that the provider gives once: the refund of the same id is another line", () => {
+  test("a provider's unique id: the refund of the same id is another line", () => {
     const refund: StatementLine = { ...LINE, kind: "refund", providerType: "Refunded" };
     expect(identity(refund, "ever")).not.toBe(identity(LINE, "ever"));
   });

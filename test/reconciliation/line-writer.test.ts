@@ -1,4 +1,4 @@
-/** Lines of random files in batches of random size: what is stored is what a small model of whole files stores. */
+/** Lines of random files in batches of random size: the stored result equals that of a small model of whole files. */
 import { createHash } from "node:crypto";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -23,7 +23,7 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-/** A row is named by its identity; few names, amounts and days, so that rows come again in every way. */
+/** A row is named by its identity; few names, amounts and days, so that rows repeat in every way. */
 interface Row {
   readonly name: string;
   readonly amountMinor: number;
@@ -98,7 +98,7 @@ const knownOf = ({ lines }: Stored, name: string): Map<number, number> =>
       .toSorted(([a], [b]) => a - b),
   );
 
-/** A row is the line of its amount, wherever the account has it; of those that are left each contradicts one, or is new. */
+/** A row is the line of its amount, wherever the account has it; of the others each contradicts a line, or is new. */
 function ordinalsOf(amounts: readonly number[], known: Map<number, number>): readonly number[] {
   if (amounts.every((amount, index) => (known.get(index) ?? amount) === amount))
     return amounts.map((_, index) => index);

@@ -122,7 +122,7 @@ describe("a mapping", () => {
     expect(listed.statement_mappings).toEqual([mapping]);
   });
 
-  test("is corrected by its next version; a version never changes, and the same definition is none", async () => {
+  test("a correction is its next version; a version never changes, and an equal definition is no new version", async () => {
     const first = await store({ name: "Corrected" });
     expect(await store({ name: "Corrected" })).toEqual(first);
     const definition = { ...DEFINITION, header_row: 5 };
@@ -137,7 +137,7 @@ describe("a mapping", () => {
     expect(newest.statement_mappings).toEqual([second]);
   });
 
-  test("that two operators correct at once: one is stored, the other is refused and names the reason", async () => {
+  test("two corrections at once: one is stored, the other is refused with the reason", async () => {
     await store({ name: "Of two" });
     const bodies = [6, 7].map((header_row) => ({
       name: "Of two",
@@ -153,7 +153,7 @@ describe("a mapping", () => {
     });
   });
 
-  test("that cannot be read by is refused by field, with the names of the wire", async () => {
+  test("an unusable mapping: refused by field, with the names of the API", async () => {
     const pointersOf = async (more: object) =>
       (
         await operator.refused("invalid_request", "POST", MAPPINGS, {
@@ -168,7 +168,7 @@ describe("a mapping", () => {
     expect(await pointersOf({ headerRow: 1 })).toEqual(["/definition/headerRow"]);
   });
 
-  test("of another organization is not there, and neither is its file", async () => {
+  test("another organization's mapping and its file: not found", async () => {
     const [mapping, importId] = [await store({ name: "Ours" }), await sample()];
     await stranger.refused("not_found", "GET", `${MAPPINGS}${mapping.mapping_id}/`);
     const body = { import_id: importId, definition: DEFINITION };
@@ -195,7 +195,7 @@ describe("a preview", () => {
   }
   const preview = (body: object) => operator.good<Preview>("POST", `${MAPPINGS}preview/`, { body });
 
-  test("shows row by row what each becomes, or why it is malformed", async () => {
+  test("shows each row's line, or the reason why the row is malformed", async () => {
     const import_id = await sample();
     const all = await preview({ import_id, definition: DEFINITION, limit: 100 });
     expect(all).toMatchObject({ refusal: null, has_more: false });
@@ -220,7 +220,7 @@ describe("a preview", () => {
     expect(two).toEqual({ ...all, rows: all.rows.slice(0, 2), has_more: true });
   });
 
-  test("with a stored mapping is the same; a mapping that does not fit is an answer, and both or none are refused", async () => {
+  test("equals that of the stored mapping; an unsuitable mapping is an answer, and both or none are refused", async () => {
     const import_id = await sample();
     const { mapping_id } = await store({ name: "For a preview" });
     expect(await preview({ import_id, mapping_id })).toEqual(await preview({ import_id, definition: DEFINITION }));
@@ -233,7 +233,7 @@ describe("a preview", () => {
       await operator.refused("invalid_request", "POST", `${MAPPINGS}preview/`, { body });
   });
 
-  test("of an archive shows the rows of its files, one after another; of a PDF it says what the file is", async () => {
+  test("of an archive: the rows of its files, one after another; of a PDF: the kind of the file", async () => {
     const one = await preview({ import_id: await sample(), definition: DEFINITION, limit: 100 });
     const two = await preview({ import_id: await zipped(), definition: DEFINITION, limit: 100 });
     expect(two.refusal).toBeNull();
@@ -244,7 +244,7 @@ describe("a preview", () => {
     expect(pdf.refusal).toMatchObject({ code: "not_text", detail: expect.stringContaining("a PDF") as string });
   });
 
-  test("of a file whose bytes are deleted is refused", async () => {
+  test("of a file whose bytes are deleted: refused", async () => {
     const import_id = await sample();
     await database`update statement_imports set object_name = null where import_id = ${import_id}`;
     const body = { import_id, definition: DEFINITION };
@@ -277,12 +277,12 @@ describe("a test", () => {
     expect(await database`select from statement_lines where account_id = ${accountId}`).toHaveLength(0);
   });
 
-  test("of an archive reads all its files", async () => {
+  test("of an archive: reads all its files", async () => {
     const done = await start({ import_id: await zipped(), definition: DEFINITION });
     expect(done).toMatchObject({ status: "done", lines: 6, skipped: 2 });
   });
 
-  test("of a file that the mapping does not fit is refused, one whose bytes are lost has failed", async () => {
+  test("of a file that the mapping does not fit: refused; of one whose bytes are lost: failed", async () => {
     const other = { ...DEFINITION, header_row: 5 };
     const refused = await start({ import_id: await sample(), definition: other });
     expect(refused).toMatchObject({ status: "refused", refusal: { code: "mapping_refused" } });
@@ -291,7 +291,7 @@ describe("a test", () => {
     expect(await start({ import_id: lost, definition: DEFINITION })).toMatchObject({ status: "failed" });
   });
 
-  test("of an archive whose file has no row for long: it is not lost meanwhile, and ends with its service", async () => {
+  test("of an archive without a row for a long time: not lost meanwhile, and ends with its service", async () => {
     const { mapping_id: mappingId } = await store({ name: "Without rows" });
     const importId = await sample();
     const header = readFileSync(SAMPLE, "latin1").split("\n").slice(0, 4);
@@ -338,7 +338,7 @@ describe("a test", () => {
     }
   });
 
-  test("whose process has ended counts as failed", async () => {
+  test("whose process has ended: failed", async () => {
     const { test_id } = await start({ import_id: await sample(), definition: DEFINITION });
     await database`
       update mapping_tests set status = 'running', ended_at = null, seen_at = now() - interval '1 hour' where test_id = ${test_id}`;
@@ -411,11 +411,11 @@ describe("lists of lines", () => {
     ["currency=EUR&min_amount=9.00", ["9.00", "10.00"]],
     ["currency=EUR&max_amount=-0.01", ["-9999999999.99"]],
     ["currency=CHF", []],
-  ])("are confined by %s", async (query, expected) => {
+  ])("are filtered by %s", async (query, expected) => {
     expect(amounts(await list(query))).toEqual(expected);
   });
 
-  test("of a file come in its order, with the position in it", async () => {
+  test("of a file: in its order, with the position in it", async () => {
     const listed = await operator.good<Lines>("GET", `imports/${second}/lines/?limit=3`);
     expect(listed.lines.map(({ position, amount }) => [position, amount])).toEqual([
       [19, "-9999999999.99"],
@@ -446,14 +446,14 @@ describe("lists of lines", () => {
     expect(own.malformed_rows).toHaveLength(3);
   });
 
-  test("that are asked for with half a cursor or an amount without a currency are refused", async () => {
+  test("asked for with half a cursor or an amount without a currency: refused", async () => {
     for (const query of ["since_id=3", "since_day=2026-11-01", "min_amount=1.00", "currency=EUR&min_amount=1.001"])
       await operator.refused("invalid_request", "GET", `lines/?account_id=${account}&${query}`);
     await operator.refused("invalid_request", "GET", "malformed-rows/?since_position=1");
     await operator.refused("invalid_request", "GET", "lines/");
   });
 
-  test("lose the lines of a withdrawn import, and a held one is released", async () => {
+  test("omit the lines of a withdrawn import, and a held one is released", async () => {
     const reason = { body: { reason: "The file of another restaurant." } };
     const withdrawn = await operator.good("POST", `imports/${first}/withdraw/`, reason);
     expect(withdrawn).toMatchObject({ status: "withdrawn", withdrawn: { by: operator.userId, ...reason.body } });

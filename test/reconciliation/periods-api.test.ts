@@ -58,7 +58,7 @@ async function importFees(): Promise<void> {
 
 const day = { account_id: 0, kind: "day", from_date: "2026-03-10", reason: "All is decided." };
 
-test("a day: it is ready once a run has compared it, is closed, exported row by row, and verified offline", async () => {
+test("a day: ready once a run has compared it, closed, exported row by row, and verified offline", async () => {
   const query = `periods/?account_id=${accountId}&from_date=2026-03-10&to_date=2026-03-10`;
   const before = await operator.good<{ periods: { state: string; missing: { code: string }[] }[] }>("GET", query);
   expect(before.periods[0]).toMatchObject({ state: "open", missing: [{ code: "run_missing", count: LINES }] });
@@ -99,7 +99,7 @@ test("a day: it is ready once a run has compared it, is closed, exported row by 
   expect(list.closings.map(({ closing_id }) => closing_id)).toEqual([closing.closing_id]);
 });
 
-test("an export: has all that the filter names, as CSV without formulas and as JSON", async () => {
+test("an export: contains all rows that the filter names, as CSV without formulas and as JSON", async () => {
   const csv = await download(`exports/lines/?account_id=${accountId}&max_amount=-0.02&currency=EUR`);
   expect(csv.type).toBe("text/csv; charset=utf-8");
   const rows = parse<Record<string, string>>(csv.text, { columns: true });

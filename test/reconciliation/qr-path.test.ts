@@ -1,4 +1,4 @@
-/** QR payments, their callbacks and the provider's own statement of them: each difference is one issue, whoever has found it. */
+/** QR payments, their callbacks and the provider's own statement of them: each difference is one issue, whatever found it. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { send } from "../support/http.ts";
@@ -67,7 +67,7 @@ async function statement(): Promise<{ readonly account: string; readonly csv: st
 }
 
 describe("the statement of the sandbox provider", () => {
-  test("matches what was paid, and explains every other line by the issue that its callback has raised", async () => {
+  test("matches the paid orders, and explains every other line by its callback's issue", async () => {
     await collect("12.50", (status) => status === "succeeded");
     await collect("12.07", (_, kinds) => kinds.includes("amount_over"));
     await collect("12.08", (_, kinds) => kinds.includes("currency_mismatch"));

@@ -19,7 +19,7 @@ const age = async ({ database }: RunWorld, runId: number): Promise<void> => {
 };
 
 describe("the summary of statements", () => {
-  test("counts recent lines by what the last run has made of them, and how far behind an account is", async () => {
+  test("counts recent lines by the last run's result, and shows how far behind an account is", async () => {
     const world = await running.openWorld();
     const day = new Date(Date.now() - 3 * DAY_MS).toISOString().slice(0, 10);
     await world.pay({ reference: "a", amountMinor: 1000, day });
@@ -45,7 +45,7 @@ describe("the summary of statements", () => {
 });
 
 describe("differences of old runs", () => {
-  test("go, but those of the newest run and of issues that wait for a person", async () => {
+  test("are deleted, except those of the newest run and of issues that wait for a person", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [{ name: "stray", providerReference: "b", amountMinor: 500 }]);
     const runs = [await world.run(world.qrAccountId), await world.run(world.qrAccountId)];

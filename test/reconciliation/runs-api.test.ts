@@ -82,7 +82,7 @@ const ended = async (runId: number): Promise<Run> =>
   }, SOON);
 
 describe("runs", () => {
-  test("a run follows an import by itself, and one that a person starts finds the same again", async () => {
+  test("a run follows an import by itself, and a run that a person starts finds the same again", async () => {
     const account_id = await openAccount();
     await importCredits(account_id);
     const first = await vi.waitFor(async () => {
@@ -116,7 +116,7 @@ describe("runs", () => {
     ]);
   });
 
-  test("an account without an import, days in the wrong order and another organization's things are refused", async () => {
+  test("an account without an import, days in the wrong order, another organization's things: refused", async () => {
     const account_id = await openAccount();
     const ask = async (body: object, by = operator) => {
       const { status, body: answer } = await send<{ code?: string; reason?: string }>(
@@ -146,7 +146,7 @@ describe("runs", () => {
     expect(await stranger.good("GET", "matches/")).toEqual({ matches: [], has_more: false });
   });
 
-  test("a decision about a line that is not there is refused", async () => {
+  test("a decision about an unknown line: refused", async () => {
     const path = "/api/reconciliation/v1/matches/";
     const both = { payment_key: "transaction:1", reason: "Checked." };
     const reject = { json: { line_id: 999_999, ...both }, token: operator.token };

@@ -64,7 +64,7 @@ async function upload(accountId: number, content: Uint8Array | string, declared 
   return answer;
 }
 const SANDBOX = "&format=sandbox&encoding=utf-8";
-/** Money that no payment has. */
+/** Lines without a payment. */
 const statement = (amounts: readonly string[], seed = randomUUID()): string =>
   [
     "line,payment_id,reference,account,amount,currency,paid_at",
@@ -89,7 +89,7 @@ async function issuesOf(accountId: number): Promise<readonly Issue[]> {
 }
 
 describe("a file whose totals do not add up", () => {
-  test("is held, and imported by a release, which names who has decided it and why", async () => {
+  test("is held, and imported by a release, which names the person and the reason", async () => {
     const { body } = await upload(await addAccount(), OFF_BALANCE, "&format=adyen_settlement_details&encoding=utf-8");
     expect(await until(body.import_id, "held")).toMatchObject({ lines_new: 0, released: null });
     const reason = "The provider sends the correction with the next batch.";
@@ -100,7 +100,7 @@ describe("a file whose totals do not add up", () => {
   });
 });
 
-describe("a file with a header that no dictionary has", () => {
+describe("a file with an unknown header", () => {
   test("is previewed, its mapping is stored, and it is imported with that version", async () => {
     const accountId = await addAccount();
     const { body } = await upload(accountId, "When;What;How much\n03.11.2026;Sale;1.234,50\n04.11.2026;Tip jar;x\n");
@@ -171,12 +171,12 @@ test("a withdrawn file: its issues end with the reason, and the decisions return
 
 describe("two operators at once", () => {
   const CONFLICT = /^import_(?:waiting|importing|imported|withdrawing|withdrawn)$/;
-  /** What each of them was answered: done, or refused by a stable code. */
+  /** The answers to the two: done, or refused by a stable code. */
   function codes(answers: readonly Answer<Refused>[]): readonly string[] {
     return answers.map(({ status, body }) => (status === 200 ? "done" : `${body.code} ${body.reason ?? ""}`));
   }
 
-  test("confirm and withdraw the same file: the withdrawal holds, and nothing of the file stays", async () => {
+  test("confirm and withdraw the same file: the withdrawal holds, and no line of the file stays", async () => {
     const accountId = await addAccount();
     for (let round = 0; round < 6; round += 1) {
       const { body } = await upload(accountId, statement(["1.00"]));

@@ -109,7 +109,7 @@ describe("an ended intent", () => {
     expect(await world.ask(findEndedIntent, { stationId, intentId })).toMatchObject({ intent: { intentId } });
   });
 
-  test("its order: found with what has become of it", async () => {
+  test("its order: found with the result of the order", async () => {
     const { stationId, cashier } = await world.openStation();
     const { orderId } = (await world.ask(openOrder, { caller: cashier, stationId, lines })).order;
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId });

@@ -13,7 +13,7 @@ afterAll(() => world.stop());
 
 const line = (unitAmountMinor: string) => [{ name: "Line", quantity: 1, unitAmountMinor }];
 const amount = fc.bigInt({ min: 1n, max: 5_000n }).map(String);
-/** Steps name orders and intents by a number that is taken modulo how many there are. */
+/** Steps name orders and intents by a number that is taken modulo their count. */
 const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant("open" as const), amount }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("change" as const), order: fc.nat(7), amount }) },
@@ -27,7 +27,7 @@ const step = fc.oneof(
 /** Steps of one group run at the same time. */
 const history = fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), { minLength: 2, maxLength: 8 });
 
-test("I2: whatever is opened, changed, voided and settled at once, Σ transactions = Σ paid orders, one sale an order", async () => {
+test("I2: opens, changes, voids and settlements at once: Σ transactions = Σ paid orders, one sale an order", async () => {
   await fc.assert(
     fc.asyncProperty(history, async (groups) => {
       const { stationId, cashier } = await world.openStation();

@@ -1,4 +1,4 @@
-/** The fence by money: what a provider's money has paid keeps it from paying anything else, whoever asks. */
+/** The money key: a provider payment that has settled an order settles no other order, whoever asks. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { moneyKey, moneyName, prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
 import { changeOrder, openOrder } from "../../services/bus/messages/orders.ts";
@@ -14,7 +14,7 @@ afterAll(() => world.stop());
 let monies = 0;
 const freshMoney = (): string => moneyKey({ configId: 1, name: moneyName(`T-${(monies += 1)}`, "") });
 
-/** What is asked for a fresh intent of a fresh order. */
+/** The settlement request for a fresh intent of a fresh order. */
 async function asked(money: string) {
   const { stationId, cashier } = await world.openStation();
   const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
@@ -30,8 +30,8 @@ async function asked(money: string) {
 const salesOf = (money: string) =>
   world.database<{ order_id: number }[]>`select order_id from transactions where money_key = ${money}`;
 
-describe("one money", () => {
-  test("of 24 orders that are asked for with it at once, one is paid", async () => {
+describe("one provider payment", () => {
+  test("24 orders at once with one payment: one order is paid", async () => {
     const money = freshMoney();
     const all = await Promise.all(Array.from({ length: 24 }, () => asked(money)));
     const replies = await Promise.all(all.map(({ request }) => world.ask(settleIntent, request)));
@@ -44,7 +44,7 @@ describe("one money", () => {
     expect(paid).toHaveLength(1);
   });
 
-  test("its own intent is told as paid again, and a refusal stays one for its attestation", async () => {
+  test("its own intent is answered as paid again, and a refused attestation stays refused", async () => {
     const money = freshMoney();
     const first = await asked(money);
     const second = await asked(money);
@@ -59,7 +59,7 @@ describe("one money", () => {
     expect(await world.ask(settleIntent, { ...other, attestationId: "again" })).toMatchObject({ settled: true });
   });
 
-  test("a refusal for the order's sake leaves the money free", async () => {
+  test("a refusal because of the order leaves the payment free", async () => {
     const money = freshMoney();
     const first = await asked(money);
     const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
@@ -68,7 +68,7 @@ describe("one money", () => {
     expect(await world.ask(settleIntent, (await asked(money)).request)).toMatchObject({ settled: true });
   });
 
-  test("a QR is not settled with money that has no name, and cash needs none", async () => {
+  test("a QR without a name of its payment is not settled, and cash needs none", async () => {
     const { request } = await asked("provider:1:money:x");
     const { moneyKey: _, ...unnamed } = request;
     expect((await refusalOf(world.ask(settleIntent, unnamed))).code).toBe("invalid_request");
@@ -78,7 +78,7 @@ describe("one money", () => {
     expect(await world.ask(settleIntent, { ...cash, route: "cash" })).toMatchObject({ settled: true });
   });
 
-  test("references that differ have names that differ, however long or odd they are", () => {
+  test("differing references have differing names, however long or odd they are", () => {
     const odd = [
       "a",
       "a b",

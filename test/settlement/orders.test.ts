@@ -42,7 +42,7 @@ describe("opening an order", () => {
     expect((await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(order);
   });
 
-  test("writes what the station must hear in the same transaction, in the cashier's name", async () => {
+  test("writes the station's update in the same transaction, in the cashier's name", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [cake] });
     await world.ask(changeOrder, { caller: cashier, orderId: order.orderId, lines: [coffee] });
@@ -50,16 +50,16 @@ describe("opening an order", () => {
     const rows = await world.database<{ payload: { command: unknown; actor: unknown } }[]>`
       select payload from outbox where key = ${`station.${stationId}`} order by outbox_id`;
     const { orderId, orderDisplayNumber } = order;
-    const told = { orderId, orderDisplayNumber, currency: "EUR" };
+    const facts = { orderId, orderDisplayNumber, currency: "EUR" };
     expect(rows.map((row) => row.payload.command)).toEqual([
-      { type: "order_put", order: { ...told, amountMinor: "550", status: "open", revision: 1 } },
-      { type: "order_put", order: { ...told, amountMinor: "700", status: "open", revision: 2 } },
-      { type: "order_put", order: { ...told, amountMinor: "700", status: "voided", revision: 3 } },
+      { type: "order_put", order: { ...facts, amountMinor: "550", status: "open", revision: 1 } },
+      { type: "order_put", order: { ...facts, amountMinor: "700", status: "open", revision: 2 } },
+      { type: "order_put", order: { ...facts, amountMinor: "700", status: "voided", revision: 3 } },
     ]);
     expect(rows[0]?.payload.actor).toEqual({ kind: "cashier", id: cashier.userId, name: "Ada" });
   });
 
-  test("is refused at a foreign or unknown station and without the permission", async () => {
+  test("at a foreign or unknown station or without the permission: refused", async () => {
     const { stationId, cashier } = await world.openStation();
     const foreign = await world.openStation();
     const lines = [cake];
@@ -79,7 +79,7 @@ describe("opening an order", () => {
 });
 
 describe("an idempotency key", () => {
-  test("opens one order, also concurrently, and always gets the order as it was opened", async () => {
+  test("opens one order, also concurrently, and always returns the order as it was opened", async () => {
     const { stationId, cashier } = await world.openStation();
     const request = { caller: cashier, stationId, lines: [coffee], idempotencyKey: "k-1" };
     const replies = await Promise.all(Array.from({ length: 16 }, () => world.ask(openOrder, request)));
@@ -92,7 +92,7 @@ describe("an idempotency key", () => {
     expect(count).toEqual({ orders: 1 });
   });
 
-  test("is refused with another body, and is each user's own", async () => {
+  test("with another body: refused; another user's equal key is another key", async () => {
     const { stationId, cashier } = await world.openStation();
     const request = { caller: cashier, stationId, lines: [coffee], idempotencyKey: "k-2" };
     const { order } = await world.ask(openOrder, request);
@@ -102,7 +102,7 @@ describe("an idempotency key", () => {
     expect(other.order.orderId).not.toBe(order.orderId);
   });
 
-  test("may be as long as the gateway lets it be", async () => {
+  test("may be as long as the gateway allows", async () => {
     const { stationId, cashier } = await world.openStation();
     const idempotencyKey = "x".repeat(LIMITS.idempotencyKeyCharacters);
     const request = { caller: cashier, stationId, lines: [coffee], idempotencyKey };
@@ -155,7 +155,7 @@ describe("amounts", () => {
     expect((await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(order);
   });
 
-  test.each(["a\0b", "half \ud800"])("a name that is no text is refused: %j", async (name) => {
+  test.each(["a\0b", "half \ud800"])("a name that is not valid text is refused: %j", async (name) => {
     const { stationId, cashier } = await world.openStation();
     const lines = [{ name, quantity: 1, unitAmountMinor: "1" }];
     expect(await refusalOf(world.ask(openOrder, { caller: cashier, stationId, lines }))).toMatchObject({
@@ -243,7 +243,7 @@ describe("changing and voiding", () => {
       expect(await refusalOf(ask())).toEqual({ code: "permission_denied" });
   });
 
-  test("is neither shown nor listed to a reconciliation operator", async () => {
+  test("a reconciliation operator neither sees nor lists orders", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
     const role = "reconciliation_operator" as const;

@@ -1,4 +1,4 @@
-/** A station's orders, newest first and page by page: nothing lost, nothing twice, and never more than a message holds. */
+/** A station's orders, newest first and page by page: none lost, none twice, and never more than a message holds. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
@@ -74,7 +74,7 @@ describe("a station's many orders", () => {
     }
   });
 
-  test("fit into their messages however many long lines they have", async () => {
+  test("each page fits into its message, however many long lines its orders have", async () => {
     const { stationId, cashier: caller } = await world.openStation();
     const lines = Array.from({ length: BOUNDS.orderLines }, () => ({ ...SOUP, name: "€".repeat(200) }));
     const opened: number[] = [];
@@ -87,7 +87,7 @@ describe("a station's many orders", () => {
     expect(await walk({ caller, stationId }, BOUNDS.listed)).toEqual(opened.toReversed());
   });
 
-  test("are read little further than a page goes: long ones would keep settlements waiting", async () => {
+  test("a query reads little more than one page, because long orders would delay settlements", async () => {
     const { stationId, cashier: caller } = await world.openStation();
     const lines = Array.from({ length: BOUNDS.orderLines }, () => ({ ...SOUP, name: "€".repeat(200) }));
     const { order } = await world.ask(openOrder, { caller, stationId, lines });

@@ -25,7 +25,7 @@ async function openWorth(unitAmountMinor: string) {
 let attestations = 0;
 const freshAttestation = (): string => `attest:${(attestations += 1)}`;
 
-/** What the actor host sends for a fresh intent of this order. */
+/** The actor host's request for a fresh intent of this order. */
 async function attested(stationId: number, orderId: number, more: Partial<Settle> = {}): Promise<Settle> {
   const { intentId, order } = await world.ask(prepareIntent, { stationId, orderId });
   const { amountMinor, currency } = order;
@@ -51,7 +51,7 @@ async function transactionsOf(orderId: number) {
 }
 
 describe("I2: the payment seam", () => {
-  test("64 intents at once settle an order once; the others learn that it is paid", async () => {
+  test("64 intents at once settle an order once; the others are refused because it is paid", async () => {
     const { stationId, orderId } = await openWorth("1250");
     const requests = await Promise.all(Array.from({ length: 64 }, () => attested(stationId, orderId)));
     const replies = await Promise.all(requests.map((request) => world.ask(settleIntent, request)));
@@ -72,7 +72,7 @@ describe("I2: the payment seam", () => {
     expect(await world.ask(settleIntent, request)).toEqual(replies[0]);
   });
 
-  test("records what was attested", async () => {
+  test("records the attestation as it was given", async () => {
     const { stationId, orderId, cashier: caller } = await openWorth("1250");
     const reference = "slip \0\ud800\u202E\n 17";
     const request = await attested(stationId, orderId, { reference, attestedBy: 42 });
@@ -82,13 +82,13 @@ describe("I2: the payment seam", () => {
     expect(row).toMatchObject({ intent_id: intentId, amount_minor: 1250, route: "smart_pos", attested_by: 42 });
     // PostgreSQL cannot hold all of it as it is; it is read back verbatim.
     expect((await world.ask(getOrder, { caller, orderId })).order.transaction?.reference).toBe(reference);
-    const told = await world.ask(announceOrders, {
+    const announced = await world.ask(announceOrders, {
       stations: [{ stationId, version: 0, sequence: 0, orderIds: [orderId], intentIds: [intentId] }],
     });
-    expect(told.stations[0]?.sales[0]?.attestation?.reference).toBe(reference);
+    expect(announced.stations[0]?.sales[0]?.attestation?.reference).toBe(reference);
   });
 
-  test("refuses an order whose amount changed, and that attestation for good; a new one pays once it is as it was", async () => {
+  test("a changed amount: refused for that attestation for good; a new one pays once the amount is restored", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const request = await attested(stationId, orderId);
     const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
@@ -103,12 +103,12 @@ describe("I2: the payment seam", () => {
     const paid = await world.ask(settleIntent, again);
     expect(paid).toMatchObject({ settled: true });
     expect(await world.ask(settleIntent, again)).toEqual(paid);
-    // The intent is paid: the late question of the refused attestation hears the truth, and pays nothing more.
+    // The intent is paid: the late question of the refused attestation gets that answer, and pays nothing more.
     expect(await world.ask(settleIntent, request)).toEqual(paid);
     expect(await transactionsOf(orderId)).toHaveLength(1);
   });
 
-  test("attestations are told apart whatever their ids hold", async () => {
+  test("attestations whose ids differ in any character are different attestations", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const request = await attested(stationId, orderId, { attestationId: "attest:\0" });
     await world.ask(changeOrder, { caller: cashier, orderId, lines: dinnerAt("1300") });
@@ -171,7 +171,7 @@ describe("I2: the payment seam", () => {
     expect(await transactionsOf(second.order.orderId)).toEqual([]);
   });
 
-  test("a fresh intent id is never given twice, and only for the station's own order", async () => {
+  test("a fresh intent id is given once, and only for the station's own order", async () => {
     const { stationId, orderId } = await openWorth("1250");
     const other = await openWorth("1250");
     const prepared = await Promise.all(Array.from({ length: 32 }, () => attested(stationId, orderId)));
@@ -181,7 +181,7 @@ describe("I2: the payment seam", () => {
   });
 });
 
-describe("what is recorded stays", () => {
+describe("records of payments", () => {
   test("transactions can be neither changed nor deleted nor truncated", async () => {
     const { stationId, orderId } = await openWorth("1250");
     await world.ask(settleIntent, await attested(stationId, orderId));

@@ -63,7 +63,7 @@ export function cashierOf(organizationId: number, userId: number): Caller {
   return { userId, name: "Ada", organizationId, role: "cashier", permissions: ["payments.collect"] };
 }
 
-/** The refusal that a call ends in; fails the test when it does not. */
+/** The refusal that a call ends in; fails the test without one. */
 export async function refusalOf(asked: Promise<unknown>): Promise<RefusedError["refusal"]> {
   const outcome = await asked.then(
     (reply) => ({ reply }),

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** What the actor host sends for a fresh order and intent at this station. */
+/** The actor host's request for a fresh order and intent at this station. */
 async function attested({ stationId, cashier }: Place, reference: string, more: Partial<Settle> = {}): Promise<Settle> {
   const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
   const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines });
@@ -36,7 +36,7 @@ const confirmed = (request: Settle): Settle => ({
 });
 
 describe("a reference that has settled an order", () => {
-  test("a second order: nothing is written, and the earlier order is named; a confirmation settles", async () => {
+  test("a second order: not settled, with a warning that names the earlier order; a confirmation settles it", async () => {
     const place = await world.openStation();
     const first = await attested(place, "RRN-204957319001");
     const before = Date.now();
@@ -61,7 +61,7 @@ describe("a reference that has settled an order", () => {
     expect(await ask(confirmed(second))).toEqual(settled);
   });
 
-  test("the same attestation again: it is answered alike, settled or warned", async () => {
+  test("the same attestation again: the same answer, settled or warned", async () => {
     const place = await world.openStation();
     const first = await attested(place, "RRN-204957319002");
     const answer = await ask(first);
@@ -69,7 +69,7 @@ describe("a reference that has settled an order", () => {
     const second = await attested(place, "RRN-204957319002");
     const warning = await ask(second);
     expect(warning).toMatchObject(warned);
-    // A third order has used it since; the repeated question still gets the answer that it got.
+    // A third order has used it since; the repeated question still gets its first answer.
     expect(await ask(confirmed(await attested(place, "RRN-204957319002")))).toEqual(settled);
     expect(await ask(second)).toEqual(warning);
   });
@@ -95,7 +95,7 @@ describe("a reference that has settled an order", () => {
     expect(await Promise.all([ask(sure), ask(unsure)])).toMatchObject([settled, warned]);
   });
 
-  test("typed another way, and by the companion of another counter: it is the same reference", async () => {
+  test("another spelling, from another counter's companion: the same reference", async () => {
     const place = await world.openStation();
     const route = "smart_pos" as const;
     expect(await ask(await attested(place, "Rrn 2049-5731", { route }))).toEqual(settled);
@@ -121,7 +121,7 @@ describe("a reference that has settled an order", () => {
     expect(await ask(stale)).toEqual({ settled: false, code: "order_changed" });
   });
 
-  test("a reference that no database can store, and a very long one: they are compared like any other", async () => {
+  test("a reference that no database can store, and a very long one: compared like any other", async () => {
     const place = await world.openStation();
     for (const reference of ["RRN\u0000-1234567", "RRN-\uD800-1234567", `RRN-${"9".repeat(16_000)}`]) {
       expect(await ask(await attested(place, reference))).toEqual(settled);
@@ -154,7 +154,7 @@ async function secondStation({ stationId }: Place): Promise<number> {
   return row?.station_id ?? 0;
 }
 
-/** History does not change, so time passes by taking its guard off for a moment. */
+/** History does not change, so the test lets time pass by taking its guard off for a moment. */
 async function ageBy({ stationId }: Place, interval: string): Promise<void> {
   await world.database.begin(async (sql) => {
     await sql`alter table settled_references disable trigger settled_references_append_only`;

@@ -1,4 +1,4 @@
-/** Closing a period: what it lacks, who closes it, what stays, and what comes later. */
+/** Closing a period: what it requires, who closes it, what stays, and what comes later. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { closePeriod, getClosing, listClosingKeys, listClosings } from "../../../services/reconciliation/closings.ts";
@@ -35,7 +35,7 @@ async function readyDay(): Promise<{ readonly accountId: number; readonly import
   return { accountId, importId };
 }
 
-/** As the service runs it after an import: nothing waits for a run afterwards. */
+/** As the service runs it after an import: no run is left to do afterwards. */
 async function run(accountId: number): Promise<void> {
   await world.run(accountId);
   await world.database`delete from wanted_runs where organization_id = ${world.organizationId}`;
@@ -54,23 +54,23 @@ async function decideAll(accountId: number): Promise<void> {
     where statement_account_id = ${accountId} and status in ('open', 'assigned')`;
 }
 
-describe("a period is open while", () => {
-  test("no statement covers it", async () => {
+describe("an open period", () => {
+  test("no statement covers it: it stays open", async () => {
     expect(await stateOf(world, world.terminalAccountId)).toEqual(["open", "statement_missing"]);
   });
 
-  test("a run has not compared its lines", async () => {
+  test("no run has compared its lines: it stays open", async () => {
     await world.importLines(world.terminalAccountId, [stray()]);
     expect(await stateOf(world, world.terminalAccountId)).toEqual(["open", "run_missing", "run_pending"]);
   });
 
-  test("a run over later days has not begun, which reaches back to it", async () => {
+  test("a run over later days that reaches back to it has not begun: it stays open", async () => {
     const { accountId } = await readyDay();
     await world.importLines(accountId, [stray("2026-04-02")], { from: "2026-04-01", to: "2026-04-30" });
     expect(await stateOf(world, accountId)).toEqual(["open", "run_pending"]);
   });
 
-  test("an issue of it is not decided", async () => {
+  test("an issue has no decision: it stays open", async () => {
     await world.importLines(world.terminalAccountId, [stray()]);
     await run(world.terminalAccountId);
     expect(await stateOf(world, world.terminalAccountId)).toEqual(["open", "issues_undecided"]);
@@ -83,7 +83,7 @@ describe("a period is open while", () => {
     ["held", "import_held"],
     ["needs_format", "import_unfinished"],
     ["importing", "import_unfinished"],
-  ])("a file is %s", async (status, code) => {
+  ])("a file is %s: it stays open", async (status, code) => {
     const { accountId } = await readyDay();
     const importId = await world.importLines(accountId, []);
     await world.database`
@@ -92,7 +92,7 @@ describe("a period is open while", () => {
     expect(await stateOf(world, accountId)).toEqual(["open", code]);
   });
 
-  test("its provider may still book payments", async () => {
+  test("its provider may still book payments: it stays open", async () => {
     const { accountId } = await readyDay();
     const today = new Date().toISOString().slice(0, 10);
     await world.importLines(accountId, [], { from: today, to: today });
@@ -100,7 +100,7 @@ describe("a period is open while", () => {
     expect(await stateOf(world, accountId, { fromDate: today })).toEqual(["open", "settlement_delay"]);
   });
 
-  test("a settled payment may come in a later statement, and then is missing", async () => {
+  test("a settled payment may come in a later statement: it stays open, and later the payment is missing", async () => {
     const accountId = world.terminalAccountId;
     await world.importLines(accountId, [await matching()]);
     await world.pay({ route: "smart_pos", reference: unique(), day: "2026-03-31" });
@@ -113,7 +113,7 @@ describe("a period is open while", () => {
     expect(await stateOf(world, accountId, last)).toEqual(["open", "issues_undecided"]);
   });
 
-  test("a settlement has no outcome", async () => {
+  test("a settlement has no outcome: it stays open", async () => {
     const { accountId } = await readyDay();
     const event = (ordinal: number, type: string) => world.database`
       insert into station_events (station_id, version, ordinal, organization_id, intent_id, at, type, actor_kind, actor_id, actor_name, data,
@@ -127,7 +127,7 @@ describe("a period is open while", () => {
 });
 
 describe("a close", () => {
-  test("of a period that is not ready is refused, and says what is missing", async () => {
+  test("of a period that is not ready: refused, with the missing parts", async () => {
     const closing = close(world, world.terminalAccountId);
     await expect(closing).rejects.toThrow(/no statement covers 1 of its days/);
     expect(await refusalOf(close(world, world.terminalAccountId))).toBe("period_not_ready");
@@ -158,7 +158,7 @@ describe("a close", () => {
     expect(await stateOf(world, accountId)).toEqual(["closed"]);
   });
 
-  test("by the same person again is the same closing; by another one it is refused", async () => {
+  test("by the same person again: the same closing; by another person: refused", async () => {
     const { accountId } = await readyDay();
     const closing = await close(world, accountId);
     expect(await close(world, accountId)).toEqual(closing);
@@ -166,7 +166,7 @@ describe("a close", () => {
     expect(await refusalOf(close(world, accountId, { reason: "Other." }))).toBe("period_closed");
   });
 
-  test("by two people at once makes one closing", async () => {
+  test("by two people at once: one closing", async () => {
     const { accountId } = await readyDay();
     const results = await Promise.all([7, 8].map((userId) => refusalOf(close(world, accountId, { userId }))));
     expect(results.filter((result) => result === "none")).toHaveLength(1);
@@ -175,7 +175,7 @@ describe("a close", () => {
     expect(closings).toHaveLength(1);
   });
 
-  test("of a month closes its days, and follows the closing before it", async () => {
+  test("of a month: closes its days, and follows the closing before it", async () => {
     const { accountId } = await readyDay();
     await world.importLines(accountId, [], { from: "2026-04-01", to: "2026-04-10" });
     await run(accountId);
@@ -189,7 +189,7 @@ describe("a close", () => {
     expect(await stateOf(world, accountId, { fromDate: "2026-03-12" })).toEqual(["closed"]);
   });
 
-  test("without a key, of a month from its second day, and of another organization is refused", async () => {
+  test("without a key, of a month from its second day, or of another organization: refused", async () => {
     const { accountId } = await readyDay();
     const request = { caller: operator(world), accountId, kind: "day" as const, fromDate: DAY, reason: REASON };
     const keyless = { ...depsOf(world), closingKey: undefined };
@@ -199,7 +199,7 @@ describe("a close", () => {
     expect(await refusalOf(close(other, accountId))).toBe("not_found");
   });
 
-  test("with a new key leaves the earlier one readable", async () => {
+  test("with a new key: the earlier closing stays readable", async () => {
     const { accountId } = await readyDay();
     const first = await close(world, accountId);
     const request = {
@@ -216,7 +216,7 @@ describe("a close", () => {
     expect(known).toContain(second.signature.keyId);
   });
 
-  test("waits for neither an import that stores its lines nor a run: it is busy", async () => {
+  test("during an import that stores its lines, or a run: busy, without a wait", async () => {
     const { accountId } = await readyDay();
     const lockers = [
       "select from statement_accounts where account_id = $1 for update",
@@ -232,7 +232,7 @@ describe("a close", () => {
   });
 });
 
-describe("what is closed", () => {
+describe("a closed period", () => {
   test.each([
     "update period_closings set reason = 'other'",
     "delete from period_closings",
@@ -254,7 +254,7 @@ describe("what is closed", () => {
     ).rejects.toThrow(/never change|belongs to a closed period/);
   });
 
-  test("keeps its files: a withdrawal of one is refused, and one of another file is not", async () => {
+  test("keeps its files: a withdrawal of one is refused, and of another file it is not", async () => {
     const { accountId, importId } = await readyDay();
     const later = await world.importLines(accountId, [stray("2026-04-05")], { from: "2026-04-05", to: "2026-04-06" });
     await run(accountId);
@@ -269,8 +269,8 @@ describe("what is closed", () => {
   });
 });
 
-describe("after a closing", () => {
-  test("a line that comes later is an issue of its own, and the closing stays as it is", async () => {
+describe("lines after a closing", () => {
+  test("a line that comes later is an issue, and the closing does not change", async () => {
     const { accountId } = await readyDay();
     const closing = await close(world, accountId);
     const late = await world.importLines(accountId, [stray()]);
@@ -291,7 +291,7 @@ describe("after a closing", () => {
     expect(await afterClosing(accountId)).toMatchObject([{ status: "ended" }]);
   });
 
-  test("a line that fits its payment is named as well, and a decided one stays decided", async () => {
+  test("a line that matches its payment is named as well, and a decided one stays decided", async () => {
     const { accountId } = await readyDay();
     await close(world, accountId);
     await world.importLines(accountId, [await matching()]);
@@ -319,7 +319,7 @@ describe("after a closing", () => {
     expect((await afterClosing(accountId))[0]?.subject_key).toMatch(/^closed:malformed_line:row:/);
   });
 
-  test("lines of open days are not", async () => {
+  test("lines of open days are not named", async () => {
     const { accountId } = await readyDay();
     await close(world, accountId);
     await world.importLines(accountId, [stray("2026-03-11")]);

@@ -19,7 +19,7 @@ beforeEach(async () => {
 const unique = (): string => randomUUID();
 type Route = "cash" | "attested_terminal" | "smart_pos" | "dynamic_qr";
 
-/** An order that is settled by the one function that settles. */
+/** An order that the payment seam has settled. */
 async function settle(route: Route, amountMinor: number, reference = unique()): Promise<string> {
   const { organizationId, stationId, database, configId } = world;
   const [order] = await database<[{ order_id: number; intent_id: number }]>`
@@ -73,7 +73,7 @@ function expectToAddUp({ settled, electronic, statement, openDifferences }: DayT
 }
 
 describe("the report of a day", () => {
-  test("has what all four routes have settled", async () => {
+  test("contains the settlements of all four routes", async () => {
     // The business day begins twelve hours from now, so that it does not end while the orders are settled.
     const nowMs = Date.now();
     const startsAtMinute = (Math.floor(nowMs / 60_000) + 720) % 1_440;
@@ -96,7 +96,7 @@ describe("the report of a day", () => {
     expectToAddUp(total);
   });
 
-  test("has the statement's payments, tips, fees and payouts, and how the payments have come out", async () => {
+  test("contains the statement's payments, tips, fees and payouts, and the results of the payments", async () => {
     const fits = unique();
     const more = unique();
     const refund = unique();
@@ -154,7 +154,7 @@ describe("the report of a day", () => {
     expect(await count({ day: DAY, mode: "test" })).toBe(0);
   });
 
-  test("of another organization's filial, or in no time zone, is refused", async () => {
+  test("of another organization's filial, or without a time zone: refused", async () => {
     const other = await databases.openWorld();
     const request = {
       caller: operator(other),

@@ -92,12 +92,12 @@ describe("an exported closing", () => {
   });
 
   test("a file with other white space and another order of members: the script verifies it", async () => {
-    const anew = rows.map((text) => {
+    const reordered = rows.map((text) => {
       const { line, ...rest } = JSON.parse(text) as { line?: object };
       const turned = line && Object.fromEntries(Object.entries(line).toReversed());
       return JSON.stringify(turned === undefined ? rest : { line: turned }).replace(/^\{/, "{ ");
     });
-    expect(await verify(anew)).toMatchObject({ status: 0 });
+    expect(await verify(reordered)).toMatchObject({ status: 0 });
   });
 
   test.each([

@@ -151,7 +151,7 @@ describe("archivedRows", () => {
 });
 
 describe("isArchive", () => {
-  it("goes by the first bytes", () => {
+  it("uses the first bytes", () => {
     expect(
       [zipOf([]), zipOf([{ name: "a", content: "" }]), Buffer.from("PK"), Buffer.from("<?xml")].map(isArchive),
     ).toEqual([true, true, false, false]);

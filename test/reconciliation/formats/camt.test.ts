@@ -97,7 +97,7 @@ describe("camt.053 version 08", () => {
     expect(batch[0]?.details).toMatchObject({ Ntry: "3", NtryDtls: "1 of 3", EndToEndId: "SAME-ID" });
   });
 
-  it("goes by CdtDbtInd for the sign of a reversal, and knows a charge by its code", async () => {
+  it("uses CdtDbtInd for the sign of a reversal, and recognizes a charge by its code", async () => {
     const { lines } = await read(CAMT_053, V08);
     expect(lines[5]).toMatchObject({ kind: "bank_debit", amountMinor: -1500n, providerReference: "" });
     expect(lines[5]?.details).toMatchObject({ RvslInd: "true", RtrInf: "AC04" });
@@ -325,7 +325,7 @@ describe("camt refusals", () => {
 });
 
 describe("camt detection", () => {
-  it("goes by the namespace", () => {
+  it("uses the namespace", () => {
     const heads = [
       V08,
       sample("camt/statements-v04.xml"),
@@ -392,7 +392,7 @@ function statementWith(content: string): string {
   return `<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt><Stmt><Id>S</Id>${content}</Stmt></BkToCstmrStmt></Document>`;
 }
 
-/** A booked credit of 5.00 EUR; what is given replaces the elements of the same name and follows the others. */
+/** A booked credit of 5.00 EUR; the given elements replace those of the same name, and others follow. */
 function entryWith(elements: string): string {
   const parts = ['<Amt Ccy="EUR">5.00</Amt>', "<CdtDbtInd>CRDT</CdtDbtInd>", "<Sts><Cd>BOOK</Cd></Sts>"];
   parts.push("<BookgDt><Dt>2026-03-02</Dt></BookgDt>");

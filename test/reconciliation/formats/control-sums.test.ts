@@ -3,7 +3,7 @@ import { RowCheck, SumsByKey } from "../../../services/reconciliation/formats/co
 import { FORMAT_LIMITS } from "../../../services/reconciliation/formats/limits.ts";
 
 describe("SumsByKey", () => {
-  it("adds up by all parts of the key, and says which key is new", () => {
+  it("adds up by all parts of the key, and reports a new key", () => {
     const sums = new SumsByKey<"batch" | "currency">();
     expect(sums.add({ batch: "1", currency: "EUR" }, 5n)).toBe(true);
     expect(sums.add({ batch: "1", currency: "EUR" }, -7n)).toBe(false);

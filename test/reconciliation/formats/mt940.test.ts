@@ -234,7 +234,7 @@ describe("MT940 traps", () => {
     ]);
   });
 
-  it("reports entries without a currency, and a statement without an end that another follows", async () => {
+  it("reports entries without a currency, and a statement without an end before another one", async () => {
     const text = `:20:A\n:25:1\n:61:2603020302C1,NTRFNONREF\n${statementWith("")}`;
     const { malformed, totals } = await read(MT940, text);
     expect(malformed).toMatchObject([
@@ -266,7 +266,7 @@ describe("MT940 traps", () => {
 });
 
 describe("MT940 detection", () => {
-  it("wants the reference, the account and the opening balance", () => {
+  it("requires the reference, the account and the opening balance", () => {
     const heads = [TWO, PLAIN, sample("mt940/controls.sta"), sample("mt940/interim-942.sta"), "a;b\n:20:x\n"];
     expect(heads.map((head) => MT940.detect(head))).toEqual([true, true, true, false, false]);
   });
@@ -318,7 +318,7 @@ describe("MT940 properties", () => {
     );
   });
 
-  it("never passes a changed amount or a lost entry off as balanced", async () => {
+  it("never reports a changed amount or a lost entry as balanced", async () => {
     const amounts = [...TWO.matchAll(/^:61:\d{10}(?:CR|RC|RD|DR)(\d+)/gm)];
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...amounts), fc.integer({ min: 1, max: 9_999 }), async (match, put) => {

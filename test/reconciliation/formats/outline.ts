@@ -1,4 +1,4 @@
-/** Records in one line of text each, for the tests of formats that have many kinds of lines. */
+/** One line of text for each record, for the tests of formats that have many kinds of lines. */
 import type { StatementLine, StatementRecord } from "../../../services/reconciliation/formats/format.ts";
 
 /** "2 payment Settled 1700 EUR fee -34 net 1666 | 882… of 881… for ORDER-1 in 41" */

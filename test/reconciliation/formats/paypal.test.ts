@@ -127,7 +127,7 @@ describe("PayPal's settlement report (STL)", () => {
     expect(line).toMatchObject({ ...whole, details: { "A new column": "x" } });
   });
 
-  it("names what is missing: rows that a section states, and the footer of a file", async () => {
+  it("names missing parts: rows that a section states, and the footer of a file", async () => {
     const text = await textOf("stl");
     const cut = text
       .split("\n")
@@ -182,7 +182,7 @@ describe("PayPal's settlement report (STL)", () => {
 });
 
 describe("PayPal's transaction detail report (TRR)", () => {
-  it("reads what moved no money as such, with its reason, and leaves it out of the totals", async () => {
+  it("reads rows that moved no money as such, with their reason, and leaves them out of the totals", async () => {
     const records = await parseSample(paypalTrr, "paypal/trr.csv");
     expect(problemsOf(records)).toEqual([]);
     expect(linesOf(records).map((line) => `${outlineOf(line)} ${line.details["not_money_reason"] ?? ""}`)).toEqual([
@@ -210,7 +210,7 @@ describe("PayPal's transaction detail report (TRR)", () => {
     });
   });
 
-  it("is told from the settlement report by the column of the status", async () => {
+  it("is distinguished from the settlement report by the column of the status", async () => {
     const [stl, trr] = [await textOf("stl"), await textOf("trr")];
     expect([paypalStl.detect(stl), paypalTrr.detect(stl)]).toEqual([true, false]);
     expect([paypalStl.detect(trr), paypalTrr.detect(trr)]).toEqual([false, true]);
@@ -219,7 +219,7 @@ describe("PayPal's transaction detail report (TRR)", () => {
 });
 
 describe("PayPal's activity download", () => {
-  it("German: decimal comma, fees that are positive both ways, pairs with one id, and what is no money", async () => {
+  it("German: decimal comma, fees that are positive both ways, pairs with one id, and rows that moved no money", async () => {
     const records = await parseSample(paypalActivity, "paypal/activity-de.csv");
     expect(linesOf(records).map(outlineOf)).toEqual([
       "2 payment T0007 101700 EUR fee -1764 net 99936 | TX-1 for ORDER-1",
@@ -244,7 +244,7 @@ describe("PayPal's activity download", () => {
     });
   });
 
-  it("English: the first date that can be read in one way decides for the rows before it too", async () => {
+  it("English: the first unambiguous date decides for the rows before it too", async () => {
     const lines = linesOf(await parseSample(paypalActivity, "paypal/activity-en.csv"));
     expect(lines.map(({ position, kind, bookedOn }) => `${position} ${kind} ${bookedOn}`)).toEqual([
       "2 payment 2026-09-04",
@@ -273,7 +273,7 @@ describe("PayPal's activity download", () => {
     expect(linesOf(records).map(({ occurredAt }) => occurredAt)).toContain("2026-09-13T10:00:01+02:00");
   });
 
-  it("reads a status that is not known by the effect on the balance, and not at all without one", async () => {
+  it("reads an unknown status by the effect on the balance, and not at all without one", async () => {
     const [header, first = ""] = (await textOf("activity-de-holds")).split("\n");
     const row = (status: string, impact: string) =>
       first
@@ -298,7 +298,7 @@ describe("PayPal's activity download", () => {
     ]);
   });
 
-  it("refuses dates that all can be read in two ways, and reads those where it does not matter", async () => {
+  it("refuses dates that are all ambiguous, and reads them where the order does not matter", async () => {
     const [header, first] = (await textOf("activity-en")).split("\n");
     const withDate = (date: string) => `${header}\n${first?.replace("04/09/2026", date)}\n`;
     await expect(parseText(paypalActivity, withDate("04/09/2026"))).rejects.toMatchObject({ code: "ambiguous_dates" });

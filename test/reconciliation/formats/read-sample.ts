@@ -53,7 +53,7 @@ export async function read(format: StatementFormat, text: string | AsyncIterable
   };
 }
 
-/** The sum that the lines change the account by. */
+/** The sum of the lines' changes to the account. */
 export function movedBy({ lines }: Reading): bigint {
   return lines
     .filter(({ kind }) => kind !== "not_money")

@@ -31,7 +31,7 @@ const headOf = (sample: string): string => readFileSync(new URL(sample, SAMPLES)
 const namesOf = (head: string): readonly string[] => detectFormats(head).map(({ name }) => name);
 
 describe("the candidates of a file", () => {
-  it("name first the encoding with which its header is known", async () => {
+  it("the first one has the encoding with which its header is known", async () => {
     const text = readFileSync(new URL("sumup/de-2026.csv", SAMPLES), "utf8");
     for (const encoding of ["macintosh", "cp850"]) {
       const { formats, encodings } = await detectCandidates(oneChunk(iconvLite.encode(text, encoding)));
@@ -44,7 +44,7 @@ describe("the candidates of a file", () => {
     ["a spreadsheet", Buffer.from("d0cf11e0a1b11ae100", "hex"), "not_text", /office program: store it as CSV/],
     ["a PDF", Buffer.from("%PDF-1.7\n"), "not_text", /^The file is a PDF: download the statement as CSV/],
     ["a spreadsheet in a zip", zipOf([{ name: "[Content_Types].xml", content: "x" }]), "archive_refused", /as CSV/],
-  ])("are none for %s, and its sentence says what it is", async (_name, bytes, code, sentence) => {
+  ])("%s: no candidate, and a sentence that names the kind of file", async (_name, bytes, code, sentence) => {
     expect(await detectCandidates(oneChunk(bytes))).toEqual({
       formats: [],
       encodings: [],
@@ -52,7 +52,7 @@ describe("the candidates of a file", () => {
     });
   });
 
-  it("are none for a header of a million columns, within moments", async () => {
+  it("a header of a million columns: no candidate, within moments", async () => {
     for (const header of [",".repeat(1_000_000), `CH${",x".repeat(30_000)}`, ";".repeat(60_000)]) {
       const startedAtMs = performance.now();
       expect((await detectCandidates(oneChunk(Buffer.from(`RH,1\n${header}\n`)))).formats).toEqual([]);
@@ -63,7 +63,7 @@ describe("the candidates of a file", () => {
 });
 
 describe("the formats of statements", () => {
-  it("have one name each, by which they are found", () => {
+  it("the formats have one name each, by which they are found", () => {
     const names = STATEMENT_FORMATS.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     for (const format of STATEMENT_FORMATS) expect(statementFormat(format.name)).toBe(format);
@@ -78,7 +78,7 @@ describe("the formats of statements", () => {
     for (const name of names) expect(FORMATS_OF[folder]).toContain(name);
   });
 
-  it("detect whole samples of every provider", () => {
+  it("whole samples of every provider are detected", () => {
     expect(
       ["adyen/batch.csv", "stripe/payout.csv", "paypal/stl.csv", "paypal/trr.csv"].map(headOf).map(namesOf),
     ).toEqual([["adyen_settlement_details"], ["stripe_payout_reconciliation"], ["paypal_stl"], ["paypal_trr"]]);
@@ -88,7 +88,7 @@ describe("the formats of statements", () => {
     ]);
   });
 
-  it("detect nothing in text of any other kind, and never throw", () => {
+  it("text of any other kind is not detected, and no detection throws", () => {
     const heads = fc.oneof(
       fc.string(),
       fc.constantFrom(...samples).chain((sample) =>
@@ -109,7 +109,7 @@ describe("the formats of statements", () => {
     expect(namesOf("Date,Amount\n2026-01-01,5\n")).toEqual([]);
   });
 
-  it("are detected in a beginning of bounded length", () => {
+  it("a bounded beginning is enough for detection", () => {
     expect(namesOf(" ".repeat(FORMAT_LIMITS.headCharacters) + headOf("adyen/batch.csv"))).toEqual([]);
   });
 });

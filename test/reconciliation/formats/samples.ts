@@ -1,4 +1,4 @@
-/** The sample files, and what a parser makes of them. */
+/** The sample files, and what a parser reads in them. */
 import { createReadStream } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { decode, type Encoding } from "../../../services/reconciliation/formats/decode.ts";

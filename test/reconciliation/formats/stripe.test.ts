@@ -25,12 +25,12 @@ describe("Stripe's payout reconciliation", () => {
     ]);
   });
 
-  it("compares a payout with its transactions, and one that names none with nothing", async () => {
+  it("compares a payout with its transactions, and a transaction without a payout with nothing", async () => {
     const records = await parseSample(stripePayoutReconciliation, "stripe/payout.csv");
     expect(totalsOf(records)).toEqual(["transactions of payout po_1: 3190 USD, 3190 by its lines"]);
   });
 
-  it("reports a payout row that breaks gross less fee, and a payout that is not what its transactions brought", async () => {
+  it("reports a payout row that breaks gross less fee, and a payout that differs from its transactions", async () => {
     const records = await parseSample(stripePayoutReconciliation, "stripe/off-payout.csv");
     expect(totalsOf(records)).toEqual([
       "gross less fees of line 3: 2305 USD, 2400 by its lines",
@@ -109,7 +109,7 @@ describe("Stripe's balance changes from activity", () => {
     expect(linesOf(records)[0]).toMatchObject({ bookedOn: "2026-03-04", occurredAt: "2026-03-04T00:00:00Z" });
   });
 
-  it("are told from the payout reconciliation by the column of payouts", async () => {
+  it("are distinguished from the payout reconciliation by the column of payouts", async () => {
     const detected = async (sample: string) => {
       const head = await textOf(sample);
       return [stripePayoutReconciliation.detect(head), stripeActivity.detect(head)];

@@ -26,7 +26,7 @@ const outlinesOf = async (text: string): Promise<readonly string[]> =>
   linesOf(await parseText(sumup, text, { currency: "EUR" })).map(outline);
 
 describe("SumUp's transaction report", () => {
-  it("German, early 2025: sale and payout share an id, and cash, cancelled, failed and planned rows are told apart", async () => {
+  it("German, early 2025: sale and payout share an id, and cash, cancelled, failed and planned rows are distinguished", async () => {
     expect(await outlines("de-early-2025", "CHF")).toEqual([
       "2 payment Sale TA1 1700 CHF fee -24 net 1676 tip 100 2025-02-14",
       "3 payout Payout TA1 -1676 CHF net -1676 2025-02-14 in 900001 on 2025-02-17",
@@ -84,7 +84,7 @@ describe("SumUp's transaction report", () => {
     ]);
   });
 
-  it("Italian", async () => {
+  it("Italian: the sample is read", async () => {
     expect(await outlines("it-2025", "EUR")).toEqual([
       "2 payment Sale TE1 1700 EUR fee -24 net 1676 tip 100 2025-11-14",
       "3 payout Payout TE1 -1676 EUR net -1676 2025-11-14 in 900041 on 2025-11-17",
@@ -92,7 +92,7 @@ describe("SumUp's transaction report", () => {
     ]);
   });
 
-  it("English, late 2025 and 2026", async () => {
+  it("English, late 2025 and 2026: the samples are read", async () => {
     expect(await outlines("en-late-2025", "GBP")).toEqual([
       "2 payment Sale TF1 1700 GBP fee -24 net 1676 tip 100 2025-11-14",
       "3 payout Payout TF1 -1676 GBP net -1676 2025-11-14 in 900051 on 2025-11-17",
@@ -136,7 +136,7 @@ describe("SumUp's transaction report", () => {
     ]);
   });
 
-  it("a line has the references, the text verbatim, the reason and what else the row says", async () => {
+  it("a line has the references, the text verbatim, the reason and the further columns of the row", async () => {
     const [sale, payout, , cancelled, failed] = linesOf(
       await parseSample(sumup, "sumup/de-early-2025.csv", { currency: "CHF", timeZone: "Europe/Zurich" }),
     );
@@ -213,7 +213,7 @@ describe("SumUp's transaction report", () => {
     expect(composed.some((line) => line.includes("cash_payment"))).toBe(true);
   });
 
-  it("refuses an English report whose day and month cannot be told apart", async () => {
+  it("refuses an English report whose day and month are ambiguous", async () => {
     const text = "Date,Transaction ID,Transaction type,Status,Total,Fee\n04/05/2025 12:00,T1,Sale,Successful,5.00,0\n";
     await expect(parseText(sumup, text, { currency: "GBP" })).rejects.toMatchObject({ code: "ambiguous_dates" });
   });

@@ -1,4 +1,4 @@
-/** Writes zip archives for the tests, also those that no honest program writes. */
+/** Writes zip archives for the tests, also invalid ones. */
 import { crc32, deflateRawSync } from "node:zlib";
 
 export interface ZippedFile {
@@ -9,7 +9,7 @@ export interface ZippedFile {
   readonly isEncrypted?: boolean;
   /** Sizes and checksum are written after the data, as programs that stream do; the local header has zeros. */
   readonly hasDescriptor?: boolean;
-  /** What the directory says instead of the truth. */
+  /** False values for the directory. */
   readonly claimedSize?: number;
   readonly claimedChecksum?: number;
   readonly method?: number;

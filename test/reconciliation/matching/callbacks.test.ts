@@ -1,4 +1,4 @@
-/** Lines beside what callbacks have raised before: one issue for both. */
+/** Lines beside issues that callbacks have raised before: one issue for both. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { raiseIssues } from "../../../services/issues/sql/raise.ts";
 import { type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
@@ -41,7 +41,7 @@ const line = (reference: string, amountMinor: number) => ({
   amountMinor,
 });
 
-describe("money of a callback that has paid no order", () => {
+describe("a callback's payment that has settled no order", () => {
   test("its issue explains the line, and the run raises no other", async () => {
     const world = await running.openWorld();
     const issueId = await raiseOfCallback(world, { kind: "late_money", reference: "tx-1", amountMinor: 1250 });
@@ -50,7 +50,7 @@ describe("money of a callback that has paid no order", () => {
     expect(await outcomeOf(world)).toEqual([{ reason: "late_money", issue_id: issueId }]);
   });
 
-  test("without a registered payment it is the same issue as that of the line, also when it is closed", async () => {
+  test("without a registered payment: the same issue as that of the line, also when it is closed", async () => {
     const world = await running.openWorld();
     const issueId = await raiseOfCallback(world, { kind: "unmatched_money", reference: "tx-1", amountMinor: 1250 });
     await world.importLines(world.qrAccountId, [line("tx-1", 1250)]);
@@ -64,7 +64,7 @@ describe("money of a callback that has paid no order", () => {
     expect(rows.map((row) => row["status"])).toEqual(["closed"]);
   });
 
-  test("with another amount in the statement the difference is named", async () => {
+  test("with another amount in the statement: the issue names the difference", async () => {
     const world = await running.openWorld();
     await raiseOfCallback(world, { kind: "late_money", reference: "tx-1", amountMinor: 1250 });
     await world.importLines(world.qrAccountId, [line("tx-1", 1300)]);

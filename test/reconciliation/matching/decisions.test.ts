@@ -1,4 +1,4 @@
-/** What people decide about matches, two of them at once too, and the runs that follow by themselves. */
+/** Decisions of people about matches, two at once included, and the runs that follow by themselves. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Caller } from "../../../services/bus/messages/caller.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
@@ -15,7 +15,7 @@ beforeAll(async () => {
   running = await startRunDatabase();
 });
 afterAll(() => running.stop());
-// What the test before has left.
+// The rows of the test before.
 beforeEach(async () => {
   await running.database`delete from wanted_runs`;
 });
@@ -49,7 +49,7 @@ async function refusalOf(attempt: Promise<unknown>): Promise<string> {
   return outcome.refusal.reason ?? outcome.refusal.code;
 }
 
-/** The runs that are wanted, at once. Returns how many there were. */
+/** The requested runs, at once. Returns how many there were. */
 async function runWanted({ database }: RunWorld, isShort = false): Promise<number> {
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const metrics = addRunMetrics(undefined, database);
@@ -61,7 +61,7 @@ async function runWanted({ database }: RunWorld, isShort = false): Promise<numbe
 }
 
 describe("candidates", () => {
-  test("the candidates of a line come with their scores and why, the best first; the other organization sees none", async () => {
+  test("of a line: listed with their scores and reasons, the best first; another organization sees none", async () => {
     const world = await running.openWorld();
     const near = await world.pay({ reference: "a", amountMinor: 1000, day: "2026-03-09" });
     const far = await world.pay({ reference: "b", amountMinor: 1000, day: "2026-03-07" });
@@ -86,7 +86,7 @@ describe("candidates", () => {
     expect((await listCandidates(other, { ...page, caller: callerOf(other) })).lines).toEqual([]);
   });
 
-  test("a confirmed candidate is a match of the next run, which starts by itself; its issue ends", async () => {
+  test("a confirmed candidate: a match of the next run, which starts by itself; its issue ends", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [line("wrong", 1000)]);
@@ -114,7 +114,7 @@ describe("candidates", () => {
     });
   });
 
-  test("several lines are confirmed as one payment, and one line as several, only with equal sums", async () => {
+  test("several lines for one payment, or one line for several: confirmed only with equal sums", async () => {
     const world = await running.openWorld();
     const whole = await world.pay({ reference: "whole", amountMinor: 3000 });
     const parts = [
@@ -137,7 +137,7 @@ describe("candidates", () => {
     expect(outcome).toMatchObject({ kinds: [], lines: { x: "matched", y: "matched", z: "matched" } });
   });
 
-  test("a payout is confirmed by what has arrived of it", async () => {
+  test("a payout: confirmed by the part that has arrived", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.importLines(world.terminalAccountId, [line("paid out", -980, { kind: "payout" })]);
@@ -153,7 +153,7 @@ describe("candidates", () => {
     expect((await world.run(bank)).lines).toEqual({ credit: "matched" });
   });
 
-  test("a rejected match is not found again, and its payment is free for another line", async () => {
+  test("a rejected match: not found again, and its payment is free for another line", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [line("a", 1000), line("b", 1000, { providerReference: "" })]);
@@ -171,7 +171,7 @@ describe("candidates", () => {
     expect((await world.run(world.qrAccountId)).lines).toEqual({ a: "unmatched_money", b: "matched" });
   });
 
-  test("only what is a candidate or a match of the line can be rejected", async () => {
+  test("a rejection: only of a candidate or a match of the line", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [line("b", 700)]);
@@ -183,7 +183,7 @@ describe("candidates", () => {
     expect(await refusalOf(rejectMatch(world, { ...request, caller: stranger }))).toBe("not_found");
   });
 
-  test("of two people who confirm one payment for two lines at once, one is refused", async () => {
+  test("two people who confirm one payment for two lines at once: one is refused", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [line("x", 1000), line("y", 1000)]);
@@ -205,8 +205,8 @@ describe("candidates", () => {
   });
 });
 
-describe("runs by themselves", () => {
-  test("an import wants a run of its account, and of the bank where its payouts arrive", async () => {
+describe("runs that start by themselves", () => {
+  test("an import requests a run of its account, and of the bank where its payouts arrive", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.importLines(bank, [
@@ -234,7 +234,7 @@ describe("runs by themselves", () => {
     ]);
   });
 
-  test("many imports of an account at once want one run", async () => {
+  test("many imports of an account at once request one run", async () => {
     const world = await running.openWorld();
     await Promise.all(
       Array.from({ length: 10 }, (_, index) => world.importLines(world.qrAccountId, [line(`l-${index}`, 100 + index)])),
@@ -243,7 +243,7 @@ describe("runs by themselves", () => {
     expect(await runWanted(world)).toBe(0);
   });
 
-  test("imports of accounts that change things for one another end at once without waiting in a circle", async () => {
+  test("imports of accounts that affect one another end at once, without a deadlock", async () => {
     const world = await running.openWorld();
     const accounts = [world.terminalAccountId, await world.addAccount("second"), await world.addAccount("third")];
     for (const account of accounts) await world.importLines(account, [line("first", 100)]);
@@ -255,7 +255,7 @@ describe("runs by themselves", () => {
     expect(await runWanted(world)).toBe(accounts.length);
   });
 
-  test("an account that is busy keeps no other one waiting, and runs when it is free", async () => {
+  test("a busy account delays no other one, and runs when it is free", async () => {
     const world = await running.openWorld();
     const second = await world.addAccount("second");
     await world.importLines(world.terminalAccountId, [line("first", 100)]);
@@ -269,7 +269,7 @@ describe("runs by themselves", () => {
     expect(await runWanted(world)).toBe(1);
   });
 
-  test("a run waits for space: it does not begin on a short disk, and one that a full disk ends is tried for ever", async () => {
+  test("a run waits for space: it does not begin on a short disk, and one that a full disk ends is tried again", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [line("first", 100)]);
     expect(await runWanted(world, true)).toBe(0);
@@ -290,7 +290,7 @@ describe("runs by themselves", () => {
     expect(await runWanted(world)).toBe(0);
   });
 
-  test("a run whose process has ended is failed, and the account can run again", async () => {
+  test("a run whose process has ended: failed, and the account can run again", async () => {
     const world = await running.openWorld();
     await world.database`
       insert into reconciliation_runs (organization_id, account_id, from_date, to_date)

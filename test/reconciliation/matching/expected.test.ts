@@ -16,7 +16,7 @@ const card = (name: string, amountMinor: number, more: Partial<Line> = {}): Line
 });
 
 describe("days", () => {
-  test("a payment in a gap between two files is not missing, and one on a day without payments between them is", async () => {
+  test("a payment in a gap between two files is not missing; one on an uncovered day without payments is", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "in-gap", amountMinor: 500, day: "2026-03-15" });
     await world.pay({ reference: "covered", amountMinor: 600, day: "2026-03-04" });
@@ -41,7 +41,7 @@ describe("days", () => {
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["missing_in_statement"]);
   });
 
-  test("a run about some of the days leaves what a longer run has found there", async () => {
+  test("a run about some of the days keeps the results of a longer run there", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 500, day: "2026-03-19" });
     await world.pay({ reference: "b", amountMinor: 600, day: "2026-03-19" });
@@ -93,7 +93,7 @@ describe("days", () => {
 describe("equal rows without a reference", () => {
   const row = (name: string): Line => ({ name, amountMinor: 555, text: "CARD" });
 
-  test("of one file are several movements, and of overlapping files with different numbers one is doubtful", async () => {
+  test("in one file: several movements; in overlapping files with different numbers: one is doubtful", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [row("one"), row("two")]);
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money", "unmatched_money"]);
@@ -104,7 +104,7 @@ describe("equal rows without a reference", () => {
     expect(lines).toEqual({ one: "unmatched_money", two: "possible_duplicate" });
   });
 
-  test("of the same number in both files are no duplicates", async () => {
+  test("of the same number in both files: no duplicates", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [row("one"), row("two")]);
     await world.importLines(world.qrAccountId, [row("two"), row("one")]);
@@ -122,7 +122,7 @@ describe("accounts", () => {
     expect((await world.run(bank)).kinds).toEqual(["unmatched_money"]);
   });
 
-  test("where two accounts may show a payment, it is missing once, and only when both cover its day", async () => {
+  test("two possible accounts: the payment is missing once, and only when both cover its day", async () => {
     const world = await running.openWorld();
     const second = await world.addAccount("another");
     for (const reference of ["SLIP-4711", "SLIP-4712", "SLIP-4713"])
@@ -137,7 +137,7 @@ describe("accounts", () => {
     expect((await world.run(second)).kinds).toEqual([]);
   });
 
-  test("where two accounts may show a payment, one that the other has with another amount is not missing", async () => {
+  test("two possible accounts: a payment that the other has with another amount is not missing", async () => {
     const world = await running.openWorld();
     const other = await world.addAccount("other terminals");
     await world.pay({ route: "attested_terminal", reference: "slip-12345", amountMinor: 500 });
@@ -215,7 +215,7 @@ describe("payouts at the bank", () => {
     expect((await world.run(bank)).lines).toEqual({ credit: "matched" });
   });
 
-  test("a credit whose text names its fees is compared by what has arrived", async () => {
+  test("a credit whose text names its fees is compared by the arrived amount", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.importLines(world.terminalAccountId, [
@@ -274,7 +274,7 @@ describe("payouts at the bank", () => {
     ["less", 7090, "amount_under", "-10"],
     ["more", 7101, "amount_over", "1"],
   ])(
-    "a credit of %s than the sum of the payouts that it names differs from that sum",
+    "a credit of %s than the sum of its named payouts differs from that sum",
     async (_, arrived, kind, differenceMinor) => {
       const world = await running.openWorld();
       const bank = await world.addAccount("bank");
@@ -294,7 +294,7 @@ describe("payouts at the bank", () => {
     expect(await world.run(bank)).toMatchObject({ kinds: ["missing_in_statement"], lines: { credit: "matched" } });
   });
 
-  test("credits that name one payout and are less together differ from it by what is missing", async () => {
+  test("credits that name one payout and are less together differ from it by the missing amount", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.importLines(world.qrAccountId, [PAYOUTS[1]]);

@@ -1,4 +1,4 @@
-/** The confusion matrix: a statement that fits, and one fault in it. Each fault gives its kind, and nothing else. */
+/** The confusion matrix: a matching statement, and one fault in it. Each fault gives its kind, and nothing else. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RUN_KINDS, type RunKind } from "../../../services/reconciliation/kinds.ts";
 import { close } from "../closings/closing-world.ts";
@@ -31,9 +31,9 @@ function fittingLines(): Line[] {
 interface Fault {
   /** Changes the lines; the payments are those of the references. */
   readonly lines?: (lines: readonly Line[], world: RunWorld) => readonly Line[];
-  /** Settles more. */
+  /** Settles more payments. */
   readonly before?: (world: RunWorld) => Promise<unknown>;
-  /** Imports more. */
+  /** Imports more lines. */
   readonly after?: (world: RunWorld, importId: number) => Promise<unknown>;
   /** The payments are cards at a terminal instead of QR codes. */
   readonly atTerminal?: boolean;
@@ -210,7 +210,7 @@ const FAULTS: Record<string, Fault> = {
     },
     lines: added(EQUAL, { ...EQUAL, name: "equal-2" }),
     after: (world) => world.importLines(world.qrAccountId, [EQUAL]),
-    // The other row has two payments that fit.
+    // The other row has two matching payments.
     kinds: ["ambiguous_match", "possible_duplicate"],
   },
   "a line that comes after the closing of its day": {

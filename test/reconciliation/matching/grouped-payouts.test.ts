@@ -1,4 +1,4 @@
-/** Payouts that arrive at a bank together, or in parts, and that no reference names: candidates by their exact sums. */
+/** Payouts that arrive at a bank together, or in parts, without a reference: candidates by their exact sums. */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { confirmMatch, listCandidates, rejectMatch } from "../../../services/reconciliation/matches.ts";
@@ -109,14 +109,14 @@ describe("one credit that is the sum of several payouts", () => {
       Array.from({ length: 9 }, (_, index) => payout(`P${index}`, 100 * (index + 1))),
       credit("C", 4500),
     ],
-  ] as const)("is none: %s", async (name, payouts, line) => {
+  ] as const)("is no candidate: %s", async (name, payouts, line) => {
     const scene = await openScene(payouts, [line]);
     if (name === "payouts of two accounts")
       await scene.world.importLines(await scene.world.addAccount("other"), [payout("P2", 4100)]);
     expect((await scene.world.run(scene.bankId)).lines).toEqual({ C: "unmatched_money" });
   });
 
-  test("that two groups fit is ambiguous", async () => {
+  test("matches two groups: ambiguous", async () => {
     const scene = await openScene(
       [payout("P1", 3000), payout("P2", 4000), payout("P3", 1000), payout("P4", 6000)],
       [credit("C", 7000)],
@@ -126,7 +126,7 @@ describe("one credit that is the sum of several payouts", () => {
 });
 
 describe("several credits that are the sum of one payout", () => {
-  test("are each a candidate for it, and match it when a person confirms them together", async () => {
+  test("each is a candidate for it, and they match it when a person confirms them together", async () => {
     const scene = await openScene([payout("P", 9000)], [credit("C1", 5000), credit("C2", 4000), credit("C3", 77)]);
     expect((await scene.world.run(scene.bankId)).lines).toEqual({
       C1: "reference_mismatch",

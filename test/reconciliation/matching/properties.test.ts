@@ -78,7 +78,7 @@ interface Case {
   readonly kinds: readonly string[];
 }
 
-/** Amounts are so far apart that no line can be another one's. */
+/** Amounts are so far apart that no line can match another one's payment. */
 function caseOf(faults: readonly string[], filesOfLines: readonly number[]): Case {
   const sales = faults.map((_, index) => ({ name: `sale-${index}`, amountMinor: 2_000 + 1_000 * index }));
   const lines = sales.flatMap((sale, index) => FAULTS[faults[index] ?? ""]?.lines(sale) ?? []);
@@ -93,7 +93,7 @@ function caseOf(faults: readonly string[], filesOfLines: readonly number[]): Cas
   return { sales, files, kinds: kinds.toSorted() };
 }
 
-/** What is known of the issues of a world, without ids and times. */
+/** The known facts about the issues of a world, without ids and times. */
 async function issuesOf({ database, organizationId }: RunWorld): Promise<string[]> {
   const rows = await database<{ issue: string }[]>`
     select concat_ws(' ', kind, regexp_replace(subject_key, '^transaction:.*', 'transaction'), encode(evidence_hash, 'hex'),
@@ -127,7 +127,7 @@ async function closeSome({ database, organizationId }: RunWorld): Promise<void> 
 }
 
 describe("random statements with faults", () => {
-  test("each fault gives its kind and nothing else; no line is left over, the sums fit, and nothing is settled", async () => {
+  test("each fault gives its kind and nothing else; no line is left over, the sums match, and nothing is settled", async () => {
     await fc.assert(
       fc.asyncProperty(faultsArbitrary, async (faults) => {
         const world = await running.openWorld();
@@ -177,7 +177,7 @@ describe("random statements with faults", () => {
     );
   });
 
-  test("what a person has closed stays closed, in any order of files and after all were withdrawn and came again", async () => {
+  test("a closed issue stays closed, in any order of files and after all were withdrawn and imported again", async () => {
     const orders = fc.shuffledSubarray([0, 1, 2], { minLength: 3 });
     const places = fc.array(fc.nat(5), { minLength: 1, maxLength: 7 });
     await fc.assert(

@@ -8,7 +8,7 @@ import { cloneDatabase } from "../../support/servers.ts";
 
 export interface Payment {
   readonly route?: "dynamic_qr" | "attested_terminal" | "smart_pos" | "cash";
-  /** The provider's reference, or what the cashier has typed. */
+  /** The provider's reference, or the cashier's. */
   readonly reference: string;
   readonly amountMinor?: number;
   readonly currency?: string;

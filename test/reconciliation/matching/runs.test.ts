@@ -1,4 +1,4 @@
-/** What several runs keep: decisions, order, concurrency, comparison. */
+/** What several runs preserve: decisions, order, concurrency, comparison. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RunUnderWayError, runReconciliation } from "../../../services/reconciliation/matching.ts";
 import { countChanges } from "../../../services/reconciliation/sql/runs.ts";
@@ -65,7 +65,7 @@ describe("several runs over the same days", () => {
     expect(await issuesOf(world)).toContainEqual({ kind: "amount_over", status: "open", generation: 2 });
   });
 
-  test("a difference that a later import explains ends, and its payment is matched", async () => {
+  test("a difference that a later import explains: ends, and its payment is matched", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [qr("b", 700)]);
@@ -134,7 +134,7 @@ describe("several runs over the same days", () => {
     expect(results[2]).toEqual(results[0]);
   });
 
-  test("of two runs of one account at once one is refused", async () => {
+  test("two runs of one account at once: one is refused", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [qr("a", 1000)]);
     const request = {
@@ -223,7 +223,7 @@ describe("groups and decisions", () => {
     expect(await world.run(world.qrAccountId)).toMatchObject({ kinds: [], lines: { "typed-wrong": "matched" } });
   });
 
-  test("what was confirmed is no match while its sums differ", async () => {
+  test("a confirmed group is no match while its sums differ", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [qr("a", 990)]);
@@ -257,7 +257,7 @@ describe("groups and decisions", () => {
     expect((await world.run(world.qrAccountId)).lines).toEqual({ stray: "reference_mismatch" });
   });
 
-  test("credits of a bank that numbers its entries anew each day are an issue each, and so are decided", async () => {
+  test("credits of a bank that numbers its entries again each day: one issue each, with one decision each", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     const credit = (name: string, day: string, amountMinor: number) =>
@@ -286,7 +286,7 @@ describe("groups and decisions", () => {
     expect((await states()).toSorted()).toEqual(["1000 attributed", "1000 open", "2000 closed", "2000 open"]);
   });
 
-  test("a reference that comes again in another year is another issue", async () => {
+  test("a reference that repeats in another year is another issue", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [
       qr("this year", 1000, { providerReference: "77" }),
@@ -296,7 +296,7 @@ describe("groups and decisions", () => {
     expect((await world.run(world.qrAccountId, days)).kinds).toEqual(["unmatched_money", "unmatched_money"]);
   });
 
-  test("a closed difference stays closed when its file was withdrawn and is imported again", async () => {
+  test("a closed difference stays closed when its file is withdrawn and imported again", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
     const lines = [qr("a", 1010), qr("stray", 500)];
@@ -312,7 +312,7 @@ describe("groups and decisions", () => {
     expect((await issuesOf(world)).map(({ status }) => status)).toEqual(["closed", "closed"]);
   });
 
-  test("each row of a file that could not be read is an issue, which ends with its file", async () => {
+  test("each malformed row of a file is an issue, which ends with its file", async () => {
     const world = await running.openWorld();
     const importId = await world.importLines(world.qrAccountId, []);
     await world.database`
@@ -327,7 +327,7 @@ describe("groups and decisions", () => {
     expect((await world.run(world.qrAccountId)).kinds).toEqual([]);
   });
 
-  test("test money never meets live money", async () => {
+  test("a test payment never matches a live line", async () => {
     const world = await running.openWorld();
     await world.database`update statement_accounts set mode = 'test' where account_id = ${world.qrAccountId}`;
     await world.pay({ reference: "a", amountMinor: 1000 });
@@ -335,7 +335,7 @@ describe("groups and decisions", () => {
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money"]);
   });
 
-  test("a report that came after the end explains the line as late money", async () => {
+  test("a report after the end explains the line as late money", async () => {
     const world = await running.openWorld();
     await world.reportLate("late-77");
     await world.importLines(world.terminalAccountId, [qr("late-77", 1000)]);
@@ -379,7 +379,7 @@ describe("a run that fails", () => {
     "provider_events",
   ];
 
-  test.each(TABLES)("leaves nothing when %s cannot be written, and the next run finds the same", async (table) => {
+  test.each(TABLES)("leaves no row when %s cannot be written, and the next run finds the same", async (table) => {
     const world = await running.openWorld();
     const { database, organizationId } = world;
     await world.pay({ reference: "a", amountMinor: 1000 });
@@ -414,7 +414,7 @@ describe("a run that fails", () => {
     });
   });
 
-  test("what a run opens, changes and explains is announced on the bus, in its transaction", async () => {
+  test("the issues that a run opens, changes and explains are announced on the bus, in its transaction", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [qr("b", 700)]);

@@ -134,7 +134,7 @@ describe("readCsv", () => {
     });
   });
 
-  it("looks for the header in a bounded count of lines", async () => {
+  it("searches a bounded count of lines for the header", async () => {
     const header: HeaderRule = { ...FIRST_LINE, accepts: ([first]) => first === "a" };
     const preamble = "x\n".repeat(FORMAT_LIMITS.preambleLines);
     await expect(read(`${preamble}a,b\n`, { delimiter: ",", header })).rejects.toMatchObject({
