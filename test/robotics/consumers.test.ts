@@ -1,4 +1,4 @@
-/** Who is let in, by which credential, and what becomes of what they had open. */
+/** Which credentials are accepted, and what happens to a consumer's open tasks. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as consumerMessages from "../../services/bus/messages/consumers.ts";
@@ -23,7 +23,7 @@ const set = (fleet: Fleet, status: "active" | "suspended") =>
   world.ask(consumerMessages.changeRoboticsConsumer, { caller: place.owner, consumerId: fleet.consumerId, status });
 
 describe("a credential", () => {
-  test("finds its consumer, and is kept as its SHA-256 only (I9)", async () => {
+  test("finds its consumer, and is stored only as its SHA-256 (I9)", async () => {
     const fleet = await world.addFleet(place);
     expect(fleet.credential).toMatch(/^rc_[\w-]{43}$/);
     expect(await who(fleet.credential)).toEqual(fleet.caller);
@@ -49,7 +49,7 @@ describe("a credential", () => {
 });
 
 describe("a suspended consumer", () => {
-  test("is not known any more, is offered nothing, and is known again when it is readmitted", async () => {
+  test("is unknown, gets no offers, and is known again when it is readmitted", async () => {
     const fleet = await world.addFleet(place);
     await set(fleet, "suspended");
     expect(await asWhom(fleet.credential)).toEqual({ consumer: null, suspended: true });
@@ -59,14 +59,14 @@ describe("a suspended consumer", () => {
     expect(await who(fleet.credential)).toEqual(fleet.caller);
   });
 
-  test("keeps what it has open, for the owner to cancel; nothing of it goes on", async () => {
+  test("keeps its open tasks for the owner to cancel; none of them goes on", async () => {
     const fleet = await world.addFleet(place);
     const { caller: consumer } = fleet;
     const { taskId } = await world.offer(place, fleet);
     const { taskId: acceptedId } = await world.offer(place, fleet);
     await world.ask(taskMessages.acceptServingTask, { consumer, taskId: acceptedId });
     await set(fleet, "suspended");
-    // As a request that was let through just before the suspension.
+    // As a request that was accepted just before the suspension.
     const accepting = world.ask(taskMessages.acceptServingTask, { consumer, taskId });
     expect(await refusalOf(accepting)).toMatchObject({ code: "permission_denied" });
     const completing = world.ask(taskMessages.completeServingTask, { consumer, taskId: acceptedId });
@@ -82,7 +82,7 @@ describe("a suspended consumer", () => {
     }
   });
 
-  test("accepts nothing more once its suspension was answered, whatever was under way", async () => {
+  test("accepts nothing more once its suspension was answered, whatever was in progress", async () => {
     for (let round = 0; round < 10; round += 1) {
       const own = await world.openPlace();
       const { organizationId, owner } = own;
@@ -106,7 +106,7 @@ describe("a suspended consumer", () => {
   });
 });
 
-describe("changing a consumer", () => {
+describe("the change of a consumer", () => {
   test("is in the audit log, unless it changes nothing", async () => {
     const fleet = await world.addFleet(place);
     const change = { caller: place.owner, consumerId: fleet.consumerId, name: "Upstairs" };
@@ -120,7 +120,7 @@ describe("changing a consumer", () => {
     ]);
   });
 
-  test("of another organization is not possible", async () => {
+  test("of another organization is refused", async () => {
     const fleet = await world.addFleet(place);
     const { owner: caller, filialId } = await world.openPlace();
     const { consumerId } = fleet;
@@ -145,7 +145,7 @@ describe("changing a consumer", () => {
   });
 });
 
-test("the sandbox's consumer is made once and always has the credential that is kept for it", async () => {
+test("the sandbox's consumer: made once, always with the stored credential", async () => {
   const { organizationId, filialId } = await world.openPlace();
   const seed = (credential: string) =>
     world.ask(consumerMessages.seedSandboxConsumer, { organizationId, filialId, credentialHash: sha256(credential) });

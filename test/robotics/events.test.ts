@@ -1,4 +1,4 @@
-/** What consumers are told: the listed fields and nothing else, once for each change, in the order of the commits. */
+/** The events that consumers receive: the listed fields only, once for each change, in the order of the commits. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as pauseMessages from "../../services/bus/messages/filial-robotics.ts";
@@ -40,9 +40,9 @@ test("no event holds a manifest or a destination, wherever it is stored on its w
   await world.ask(taskMessages.completeServingTask, { consumer, taskId: completed.taskId });
   const expired = await offer();
   await world.makeOverdue(expired.taskId);
-  const look = async () =>
+  const readStatus = async () =>
     (await world.ask(taskMessages.getConsumerTask, { consumer, taskId: expired.taskId })).task.status;
-  await expect.poll(look).toBe("expired");
+  await expect.poll(readStatus).toBe("expired");
   const pause = { caller, filialId: place.filialId, reason: "Fire drill." };
   await world.ask(pauseMessages.pauseFilialRobotics, pause);
   await world.ask(pauseMessages.resumeFilialRobotics, pause);
@@ -85,7 +85,7 @@ test("no event holds a manifest or a destination, wherever it is stored on its w
   }
 });
 
-test("each event says when that happened of which it tells", async () => {
+test("each event names the moment of its change", async () => {
   const place = await world.openPlace();
   const fleet = await world.addFleet(place);
   const { owner: caller, filialId } = place;
@@ -104,7 +104,7 @@ test("each event says when that happened of which it tells", async () => {
   expect(task.endedAtMs).toBeGreaterThan(task.offeredAtMs);
 });
 
-test("the events of a filial leave in the order in which they were committed, whoever made them", async () => {
+test("the events of a filial leave in the order of their commits, whatever process made them", async () => {
   const place = await world.openPlace();
   const fleet = await world.addFleet(place);
   const { owner: caller, filialId } = place;

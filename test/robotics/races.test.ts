@@ -1,4 +1,4 @@
-/** Owner, fleet, deadline and pause at once, on real PostgreSQL: whoever comes first decides, and all are told the same. */
+/** Owner, fleet, deadline and pause at once, on real PostgreSQL: the first decides, and all get the same answer. */
 import { setTimeout as delay } from "node:timers/promises";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -34,7 +34,7 @@ async function outcomeOf(asked: Promise<{ readonly task: taskMessages.ServingTas
   }
 }
 
-/** A deadline that plays no part. */
+/** A deadline that has no effect. */
 const FAR_MS = 60_000;
 const ACTS = ["accept", "complete", "cancel", "expire"] as const;
 type Act = (typeof ACTS)[number];
@@ -56,7 +56,7 @@ async function run(act: Act, taskId: number): Promise<Outcome | undefined> {
   }
 }
 
-/** What the audit log says has happened to a task, as events of the machine, in their order. */
+/** A task's history in the audit log, as events of the machine, in their order. */
 async function story(taskId: number): Promise<ServingTaskEvent["type"][]> {
   const entries = await world.database<{ action: string }[]>`
     select action from robotics_trail where subject_kind = 'serving_task' and subject_id = ${taskId} order by event_id`;
@@ -77,13 +77,13 @@ async function eventTypes(taskId: number): Promise<string[]> {
 }
 
 describe("accept, complete, cancel and the deadline at once", () => {
-  test("make one story that the machine allows, and every answer fits it", async () => {
+  test("give one history that the machine allows, and every answer agrees with it", async () => {
     const race = fc.record({
       acts: fc.array(fc.tuple(fc.constantFrom(...ACTS), fc.integer({ min: 0, max: 12 })), {
         minLength: 2,
         maxLength: 8,
       }),
-      /** When the offer's time is over, after the start of the race. */
+      /** When the offer's time has ended, after the start of the race. */
       deadlineMs: fc.oneof(fc.integer({ min: -5, max: 20 }), fc.constant(FAR_MS)),
     });
     await fc.assert(
@@ -96,29 +96,29 @@ describe("accept, complete, cancel and the deadline at once", () => {
             return { act, outcome: await run(act, taskId) };
           }),
         );
-        // An offer whose time is over ends by itself; from then on nothing changes while it is looked at.
+        // An offer whose time has ended ends by itself; from then on nothing changes while it is polled.
         const isOver = deadlineMs < FAR_MS;
-        const look = async (): Promise<taskMessages.ServingTask> => {
+        const readTask = async (): Promise<taskMessages.ServingTask> => {
           const { task } = await world.ask(taskMessages.getServingTask, { caller: place.owner, taskId });
           if (isOver && task.status === "offered") throw new Error("The offer does not expire.");
           return task;
         };
-        const task = await vi.waitFor(look, { timeout: 30_000, interval: 20 });
+        const task = await vi.waitFor(readTask, { timeout: 30_000, interval: 20 });
         const happened = await story(taskId);
 
         // One story: each event is one that the machine takes, so exactly one of accept, cancel and expire comes first.
         let status: ServingTaskStatus | undefined = "offered";
         for (const type of happened) status = status === undefined ? undefined : nextTaskStatus(status, type);
         expect(status).toBe(task.status);
-        const told = { CANCEL: "serving_task.cancelled", EXPIRE: "serving_task.expired" } as const;
-        const expected = happened.flatMap((type) => (type === "CANCEL" || type === "EXPIRE" ? [told[type]] : []));
+        const published = { CANCEL: "serving_task.cancelled", EXPIRE: "serving_task.expired" } as const;
+        const expected = happened.flatMap((type) => (type === "CANCEL" || type === "EXPIRE" ? [published[type]] : []));
         expect(await eventTypes(taskId)).toEqual(["serving_task.offered", ...expected]);
 
         const words = { accept: "ACCEPT", complete: "COMPLETE", cancel: "CANCEL" } as const;
         for (const { act, outcome } of outcomes) {
           if (outcome === undefined || act === "expire") continue;
           if ("status" in outcome) {
-            // Whoever is told that it was done: it was.
+            // An answer that reports it done: it was done.
             expect(happened).toContain(words[act]);
           } else if (outcome.refused.code === "task_expired") {
             expect([act, happened]).toEqual(["accept", ["EXPIRE"]]);
@@ -163,13 +163,13 @@ describe("the deadline of an offer", () => {
   test.each([
     ["has passed", { deadlineMs: -1, heldMs: 100 }],
     ["passes while the task is waited for", { deadlineMs: 150, heldMs: 400 }],
-  ])("that %s counts before anybody has looked: the offer expires with the refusal", async (_when, times) => {
+  ])("that %s counts before the first poll: the offer expires with the refusal", async (_when, times) => {
     for (const act of ["accept", "cancel", "complete"] as const) {
       const { taskId } = await world.offer(place, fleet);
       const outcome = await heldWhile({ taskId, ...times }, () => run(act, taskId));
       const code = act === "accept" ? "task_expired" : "task_not_actionable";
       expect(outcome, act).toEqual({ refused: { code, status: "expired" } });
-      // Known by the answer: the refusal and the end of the offer were one transaction.
+      // The answer shows it: the refusal and the end of the offer were one transaction.
       expect(await story(taskId)).toEqual(["EXPIRE"]);
       expect(await eventTypes(taskId)).toEqual(["serving_task.offered", "serving_task.expired"]);
     }
@@ -177,7 +177,7 @@ describe("the deadline of an offer", () => {
 });
 
 describe("a pause", () => {
-  test("that was answered holds for every offer and acceptance, whatever was under way", async () => {
+  test("answered: it holds for every offer and acceptance, whatever was in progress", async () => {
     for (let round = 0; round < 12; round += 1) {
       const own = await world.openPlace();
       const robots = await world.addFleet(own);
@@ -206,7 +206,7 @@ describe("a pause", () => {
   });
 });
 
-test("many offers expire once each, although several processes look for them", async () => {
+test("many offers expire once each, although several processes poll for them", async () => {
   const own = await world.openPlace();
   const robots = await world.addFleet(own);
   const tasks: Awaited<ReturnType<RoboticsWorld["offer"]>>[] = [];
@@ -216,8 +216,8 @@ test("many offers expire once each, although several processes look for them", a
   }
   const ids = tasks.map(({ taskId }) => taskId);
   await world.database`update serving_tasks set expires_at = clock_timestamp() where task_id = any(${ids})`;
-  const looks = Array.from({ length: 6 }, () => expireOffers({ database: world.database, metrics }));
-  await Promise.all(looks);
+  const polls = Array.from({ length: 6 }, () => expireOffers({ database: world.database, metrics }));
+  await Promise.all(polls);
   const expired = async () =>
     (await world.events(own.filialId)).flatMap(({ eventType, payload }) =>
       eventType === "serving_task.expired" && "task_id" in payload ? [payload.task_id] : [],

@@ -1,4 +1,4 @@
-/** How long tasks are kept, what the service tells about itself, and what it needs to start. */
+/** How long tasks are kept, what the service reports about itself, and what it needs to start. */
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as eventMessages from "../../services/bus/messages/events.ts";
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test("tasks that ended longer ago than they are kept are removed; what is open stays, and so does the audit log", async () => {
+test("tasks that ended before their retention are removed; open tasks stay, and so does the audit log", async () => {
   const { caller: consumer } = fleet;
   const cancel = (taskId: number) =>
     world.ask(taskMessages.cancelServingTask, { caller: place.owner, taskId, reason: "No guest." });
@@ -50,7 +50,7 @@ test("tasks that ended longer ago than they are kept are removed; what is open s
   expect(entries.some(({ subject }) => subject.kind === "serving_task" && subject.id === old.taskId)).toBe(true);
 });
 
-test("how long they are kept is a setting, which a starting service applies at once", async () => {
+test("the retention is a setting, which a starting service applies at once", async () => {
   expect(parseSettings(roboticsSettingsSchema, {})).toEqual({ ROBOTICS_TASK_RETENTION_DAYS: 90 });
   expect(() => parseSettings(roboticsSettingsSchema, { ROBOTICS_TASK_RETENTION_DAYS: "0" })).toThrow(
     "The setting ROBOTICS_TASK_RETENTION_DAYS is not usable: it must be a whole number from 1 to 3650.",
@@ -63,7 +63,7 @@ test("how long they are kept is a setting, which a starting service applies at o
   await expect.poll(count).toBe(0);
 });
 
-test("it reports its health and its metrics", async () => {
+test("the service reports its health and its metrics", async () => {
   expect(await world.ask(roboticsHealth, {})).toEqual({ databaseReady: true, fault: null });
   const registry = new Registry();
   const { database } = world;

@@ -34,7 +34,7 @@ export interface Place {
   readonly organizationId: number;
   readonly filialId: number;
   readonly owner: Caller;
-  /** Somebody who may not manage the organization. */
+  /** A user who may not manage the organization. */
   readonly cashier: Caller;
 }
 
@@ -62,7 +62,7 @@ export interface RoboticsWorld {
   ): Promise<taskMessages.ServingTask>;
   /** The events of a filial in the outbox, in their order, delivered or not. */
   events(filialId: number): Promise<RoboticsEvent[]>;
-  /** What the stream holds for a filial, once it has as many messages as said. */
+  /** The stream's messages for a filial, once there are that many. */
   published(filialId: number, count: number): Promise<PublishedRoboticsEvent[]>;
   /** Moves a task's deadline to this many milliseconds ago. */
   makeOverdue(taskId: number, byMs?: number): Promise<void>;

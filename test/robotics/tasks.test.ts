@@ -25,7 +25,7 @@ const complete = (taskId: number, by = fleet) =>
   world.ask(taskMessages.completeServingTask, { consumer: by.caller, taskId });
 const cancel = (taskId: number, by = place) =>
   world.ask(taskMessages.cancelServingTask, { caller: by.owner, taskId, reason: "No guest." });
-const look = async (taskId: number) =>
+const readTask = async (taskId: number) =>
   (await world.ask(taskMessages.getConsumerTask, { consumer: fleet.caller, taskId })).task;
 const typesOf = async (filialId: number) => (await world.events(filialId)).map(({ eventType }) => eventType);
 
@@ -64,10 +64,10 @@ describe("a task", () => {
     }
   });
 
-  test("expires by itself soon after its deadline, and its fleet hears of it once", async () => {
+  test("expires by itself soon after its deadline, and its fleet is notified once", async () => {
     const { taskId } = await world.offer(place, fleet);
     await world.makeOverdue(taskId);
-    await expect.poll(async () => (await look(taskId)).status).toBe("expired");
+    await expect.poll(async () => (await readTask(taskId)).status).toBe("expired");
     await delay(3 * ROBOTICS_LIMITS.expiryIntervalMs);
     const events = (await world.events(place.filialId)).filter(
       ({ payload }) => "task_id" in payload && payload.task_id === taskId,
@@ -77,7 +77,7 @@ describe("a task", () => {
     expect(await refusalOf(cancel(taskId))).toMatchObject({ code: "task_not_actionable", status: "expired" });
   });
 
-  test("that was accepted does not expire", async () => {
+  test("accepted: does not expire", async () => {
     const { taskId } = await world.offer(place, fleet);
     await accept(taskId);
     await world.makeOverdue(taskId, 10_000);
@@ -85,7 +85,7 @@ describe("a task", () => {
     expect((await complete(taskId)).task.status).toBe("completed");
   });
 
-  test("of another fleet or organization is not there", async () => {
+  test("of another fleet or organization: not found", async () => {
     const elsewhere = await world.openPlace();
     const neighbour = await world.addFleet(place);
     const stranger = await world.addFleet(elsewhere);
@@ -107,7 +107,7 @@ describe("a task", () => {
 });
 
 describe("an offer under a key", () => {
-  test("is made once, however often and however many at a time ask for it", async () => {
+  test("is made once, however many requests come, also at the same time", async () => {
     const idempotencyKey = "the same key";
     const tasks = await Promise.all(
       Array.from({ length: 8 }, async () => await world.offer(place, fleet, { idempotencyKey })),
@@ -121,7 +121,7 @@ describe("an offer under a key", () => {
     });
   });
 
-  test("is refused for another request, also at another filial at the same moment", async () => {
+  test("another request with the key: refused, also at another filial at the same moment", async () => {
     const idempotencyKey = "another key";
     const manifest = [{ name: "Soup", quantity: 1 }];
     const destination = { name: "Table 12", details: "By the window" };
@@ -159,7 +159,7 @@ describe("an offer under a key", () => {
 });
 
 describe("display numbers of a filial", () => {
-  test("have no gaps, whatever is offered at once and refused in between", async () => {
+  test("have no gaps, despite simultaneous offers and refusals", async () => {
     const busy = await world.openPlace();
     const first = await world.addFleet(busy);
     const second = await world.addFleet(busy);
@@ -191,7 +191,7 @@ describe("bounds", () => {
       from generate_series(0, ${ROBOTICS_LIMITS.openTasks - 2}::bigint) as n`;
     const last = await world.offer(place, full);
     expect(await refusalOf(world.offer(place, full))).toMatchObject({ code: "busy", retryAfterMs: 5_000 });
-    // One that is under way is carried out by the same robots.
+    // The same robots carry out a running one.
     await accept(last.taskId, full);
     expect(await refusalOf(world.offer(place, full))).toMatchObject({ code: "busy", retryAfterMs: 5_000 });
     await cancel(last.taskId);
@@ -209,7 +209,7 @@ describe("bounds", () => {
 });
 
 describe("a pause", () => {
-  test("lets nothing be offered or accepted; what is under way is completed, cancelled and expires", async () => {
+  test("prevents offers and acceptances; running tasks are completed, cancelled and expire", async () => {
     const own = await world.openPlace();
     const robots = await world.addFleet(own);
     const [underWay, other, open, overdue] = [
@@ -227,7 +227,7 @@ describe("a pause", () => {
     const status = async (taskId: number) =>
       (await world.ask(taskMessages.getConsumerTask, { consumer: robots.caller, taskId })).task.status;
     expect(await status(open.taskId)).toBe("offered");
-    // A repetition is told what was before; an end is an end, pause or not.
+    // A repetition gets its first answer; an end is possible during a pause.
     expect((await accept(underWay.taskId, robots)).task.status).toBe("accepted");
     expect((await complete(underWay.taskId, robots)).task.status).toBe("completed");
     expect((await cancel(other.taskId, own)).task.status).toBe("cancelled");
@@ -266,7 +266,7 @@ describe("lists", () => {
 });
 
 describe("lists of long tasks", () => {
-  test("read of the longest tasks little more than a page carries, and page by page all of them", async () => {
+  test("read little more of the longest tasks than a page carries, and page by page all of them", async () => {
     const own = await world.openPlace();
     const robots = await world.addFleet(own);
     const { caller: consumer } = robots;
@@ -299,7 +299,7 @@ describe("lists of long tasks", () => {
 });
 
 describe("the audit log", () => {
-  test("tells who did what and why, newest first, and never what was carried or where to", async () => {
+  test("shows who did what and why, newest first, and never the load or the destination", async () => {
     const own = await world.openPlace();
     const robots = await world.addFleet(own);
     const { caller } = robots;
@@ -335,7 +335,7 @@ describe("the audit log", () => {
   });
 });
 
-test("nobody but who manages the organization may do any of it", async () => {
+test("users who do not manage the organization can do none of it", async () => {
   const { cashier: caller, filialId } = place;
   const { consumerId } = fleet;
   const asked = [

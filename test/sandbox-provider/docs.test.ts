@@ -1,9 +1,9 @@
-/** docs/sandbox.md tells what the sandbox provider does: its table is the data, row by row. */
+/** docs/sandbox.md documents the sandbox provider: its table is the data, row by row. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { MAGIC_AMOUNTS } from "../../services/sandbox-provider/magic-amounts.ts";
 
-it("the table of amounts in docs/sandbox.md is the one that the provider has", () => {
+it("the table of amounts in docs/sandbox.md equals the provider's", () => {
   const text = readFileSync(new URL("../../docs/sandbox.md", import.meta.url), "utf8");
   const rows = text
     .split("\n")

@@ -116,7 +116,7 @@ function isSigned({ body, signature }: Seen, secret: string): boolean {
 }
 
 describe("a payment", () => {
-  test("is made once per reference, decides by itself, and tells the merchant with a signature", async () => {
+  test("is made once per reference, ends by itself, and notifies the merchant with a signature", async () => {
     const { api_key: key, account, callback_secret: secret } = await openAccount();
     const asked = payment();
     const made = await ask("POST", "/v1/payments", asked, key);
@@ -141,11 +141,11 @@ describe("a payment", () => {
     expect(isSigned(callback, secret)).toBe(true);
     expect(isSigned(callback, "another")).toBe(false);
     expect(JSON.parse(callback.body)).toMatchObject({ event_type: "payment.paid", payment: { status: "paid" } });
-    const looked = await ask("GET", `/v1/payments/by-reference/${asked.reference}`, undefined, key);
-    expect(looked.json).toEqual(JSON.parse(callback.body).payment);
+    const read = await ask("GET", `/v1/payments/by-reference/${asked.reference}`, undefined, key);
+    expect(read.json).toEqual(JSON.parse(callback.body).payment);
   });
 
-  test("is refused loudly when anything is not as documented", async () => {
+  test("any deviation from the documentation: refused with a clear error", async () => {
     const { api_key: key } = await openAccount();
     const wrongs: [object | string, number, string][] = [
       [payment({ amount: 12.5 }), 422, "amount"],
@@ -172,7 +172,7 @@ describe("a payment", () => {
     expect((await ask("GET", "/v1/payments/by-reference/NONE", undefined, key)).status).toBe(404);
   });
 
-  test("that was cancelled before it was asked for is not made any more", async () => {
+  test("cancelled before it was asked for: not made any more", async () => {
     const { api_key: key } = await openAccount();
     const asked = payment();
     const cancelled = await ask("POST", `/v1/payments/by-reference/${asked.reference}/cancel`, {}, key);
@@ -180,7 +180,7 @@ describe("a payment", () => {
     expect((await ask("POST", "/v1/payments", asked, key)).status).toBe(409);
   });
 
-  test("of another account cannot be seen, cancelled or read in the statement", async () => {
+  test("of another account: cannot be seen, cancelled or read in the statement", async () => {
     const [mine, other] = [await openAccount(), await openAccount()];
     const asked = payment({ amount: "12.03" });
     await ask("POST", "/v1/payments", asked, mine.api_key);
@@ -188,8 +188,8 @@ describe("a payment", () => {
       404,
     );
     await ask("POST", `/v1/payments/by-reference/${asked.reference}/cancel`, {}, other.api_key);
-    const looked = await ask("GET", `/v1/payments/by-reference/${asked.reference}`, undefined, mine.api_key);
-    expect(looked.json.status).toBe("pending");
+    const read = await ask("GET", `/v1/payments/by-reference/${asked.reference}`, undefined, mine.api_key);
+    expect(read.json.status).toBe("pending");
   });
 });
 
@@ -211,8 +211,8 @@ describe("the guest page", () => {
     const decided = await ask("POST", path, `decision=${decision}`);
     expect([decided.status, decided.headers.get("location")]).toEqual([303, path]);
     await ask("POST", path, "decision=approve");
-    const looked = await ask("GET", `/v1/payments/by-reference/${asked.reference}`, undefined, key);
-    expect(looked.json.status).toBe(ends);
+    const read = await ask("GET", `/v1/payments/by-reference/${asked.reference}`, undefined, key);
+    expect(read.json.status).toBe(ends);
     expect((await ask("GET", path)).text).not.toContain("<button");
     await waitFor("a callback", () => callbacksOf(asked.reference).length === 1);
     expect((await ask("POST", path, "decision=steal")).status).toBe(422);
@@ -227,8 +227,8 @@ describe("a decision", () => {
     const made = await ask("POST", "/v1/payments", asked, key);
     const path = new URL(made.json.qr_payload).pathname;
     const { status: answered } = await ask("POST", path, "decision=approve", undefined, headers);
-    const looked = await ask("GET", `/v1/payments/by-reference/${asked.reference}`, undefined, key);
-    return [answered, looked.json.status];
+    const read = await ask("GET", `/v1/payments/by-reference/${asked.reference}`, undefined, key);
+    return [answered, read.json.status];
   };
 
   test.each([
@@ -238,11 +238,11 @@ describe("a decision", () => {
     { "sec-fetch-site": "cross-site" },
     { "sec-fetch-site": "same-site" },
     { origin: "https://shop.example", "sec-fetch-site": "same-origin" },
-  ])("that a page of somebody else sends is refused: %o", async (headers) => {
+  ])("from a page of another site: refused: %o", async (headers) => {
     expect(await decide(headers)).toEqual([403, "pending"]);
   });
 
-  test("of the page itself, or of no page, is taken; and nobody may show the page in a frame of theirs", async () => {
+  test("from the page itself, or from no page: accepted; and no other site may show the page in a frame", async () => {
     expect(await decide({ origin: provider.url, "sec-fetch-site": "same-origin" })).toEqual([303, "paid"]);
     expect(await decide({ "sec-fetch-site": "same-origin" })).toEqual([303, "paid"]);
     expect(await decide({})).toEqual([303, "paid"]);
@@ -283,7 +283,7 @@ describe("an account", () => {
   });
 });
 
-test("a target that is no path is not found", async () => {
+test("a target that is no path: not found", async () => {
   const { hostname, port } = new URL(provider.url);
   for (const path of ["//", "//x:y/", "http://elsewhere.invalid/healthz", "*"]) {
     const answered = await new Promise<number | undefined>((resolve, reject) => {
@@ -316,7 +316,7 @@ describe("callbacks", () => {
     answerAfterMs = 0;
   });
 
-  test("are repeated with the same bytes until they are taken, also over a restart", async () => {
+  test("are repeated with the same bytes until they are accepted, also over a restart", async () => {
     const { api_key: key, callback_secret: secret } = await openAccount();
     const asked = payment();
     status = 503;
@@ -381,7 +381,7 @@ test("the statement has every paid payment once, in the order of its lines, as J
   expect((await ask("GET", "/v1/statement.json?limit=0", undefined, key)).status).toBe(422);
 });
 
-test("without a key, or on a port that is taken, it does not start and says why in one sentence", async () => {
+test("without a key, or on a used port: it does not start, with the reason in one sentence", async () => {
   const without = { ...deps, environment: { ...deps.environment, SANDBOX_PROVIDER_KEY: "" } };
   await expect(startSandboxProviderService(without)).rejects.toMatchObject({
     name: "UserError",

@@ -1,4 +1,4 @@
-/** A process whose clock is wrong: it signs and writes with PostgreSQL's time, and says so loudly. */
+/** A process whose clock is wrong: it signs and writes with PostgreSQL's time, and logs the difference. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -18,7 +18,7 @@ test.each([
   ["ahead", 600_000],
   ["behind", -600_000],
 ])(
-  "%s: signatures, attempts, breakers and due times are right all the same, and the log says it",
+  "%s: signatures, attempts, breakers and due times are right, and the log names the difference",
   async (name, ms) => {
     const NODE_OPTIONS = `${process.env["NODE_OPTIONS"] ?? ""} --import=${PROGRAM}`;
     const signer = await world.addSignerProcess({ NODE_OPTIONS, WRONG_CLOCK_MS: String(ms) });

@@ -1,4 +1,4 @@
-/** What is decided without a network or a database: what is read ahead, who finds a slot, what is signed. */
+/** Decisions without a network or a database: what is read ahead, who gets a slot, what is signed. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
@@ -7,7 +7,7 @@ import { type Pace, Slots } from "../../services/webhook-signer/sending/slots.ts
 import { envelope, signatureHeader } from "../../services/webhook-signer/signing.ts";
 import { expectedSignature, parseSignature } from "./receiver.ts";
 
-describe("what is read ahead", () => {
+describe("deliveries that are read ahead", () => {
   const endpoint = {
     endpoint_id: 1,
     url: "https://example.com/",
@@ -45,7 +45,7 @@ describe("what is read ahead", () => {
     }
   };
 
-  test("is much for a fast endpoint, little for a slow one, and little for all when much is in hand", () => {
+  test("many for a fast endpoint, few for a slow one, and few for all when many are in hand", () => {
     const { firstWindow, longestWindow, inHand, fastMs } = SIGNER_LIMITS;
     const all = { count: 0 };
     const work = new EndpointWork(endpoint, all);
@@ -65,7 +65,7 @@ describe("what is read ahead", () => {
     expect(all.count).toBe(0);
   });
 
-  test("is put down when it cannot be sent, and when the owner is somebody else's", () => {
+  test("dropped when they cannot be sent, and when another process holds the owner", () => {
     const all = { count: 0 };
     const work = new EndpointWork(endpoint, all);
     work.filled([due(1), due(2), due(3)], 4);
@@ -82,7 +82,7 @@ describe("what is read ahead", () => {
 describe("slots", () => {
   const never = (): void => expect.unreachable("no caller was to be called");
 
-  test("are taken up to their number, and some are kept for prompt and some for untried targets", () => {
+  test("taken up to their number; some are kept for prompt and some for untried targets", () => {
     const slots = new Slots({ count: 6, keptForPrompt: 2, keptForUntried: 1 });
     const take = (pace: Pace, count: number) => Array.from({ length: count }, () => slots.take(pace));
     expect(take("slow", 4)).toEqual([true, true, true, false]);
@@ -90,7 +90,7 @@ describe("slots", () => {
     expect(take("prompt", 3)).toEqual([true, true, false]);
   });
 
-  test("are kept for prompt and untried targets in any order of taking and releasing", () => {
+  test("kept for prompt and untried targets in any order of taking and releasing", () => {
     const pace = fc.constantFrom<Pace>("prompt", "untried", "slow");
     fc.assert(
       fc.property(fc.array(fc.tuple(pace, fc.boolean()), { maxLength: 80 }), (steps) => {
@@ -111,7 +111,7 @@ describe("slots", () => {
     );
   });
 
-  test("go to waiting callers, prompt ones first, and to the next caller when one does not take it", () => {
+  test("passed to waiting callers, prompt ones first, and to the next caller when one does not take it", () => {
     const slots = new Slots({ count: 2, keptForPrompt: 1, keptForUntried: 0 });
     const called: string[] = [];
     slots.take("prompt", never);
@@ -128,7 +128,7 @@ describe("slots", () => {
     expect(called).toEqual(["first", "second", "slow"]);
   });
 
-  test("do not call a caller that was forgotten", () => {
+  test("a forgotten caller is not called", () => {
     const slots = new Slots({ count: 1, keptForPrompt: 0, keptForUntried: 0 });
     slots.take("prompt", never);
     slots.take("slow", never);
@@ -138,7 +138,7 @@ describe("slots", () => {
 });
 
 describe("a signature", () => {
-  test("is what the contract says for each live secret, the newest first", () => {
+  test("follows the contract for each live secret, the newest first", () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 2 }),
@@ -154,7 +154,7 @@ describe("a signature", () => {
     );
   });
 
-  test("is over an envelope whose fields have one order", () => {
+  test("covers an envelope whose fields have one order", () => {
     const body = envelope({
       deliveryId: 7,
       eventType: "robotics.paused",

@@ -1,4 +1,4 @@
-/** What a target gets, and what is known of it afterwards. */
+/** What a target receives, and what is recorded of it afterwards. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type DeliveryStatus, redeliverWebhook } from "../../services/bus/messages/webhook-deliveries.ts";
 import { changeWebhookEndpoint, getWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
@@ -19,7 +19,7 @@ const ofStatus = (fleet: Fleet, status: DeliveryStatus, count = 1) =>
   });
 
 describe("a delivery", () => {
-  test("is the envelope byte for byte, with the header that the contract has", async () => {
+  test("is the envelope byte for byte, with the contract's header", async () => {
     const fleet = await world.openFleet();
     const { secret } = await world.addEndpoint(fleet, "/exact");
     await world.emit(fleet, { eventType: "serving_task.offered" });
@@ -48,7 +48,7 @@ describe("a delivery", () => {
     expect(Math.abs(t * 1_000 - Date.now())).toBeLessThan(10_000);
   });
 
-  test("has an attempt on record, with where it went, how long each step took and how it was answered", async () => {
+  test("records an attempt: the address, the time of each step and the answer", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/record");
     world.receiver.behave("/record", () => ({ status: 202, body: "thanks\u0000" }));
@@ -67,7 +67,7 @@ describe("a delivery", () => {
     for (const ms of [attempts[0]?.firstByteMs, attempts[0]?.totalMs]) expect(ms).toBeGreaterThan(0);
   });
 
-  test("that failed is sent again with the same id and bytes and a fresh t, and any success closes it", async () => {
+  test("a failed delivery is sent again with the same id and bytes and a fresh t, and any success closes it", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/again");
     world.receiver.behave("/again", () => (world.receiver.at("/again").length < 3 ? 500 : 204));
@@ -76,7 +76,7 @@ describe("a delivery", () => {
       const [one] = await world.deliveries(fleet);
       return one?.attempts === 1 && one.nextAttemptAtMs !== null && one.nextAttemptAtMs > Date.now() + 1_000 && one;
     });
-    // 5 s ± 20 %, counted from when the outcome was written.
+    // 5 s ± 20 %, counted from the write of the outcome.
     const waitMs = (first.nextAttemptAtMs ?? 0) - (world.receiver.at("/again")[0]?.atMs ?? 0);
     expect(waitMs).toBeGreaterThan(3_900);
     expect((first.nextAttemptAtMs ?? 0) - Date.now()).toBeLessThanOrEqual(6_000);
@@ -104,7 +104,7 @@ describe("a delivery", () => {
     expect(attempts.map((one) => one.error)).toEqual([null, "status_not_success", "status_not_success"]);
   });
 
-  test("waits as long as Retry-After says, at most an hour", async () => {
+  test("Retry-After: the next attempt waits that long, at most an hour", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/later");
     let retryAfter = "60";
@@ -140,7 +140,7 @@ describe("a delivery", () => {
     expect(failed).toMatchObject({ attempts: 10, nextAttemptAtMs: null });
   });
 
-  test("that succeeds resets what was known of failures", async () => {
+  test("a success resets the recorded failures", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/recovers");
     world.receiver.behave("/recovers", () => (world.receiver.at("/recovers").length < 4 ? 500 : 200));
@@ -160,7 +160,7 @@ describe("a delivery", () => {
 });
 
 describe("an offer", () => {
-  test("is never sent after its expiry, and has lapsed", async () => {
+  test("after its expiry: not sent, and lapsed", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/offers");
     const request = { caller: fleet.owner, endpointId };
@@ -179,7 +179,7 @@ describe("an offer", () => {
     expect(world.receiver.at("/offers").map((one) => one.eventType)).toEqual(["serving_task.cancelled"]);
   });
 
-  test("whose next attempt would be after its expiry has lapsed at once", async () => {
+  test("with its next attempt after its expiry: lapses at once", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/short");
     world.receiver.behave("/short", () => ({ status: 503, headers: { "Retry-After": "600" } }));
@@ -193,7 +193,7 @@ describe("an offer", () => {
     expect(late.code).toBe("delivery_lapsed");
   });
 
-  test("that expires while its endpoint is paused ends by itself", async () => {
+  test("that expires while its endpoint is paused: lapses by itself", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/asleep");
     await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
@@ -204,7 +204,7 @@ describe("an offer", () => {
 });
 
 describe("events", () => {
-  test("of a filial go to each of its consumers, and one without an endpoint reads them", async () => {
+  test("of a filial go to each of its consumers, and a consumer without an endpoint reads them", async () => {
     const fleet = await world.openFleet();
     const other = await world.addConsumer(fleet);
     await world.addEndpoint(fleet, "/both/1");
@@ -216,7 +216,7 @@ describe("events", () => {
     expect(JSON.parse(unsent?.body ?? "")).toMatchObject({ payload: { filial_id: fleet.filialId } });
   });
 
-  test("are taken once, however often the bus brings them", async () => {
+  test("repeated by the bus: taken once", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/once");
     const eventId = await world.emit(fleet);
@@ -231,7 +231,7 @@ describe("events", () => {
     expect(world.receiver.at("/once")).toHaveLength(2);
   });
 
-  test("that cannot be read keep no others from being sent", async () => {
+  test("unreadable ones do not stop the others", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/unreadable");
     await world.bus.js.publish(`robotics.event.${fleet.filialId}`, "{}");

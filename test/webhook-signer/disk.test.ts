@@ -1,4 +1,4 @@
-/** Webhooks wait while the disk is short of space, and go out when it has space again. */
+/** Webhooks wait while the disk is short of space, and are sent when it has space again. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { setDisk } from "../../services/bus/disk-gate.ts";
 import type { DiskTier } from "../../services/runtime/disk-watch.ts";
@@ -13,8 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-describe("a delivery that is due", () => {
-  test("below the reserve: is kept and not sent, and is sent once when there is space", async () => {
+describe("a due delivery", () => {
+  test("below the reserve: kept and not sent; with space again: sent once", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/paused");
     await world.emit(fleet);
@@ -23,7 +23,7 @@ describe("a delivery that is due", () => {
     tier = "reserve";
     await world.emit(fleet);
     await waitFor("a second delivery on record", async () => (await world.deliveries(fleet)).length === 2);
-    // Longer than a delivery that is due ever waits otherwise.
+    // Longer than a due delivery ever waits otherwise.
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(world.receiver.at("/paused")).toHaveLength(1);
     expect((await world.deliveries(fleet)).map(({ status }) => status).toSorted()).toEqual(["delivered", "pending"]);

@@ -1,4 +1,4 @@
-/** An owner with a delivery, written as it stands in PostgreSQL, for parts of the signer that run without the whole. */
+/** An owner with a delivery, as it is stored in PostgreSQL, for parts of the signer that run without the whole. */
 import { randomBytes } from "node:crypto";
 import type { Database } from "../../services/db/pool.ts";
 

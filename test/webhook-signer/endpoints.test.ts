@@ -1,4 +1,4 @@
-/** What owners do with endpoints, what the service does with them by itself, and what nobody may see. */
+/** What owners do with endpoints, what the service does with them by itself, and which secrets stay hidden. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -45,7 +45,7 @@ const trailOf = ({ organizationId }: Fleet) =>
     select action, actor_kind, data from robotics_trail where organization_id = ${organizationId} order by event_id`;
 
 describe("registration", () => {
-  test("shows the secret once, of 32 random bytes, and passes the guard", async () => {
+  test("shows the secret once, of 32 random bytes, and applies the address rule", async () => {
     const { owner: caller, consumerId, ...fleet } = await world.openFleet();
     const { endpoint, secret } = await world.ask(registerWebhookEndpoint, {
       caller,
@@ -63,13 +63,13 @@ describe("registration", () => {
     ["http://example.com/", "not_https"],
     ["https://10.0.0.1/", "host_not_public"],
     ["https://user:p@example.com/", "credentials_in_url"],
-  ])("of %s is refused", async (url, reason) => {
+  ])("%s: refused", async (url, reason) => {
     const { owner: caller, consumerId } = await world.openFleet();
     const refusal = await refusalOf(world.ask(registerWebhookEndpoint, { caller, consumerId, url }));
     expect(refusal).toMatchObject({ code: "webhook_target_refused", reason });
   });
 
-  test("on this machine is for test consumers alone", async () => {
+  test("this machine as target: for test consumers only", async () => {
     const { owner: caller, consumerId } = await world.openFleet({ mode: "live" });
     const refusal = await refusalOf(
       world.ask(registerWebhookEndpoint, { caller, consumerId, url: world.receiver.url("/live") }),
@@ -77,7 +77,7 @@ describe("registration", () => {
     expect(refusal.code).toBe("webhook_target_refused");
   });
 
-  test("beyond the consumer's number is refused, ten at once included", async () => {
+  test("beyond the consumer's number: refused, ten at once included", async () => {
     const fleet = await world.openFleet();
     const asked = Array.from({ length: 10 }, (_, at) => world.addEndpoint(fleet, `/many/${at}`));
     const results = await Promise.allSettled(asked);
@@ -86,7 +86,7 @@ describe("registration", () => {
 });
 
 describe("a target that answers 410", () => {
-  test("is disabled at once, with the reason for its owner; what waits has failed and nothing new is sent", async () => {
+  test("is disabled at once, with the reason for its owner; waiting deliveries have failed and nothing new is sent", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/gone");
     world.receiver.behave("/gone", () => 410);
@@ -109,7 +109,7 @@ describe("a target that answers 410", () => {
     expect(await endpointOf(fleet, endpointId)).toMatchObject({ status: "active", disabledReason: null });
     await world.emitMany([fleet], 1);
     const [delivered] = await ofStatus(fleet, "delivered");
-    // Of the first six, those that were under way when the first 410 came arrive as well, each once.
+    // Of the first six, those that were in progress when the first 410 came arrive as well, each once.
     const sent = world.receiver.at("/gone").map(({ deliveryId }) => deliveryId);
     expect(new Set(sent).size).toBe(sent.length);
     expect(sent).not.toContain(unsent?.deliveryId);
@@ -117,8 +117,8 @@ describe("a target that answers 410", () => {
   });
 });
 
-describe("a target that fails again and again", () => {
-  test("is left alone after five failures, uses up no attempts meanwhile, and starts anew when its owner says so", async () => {
+describe("a target that fails repeatedly", () => {
+  test("is paused after five failures, uses up no attempts meanwhile, and starts again when its owner activates it", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/failing");
     world.receiver.behave("/failing", () => 500);
@@ -134,7 +134,7 @@ describe("a target that fails again and again", () => {
       return deliveries.length === 30 && deliveries.reduce((sum, one) => sum + one.attempts, 0) === 5;
     });
     await world.hurry(fleet);
-    await waitFor("a few looks", () => Date.now() - (world.receiver.at("/failing").at(-1)?.atMs ?? 0) > 2_500);
+    await waitFor("a few polls", () => Date.now() - (world.receiver.at("/failing").at(-1)?.atMs ?? 0) > 2_500);
     expect(world.receiver.at("/failing")).toHaveLength(5);
     const attempts = (await world.deliveries(fleet)).reduce((sum, one) => sum + one.attempts, 0);
     expect(attempts).toBe(5);
@@ -145,7 +145,7 @@ describe("a target that fails again and again", () => {
     await ofStatus(fleet, "delivered", 30);
   });
 
-  test("is disabled after five days and twenty failures, and its owner sees why", async () => {
+  test("is disabled after five days and twenty failures, and its owner sees the reason", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/dead");
     world.receiver.behave("/dead", () => 500);
@@ -159,7 +159,7 @@ describe("a target that fails again and again", () => {
 });
 
 describe("a paused endpoint", () => {
-  test("gets nothing, loses nothing, and gets it all when it is active again", async () => {
+  test("receives nothing, loses nothing, and receives all when it is active again", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/paused");
     world.receiver.behave("/paused", () => ({ status: 200, afterMs: 50 }));
@@ -168,7 +168,7 @@ describe("a paused endpoint", () => {
     const request = { caller: fleet.owner, endpointId };
     await world.ask(changeWebhookEndpoint, { ...request, status: "paused" });
     const sentBefore = world.receiver.at("/paused").length;
-    // What was under way arrives; what was read ahead is put down.
+    // A request in progress arrives; deliveries read ahead are dropped.
     await waitFor("the last one", () => Date.now() - (world.receiver.at("/paused").at(-1)?.atMs ?? 0) > 1_000);
     const sent = world.receiver.at("/paused").length;
     expect(sent - sentBefore).toBeLessThan(20);
@@ -182,12 +182,12 @@ describe("a paused endpoint", () => {
 });
 
 describe("a deleted endpoint", () => {
-  test("gets nothing more of what was claimed for it, its deliveries stay readable, and its secret is gone", async () => {
+  test("receives no claimed delivery any more, its deliveries stay readable, and its secret is deleted", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/deleted");
     const received = () => world.receiver.at("/deleted").length;
     await world.emitMany([fleet], 300);
-    // While it answers fast, many are claimed ahead; from now on each takes long, and nobody looks soon for more.
+    // While it answers fast, many are claimed ahead; from now on each takes long, and no poll for more comes soon.
     await waitFor("a wide window", () => received() > 100);
     world.receiver.behave("/deleted", () => ({ status: 200, afterMs: 1_500 }));
     const quick = received();
@@ -195,7 +195,7 @@ describe("a deleted endpoint", () => {
     await world.ask(deleteWebhookEndpoint, { caller: fleet.owner, endpointId });
     const sent = received();
     expect(sent).toBeLessThan(200);
-    // Longer than those under way take, and than the next ones would: they would begin when these are over.
+    // Longer than those in progress take, and than the next ones would: they would begin when these have ended.
     await waitFor("the last one", () => Date.now() - (world.receiver.at("/deleted").at(-1)?.atMs ?? 0) > 2_500);
     expect(received()).toBe(sent);
     const deliveries = await world.deliveries(fleet);
@@ -212,7 +212,7 @@ describe("a deleted endpoint", () => {
 });
 
 describe("redelivery", () => {
-  test("ten times at once with one key is one more attempt, with the same id and bytes", async () => {
+  test("ten times at once with one key: one more attempt, with the same id and bytes", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/resent");
     await world.emitMany([fleet], 1);
@@ -236,7 +236,7 @@ describe("redelivery", () => {
     await waitFor("the third one", () => world.receiver.at("/resent").length === 3);
   });
 
-  test("that fails leaves the delivery as it was", async () => {
+  test("a failure: the delivery stays as it was", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/resent-badly");
     await world.emitMany([fleet], 1);
@@ -293,7 +293,7 @@ describe("a rotation", () => {
 });
 
 describe("an owner's test", () => {
-  test("is sent at once and signed, past an open breaker, and its failure is told and not repeated", async () => {
+  test("is sent at once and signed, past an open breaker, and its failure is shown and not repeated", async () => {
     const fleet = await world.openFleet();
     const { endpointId, secret } = await world.addEndpoint(fleet, "/tested");
     const request = { caller: fleet.owner, endpointId };
@@ -314,8 +314,8 @@ describe("an owner's test", () => {
   });
 });
 
-describe("another owner's", () => {
-  test("endpoints and deliveries are not found", async () => {
+describe("an endpoint of another owner", () => {
+  test("the endpoint and its deliveries are not found", async () => {
     const mine = await world.openFleet();
     const theirs = await world.openFleet();
     const { endpointId } = await world.addEndpoint(theirs, "/theirs");
@@ -344,7 +344,7 @@ describe("another owner's", () => {
   });
 });
 
-describe("reading again", () => {
+describe("the list of deliveries", () => {
   test("comes in pages by since_id, with filters", async () => {
     const fleet = await world.openFleet();
     await world.emitMany([fleet], 7);
@@ -365,7 +365,7 @@ describe("reading again", () => {
     expect(newest.deliveries[0]?.deliveryId).toBe(ids.at(-1));
   });
 
-  test("is possible for as many days as the operator has set, and what waits stays", async () => {
+  test("keeps as many days as the operator has set, and all waiting deliveries", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/old");
     await world.emitMany([fleet], 2);
@@ -389,7 +389,7 @@ describe("reading again", () => {
 });
 
 describe("a secret", () => {
-  test("is in no log, row or error, and is sealed anew when the key changes", async () => {
+  test("is in no log, row or error, and is sealed again when the key changes", async () => {
     const signer = await world.addSignerProcess();
     const fleet = await world.openFleet();
     const { endpointId, secret } = await world.addEndpoint(fleet, "/secret");
@@ -408,15 +408,15 @@ describe("a secret", () => {
       code: "webhook_secrets_key_unknown",
     });
     await signer.stop();
-    const looked = [readFileSync(signer.logFile, "utf8")];
+    const texts = [readFileSync(signer.logFile, "utf8")];
     const tables = await world.database<{ name: string }[]>`
       select quote_ident(table_name) as name from information_schema.tables where table_schema = 'public'`;
     for (const { name } of tables) {
       const rows = await world.database.unsafe(`select to_jsonb(t)::text as row from ${name} t`);
-      looked.push(rows.map((row) => String(row["row"])).join("\n"));
+      texts.push(rows.map((row) => String(row["row"])).join("\n"));
     }
-    expect(looked.join("").length).toBeGreaterThan(10_000);
-    for (const text of looked) {
+    expect(texts.join("").length).toBeGreaterThan(10_000);
+    for (const text of texts) {
       for (const one of [secret, second, old]) {
         expect(text.includes(one)).toBe(false);
         expect(text.includes(Buffer.from(one).toString("hex"))).toBe(false);

@@ -1,4 +1,4 @@
-/** What is lost on the way, and servers that go away: everything is delivered all the same. */
+/** Lost messages, and servers that go away: every event is still delivered. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
@@ -15,14 +15,14 @@ const delivered = async ({ consumerId }: Fleet): Promise<number> => {
   return row.count;
 };
 
-test("events that the bus has lost are taken from the outbox, and one that cannot be read holds up no others", async () => {
+test("events that the bus has lost: taken from the outbox, and an unreadable one does not stop the others", async () => {
   const fleet = await world.openFleet();
   await world.addEndpoint(fleet, "/lost");
   await world.emit(fleet);
   await world.emit(fleet);
   await world.database`
     insert into outbox (key, kind, payload) values (${`filial.${fleet.filialId}`}, 'robotics_event', '{"event": {"eventType": "?"}}')`;
-  // The relay says that it has delivered them, and the bus no longer has them.
+  // The relay reports them delivered, and the bus no longer has them.
   await world.database`update outbox set delivered_at = now() - interval '30 seconds'`;
   await waitFor("the deliveries", async () => (await delivered(fleet)) === 2);
   const [row] = await world.database<[{ count: number }]>`
@@ -30,7 +30,7 @@ test("events that the bus has lost are taken from the outbox, and one that canno
   expect(row.count).toBe(1);
 });
 
-test("connections to PostgreSQL that break again and again lose nothing, and nothing is left for longer than half a minute", async () => {
+test("connections to PostgreSQL that break repeatedly: no delivery is lost or left for longer than half a minute", async () => {
   const fleets = await Promise.all(Array.from({ length: 5 }, () => world.openFleet()));
   for (const [at, fleet] of fleets.entries()) await world.addEndpoint(fleet, `/broken/${at}`);
   const emitting = world.emitMany(fleets, 2_000);
@@ -69,7 +69,7 @@ test("connections to PostgreSQL that break again and again lose nothing, and not
   );
 });
 
-test("an outcome that cannot be stored holds up no others, and its delivery is not sent again and again", async () => {
+test("an outcome that cannot be stored: the others are stored, and its delivery is not sent repeatedly", async () => {
   const fleet = await world.openFleet();
   await world.addEndpoint(fleet, "/unstorable");
   await world.database`alter table webhook_attempts add constraint probe check (response_body <> 'poison')`;
@@ -85,7 +85,7 @@ test("an outcome that cannot be stored holds up no others, and its delivery is n
   await world.database`alter table webhook_attempts drop constraint probe`;
 });
 
-test("an endpoint's row that cannot be stored holds up nobody's outcomes, its own included", async () => {
+test("an endpoint's row that cannot be stored: all outcomes are stored, its own included", async () => {
   const [broken, sound] = [await world.openFleet(), await world.openFleet()];
   const { endpointId } = await world.addEndpoint(broken, "/unstorable-row");
   await world.addEndpoint(sound, "/sound");
@@ -99,7 +99,7 @@ test("an endpoint's row that cannot be stored holds up nobody's outcomes, its ow
   await world.database`alter table webhook_endpoints drop constraint probe`;
 });
 
-test("a bus that goes away and comes back holds up what is due for no longer than it is away", async () => {
+test("a bus that goes away and comes back: due deliveries wait no longer than it is away", async () => {
   const fleet = await world.openFleet();
   await world.addEndpoint(fleet, "/without-bus");
   world.receiver.behave("/without-bus", () => (world.receiver.at("/without-bus").length <= 3 ? 500 : 200));

@@ -1,11 +1,11 @@
-/** Owners change hands while all is well: nothing that is under way then is sent twice. */
+/** Owners change hands without a fault: no request in progress is sent twice. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Service } from "../../services/runtime/service.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
-const asTold = { ...SIGNER_LIMITS };
+const originalLimits = { ...SIGNER_LIMITS };
 let world: SignerWorld;
 let signer: Service;
 let further: Service;
@@ -16,10 +16,10 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await world.stop();
-  Object.assign(SIGNER_LIMITS, asTold);
+  Object.assign(SIGNER_LIMITS, originalLimits);
 });
 
-test("an owner is given to a further process when what is under way has ended, however slow its target is", async () => {
+test("an owner moves to a further process once its requests have ended, however slow its target is", async () => {
   const fleets = [await world.openFleet(), await world.openFleet()];
   for (const [at, fleet] of fleets.entries()) {
     await world.addEndpoint(fleet, `/slow/${at}`);
@@ -35,7 +35,7 @@ test("an owner is given to a further process when what is under way has ended, h
   expect(world.receiver.received).toHaveLength(2);
 });
 
-test("a process that ends waits for what is under way only so long, and whoever is next sends it again", async () => {
+test("a process that stops waits a bounded time for its requests, and the next holder sends the rest again", async () => {
   const fleet = await world.openFleet();
   await world.addEndpoint(fleet, "/hanging");
   world.receiver.behave("/hanging", () => "hang");

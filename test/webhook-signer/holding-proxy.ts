@@ -1,4 +1,4 @@
-/** A proxy before a receiver: it accepts connections, and passes nothing on until it is opened. */
+/** A proxy before a receiver: it accepts connections, and passes no byte on until it is opened. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Receiver } from "./receiver.ts";

@@ -1,4 +1,4 @@
-/** Which owner a full process may give back: one of which nothing is under way and nothing waits. */
+/** Which owner a full process may give back: one without requests in progress or waiting deliveries. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -25,7 +25,7 @@ afterAll(async () => {
   removeFolder();
 });
 
-test("an owner is idle after a poll when nothing of it is under way or waits for a slot", async () => {
+test("an owner is idle after a poll when none of its deliveries is in progress or waits for a slot", async () => {
   let answer = (): void => undefined;
   const target = await startTarget((socket, soFar) => {
     answer = () => answering(OK)(socket, soFar);

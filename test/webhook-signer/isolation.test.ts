@@ -1,4 +1,4 @@
-/** One owner's slow targets cost others nothing. */
+/** One owner's slow targets do not delay the others. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
@@ -41,7 +41,7 @@ async function load(healthy: readonly Fleet[], prefix: string): Promise<readonly
   return got.map((one) => one.atMs - (createdAtMs.get(one.deliveryId) ?? 0)).toSorted((a, b) => a - b);
 }
 
-test("a hundred tar-pits beside a hundred healthy targets: those keep their throughput and are sent to within a second", async () => {
+test("a hundred tar-pits beside a hundred healthy targets: the healthy ones keep their throughput, within a second", async () => {
   const healthy = await fleets("/healthy", TARGETS);
   const pits = await fleets("/pit", TARGETS);
   for (let at = 0; at < TARGETS; at += 1) world.receiver.behave(`/pit/${at}`, () => "hang");
@@ -58,7 +58,7 @@ test("a hundred tar-pits beside a hundred healthy targets: those keep their thro
   await world.pauseEndpoints(pits);
 });
 
-test("of all owners together at most 256 are under way", async () => {
+test("all owners together: at most 256 requests in progress", async () => {
   const many: Fleet[] = [];
   for (let owner = 0; owner < 24; owner += 1) {
     const first = await world.openFleet();

@@ -1,4 +1,4 @@
-/** What the signer is set to when nobody has set it, and what it keeps so that nothing is taken twice. */
+/** The signer's default settings, and its records that prevent a second delivery. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rotateWebhookSecretBodySchema } from "../../gateway/api/backoffice/webhook-endpoints.ts";
@@ -17,7 +17,7 @@ afterAll(() => world.stop());
 
 const DAY_MS = 86_400_000;
 
-test("this machine is no target unless the operator says so, which the log tells, and never one of a live consumer", async () => {
+test("loopback as a target: only when the operator allows it, which the log names, and never for a live consumer", async () => {
   const { WEBHOOK_ALLOW_LOOPBACK: _allowed, ...bare } = world.environment;
   expect(parseSettings(signerSettingsSchema, bare).WEBHOOK_ALLOW_LOOPBACK).toBe(false);
   const fleet = await world.openFleet();
@@ -37,7 +37,7 @@ test("this machine is no target unless the operator says so, which the log tells
   await open.stop();
 });
 
-test("a rotation of which nothing more is said lets the old secret sign for a day", async () => {
+test("a rotation without an overlap: the old secret signs for a day", async () => {
   const { overlap_seconds: seconds } = rotateWebhookSecretBodySchema.parse({});
   expect(seconds).toBe(DAY_MS / 1_000);
   const signer = await world.addSigner();
@@ -51,7 +51,7 @@ test("a rotation of which nothing more is said lets the old secret sign for a da
   await signer.stop();
 });
 
-test("that an event was taken is known for as long as the outbox has it, and three days in any case", async () => {
+test("taken events: recorded for as long as the outbox has them, and three days in any case", async () => {
   const signer = await world.addSigner();
   const fleet = await world.openFleet();
   await world.emitMany([fleet], 3);
@@ -67,7 +67,7 @@ test("that an event was taken is known for as long as the outbox has it, and thr
     where event_id = any(${[...some]}::bigint[])`;
   await age(4, [old, kept]);
   await age(2.9, [young]);
-  // The outbox has let go of one that is old, and of the one that is not.
+  // The outbox has deleted an old one, and one that is not old.
   await world.database`delete from outbox where outbox_id = any(${[old, young]}::bigint[])`;
   await removeExpired(signerRetention(world.database, 30), world.serviceDeps.log);
   const left = await world.database<{ event_id: number }[]>`

@@ -22,14 +22,14 @@ const MOST_AGAIN = FLEETS * 16;
 
 let world: SignerWorld;
 let fleets: Fleet[];
-/** Fleets of owners for whom there is nothing to do but at one step. */
+/** Fleets of owners who have nothing to do except at one step. */
 let rested: Fleet[];
 beforeAll(async () => {
   world = await startSignerWorld({ signers: 0 });
 });
 afterAll(() => world.stop());
 
-/** Holds a table until the function that it returns is called; on a connection without the deadlines that the services have. */
+/** Holds a table until the returned function is called; on a connection without the deadlines that the services have. */
 async function hold(table: string, mode: string): Promise<() => Promise<void>> {
   const connection = postgres(world.databaseUrl, { max: 1 });
   const held = Promise.withResolvers<void>();
@@ -79,7 +79,7 @@ const STEPS: Readonly<
   },
   "an owner's lease is taken, and no delivery has been read for it": async (_signer, emit) => {
     const releaseOwners = await hold("webhook_owners", "share");
-    // Owners that nobody has held so far.
+    // Owners without a holder so far.
     await emit(rested);
     await waitFor("their deliveries", async () => (await pendingOf(rested)) > 0);
     const release = await hold("webhook_secrets", "access exclusive");
@@ -116,7 +116,7 @@ const STEPS: Readonly<
     await delay(1_000);
     const before = hanging.size;
     await delay(500);
-    // It starts nothing more, and it is still there: somebody holds the owners.
+    // It starts nothing more, and it still runs: it holds the owners.
     expect(hanging.size).toBe(before);
     const rows = await world.database`select from webhook_owners where leased_until > now()`;
     expect(rows.length).toBeGreaterThan(0);
@@ -137,7 +137,7 @@ async function delivered(): Promise<number> {
   return row.count;
 }
 
-test("killed at each of its steps, it loses no event, and what was under way is all that is sent again", async () => {
+test("killed at each of its steps: it loses no event, and only the requests in progress are sent again", async () => {
   let signer = await world.addSignerProcess(SHORT_LEASES);
   fleets = await Promise.all(Array.from({ length: FLEETS }, () => world.openFleet()));
   for (const [at, fleet] of fleets.entries()) await world.addEndpoint(fleet, `/steps/${at}`);

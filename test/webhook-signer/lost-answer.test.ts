@@ -1,4 +1,4 @@
-/** A process that takes an owner, and never hears that it has: PostgreSQL has it as the holder, and so had another before. */
+/** A process that takes an owner without the answer: PostgreSQL has it as the holder, and so had another before. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -22,7 +22,7 @@ afterAll(async () => {
   removeFolder();
 });
 
-test("sends nothing that it had in hand before, and another has sent meanwhile", async () => {
+test("sends none of its earlier deliveries that another process has sent meanwhile", async () => {
   const waiting: (() => void)[] = [];
   const target = await startTarget((socket, soFar) => {
     if (soFar.endsWith("}")) waiting.push(() => socket.write(OK));
@@ -34,13 +34,13 @@ test("sends nothing that it had in hand before, and another has sent meanwhile",
     insert into webhook_deliveries (organization_id, consumer_id, endpoint_id, event_type, body, status, due_at)
     select organization_id, consumer_id, endpoint_id, event_type, '{"n":' || n || '}', 'pending', now()
     from webhook_deliveries, generate_series(2, 3) n`;
-  let step: "holds it" | "has stood still" | "is not told" | "goes on" = "holds it";
+  let step: "holds it" | "is not told" | "is not told" | "goes on" = "holds it";
   const meanwhile = async (answer: unknown): Promise<unknown> => {
     const rows = await answer;
     // Its lease has lapsed behind the answer that it holds the owner; the other has sent one and given the owner back.
     await database`update webhook_deliveries set status = 'delivered', due_at = null where body = '{"n":2}'`;
     await database`update webhook_owners set leased_by = null, leased_until = '-infinity'`;
-    step = "is not told";
+    step = "gets no answer";
     return rows;
   };
   const lost = async (answer: unknown): Promise<never> => {
@@ -51,8 +51,8 @@ test("sends nothing that it had in hand before, and another has sent meanwhile",
   const asked = (...question: Parameters<Database>): unknown => {
     const text = String(question[0]);
     const answer: unknown = database(...question);
-    if (step === "has stood still" && text.includes("insert into webhook_signers")) return meanwhile(answer);
-    if (step === "is not told" && text.includes("insert into webhook_owners")) return lost(answer);
+    if (step === "has been stopped" && text.includes("insert into webhook_signers")) return meanwhile(answer);
+    if (step === "gets no answer" && text.includes("insert into webhook_owners")) return lost(answer);
     return answer;
   };
   const log = createLog({ service: "test", level: "silent" });
@@ -76,8 +76,8 @@ test("sends nothing that it had in hand before, and another has sent meanwhile",
   });
   // The others wait behind it.
   await waitFor("the first request", () => waiting.length === 1);
-  step = "has stood still";
-  await waitFor("what it is not told", () => step === "goes on");
+  step = "has been stopped";
+  await waitFor("the answer that it does not get", () => step === "goes on");
   const renewals = async (): Promise<Date | undefined> => {
     const [row] = await database<{ seen_at: Date }[]>`select seen_at from webhook_signers`;
     return row?.seen_at;

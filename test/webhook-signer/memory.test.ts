@@ -1,4 +1,4 @@
-/** A short form of the soak (`node test/bench/webhook-soak.ts`): the signer keeps nothing of what it has done. */
+/** A short form of the soak (`node test/bench/webhook-soak.ts`): the signer keeps no memory of past deliveries. */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -23,8 +23,8 @@ const residentMegabytes = (pid: number): number =>
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
-test("thousands of deliveries, good and bad, leave nothing behind in the process", async () => {
-  // A heap of a working size at once, and a small one: what is kept would show soon.
+test("thousands of deliveries, good and bad: the process keeps no memory of them", async () => {
+  // A heap of a working size at once, and a small one: kept memory would show soon.
   const NODE_OPTIONS = `--max-semi-space-size=1 --max-old-space-size=80 --import=${PROGRAM}`;
   const signer = await world.addSignerProcess({ NODE_OPTIONS, HEAP_FILE });
   const fleets: Fleet[] = [];

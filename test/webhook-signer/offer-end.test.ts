@@ -1,4 +1,4 @@
-/** An offer whose target is so slow that the offer is over before the request could begin. */
+/** An offer whose target is so slow that the offer has ended before the request could begin. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
@@ -7,12 +7,12 @@ import { startSlowWay } from "./target/slow-way.ts";
 let world: SignerWorld;
 beforeAll(async () => {
   world = await startSignerWorld();
-  // What an offer's end does not depend on: events reach the signer by the relay.
+  // An offer's end does not depend on this: events reach the signer by the relay.
   await world.addRelay();
 });
 afterAll(() => world.stop());
 
-test("gets no request and has lapsed, without an attempt; what does not end is delivered by the same way", async () => {
+test("an offer that ends: no request, lapsed, without an attempt; an unending event is delivered by the same way", async () => {
   const fleet = await world.openFleet();
   const way = await startSlowWay(Number(new URL(world.receiver.url("/")).port), 1_500);
   onTestFinished(() => way.close());

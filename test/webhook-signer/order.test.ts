@@ -1,4 +1,4 @@
-/** Whoever reads on behind the last id misses nothing, however many write at once. */
+/** A reader that reads on behind the last id misses no event, however many write at once. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -20,7 +20,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-/** Reads on behind the last id it has seen, as a consumer does, until told to end; then once more. */
+/** Reads on behind the last id it has seen, as a consumer does, until it has to end; then once more. */
 async function readOn({ consumerId }: Fleet, isOver: () => boolean): Promise<Set<number>> {
   const seen = new Set<number>();
   let sinceId = 0;
@@ -38,7 +38,7 @@ async function readOn({ consumerId }: Fleet, isOver: () => boolean): Promise<Set
   }
 }
 
-test("fifty writers at once, and a reader with since_id misses none", async () => {
+test("fifty writers at once: a reader with since_id misses no event", async () => {
   const fleet = await world.openFleet();
   let left = WRITERS;
   const reading = readOn(fleet, () => left === 0);

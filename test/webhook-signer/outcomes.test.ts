@@ -1,4 +1,4 @@
-/** What becomes of a delivery by the outcome of an attempt, also of one that comes twice, or after a later holder's. */
+/** The effect of an attempt's outcome on its delivery, also of one that comes twice, or after a later holder's. */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type DeliveryStep, nextDelivery } from "../../machines/webhook-delivery.ts";
@@ -43,7 +43,7 @@ interface State {
   readonly status: string;
   readonly attempts: number;
   readonly manual_of: string | null;
-  /** Whole seconds from now until it is due; null when it never is. */
+  /** Whole seconds from now until it is due; null when it is never due. */
   readonly due_in: number | null;
   readonly is_delivered: boolean;
   /** How often it was asked for, when it is due by the schedule, in seconds, and how many attempts that does not count. */
@@ -173,14 +173,14 @@ describe("an outcome", () => {
     expect(await stateOf(deliveryId)).toMatchObject({ ...after, records: 1 });
   });
 
-  test("of an offer whose next attempt would be after its expiry is its end", async () => {
+  test("of an offer whose next attempt would be after its expiry: its end", async () => {
     const [long, short] = [await deliveryIn({}, 90_000), await deliveryIn({}, 30_000)];
     await write(failure(long), failure(short));
     expect(await stateOf(long)).toMatchObject({ status: "pending", due_in: 60 });
     expect(await stateOf(short)).toMatchObject({ status: "lapsed", due_in: null, attempts: 1 });
   });
 
-  test("that is written once more, because the answer to the first time was lost, is counted once", async () => {
+  test("written again, because the answer to the first time was lost: counted once", async () => {
     const deliveries = [await deliveryIn({}), await deliveryIn({})];
     const batch = deliveries.map((deliveryId) => failure(deliveryId));
     // At the same time, as when the connection breaks while its statement is still at work.
@@ -190,7 +190,7 @@ describe("an outcome", () => {
     for (const deliveryId of deliveries) expect(await stateOf(deliveryId)).toMatchObject({ attempts: 1, records: 1 });
   });
 
-  test("keeps texts and numbers as they are", async () => {
+  test("texts and numbers are stored unchanged", async () => {
     const deliveryId = await deliveryIn({});
     const text = `"quoted", \\ {null} ,null' ü 🍜\n`;
     const made = outcome(deliveryId, {
@@ -216,7 +216,7 @@ describe("an outcome", () => {
     expect(other).toEqual({ address: null, response_body: "null" });
   });
 
-  test("of a delivery that is no longer kept leaves no record behind", async () => {
+  test("of a delivery that is no longer kept: no record is left", async () => {
     const deliveryId = await deliveryIn({});
     await sql`delete from webhook_deliveries where delivery_id = ${deliveryId}`;
     await write(outcome(deliveryId));
@@ -224,7 +224,7 @@ describe("an outcome", () => {
   });
 });
 
-describe("what was decided when the attempt ended", () => {
+describe("the decision at the end of an attempt", () => {
   /** The delivery as the machine knows it. */
   async function stepOf(deliveryId: number): Promise<DeliveryStep> {
     const [row] = await sql<[StepRow]>`
@@ -275,7 +275,7 @@ describe("what was decided when the attempt ended", () => {
   });
 });
 
-test("the end of many deliveries at once: is what the machine makes of each", async () => {
+test("many deliveries at once: each is stored as the machine decides", async () => {
   const states: readonly Partial<State>[] = [
     {},
     { is_delivered: true },

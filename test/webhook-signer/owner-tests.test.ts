@@ -1,4 +1,4 @@
-/** Owners' tests: what their success means, and how many there are at once. */
+/** Owners' tests: the effect of their success, and how many there are at once. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   getWebhookEndpoint,
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test("a success is one like any other: failures before it count no more, and what waited for the breaker is sent", async () => {
+test("a success: earlier failures no longer count, and deliveries that waited for the breaker are sent", async () => {
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/fixed");
   world.receiver.behave("/fixed", () => 500);
@@ -56,7 +56,7 @@ test("a success is one like any other: failures before it count no more, and wha
   expect((await world.ask(getWebhookEndpoint, request)).endpoint.status).toBe("active");
 });
 
-test("one at a time is made of an endpoint, four of an owner, and another owner's is not held up by them", async () => {
+test("one test at a time of an endpoint, four of an owner, and another owner's test is not delayed", async () => {
   const fleet = await world.openFleet();
   const fleets = [fleet, await world.addConsumer(fleet)];
   const ids: number[] = [];
@@ -98,7 +98,7 @@ test("one at a time is made of an endpoint, four of an owner, and another owner'
   await again;
 });
 
-test("of a suspended consumer's endpoint is refused, and nothing is sent", async () => {
+test("a suspended consumer's endpoint: refused, and nothing is sent", async () => {
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/suspended-test");
   await world.database`update robotics_consumers set status = 'suspended' where consumer_id = ${fleet.consumerId}`;
@@ -107,7 +107,7 @@ test("of a suspended consumer's endpoint is refused, and nothing is sent", async
   expect(world.receiver.at("/suspended-test")).toEqual([]);
 });
 
-test("that reaches nobody tells where it tried, and how long the address took to find", async () => {
+test("a test without a connection: reports the address, and how long its look-up took", async () => {
   const fleet = await world.openFleet();
   const url = "http://127.0.0.1:9/";
   const { endpoint } = await world.ask(registerWebhookEndpoint, {

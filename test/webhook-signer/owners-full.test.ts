@@ -1,11 +1,11 @@
-/** A process that holds as many owners as it may: those with nothing to send make room. */
+/** A process that holds as many owners as it may: owners without deliveries make room. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { changeWebhookEndpoint, registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
 // A worker's next file has the same limits.
-const asTold = { ...SIGNER_LIMITS };
+const originalLimits = { ...SIGNER_LIMITS };
 let world: SignerWorld;
 beforeAll(async () => {
   Object.assign(SIGNER_LIMITS, { owners: 2 });
@@ -13,10 +13,10 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await world.stop();
-  Object.assign(SIGNER_LIMITS, asTold);
+  Object.assign(SIGNER_LIMITS, originalLimits);
 });
 
-test("each owner is sent to, also beside one whose deliveries wait for a paused endpoint", async () => {
+test("beside an owner whose deliveries wait for a paused endpoint: each owner's deliveries are sent", async () => {
   for (const name of ["first", "second", "third", "fourth"]) {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, `/${name}`);
@@ -29,11 +29,11 @@ test("each owner is sent to, also beside one whose deliveries wait for a paused 
   expect(world.receiver.at("/first")).toHaveLength(1);
 });
 
-test("each owner is sent to, also beside owners whose breakers are open", async () => {
+test("beside owners whose breakers are open: each owner's deliveries are sent", async () => {
   for (let owner = 0; owner < 3; owner += 1) {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/broken");
-    // As many failures have left it.
+    // The state after as many failures.
     await world.database`
       update webhook_endpoints set consecutive_failures = 9, times_opened = 5, failing_since = now(),
         failures_since_success = 9, open_until = now() + interval '15 minutes', generation = generation + 1
@@ -47,7 +47,7 @@ test("each owner is sent to, also beside owners whose breakers are open", async 
   expect(world.receiver.at("/broken")).toEqual([]);
 });
 
-test("each owner is sent to, also beside more owners of smaller ids than it may hold, who always have something due", async () => {
+test("beside more owners of smaller ids with due deliveries than it may hold: each owner's deliveries are sent", async () => {
   // An outcome that cannot be stored leaves its delivery due, and nothing to do.
   await world.database`alter table webhook_attempts add constraint probe check (response_body <> 'poison')`;
   world.receiver.behave("/always-due", () => ({ status: 200, body: "poison" }));
@@ -64,7 +64,7 @@ test("each owner is sent to, also beside more owners of smaller ids than it may 
   await world.database`alter table webhook_attempts drop constraint probe`;
 });
 
-test("those that are due at a start are all sent within half a minute, however many more there are than it may hold", async () => {
+test("at a start with more owners than it may hold: all due deliveries are sent within half a minute", async () => {
   const OWNERS = 60;
   const url = world.receiver.url("/many");
   const fleets = await Promise.all(Array.from({ length: OWNERS }, () => world.openFleet()));

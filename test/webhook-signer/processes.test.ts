@@ -1,5 +1,5 @@
 /**
- * Several processes share the work; one that dies or stands still is succeeded. The long form, of `npm run soak`, passes ten
+ * Several processes share the work; one that dies or stalls has a successor. The long form, of `npm run soak`, passes ten
  * thousand events while more processes are killed (KILLS_EVENTS).
  */
 import { setTimeout as delay } from "node:timers/promises";
@@ -104,15 +104,15 @@ test("the work of a killed process goes on within half a minute", async () => {
   await world.addSignerProcess();
   await waitFor("all of them", async () => (await countDelivered()) === 600, 30_000);
   expect(Date.now() - killedAtMs).toBeLessThan(30_000);
-  // What was under way when it died is sent again: four of each endpoint at most, and what had ended and was not written.
+  // Its requests in progress are sent again: four of each endpoint at most, and those that had ended without a write.
   expect(world.receiver.received.length - sent).toBeGreaterThan(0);
   expect(arrivals().size).toBe(600);
-  // Nobody knows of those of the killed process: they are not counted.
+  // Those of the killed process are unknown: they are not counted.
   const all = (await Promise.all(fleets.map(tries))).flat();
   expect(all.filter(({ attempts, answers }) => attempts !== 1 || answers.length !== 1)).toEqual([]);
 });
 
-test("a process that was stalled sends nothing of what others have taken over meanwhile", async () => {
+test("a stalled process: sends no delivery that others have taken over meanwhile", async () => {
   const frozen = await world.addSignerProcess(SHORT_LEASES);
   const fleets = await openFleets(2, "/frozen");
   for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => ({ status: 200, afterMs: 20 }));
@@ -130,11 +130,11 @@ test("a process that was stalled sends nothing of what others have taken over me
   await delay(2_500);
   expect(world.receiver.received).toHaveLength(before);
   expect(arrivals().size).toBe(600);
-  // Those that were under way, or had ended and were not written.
+  // Those that were in progress, or had ended and were not written.
   expect([...arrivals().values()].filter((count) => count > 1).length).toBeLessThan(100);
 });
 
-test("what a process reports after others have taken over loses no success and overwrites nothing", async () => {
+test("a process that reports after others have taken over: no success is lost and none is overwritten", async () => {
   const EVENTS = 8;
   const metricsPort = await freePort();
   const old = await world.addSignerProcess({ ...SHORT_LEASES, METRICS_PORT: String(metricsPort) });
@@ -173,7 +173,7 @@ test("what a process reports after others have taken over loses no success and o
   await waitFor("its outcomes to wait", async () => (await waitingStatements()) > 0);
   await old.freeze();
   // What it has sent already ends, after its time in PostgreSQL.
-  await waitFor("nothing of it to wait", async () => (await waitingStatements()) === 0);
+  await waitFor("no statement of it to wait", async () => (await waitingStatements()) === 0);
   release.resolve();
   await holding;
   expect((await Promise.all(fleets.map(tries))).flat().every(({ attempts }) => attempts === 0)).toBe(true);

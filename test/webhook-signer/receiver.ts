@@ -1,4 +1,4 @@
-/** A target of webhooks: a real HTTPS server on loopback that a test tells how to answer. */
+/** A target of webhooks: a real HTTPS server on loopback whose answers a test sets. */
 import { createHmac } from "node:crypto";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -32,9 +32,9 @@ export interface Receiver {
   /** What arrived at a path. */
   at(path: string): readonly Received[];
   url(path: string): string;
-  /** How it answers at a path; 200 unless told otherwise. */
+  /** How it answers at a path; 200 by default. */
   behave(path: string, behaviour: Behaviour): void;
-  /** The most requests that were under way at once at paths that begin so. */
+  /** The most requests that were in progress at once at paths that begin so. */
   mostAtOnce(prefix: string): number;
   stop(): Promise<void>;
 }
@@ -60,7 +60,7 @@ export async function startReceiver(): Promise<Receiver> {
       body += chunk;
     });
     let isUnderWay = true;
-    // Counted down before the answer leaves: who has it may send the next before we hear that it has gone.
+    // Counted down before the answer is sent: its receiver may send the next request before we know that it was sent.
     const over = (): void => {
       if (isUnderWay) underWay.set(path, (underWay.get(path) ?? 1) - 1);
       isUnderWay = false;
@@ -125,7 +125,7 @@ export function parseSignature(header: string): { readonly t: number; readonly v
   return { t: Number(values("t")[0]), v1: values("v1") };
 }
 
-/** What the contract says that a signature is, written down a second time. */
+/** The contract's signature, computed a second time. */
 export function expectedSignature(secret: string, t: number, body: string): string {
   return createHmac("sha256", secret).update(`${t}.${body}`).digest("hex");
 }

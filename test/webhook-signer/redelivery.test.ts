@@ -1,4 +1,4 @@
-/** One more attempt because somebody asked for it: beside the schedule, after what is under way, and past the breaker. */
+/** One more attempt on request: beside the schedule, after the attempt in progress, and past the breaker. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { redeliverWebhook } from "../../services/bus/messages/webhook-deliveries.ts";
@@ -18,18 +18,18 @@ const redeliver = (fleet: Fleet, deliveryId: number, idempotencyKey?: string) =>
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   });
 
-/** The fleet's only delivery, once it has been tried so often and waits or is over. */
+/** The fleet's only delivery, once it has been tried so often and waits or has ended. */
 const tried = (fleet: Fleet, attempts: number) =>
   waitFor(`${attempts} attempts`, async () => {
     const [one] = await world.deliveries(fleet);
     return one?.attempts === attempts && one;
   });
 
-describe("asked for while an attempt is under way", () => {
+describe("a request during an attempt", () => {
   test.each([
     ["succeeds", 200, "delivered"],
     ["fails for good", 500, "failed"],
-  ] as const)("is made after it, though that %s", async (name, status, end) => {
+  ] as const)("is carried out after it, though that %s", async (name, status, end) => {
     const path = `/under-way-${status}`;
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, path);
@@ -50,7 +50,7 @@ describe("asked for while an attempt is under way", () => {
     expect(name).toBeDefined();
   });
 
-  test("that was itself asked for is one more", async () => {
+  test("during a requested attempt: one more attempt", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/twice");
     await world.emitMany([fleet], 1);
@@ -66,8 +66,8 @@ describe("asked for while an attempt is under way", () => {
   });
 });
 
-describe("of one that waits for its next attempt", () => {
-  test("costs nothing of the schedule: its time and its count are as before", async () => {
+describe("a request for a delivery that waits for its next attempt", () => {
+  test("changes nothing of the schedule: its time and its count are as before", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/kept");
     world.receiver.behave("/kept", () => 500);
@@ -92,7 +92,7 @@ describe("of one that waits for its next attempt", () => {
     expect(waitMs).toBeLessThan(37_000);
   });
 
-  test("of an offer never makes it lapse before its time", async () => {
+  test("of an offer: it does not lapse before its time", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/kept-offer");
     await world.addRelay();
@@ -110,7 +110,7 @@ describe("of one that waits for its next attempt", () => {
   });
 });
 
-test("past an open breaker it goes out at once, as its probe, before all that waits", async () => {
+test("past an open breaker: the attempt is made at once, as its probe, before all waiting deliveries", async () => {
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/probe");
   world.receiver.behave("/probe", () => 500);
@@ -157,7 +157,7 @@ test("an owner's test is not sent again", async () => {
   expect(world.receiver.at("/test-again")).toHaveLength(1);
 });
 
-test("a delivery is read with its attempts as they were at one moment", async () => {
+test("a delivery is read with its attempts as of one moment", async () => {
   const fleet = await world.openFleet();
   await world.addEndpoint(fleet, "/whole");
   await world.emitMany([fleet], 1);

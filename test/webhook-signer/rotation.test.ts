@@ -42,28 +42,28 @@ test.each([
   expect(late.filter((one) => isSignedBy(secret, one))).toHaveLength(overlapMs === 0 ? 0 : late.length);
 });
 
-test("a rotation whose word is lost counts within a second", async () => {
+test("a rotation whose notice is lost counts within a second", async () => {
   const fleet = await world.openFleet();
-  const { endpointId, secret } = await world.addEndpoint(fleet, "/unheard");
+  const { endpointId, secret } = await world.addEndpoint(fleet, "/unnoticed");
   const answer = { afterMs: 60 };
-  world.receiver.behave("/unheard", () => ({ status: 200, ...answer }));
+  world.receiver.behave("/unnoticed", () => ({ status: 200, ...answer }));
   await world.emitMany([fleet], 300);
-  await waitFor("some", () => world.receiver.at("/unheard").length >= 150);
+  await waitFor("some", () => world.receiver.at("/unnoticed").length >= 150);
   answer.afterMs = 700;
   // As another process does it while the bus is away: in PostgreSQL alone.
   await world.database`update webhook_secrets set expires_at = now() where endpoint_id = ${endpointId}`;
   const atMs = Date.now();
   await delay(3_500);
   const begun = await begunAfter(world, fleet, atMs + 1_500);
-  const late = world.receiver.at("/unheard").filter(({ deliveryId }) => begun.has(deliveryId));
+  const late = world.receiver.at("/unnoticed").filter(({ deliveryId }) => begun.has(deliveryId));
   expect(late.filter((one) => isSignedBy(secret, one))).toEqual([]);
 });
 
-test("a secret that stands in another endpoint's row does not open there: nothing is signed with it", async () => {
+test("a secret stored in another endpoint's row: does not open there, and nothing is signed with it", async () => {
   const [mine, theirs] = [await world.openFleet(), await world.openFleet()];
   const [a, b] = [await world.addEndpoint(mine, "/swapped-a"), await world.addEndpoint(theirs, "/swapped-b")];
   const ids = [a.endpointId, b.endpointId];
-  // The uniqueness of the current one is looked at row by row, so one of them steps aside meanwhile.
+  // The uniqueness of the current one is checked row by row, so one of them steps aside meanwhile.
   await world.database.begin(async (sql) => {
     const rows = await sql<{ secret_id: number }[]>`
       select secret_id from webhook_secrets where endpoint_id = any(${ids}::bigint[]) order by endpoint_id`;

@@ -58,7 +58,7 @@ export interface SignerProcess {
   readonly pid: number;
   readonly logFile: string;
   signal(signal: NodeJS.Signals): void;
-  /** Stops it where it stands; returns when it does. */
+  /** Stops it at its current step; returns when it has stopped. */
   freeze(): Promise<void>;
   kill9(): Promise<void>;
   stop(): Promise<void>;
@@ -256,7 +256,7 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
         async freeze() {
           child.process.kill("SIGSTOP");
           const isStopped = (): boolean => / [Tt] /.test(readFileSync(`/proc/${child.pid}/stat`, "latin1"));
-          await waitFor("it to stand still", isStopped);
+          await waitFor("it to stop", isStopped);
         },
         kill9: async () => void (await child.kill()),
       };
@@ -300,7 +300,7 @@ export async function begunAfter({ database }: SignerWorld, { consumerId }: Flee
 }
 
 /**
- * From now on these paths' answers wait; returns how to let them go when every slot of each of them is taken, so that the
+ * From now on these paths' answers wait; returns how to send them when every slot of each of them is taken, so that the
  * sender has nothing to write until then.
  */
 export async function holdAnswers(receiver: Receiver, paths: readonly string[]): Promise<() => void> {

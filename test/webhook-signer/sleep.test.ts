@@ -1,5 +1,5 @@
 /**
- * A machine that sleeps and wakes: the clock that never jumps has stood still, the time of day has gone on. The sleep of
+ * A machine that sleeps and wakes: the clock that never jumps has stopped, the time of day has gone on. The sleep of
  * this process is that it does nothing, and its steady clock leaves out how long that was.
  */
 import { randomUUID } from "node:crypto";
@@ -19,7 +19,7 @@ import { parseSignature } from "./receiver.ts";
 import { waitFor } from "./signer-world.ts";
 import { answering, OK, type RawTarget, removeFolder, startTarget } from "./target/raw-target.ts";
 
-const asTold = { ...SIGNER_LIMITS };
+const originalLimits = { ...SIGNER_LIMITS };
 const awake = performance.now.bind(performance);
 const log = createLog({ service: "test", level: "silent" });
 const sender = createSender({});
@@ -31,7 +31,7 @@ beforeAll(async () => {
   database = openDatabase({ url: server.url, maxConnections: 4 });
   performance.now = () => awake() - sleptMs;
 });
-afterEach(() => Object.assign(SIGNER_LIMITS, asTold));
+afterEach(() => Object.assign(SIGNER_LIMITS, originalLimits));
 afterAll(async () => {
   performance.now = awake;
   await sender.close();
@@ -63,7 +63,7 @@ const depsWith = (clock: Clock) => ({
   onAttempt: () => undefined,
 });
 
-test("what it sends after it has slept is signed with the time of then", async () => {
+test("after a sleep: requests are signed with the time of then", async () => {
   Object.assign(SIGNER_LIMITS, { ownerLeaseMs: 2_000, leaseMarginMs: 500 });
   const target = await startOk();
   const owners = startOwners(depsWith(await startClock(database, log)));
@@ -79,9 +79,9 @@ test("what it sends after it has slept is signed with the time of then", async (
   expect(signedAtMs).toBeLessThan(Date.now() + 1_000);
 });
 
-test("a look at PostgreSQL's clock that it has slept through is made again", async () => {
+test("a poll of PostgreSQL's clock during a sleep: is repeated", async () => {
   let isTired = false;
-  // As it is, but that the machine may fall asleep between the answer and whoever has asked.
+  // As it is, but that the machine may fall asleep between the answer and its receiver.
   const asked = async (...question: Parameters<Database>): Promise<unknown> => {
     const answer: unknown = await database(...question);
     if (isTired) sleep(3_000);
@@ -95,7 +95,7 @@ test("a look at PostgreSQL's clock that it has slept through is made again", asy
   expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
 });
 
-test("an offer that ends while it sleeps is not sent after it, though its lease holds, and lapses", async () => {
+test("an offer that ends during a sleep: not sent after it, though its lease holds, and lapses", async () => {
   const target = await startOk();
   const slots = new Slots({ count: 1, keptForPrompt: 0, keptForUntried: 0 });
   slots.take("untried");

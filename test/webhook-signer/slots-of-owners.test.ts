@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test("of one owner at most 16 are under way, at most 4 to one endpoint, and slow ones leave room for the others", async () => {
+test("one owner: at most 16 in progress, at most 4 to one endpoint, and slow ones leave room for the others", async () => {
   const consumers = [await world.openFleet()];
   const [first] = consumers;
   if (first === undefined) return;
@@ -53,7 +53,7 @@ async function lateness(to: Readonly<Record<string, Fleet>>, paths: Readonly<Rec
   return await Promise.all(arrived);
 }
 
-test("more slow targets than slots do not delay prompt or new targets", async () => {
+test("more slow targets than slots: prompt and new targets are not delayed", async () => {
   const OWNERS = 16;
   const SLOW_MS = 4_000;
   const slow: Fleet[] = [];
@@ -92,7 +92,7 @@ test("more slow targets than slots do not delay prompt or new targets", async ()
   for (const [name, ms] of [...(await lateness(fresh, freshPaths)), ...(await lateness(prompt, promptPaths))]) {
     expect(ms, name).toBeLessThan(2_000);
   }
-  // They are busy still.
+  // They are still busy.
   const [left] = await world.database<[{ count: number }]>`
     select count(*)::int as count from webhook_deliveries
     where status = 'pending' and organization_id = any(${slow.map((fleet) => fleet.organizationId)}::bigint[])`;

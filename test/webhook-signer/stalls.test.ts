@@ -1,4 +1,4 @@
-/** A process that stands still for longer than its leases last, and goes on: nothing is sent twice, and nothing is left. */
+/** A process that stalls for longer than its leases last, and goes on: no delivery is sent twice, and none is left. */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -34,7 +34,7 @@ async function begin(): Promise<void> {
 async function beginAtDoor(events: number): Promise<{ readonly proxy: HoldingProxy; readonly signer: SignerProcess }> {
   const proxy = await startHoldingProxy(world.receiver);
   onTestFinished(() => proxy.stop());
-  // It must not give a connection up, however long it is kept from it.
+  // It must not abandon a connection, however long it is kept from it.
   const TARGET_LIMITS = JSON.stringify({ connectMs: 60_000, attemptMs: 60_000 });
   const signer = await world.addSignerProcess({ ...settings, TARGET_LIMITS });
   const fleet = await world.openFleet();
@@ -44,12 +44,12 @@ async function beginAtDoor(events: number): Promise<{ readonly proxy: HoldingPro
     url: proxy.url("/one"),
   });
   await world.emitMany([fleet], events);
-  // One, for as long as nobody knows how prompt its target is.
+  // One, for as long as it is unknown how prompt its target is.
   await waitFor("its connection", () => proxy.waiting() === 1);
   return { proxy, signer };
 }
 
-/** A process that stands still is asked by the bus all the same, so PostgreSQL tells it. */
+/** The bus may ask a stalled process as well, so PostgreSQL shows that it is stalled. */
 async function areDelivered(): Promise<boolean> {
   return (await countDelivered()) === EVENTS;
 }
@@ -73,7 +73,7 @@ const isRenewalWaiting = async (): Promise<boolean> =>
       where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into webhook_signers%'`
   ).length > 0;
 
-test("between the answer that it holds an owner and what follows: it takes the owner anew, and sends each delivery once", async () => {
+test("a stall between the answer that it holds an owner and the next step: it re-acquires the owner, and sends each delivery once", async () => {
   const signer = await world.addSignerProcess(settings);
   await begin();
   await withoutRenewals(async () => {
@@ -86,7 +86,7 @@ test("between the answer that it holds an owner and what follows: it takes the o
   expect(world.receiver.received).toHaveLength(EVENTS);
 });
 
-test("there, while another takes the owner, sends some and gives it back: it takes the owner anew, and sends none of those", async () => {
+test("a stall while another takes the owner, sends some and gives it back: it re-acquires the owner, and sends none of those", async () => {
   const signer = await world.addSignerProcess(settings);
   await begin();
   await withoutRenewals(async () => {
@@ -100,12 +100,12 @@ test("there, while another takes the owner, sends some and gives it back: it tak
   await other.stop();
   signer.signal("SIGCONT");
   await waitFor("all of them", areDelivered);
-  // What was not written yet when it was stopped, and what was under way.
+  // Unwritten outcomes at the stop, and requests in progress.
   const again = world.receiver.received.length - EVENTS;
   expect(again).toBeLessThanOrEqual(unwritten + SIGNER_LIMITS.inFlightPerEndpoint);
 });
 
-test("while its machine sleeps: it sends nothing of what others have taken over meanwhile", async () => {
+test("a sleep of its machine: it sends no delivery that others have taken over meanwhile", async () => {
   const sleeper = await world.addSignerProcess(asleep);
   await begin();
   // It stops with every slot taken, so that it was about to write nothing, and finds the answers when it goes on.
@@ -124,7 +124,7 @@ test("while its machine sleeps: it sends nothing of what others have taken over 
   expect(world.receiver.received).toHaveLength(sent);
 });
 
-test("while it opens a connection: it does not use it for what others have taken over meanwhile", async () => {
+test("a stall while it opens a connection: the connection is not used for deliveries that others have taken over meanwhile", async () => {
   const { proxy, signer: frozen } = await beginAtDoor(EVENTS);
   await frozen.freeze();
   proxy.openForLater();
@@ -140,7 +140,7 @@ test("while it opens a connection: it does not use it for what others have taken
   expect(world.receiver.received).toHaveLength(sent);
 });
 
-test("while its target answers: what the others know of the target by then stays as it is", async () => {
+test("a stall while its target answers: what the others know of the target by then does not change", async () => {
   const stalled = await world.addSignerProcess(settings);
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/one");
@@ -168,9 +168,9 @@ test("while its target answers: what the others know of the target by then stays
   expect(await read()).toMatchObject({ status: "active", consecutiveFailures: 0, openUntilMs: null });
 });
 
-test("when PostgreSQL keeps it waiting, while it opens a connection: it does not use it for what another has by then", async () => {
+test("a wait for PostgreSQL while it opens a connection: the connection is not used for deliveries that another has by then", async () => {
   const { proxy } = await beginAtDoor(1);
-  // For so long that it gives its owners up.
+  // For so long that it releases its owners.
   await withoutRenewals(() => delay(DATABASE_LIMITS.lockTimeoutMs + LIMITS.ownerLeaseMs));
   await world.database`
     update webhook_owners set leased_by = ${randomUUID()}, leased_until = now() + interval '1 minute'`;

@@ -14,7 +14,7 @@ afterAll(() => world.stop());
 const setStatus = ({ consumerId }: Fleet, status: "active" | "suspended") =>
   world.database`update robotics_consumers set status = ${status} where consumer_id = ${consumerId}`;
 
-test("is sent nothing, its offers lapse, and after it is readmitted it gets the rest, its filial's events included", async () => {
+test("is sent nothing and its offers lapse; once readmitted it gets the rest, its filial's events included", async () => {
   const fleet = await world.openFleet();
   const without = await world.addConsumer(fleet);
   await world.addEndpoint(fleet, "/suspended");
@@ -41,7 +41,7 @@ test("is sent nothing, its offers lapse, and after it is readmitted it gets the 
   ).toEqual(["robotics.paused", "serving_task.cancelled"]);
 });
 
-test("what was read for it before is not sent a second later", async () => {
+test("deliveries read before the suspension are not sent a second later", async () => {
   const fleet = await world.openFleet();
   await world.addEndpoint(fleet, "/cut-off");
   const answer = { afterMs: 200 };

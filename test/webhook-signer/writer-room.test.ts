@@ -5,7 +5,7 @@ import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
 // A worker's next file has the same limits.
-const asTold = { ...SIGNER_LIMITS };
+const originalLimits = { ...SIGNER_LIMITS };
 let world: SignerWorld;
 beforeAll(async () => {
   Object.assign(SIGNER_LIMITS, { unwrittenOutcomes: 20, outcomesPerWrite: 5 });
@@ -13,10 +13,10 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await world.stop();
-  Object.assign(SIGNER_LIMITS, asTold);
+  Object.assign(SIGNER_LIMITS, originalLimits);
 });
 
-test("the process answers all the while, and everything is sent once the lock is gone", async () => {
+test("a lock: the process answers meanwhile, and every delivery is sent once the lock is released", async () => {
   const [held, busy] = [await world.openFleet(), await world.openFleet()];
   const { endpointId } = await world.addEndpoint(held, "/held");
   await world.addEndpoint(busy, "/busy");

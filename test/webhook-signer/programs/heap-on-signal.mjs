@@ -7,7 +7,7 @@ setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc");
 process.on("SIGUSR2", () => {
   collect();
-  // What is freed by finalizers is freed in a later turn.
+  // Finalizers free memory in a later turn.
   setTimeout(() => {
     collect();
     const { heapUsed, arrayBuffers } = process.memoryUsage();

@@ -1,9 +1,9 @@
 /**
- * Loaded before a program: while the program is stopped for longer than a second its clock that never jumps stands still, as
+ * Loaded before a program: while the program is stopped for longer than a second its clock that never jumps stops, as
  * it does on Linux while the machine sleeps. The time of day goes on.
  */
 const NOTICED_MS = 1_000;
-const LOOK_MS = 50;
+const POLL_MS = 50;
 const awake = performance.now.bind(performance);
 let lastMs = awake();
 let sleptMs = 0;
@@ -13,4 +13,4 @@ performance.now = () => {
   lastMs = nowMs;
   return nowMs - sleptMs;
 };
-setInterval(() => performance.now(), LOOK_MS).unref();
+setInterval(() => performance.now(), POLL_MS).unref();

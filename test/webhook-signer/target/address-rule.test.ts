@@ -67,14 +67,14 @@ describe("an address", () => {
 });
 
 describe("of IPv4", () => {
-  test("everything within the refused ranges is refused", () => {
+  test("every address within the refused ranges is refused", () => {
     fc.assert(
       fc.property(privateIpv4, (value) => !isPublicAddress(dotted(value))),
       { numRuns: 5_000 },
     );
   });
 
-  test("everything is as Node's own list of the ranges has it", () => {
+  test("every address is judged as by Node's own list of the ranges", () => {
     fc.assert(
       fc.property(anyIpv4, (value) => {
         const address = dotted(value);
@@ -85,7 +85,7 @@ describe("of IPv4", () => {
     );
   });
 
-  test("both ends of every range are refused, and what is beside them is judged by the other ranges alone", () => {
+  test("both ends of every range are refused, and their neighbours are judged by the other ranges alone", () => {
     for (const [address, bits] of PRIVATE_RANGES) {
       const first = numberOf(address);
       const last = first + 2 ** (32 - bits) - 1;
@@ -126,7 +126,7 @@ describe("of IPv6", () => {
     );
   });
 
-  test("nothing outside 2000::/3 is public", () => {
+  test("no address outside 2000::/3 is public", () => {
     fc.assert(
       fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {
         fc.pre(((groups[0] ?? 0) & 0xe000) !== 0x2000);

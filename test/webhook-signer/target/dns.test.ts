@@ -65,20 +65,20 @@ describe("a host", () => {
     expect(await check(zone)).toBe(verdict);
   });
 
-  test("is not resolved when it is an address or this machine's name", async () => {
+  test("an address or this machine's name: not resolved", async () => {
     const before = names.questions.length;
     expect(await check(having([]), "https://8.8.8.8/")).toBe("ok");
     expect(await sender.check("http://localhost:1/", { loopback: "allowed" })).toMatchObject({ ok: true });
     expect(names.questions.length).toBe(before);
   });
 
-  test("that is loopback by DNS stays refused where loopback is allowed", async () => {
+  test("loopback by DNS: refused where loopback is allowed", async () => {
     names.answerWith(having(["127.0.0.1"]));
     const checked = await sender.check("https://hooks.example.com/", { loopback: "allowed" });
     expect(checked).toMatchObject({ ok: false, reason: "host_not_public" });
   });
 
-  test("that was public at registration and is private at delivery is refused then, without a detail", async () => {
+  test("public at registration and private at delivery: refused at delivery, without a detail", async () => {
     expect(await check(having(["8.8.8.8"]))).toBe("ok");
     names.answerWith(having(["10.0.0.1"]));
     const request = { url: "https://hooks.example.com/", headers: {}, body: "{}", loopback: "refused" } as const;
@@ -97,7 +97,7 @@ describe("a host", () => {
     });
   });
 
-  test("with a silent name server fails after two seconds", async () => {
+  test("a silent name server: fails after two seconds", async () => {
     const startedAt = performance.now();
     expect(await check(() => "silence")).toBe("dns_failed");
     const tookMs = performance.now() - startedAt;
@@ -105,7 +105,7 @@ describe("a host", () => {
     expect(tookMs).toBeLessThan(2_600);
   });
 
-  test("is aborted when the caller aborts", async () => {
+  test("an abort by the caller: aborted", async () => {
     names.answerWith(() => "silence");
     const gone = new Error("gone");
     const controller = new AbortController();

@@ -32,7 +32,7 @@ describe("an open connection", () => {
     expect(TARGET_LIMITS).toMatchObject({ idleMs: 4_000, connectionMs: 30_000 });
   });
 
-  test("without a request ends by itself", async () => {
+  test("without a request: ends by itself", async () => {
     const { url, sockets } = await target();
     const send = sending({ idleMs: 1_000 });
     expect(await send(url)).toMatchObject({ error: null });
@@ -48,7 +48,7 @@ describe("an open connection", () => {
     expect((await send(url)).connectMs).not.toBe(null);
   });
 
-  test("that has become too old is used no more, however busy it was", async () => {
+  test("too old: used no more, however busy it was", async () => {
     const { url, sockets } = await target();
     const send = sending({ connectionMs: 2_000, idleMs: 30_000 });
     const startedAtMs = performance.now();
@@ -67,7 +67,7 @@ describe("an open connection", () => {
     await expect.poll(() => sockets[0]?.destroyed).toBe(true);
   });
 
-  test("that became too old while it was used is not kept", async () => {
+  test("too old during its use: not kept", async () => {
     const slow = await startTarget((socket, soFar) => {
       if (soFar.endsWith("{}")) setTimeout(() => socket.write(OK), 300);
     });
@@ -78,7 +78,7 @@ describe("an open connection", () => {
   });
 });
 
-describe("of the connections without work", () => {
+describe("connections without work", () => {
   async function open({ port }: RawTarget, name: string): Promise<Connection> {
     const socket = connect(port, "127.0.0.1");
     await once(socket, "connect");
@@ -87,7 +87,7 @@ describe("of the connections without work", () => {
     return connection;
   }
 
-  test("256 are kept in all and sixteen for one target", () => {
+  test("at most 256 in all and sixteen for one target are kept", () => {
     expect(TARGET_LIMITS).toMatchObject({ idleConnections: 256, idleConnectionsPerTarget: 16 });
   });
 
@@ -102,7 +102,7 @@ describe("of the connections without work", () => {
     expect(idle.count).toBe(0);
   });
 
-  test("the one that has waited longest of all makes room, whosever it is", async () => {
+  test("the one that has waited longest of all makes room, of any target", async () => {
     const here = await target();
     const idle = createIdleConnections({ idleConnections: 2 });
     const [first, second, third] = await Promise.all([open(here, "a"), open(here, "b"), open(here, "c")]);

@@ -1,4 +1,4 @@
-/** What ends before it is sent, as an offer does: no byte of its request is written from then on, however far it had come. */
+/** A delivery that ends before it is sent, as an offer does: no further byte of its request is written from then on. */
 import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Sender } from "../../../services/webhook-signer/http/send-result.ts";
 import { sendOnce } from "../../../services/webhook-signer/sending/attempt.ts";
@@ -39,7 +39,7 @@ const within = (ms: number): number => performance.now() + ms;
 const pause = (ms: number): Promise<void> => new Promise((go) => setTimeout(go, ms));
 
 describe("a request that ends", () => {
-  test("during the TLS handshake is not sent, and the sender does not wait for the handshake", async () => {
+  test("during the TLS handshake: not sent, and the sender does not wait for the handshake", async () => {
     const { port, received } = await startSlowTlsTarget(2_500);
     const startedAtMs = performance.now();
     const sending = sendHere(sender, `https://localhost:${port}/`, undefined, within(200));
@@ -49,14 +49,14 @@ describe("a request that ends", () => {
     expect(received.join("")).toBe("");
   });
 
-  test("after it is sent, as long as the handshake is quick enough", async () => {
+  test("after a quick TLS handshake: sent", async () => {
     const { port, received } = await startSlowTlsTarget(100);
     const result = await sendHere(sender, `https://localhost:${port}/`, undefined, within(5_000));
     expect(result).toMatchObject({ error: null, status: 200 });
     expect(received.join("")).toContain("POST / ");
   });
 
-  test("while its target answers is not cut off: it has been sent", async () => {
+  test("while its target answers: not cut off, because it has been sent", async () => {
     const target = await startTarget((socket, soFar) => {
       if (soFar.endsWith("{}")) setTimeout(() => socket.write(OK), 400);
     });
@@ -65,7 +65,7 @@ describe("a request that ends", () => {
     expect(await sendHere(sender, url, undefined, within(200))).toMatchObject({ error: null, status: 200 });
   });
 
-  test("during the look-up of its host is not sent", async () => {
+  test("during the look-up of its host: not sent", async () => {
     const names = await startNameServer();
     onTestFinished(() => names.close());
     names.answerWith(() => "silence");
@@ -75,7 +75,7 @@ describe("a request that ends", () => {
     await asking.close();
   });
 
-  test("before it is begun makes no connection, and takes none that is open", async () => {
+  test("before it begins: makes no connection, and takes none that is open", async () => {
     const target = await startTarget(answering(OK));
     onTestFinished(() => target.close());
     const url = `http://127.0.0.1:${target.port}/`;
@@ -87,7 +87,7 @@ describe("a request that ends", () => {
   });
 });
 
-test("what is another's to send by the time that its connection is open is not sent", async () => {
+test("another process holds it once its connection is open: not sent", async () => {
   const { port, received } = await startSlowTlsTarget(300);
   const deps = { sender, allowLoopback: true, clock: { nowMs: Date.now }, log: { error: () => undefined } };
   const target = { url: `https://localhost:${port}/`, mode: "test", secrets: ["whsec_x"] } as const;
@@ -101,7 +101,7 @@ test("what is another's to send by the time that its connection is open is not s
   expect(await sendOnce(deps, target, { ...message, maySend: () => isOurs })).toMatchObject({ error: null });
 });
 
-test("what was written once is an attempt, though its connection closed and it has ended before it could be written again", async () => {
+test("written once, with its connection closed and its end before the second write: an attempt", async () => {
   const requests = (soFar: string): number => soFar.split("POST").length - 1;
   const target = await startTlsTarget((socket, soFar) => {
     if (requests(soFar) > 1) socket.destroy();
@@ -117,7 +117,7 @@ test("what was written once is an attempt, though its connection closed and it h
   expect([requests(target.received.join("")), asked]).toEqual([2, 2]);
 });
 
-test("a delivery that ends before it is sent is no attempt, and no fault of ours", async () => {
+test("a delivery that ends before it is sent: no attempt, and no fault of ours", async () => {
   const { port, received } = await startSlowTlsTarget(600);
   const faults: unknown[] = [];
   const log = { error: (...fault: unknown[]) => void faults.push(fault) };

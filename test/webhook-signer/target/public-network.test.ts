@@ -39,7 +39,7 @@ describe.runIf(onlyWhere(canMake, "deliveries to public addresses, which need a 
     outcome = (await runProgram()) as typeof outcome;
   });
 
-  test("that is public is reached, and resolved once for a connection", () => {
+  test("public: reached, and resolved once for a connection", () => {
     const { results, reached, questions } = outcome.public;
     expect(results.map(({ error, address }) => [error, address])).toEqual(
       Array.from({ length: 3 }, () => [null, "8.8.8.8"]),
@@ -49,25 +49,25 @@ describe.runIf(onlyWhere(canMake, "deliveries to public addresses, which need a 
     expect(questions).toBe(2);
   });
 
-  test("that turns private after it was checked is reached where it was checked", () => {
+  test("private after its check: reached at the checked address", () => {
     expect(outcome.flipped.results).toMatchObject([{ error: null, address: "8.8.8.8" }]);
     expect(outcome.flipped.reached).toEqual(["8.8.8.8"]);
   });
 
-  test("that is private is not reached at all", () => {
+  test("private: not reached", () => {
     expect(outcome.private.results).toMatchObject([{ error: "target_refused", address: null, totalMs: null }]);
     expect(outcome.private.reached).toEqual([]);
   });
 
-  test("of which one address is dead is reached at the next", () => {
+  test("with one dead address: reached at the next", () => {
     expect(outcome.secondAddress.results).toMatchObject([{ error: null, address: "8.8.8.8" }]);
   });
 
-  test("that is this machine by a public address is refused", () => {
+  test("this machine by a public address: refused", () => {
     expect(outcome.own.results).toMatchObject([{ error: "target_refused", address: null }]);
   });
 
-  test("that has become this machine is refused, although a connection to it is open", () => {
+  test("this machine by now: refused, although a connection to it is open", () => {
     expect(outcome.ownSince.results).toMatchObject([
       { error: null, address: "8.8.8.8" },
       { error: "target_refused", address: null, status: null, totalMs: null },
@@ -86,7 +86,7 @@ describe.runIf(onlyWhere(canMakeIpv6, "deliveries by IPv6, which need a network 
     });
     const address = "2606:4700::1111";
 
-    test("that is public is reached, and its connection used again", () => {
+    test("public: reached, and its connection used again", () => {
       expect(outcome.public.results).toMatchObject([
         { error: null, address, connectMs: expect.any(Number) },
         { error: null, address, connectMs: null },
@@ -94,21 +94,21 @@ describe.runIf(onlyWhere(canMakeIpv6, "deliveries by IPv6, which need a network 
       expect(outcome.public.reached).toEqual([address]);
     });
 
-    test("is reached by its address, which its certificate must have", () => {
+    test("reached by its address, which its certificate must have", () => {
       expect(outcome.literal.results).toMatchObject([{ error: "tls_failed", address, dnsMs: null, tlsMs: null }]);
       expect(outcome.literal.questions).toBe(0);
     });
 
-    test.each(["private", "privateBeside", "privateLiteral"] as const)("is not reached at all (%s)", (which) => {
+    test.each(["private", "privateBeside", "privateLiteral"] as const)("not reached (%s)", (which) => {
       expect(outcome[which].results).toMatchObject([{ error: "target_refused", address: null, totalMs: null }]);
       expect(outcome[which].reached).toEqual([]);
     });
 
-    test("is reached where its IPv4 address is dead", () => {
+    test("reached where its IPv4 address is dead", () => {
       expect(outcome.secondAddress.results).toMatchObject([{ error: null, address }]);
     });
 
-    test("that is this machine by a public address is refused, also where it has become so", () => {
+    test("this machine by a public address: refused, also when it becomes so later", () => {
       expect(outcome.own.results).toMatchObject([{ error: "target_refused", address: null }]);
       expect(outcome.ownSince.results).toMatchObject([
         { error: null, address },

@@ -1,4 +1,4 @@
-/** Where no webhook may go: addresses, and texts of URLs with the reason for which each is refused. */
+/** Addresses that no webhook may use, and texts of URLs with the reason for which each is refused. */
 
 export const REFUSED_IPV4 = `0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 100.100.100.200 127.0.0.1 127.255.255.254 168.63.129.16
   169.254.169.254 169.254.170.2 172.16.0.1 172.31.255.255 192.0.0.192 192.0.2.1 192.31.196.1 192.52.193.1 192.88.99.1

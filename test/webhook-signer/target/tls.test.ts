@@ -29,7 +29,7 @@ test.each<[string, TlsOptions, string?]>([
   ["that is good", {}],
   ["for the address itself", {}, "127.0.0.1"],
   ["over TLS 1.2", { maxVersion: "TLSv1.2" }],
-])("a certificate %s is taken", async (_what, options, host) => {
+])("a certificate %s is accepted", async (_what, options, host) => {
   expect((await sendTo(options, host)).result).toMatchObject({ error: null, tlsMs: expect.any(Number) });
 });
 
@@ -40,7 +40,7 @@ const REFUSED: [string, TlsOptions, string?][] = [
   ["for a name, where an address is called", authority.issue({ names: ["localhost"] }), "127.0.0.1"],
   ["for another address", authority.issue({ names: ["127.0.0.2"] }), "127.0.0.1"],
   ["that signed itself", selfSigned({ names: ["localhost"] })],
-  ["of an authority that nobody knows", createAuthority().issue({ names: ["localhost"] })],
+  ["of an unknown authority", createAuthority().issue({ names: ["localhost"] })],
   ["of an unknown authority of the same name", createAuthority("Test authority").issue({ names: ["localhost"] })],
   ["over TLS 1.0", { minVersion: "TLSv1", maxVersion: "TLSv1", ciphers: OLD }],
   ["over TLS 1.1", { minVersion: "TLSv1.1", maxVersion: "TLSv1.1", ciphers: OLD }],

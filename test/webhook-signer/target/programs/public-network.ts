@@ -88,7 +88,7 @@ const ofIpv6 = async () => ({
   private: await send(at("fd00::1"), { url: "https://hooks.example.com:8443/" }),
   privateBeside: await send(at("8.8.8.8", "fd00::1"), { url: "https://hooks.example.com:8443/" }),
   privateLiteral: await send(at(), { url: "https://[fd00::1]:8443/" }),
-  // Nobody is there by IPv4.
+  // No server listens there by IPv4.
   secondAddress: await send(at("8.8.8.10", "2606:4700::1111")),
   own: await send(at("2606:4700::9")),
   ownSince: await send(at("2606:4700::1111"), { times: 2, between: own("2606:4700::1111") }),
