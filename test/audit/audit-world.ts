@@ -103,7 +103,7 @@ export async function newStation(bus: Bus, sql: Database, logs: StationLogs = ON
   return new ScriptedStation(bus, facts, logs);
 }
 
-/** What the copy holds of a station, in the order of the log: one `version.ordinal type` an event. */
+/** The copy of a station, in the order of the log: one `version.ordinal type` an event. */
 export async function copiedEvents(sql: Database, stationId: number): Promise<string[]> {
   const rows = await sql<{ version: number; ordinal: number; type: string }[]>`
     select version, ordinal, type from station_events where station_id = ${stationId} order by version, ordinal`;

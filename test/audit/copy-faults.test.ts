@@ -22,7 +22,7 @@ async function untilCopied(database: Database, station: ScriptedStation): Promis
   await expect.poll(copied).toEqual(committedEvents(station));
 }
 
-describe("a copier that is killed again and again", () => {
+describe("a copier that is killed repeatedly", () => {
   const programs: RunningProgram[] = [];
   afterEach(async () => {
     for (const program of programs.splice(0)) {

@@ -34,7 +34,7 @@ const lostEvents = (station: ScriptedStation) => world.database`
   where station_id = ${station.facts.stationId} and type = 'log_lost' order by version`;
 
 describe("a log that has lost its end", () => {
-  test("the copy keeps the events of before and after the loss, one behind the other, and names what was lost", async () => {
+  test("the copy keeps the events of before and after the loss, one behind the other, and names the lost ones", async () => {
     const [station, untouched] = [await world.openStation(), await world.openStation()];
     await station.collectCash(101);
     await untouched.collectCash(102);
@@ -66,7 +66,7 @@ describe("a log that has lost its end", () => {
     expect(await copiedEvents(world.database, untouched.facts.stationId)).toEqual(committedEvents(untouched));
   });
 
-  test("the log loses its end again, and everything after that: the copy keeps all of it", async () => {
+  test("a second loss of the end, and of everything after it: the copy keeps all of it", async () => {
     const station = await world.openStation();
     await station.collectCash(201);
     await world.untilCopied();
@@ -95,7 +95,7 @@ describe("a log that has lost its end", () => {
     const lostRound = [...collection, "log_lost"];
     expect(types).toEqual([...opening, ...collection, ...lostRound, ...lostRound, ...lostRound, ...opening]);
     expect(new Set(events).size).toBe(events.length);
-    // The last loss took what was left of the beginning and all of the last round.
+    // The last loss took the rest of the beginning and all of the last round.
     expect((await lostEvents(station)).map(({ data }) => data)).toEqual([
       { fromVersion: 8, toVersion: 10 },
       { fromVersion: 12, toVersion: 14 },
@@ -103,7 +103,7 @@ describe("a log that has lost its end", () => {
     ]);
   });
 
-  test("a log that only made room for newer commits, and whose server was killed, has lost nothing", async () => {
+  test("a log that only made room for newer commits, and whose server was killed: has lost nothing", async () => {
     const station = await world.openStation();
     await station.collectCash(301);
     await world.untilCopied();
@@ -119,7 +119,7 @@ describe("a log that has lost its end", () => {
 });
 
 describe("an intent that only the lost commits had", () => {
-  test("it is succeeded when it was paid and expired when it was not, and its timeline states what happened", async () => {
+  test("is succeeded when it was paid and expired when it was not, and its timeline states what happened", async () => {
     const station = await world.openStation();
     await world.untilCopied();
     const copy = copyData(world.nats);

@@ -1,5 +1,5 @@
 /**
- * The list of payments and the overview: what is copied is listed, every filter finds what it names and nothing else, and
+ * The list of payments and the overview: copied payments are listed, every filter finds exactly the matching ones, and
  * fast, also among very many. `PAYMENT_ROWS=1000000` is the long form.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -70,7 +70,7 @@ describe("the list of payments", () => {
     await expect(world.ask(listPayments, { caller: powerless })).rejects.toThrow("permission_denied");
   });
 
-  test("the overview counts what is open and there, and sums up a day by route and hour", async () => {
+  test("the overview counts open payments and available devices, and sums up a day by route and hour", async () => {
     const station = await world.openStation();
     const caller = world.ownerOf(station);
     await station.collectCash(9_101);
@@ -91,7 +91,7 @@ describe("the list of payments", () => {
   });
 });
 
-describe(`of ${ROWS} payments`, () => {
+describe(`a list of ${ROWS} payments`, () => {
   let caller: Caller;
   let stationIds: number[];
   let filialIds: number[];
@@ -184,7 +184,7 @@ describe(`of ${ROWS} payments`, () => {
     expect(order).toEqual(order.toSorted((a, b) => b - a));
   });
 
-  test(`each filter finds what it names, within ${BOUND_MS} ms`, async () => {
+  test(`each filter finds exactly the matching payments, within ${BOUND_MS} ms`, async () => {
     const results: Record<string, number> = {};
     for (const [name, filter] of Object.entries(filters())) {
       const times: number[] = [];
@@ -194,7 +194,7 @@ describe(`of ${ROWS} payments`, () => {
         page = (await world.ask(listPayments, { caller, ...filter, limit: 100 })).payments;
         times.push(performance.now() - fromMs);
       }
-      // The quickest of three: what else runs on the machine is not measured.
+      // The quickest of three, because other work on the machine is not measured.
       results[name] = Math.round(Math.min(...times));
       const expected = ROWS > PIECE ? page : all.filter((payment) => isNamed(payment, filter)).slice(0, 100);
       expect(

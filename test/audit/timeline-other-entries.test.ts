@@ -1,4 +1,4 @@
-/** What a timeline shows that is not in the station's log: freezes, names of devices, references of provider payments. */
+/** Parts of a timeline that are not in the station's log: freezes, names of devices, references of provider payments. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";

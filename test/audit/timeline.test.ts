@@ -436,7 +436,7 @@ describe("a timeline of a QR collection", () => {
       ],
     });
     await station.do({ type: "provider_cleared", intentId: 2801 }, PROVIDER);
-    expect((await read(station, 2801)).moneyMoved, "the payment that differs existed, whatever became of it").toBe(
+    expect((await read(station, 2801)).moneyMoved, "the payment that differs existed, whatever its result").toBe(
       "maybe",
     );
     await station.do({ ...differs, issue: "a_kind_of_tomorrow" }, PROVIDER, "provider:differs:2801:2");

@@ -1,4 +1,4 @@
-/** What an audit log says stays: no row changes, goes, or goes with all others. */
+/** Entries of an audit log stay: no row is changed or deleted, alone or with all others. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
@@ -20,9 +20,12 @@ afterAll(async () => {
   await database.drop();
 });
 
-test.each(["registry_events", "provider_events", "robotics_trail"])("%s", async (table) => {
-  await expect(sql`update ${sql(table)} set actor_name = 'Ben'`).rejects.toThrow("never change");
-  await expect(sql`delete from ${sql(table)}`).rejects.toThrow("never change");
-  await expect(sql`truncate ${sql(table)} cascade`).rejects.toThrow("never change");
-  expect(await sql`select actor_name from ${sql(table)}`).toEqual([{ actor_name: "Ana" }]);
-});
+test.each(["registry_events", "provider_events", "robotics_trail"])(
+  "%s: changes, deletions and truncation are refused",
+  async (table) => {
+    await expect(sql`update ${sql(table)} set actor_name = 'Ben'`).rejects.toThrow("never change");
+    await expect(sql`delete from ${sql(table)}`).rejects.toThrow("never change");
+    await expect(sql`truncate ${sql(table)} cascade`).rejects.toThrow("never change");
+    expect(await sql`select actor_name from ${sql(table)}`).toEqual([{ actor_name: "Ana" }]);
+  },
+);

@@ -16,7 +16,7 @@ afterAll(() => server.stop());
 const start = (connections: number) => checkConnections({ url: server.url, names: ["settlement"], connections, log });
 
 describe("connections to PostgreSQL", () => {
-  it("one process may open more than there are: it does not start", async () => {
+  it("one process with more connections than there are: it does not start", async () => {
     await expect(start(98)).rejects.toMatchObject({
       code: "database_connections",
       message:
@@ -24,7 +24,7 @@ describe("connections to PostgreSQL", () => {
     });
   });
 
-  it("several processes together may: the one that starts last warns, and the sum counts no process that has ended", async () => {
+  it("several processes with more together: the last to start warns, and the sum excludes ended processes", async () => {
     const [first, second] = [await start(50), await start(47)];
     expect(warnings).toEqual([]);
     const third = await start(10);
@@ -35,13 +35,13 @@ describe("connections to PostgreSQL", () => {
     await Promise.all([first, third, again].map((each) => each.release()));
   });
 
-  it("a process that has ended: says nothing any more", async () => {
+  it("a process that has ended: is no longer counted", async () => {
     const kept = await start(20);
     const admin = openDatabase({ url: server.url, maxConnections: 1 });
-    const said = () => admin`select from pg_stat_activity where application_name like 'device-payments up to 20:%'`;
-    expect(await said()).toHaveLength(1);
+    const counted = () => admin`select from pg_stat_activity where application_name like 'device-payments up to 20:%'`;
+    expect(await counted()).toHaveLength(1);
     await kept.release();
-    await expect.poll(async () => (await said()).length).toBe(0);
+    await expect.poll(async () => (await counted()).length).toBe(0);
     await closeDatabase(admin);
   });
 });

@@ -45,7 +45,7 @@ async function askAgainAndAgain(sql: Database, forMs: number): Promise<Error[]> 
 const NOWHERE = "postgres://user:hidden@127.0.0.1:1/nothing";
 
 describe.concurrent("a pooler that accepts connections", () => {
-  test("and closes them: dials stay bounded, and each call fails with a sentence that names the address", async (context) => {
+  test("closes them: dials stay bounded, and each call fails with a sentence that names the address", async (context) => {
     const { server, sql } = await pooler(context, NOWHERE, "close");
     const errors = await askAgainAndAgain(sql, OBSERVED_MS);
     context.expect(server.dials()).toBeGreaterThan(3);
@@ -57,14 +57,14 @@ describe.concurrent("a pooler that accepts connections", () => {
     }
   });
 
-  test.for(["silent", "ready then silent"] as const)("and is %s: dials stay bounded", async (fault, context) => {
+  test.for(["silent", "ready then silent"] as const)("is %s: dials stay bounded", async (fault, context) => {
     const { server, sql } = await pooler(context, NOWHERE, fault);
     await askAgainAndAgain(sql, OBSERVED_MS);
     context.expect(server.dials()).toBeGreaterThan(3);
     context.expect(server.dials()).toBeLessThanOrEqual(MOST_DIALS);
   });
 
-  test("and refuses the log-in: dials stay bounded", async (context) => {
+  test("refuses the log-in: dials stay bounded", async (context) => {
     const wrong = new URL(await clone(context));
     wrong.password = "wrong";
     const { server, sql } = await pooler(context, wrong.href, "none");
@@ -95,7 +95,7 @@ describe.concurrent("a pooler that accepts connections", () => {
 });
 
 describe.concurrent("a pool that is ended while it waits to dial", () => {
-  test("dials no more, and what waits in it fails", async (context) => {
+  test("dials no more, and its waiting calls fail", async (context) => {
     const { server, sql } = await pooler(context, NOWHERE, "close");
     await askAgainAndAgain(sql, 500);
     const waiting = sql`select 1`.then(

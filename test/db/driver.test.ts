@@ -1,4 +1,4 @@
-/** What breaks with a connection to PostgreSQL, and what must not: see `patches/README.md`. */
+/** What fails with a connection to PostgreSQL, and what must not: see `patches/README.md`. */
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -29,7 +29,7 @@ const cut = () =>
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("a transaction whose connection is cut", () => {
-  it("fails, and neither its rollback nor a later statement of it goes anywhere", async () => {
+  it("fails, and neither its rollback nor a later statement of it is sent", async () => {
     await sql`create table notes (note text)`;
     const transaction = sql.begin(async (tx) => {
       await tx`insert into notes values ('first')`;
@@ -67,14 +67,14 @@ describe("a COPY that PostgreSQL refuses", () => {
 });
 
 describe("connections that are cut at any moment", () => {
-  it("refuse what they cannot answer, answer nobody else's question, and are all made anew", async () => {
+  it("refuse what they cannot answer, answer no other question, and are all made again", async () => {
     const wrong: unknown[] = [];
     const ask = async (question: number, on: Database | Transaction): Promise<void> => {
       const [row] = await on<{ answer: number }[]>`select ${question}::int as answer`;
       if (row?.answer !== question) wrong.push({ question, row });
     };
     for (let round = 0; round < ROUNDS; round += 1) {
-      const storm = Array.from({ length: 40 }, async (_, index) => {
+      const statements = Array.from({ length: 40 }, async (_, index) => {
         for (let turns = 0; turns < index % 4; turns += 1) await turn();
         if (index % 2 === 0) return await ask(index, sql);
         await sql.begin(async (tx) => {
@@ -82,7 +82,7 @@ describe("connections that are cut at any moment", () => {
           await ask(index + 1_000, tx);
         });
       });
-      await Promise.all([cut(), Promise.allSettled(storm)]);
+      await Promise.all([cut(), Promise.allSettled(statements)]);
     }
     expect(wrong).toEqual([]);
     await expect.poll(() => sql`select 1`.catch(() => undefined)).toBeDefined();
@@ -91,7 +91,7 @@ describe("connections that are cut at any moment", () => {
       Array.from({ length: CONNECTIONS }, () => sql<{ pid: number }[]>`select pg_sleep(0.1), pg_backend_pid() as pid`),
     );
     expect(new Set(backends.map(([row]) => row?.pid)).size).toBe(CONNECTIONS);
-    // A connection that cannot speak is only given up after five seconds.
+    // A connection that cannot send is only closed after five seconds.
     expect(performance.now() - startedAtMs).toBeLessThan(2_000);
   });
 });

@@ -1,4 +1,4 @@
-/** A process that hangs within a transaction, as one that is stopped or swapped out: others get its locks all the same. */
+/** A process that hangs within a transaction, as one that is stopped or swapped out: others still get its locks. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -79,7 +79,7 @@ test.each(Object.entries(STATEMENTS))(
   },
 );
 
-test("transactions of a process that hangs wait for each other's lock: others wait for the first alone", async () => {
+test("transactions of a hung process that wait for each other's lock: others wait for the first only", async () => {
   const key = credentialKey(4_711);
   const insert = (tx: Transaction) => insertOutbox(tx, { key, kind: "credential_delete", hash: "0".repeat(64) });
   const failures: Promise<void>[] = [];

@@ -52,7 +52,7 @@ describe("the installation that a bus belongs to", () => {
     await claim(first);
   });
 
-  it("several processes of two installations at once on a new bus: one installation has it, the other is refused", async () => {
+  it("several processes of two installations at once on a new bus: one installation gets it, the other is refused", async () => {
     const [first, second] = [await add(), await add()];
     const results = await Promise.allSettled([first, second, first, second, first, second].map(claim));
     const claimed = results.map(({ status }) => status === "fulfilled");
@@ -65,7 +65,7 @@ describe("the installation that a bus belongs to", () => {
   it("a new bucket that a server of the cluster does not know yet: the id is written once it does", async () => {
     const first = await add();
     let published = 0;
-    // What such a server answers is what any server answers for a subject that no stream stores.
+    // Such a server answers like any server for a subject without a stream.
     const publish: Bus["js"]["publish"] = (subject, ...rest) => {
       published += 1;
       return bus.js.publish(published === 1 ? "stored.by.no.stream" : subject, ...rest);
@@ -85,7 +85,7 @@ describe("the installation that a bus belongs to", () => {
     await copy.drop();
   });
 
-  it("a bus that belongs to none: a process is refused with the next step, and changes nothing", async () => {
+  it("a bus without an installation: a process is refused with the next step, and changes nothing", async () => {
     const options = { bus, installation: await readInstallation((await add()).url) };
     await expect(checkOwner(options)).rejects.toMatchObject({
       code: "bus_not_migrated",
@@ -94,7 +94,7 @@ describe("the installation that a bus belongs to", () => {
     expect(await bus.jsm.streams.list().next()).toEqual([]);
   });
 
-  it("a bus that has lost its data: the process waits until it is claimed again, and another installation is refused to it", async () => {
+  it("a bus that has lost its data: the process waits until it is claimed again, and another installation is refused", async () => {
     const [first, second] = [await add(), await add()];
     await claim(first);
     const refusals: unknown[] = [];
@@ -109,7 +109,7 @@ describe("the installation that a bus belongs to", () => {
     release();
   });
 
-  it("a bus that belongs to another installation when the connection is back: the process is refused", async () => {
+  it("a bus of another installation after a reconnect: the process is refused", async () => {
     const [first, second] = [await add(), await add()];
     await claim(first);
     const refusals: unknown[] = [];

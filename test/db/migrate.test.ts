@@ -56,7 +56,7 @@ function newerProgram(sql: string): string {
 }
 
 describe("migrate", () => {
-  test("brings an empty database to the schema and tells each step", async () => {
+  test("an empty database: brought to the schema, and each step is printed", async () => {
     const lines: string[] = [];
     const applied = await migrate({ databaseUrl: url, log: (line) => lines.push(line) });
     expect(applied).toEqual(NAMES);
@@ -70,14 +70,14 @@ describe("migrate", () => {
     );
   });
 
-  test("does nothing the second time", async () => {
+  test("a second run: does nothing", async () => {
     await migrate({ databaseUrl: url, log: () => undefined });
     const before = await appliedNames();
     expect(await migrate({ databaseUrl: url, log: () => undefined })).toEqual([]);
     expect(await appliedNames()).toEqual(before);
   });
 
-  test("lets programs that start together take turns", async () => {
+  test("programs that start together: take turns", async () => {
     const runs = await Promise.all(
       Array.from({ length: 4 }, () => migrate({ databaseUrl: url, log: () => undefined })),
     );
@@ -85,7 +85,7 @@ describe("migrate", () => {
     expect(await appliedNames()).toEqual(NAMES);
   });
 
-  test("continues from an older schema and keeps its data", async () => {
+  test("an older schema: migrated further, with its data", async () => {
     await migrate({ databaseUrl: url, log: () => undefined });
     await query((sql) => sql`insert into organizations (name) values ('Kept')`);
     const newer = newerProgram("create table from_the_future (id bigint);");
@@ -93,7 +93,7 @@ describe("migrate", () => {
     expect(await query((sql) => sql`select name from organizations`)).toMatchObject([{ name: "Kept" }]);
   });
 
-  test("refuses a schema that is newer than the program and leaves it alone", async () => {
+  test("a newer schema: refused and left unchanged", async () => {
     await migrate({
       databaseUrl: url,
       log: () => undefined,
@@ -109,7 +109,7 @@ describe("migrate", () => {
     expect(await appliedNames()).toEqual(before);
   });
 
-  test("takes a failing migration back as a whole and says why", async () => {
+  test("a failing migration: taken back as a whole, with the reason", async () => {
     await migrate({ databaseUrl: url, log: () => undefined });
     const broken = newerProgram("create table half_done (id bigint); select 1 / 0;");
     await expect(migrate({ databaseUrl: url, log: () => undefined, folder: broken })).rejects.toThrow(

@@ -48,14 +48,14 @@ describe("the outbox", () => {
     ]);
   });
 
-  test("gives ids of one key in the order of the commits, so that nobody overtakes an uncommitted change", async () => {
+  test("gives ids of one key in the order of the commits, so that no change overtakes an uncommitted one", async () => {
     const order: string[] = [];
     const written = Promise.withResolvers<void>();
-    const looked = Promise.withResolvers<void>();
+    const checked = Promise.withResolvers<void>();
     const slow = sql.begin(async (tx) => {
       await insertOutbox(tx, row(1));
       written.resolve();
-      await looked.promise;
+      await checked.promise;
       order.push("slow commits");
     });
     await written.promise;
@@ -66,12 +66,12 @@ describe("the outbox", () => {
     await delay(75);
     // The later writer waits; so no reader can see its row without the earlier one.
     expect(await sql`select outbox_id from outbox`).toHaveLength(0);
-    looked.resolve();
+    checked.resolve();
     await Promise.all([slow, fast]);
     expect(order).toEqual(["slow commits", "fast commits"]);
   });
 
-  test("does not make writers of different keys wait for one another", async () => {
+  test("writers of different keys do not wait for one another", async () => {
     await sql.begin(async (slow) => {
       await insertOutbox(slow, row(1));
       await sql.begin(async (other) => {

@@ -11,7 +11,7 @@ describe("a database at the start", () => {
     ["close", "the server accepts connections and closes them (CONNECTION_CLOSED); check"],
     ["silent", "the server does not answer (database_deadline); check"],
     ["ready then silent", "the server does not answer (database_deadline); check"],
-  ] as const)("that is of the kind %s: one sentence with the address and without the password", async (fault, why) => {
+  ] as const)("of the kind %s: one sentence with the address and without the password", async (fault, why) => {
     const server = await startFaultyServer(NOWHERE, fault);
     const startedAtMs = performance.now();
     const failure = await reachDatabase({ url: server.url, withinMs: WITHIN_MS }).catch((error: unknown) => error);
@@ -25,14 +25,14 @@ describe("a database at the start", () => {
     await server.stop();
   });
 
-  test("where nothing listens: one sentence, after its time", async () => {
+  test("no server at its address: one sentence, after its time", async () => {
     await expect(reachDatabase({ url: NOWHERE, withinMs: WITHIN_MS })).rejects.toMatchObject({
       message:
         "The PostgreSQL at 127.0.0.1:1 (DATABASE_URL) cannot be used: nothing listens at that address (ECONNREFUSED); start the server, or correct host and port.",
     });
   });
 
-  test("that refuses the password, or has no such database: one sentence at once", async () => {
+  test("a refused password, or an unknown database: one sentence at once", async () => {
     const database = await cloneDatabase();
     const [wrong, missing] = [new URL(database.url), new URL(database.url)];
     wrong.password = "wrong";
@@ -48,7 +48,7 @@ describe("a database at the start", () => {
     await database.drop();
   });
 
-  test("that answers after a while: is waited for", async () => {
+  test("an answer after a while: the start waits for it", async () => {
     const database = await cloneDatabase();
     const server = await startFaultyServer(database.url, "close");
     setTimeout(() => server.become("none"), 300);
@@ -58,7 +58,7 @@ describe("a database at the start", () => {
     await database.drop();
   });
 
-  test("that is silent while the start is stopped: ends the wait at once", async () => {
+  test("silent while the start is stopped: the wait ends at once", async () => {
     const server = await startFaultyServer(NOWHERE, "silent");
     const stopping = new AbortController();
     const waiting = reachDatabase({ url: server.url, signal: stopping.signal });

@@ -50,7 +50,7 @@ describe.each(readdirSync(RELEASED))("a database of version %s", (version) => {
     });
   });
 
-  test("keeps what was paid and what was refused: neither changes when it is asked again", async () => {
+  test("keeps payments and refusals: neither changes when it is asked again", async () => {
     const ask = async (intentId: number, orderId: number, money: string | null) => {
       const [row] = await sql`
         select settled_as, refusal from settle_intent(${intentId}, ${`attestation-${intentId}`}, 1, ${orderId},
@@ -62,7 +62,7 @@ describe.each(readdirSync(RELEASED))("a database of version %s", (version) => {
     expect(await ask(3, 2, "provider:1:money:T-1")).toEqual({ settled_as: null, refusal: "money_already_used" });
   });
 
-  test("keeps its issues, what people have decided about them, and that closed money pays nothing", async () => {
+  test("keeps its issues and decisions, and a closed payment settles nothing", async () => {
     const issues = await sql`
       select kind, status, subject_key, account_key, generation, supersedes_id, superseded_by, reason from issues order by issue_id`;
     const one = { account_key: "provider:1", generation: 1, supersedes_id: null, superseded_by: null, reason: null };
@@ -85,7 +85,7 @@ describe.each(readdirSync(RELEASED))("a database of version %s", (version) => {
     expect(answer).toEqual({ refusal: "money_already_used" });
   });
 
-  test("keeps what waits for the relay", async () => {
+  test("keeps the messages that wait for the relay", async () => {
     expect(await sql`select key from outbox where delivered_at is null`).toEqual([{ key: "station.1" }]);
   });
 });

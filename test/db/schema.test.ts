@@ -18,7 +18,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test("schema.sql: is what the migrations make", async () => {
+test("schema.sql: equals the result of the migrations", async () => {
   const text = await describeSchema(sql);
   expect(text, "services/db/schema.sql is stale: run `npm run schema`").toBe(readFileSync(SCHEMA_FILE, "utf8"));
 });

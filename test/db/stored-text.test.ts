@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 describe("stored text", () => {
-  it("any text: it is read back as it was, and what is storable is stored as it is", () => {
+  it("any text: it is read back as it was, and storable text is stored as it is", () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const stored = storedText(text);

@@ -1,4 +1,4 @@
-/** No call waits for good, whatever the server does. The server stands still, which no time-out of its own can tell. */
+/** No call waits for ever, whatever the server does. The stalled server's own time-outs do not help. */
 
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -41,7 +41,7 @@ function open(connections: number): { sql: Database; replacements: () => number 
 
 const late = { code: "database_deadline" };
 
-test("a statement that gets no answer fails, and the next ones are answered by connections made anew", async () => {
+test("a statement without an answer: fails, and new connections answer the next ones", async () => {
   const { sql, replacements } = open(2);
   await sql`select 1`;
   server.signalAll("SIGSTOP");
@@ -51,7 +51,7 @@ test("a statement that gets no answer fails, and the next ones are answered by c
   expect(await sql`select ${3}::int as n`).toMatchObject([{ n: 3 }]);
 });
 
-test("a transaction that gets no answer fails, wherever it stands", async () => {
+test("a transaction without an answer: fails, at whichever step", async () => {
   const { sql } = open(1);
   await sql`select 1`;
   const within = sql.begin(async (tx) => {
@@ -64,7 +64,7 @@ test("a transaction that gets no answer fails, wherever it stands", async () => 
   expect(both).toMatchObject([{ status: "rejected" }, { status: "rejected" }]);
 });
 
-test("a transaction that waited too long for its turn does nothing later, and a pool that answers is not replaced", async () => {
+test("a transaction that waited too long for its turn: does nothing later, and a pool that answers is not replaced", async () => {
   const { sql, replacements } = open(1);
   await sql`create table notes (note text)`;
   const transactions = Array.from({ length: 40 }, () =>
@@ -82,7 +82,7 @@ test("a transaction that waited too long for its turn does nothing later, and a 
   expect(replacements()).toBe(0);
 });
 
-test("parts of statements and lists of values are no calls, and a failed statement fails as ever", async () => {
+test("parts of statements and lists of values are no calls, and a failed statement fails as before", async () => {
   const { sql, replacements } = open(1);
   const part = sql`where ${true}`;
   expect(await sql`select * from (values ${sql([[1, 2]])}) as t (a, b) ${part}`).toMatchObject([{ a: "1", b: "2" }]);
@@ -92,7 +92,7 @@ test("parts of statements and lists of values are no calls, and a failed stateme
   expect(replacements()).toBe(0);
 });
 
-test("ending the pool fails the transaction that stands still", async () => {
+test("the end of the pool: fails the stalled transaction", async () => {
   const { sql } = open(1);
   await sql`select 1`;
   const waiting = sql.begin(async (tx) => {

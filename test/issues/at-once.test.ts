@@ -1,4 +1,4 @@
-/** Two operators who decide the same issues at once: one of them decides each, and the other learns it. */
+/** Two operators who decide the same issues at once: one of them decides each, and the other is refused. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as issues from "../../services/bus/messages/issues.ts";
 import { raiseIssues } from "../../services/issues/sql/raise.ts";
@@ -34,7 +34,7 @@ const closings = async (issueId: number, place: Place): Promise<number> => {
 };
 
 describe("two operators at once", () => {
-  test("of two who close one issue, one is refused, and the reason of the other stays", async () => {
+  test("two closings of one issue: one is refused, and the reason of the other stays", async () => {
     const place = await world.openPlace();
     const [issueId = 0] = await raiseMany(place);
     const close = ({ operator }: Place, reason: string) =>
@@ -51,7 +51,7 @@ describe("two operators at once", () => {
     expect(await closings(issueId, place)).toBe(1);
   });
 
-  test("two bulk closings of one filter close each issue once", async () => {
+  test("two bulk closings of one filter: each issue is closed once", async () => {
     const place = await world.openPlace();
     const issueIds = await raiseMany(place);
     const closeAll = ({ operator }: Place) =>
@@ -64,7 +64,7 @@ describe("two operators at once", () => {
     expect(counts).toEqual([1, 1, 1, 1, 1]);
   });
 
-  test("one who closes and one who assigns: the issue is closed, or its assignment is refused", async () => {
+  test("a closing and an assignment: the issue is closed, or its assignment is refused", async () => {
     const place = await world.openPlace();
     const [issueId = 0] = await raiseMany(place);
     const assign = world.ask(issues.assignIssue, { caller: place.operator, issueId, assigneeId: null });

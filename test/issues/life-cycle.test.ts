@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** As a run raises it: no money of a provider config. */
+/** As a run raises it, without a payment of a provider config. */
 async function raiseOf(place: Place, subjects: readonly string[], more: { readonly kind?: string } = {}) {
   const { organizationId, stationId } = place;
   return await world.database.begin((tx) =>
@@ -55,7 +55,7 @@ const undo = (place: Place, issueId: number) => world.ask(issues.undoIssueClosin
 const colleagueOf = (place: Place): Place => ({ ...place, operator: { ...place.operator, userId: 424_242 } });
 
 describe("the overview", () => {
-  test("counts the undecided issues by view, and sums what the filter names by currency", async () => {
+  test("counts the undecided issues by view, and sums the filtered ones by currency", async () => {
     const place = await world.openPlace();
     await raiseOf(place, ["a", "bb"]);
     const [missing, old] = await raiseOf(place, ["ccc", "dddd"], { kind: "missing_in_statement" });
@@ -83,7 +83,7 @@ describe("the overview", () => {
     expect((await counted({ status: "closed" })).sums).toEqual([{ currency: "USD", count: 1, amountMinor: "7" }]);
   });
 
-  test("lists the active operators of the organization alone, by name", async () => {
+  test("lists only the active operators of the organization, by name", async () => {
     const place = await world.openPlace();
     const userId = await addOperator(place);
     await addOperator(place, "suspended");
@@ -96,7 +96,7 @@ describe("the overview", () => {
 });
 
 describe("assigning", () => {
-  test("names who works on it, once in the audit log, and back to any person", async () => {
+  test("names the assignee, once in the audit log, and can be changed to any person", async () => {
     const { place, issueId } = await openOne();
     const assigneeId = await addOperator(place);
     const assign = (to: number | null) =>
@@ -111,7 +111,7 @@ describe("assigning", () => {
     ]);
   });
 
-  test("to a suspended person, a cashier or a person of another organization is refused", async () => {
+  test("to a suspended person, a cashier or a person of another organization: refused", async () => {
     const { place, issueId } = await openOne();
     const elsewhere = await world.openPlace();
     const strangers = [
@@ -130,18 +130,18 @@ describe("comments", () => {
   test("stay with the issue in their order, also when it is closed", async () => {
     const { place, issueId } = await openOne();
     const write = (text: string) => world.ask(issues.commentIssue, { caller: place.operator, issueId, text });
-    await write("The bank looks for it.");
+    await write("The bank investigates.");
     await close(place, issueId);
     await write("It has\nfound it.");
     const { comments } = await get(place, issueId);
     expect(comments.map(({ text, authorName }) => [authorName, text])).toEqual([
-      ["Rosa", "The bank looks for it."],
+      ["Rosa", "The bank investigates."],
       ["Rosa", "It has\nfound it."],
     ]);
     expect((await refusalOf(write("  "))).code).toBe("invalid_request");
   });
 
-  test("of another organization's issue are not found", async () => {
+  test("of another organization's issue: not found", async () => {
     const { issueId } = await openOne();
     const elsewhere = await world.openPlace();
     expect((await refusalOf(get(elsewhere, issueId))).code).toBe("not_found");
@@ -149,7 +149,7 @@ describe("comments", () => {
 });
 
 describe("undoing a closing", () => {
-  test("by the same person opens it as it was, and the audit log has both steps", async () => {
+  test("by the same person: the issue is open as before, and the audit log has both steps", async () => {
     const { place, issueId } = await openOne();
     const assigneeId = await addOperator(place);
     await world.ask(issues.assignIssue, { caller: place.operator, issueId, assigneeId });
@@ -161,7 +161,7 @@ describe("undoing a closing", () => {
     expect(steps.at(-1)?.data["prior"]).toMatchObject({ status: "closed", reason: "The provider has corrected it" });
   });
 
-  test("by another person, too late, or after a newer issue is refused by name", async () => {
+  test("by another person, too late, or after a newer issue: refused by name", async () => {
     const { place, issueId } = await openOne();
     await close(place, issueId);
     expect(await refusalOf(undo(colleagueOf(place), issueId))).toMatchObject({ reason: "closed_by_another" });
@@ -177,7 +177,7 @@ describe("undoing a closing", () => {
     expect(await refusalOf(undo(second.place, second.issueId))).toMatchObject({ reason: "issue_superseded" });
   });
 
-  test("of provider money: its station learns again that money may have moved, and the money can pay", async () => {
+  test("of a provider payment: its station is notified that money may have moved, and the payment can settle", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "9.00" });
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -193,12 +193,12 @@ const noticesOf = (scene: Scene): number =>
   scenes.commandTypes(scene.intent).filter((type) => type === "provider_money_differs").length;
 
 describe("closing by a filter", () => {
-  test("closes what it names, leaves the rest and what came later, and names what cannot be closed", async () => {
+  test("closes the matching issues, leaves the rest and later ones, and names those that cannot be closed", async () => {
     const scene = await scenes.open();
     const { place } = scene;
     await raiseOf(place, ["a", "bb", "ccc"]);
     await raiseOf(place, ["d"], { kind: "rounding" });
-    // Money that its cashier may still settle.
+    // A payment that its cashier may still settle.
     world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
     await scenes.pay(scene, { amount: "12.51" });
     await scenes.pay(scene);
@@ -237,7 +237,7 @@ describe("closing by a filter", () => {
 });
 
 describe("a closed callback issue", () => {
-  test("whose money is asserted with another amount of the same difficulty: a new issue names it, and pays nothing", async () => {
+  test("a payment asserted again with another amount of the same difficulty: a new issue names it, and it settles nothing", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { reference: "UNKNOWN" });
     const issue = await scenes.onlyIssueOf(scene.place);

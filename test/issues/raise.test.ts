@@ -1,4 +1,4 @@
-/** What raising does with an issue of the same identity, one or many thousands in one statement. */
+/** Raising an issue of the same identity, once or many thousands of times in one statement. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { endIssues } from "../../services/issues/sql/ending.ts";
@@ -72,7 +72,7 @@ const decide = (issueId: number, status: "closed" | "attributed" = "closed") =>
   sql`update issues set status = ${status}, resolved_at = now(), resolved_by = 7, reason = 'checked' where issue_id = ${issueId}`;
 
 describe("the same difference again", () => {
-  test("of an open issue is seen, and changes nothing else", async () => {
+  test("of an open issue: marks it as seen, and changes nothing else", async () => {
     const first = await raiseOne({ subject: "seen" });
     expect(first.outcome).toBe("opened");
     const before = await rowOf(first.issueId);
@@ -83,7 +83,7 @@ describe("the same difference again", () => {
   });
 
   test.each(["closed", "attributed"] as const)(
-    "of one that is %s leaves the decision, however often",
+    "of one that is %s: the decision stays, however often",
     async (status) => {
       const subject = `stays ${status}`;
       const { issueId } = await raiseOne({ subject });
@@ -93,7 +93,7 @@ describe("the same difference again", () => {
     },
   );
 
-  test("in other letters and with spaces is the same evidence", async () => {
+  test("in other letters and with spaces: the same evidence", async () => {
     const { issueId } = await raiseOne({ subject: "letters", currency: "EUR", status: "Settled", type: "Charge" });
     const again = { subject: "letters", currency: " eur ", status: "settled ", type: "CHARGE" };
     expect(await raiseOne(again)).toMatchObject({ issueId, outcome: "seen" });
@@ -106,7 +106,7 @@ describe("changed evidence", () => {
     ["the currency", { currency: "CHF" }],
     ["the status", { status: "refunded" }],
     ["the type", { type: "fee" }],
-  ] as const)("of a closed issue, by %s, is a new issue that names it; the closed one stays", async (what, more) => {
+  ] as const)("of a closed issue, by %s: a new issue that names it; the closed one stays", async (what, more) => {
     const subject = `changed by ${what}`;
     const { issueId } = await raiseOne({ subject });
     await decide(issueId);
@@ -117,7 +117,7 @@ describe("changed evidence", () => {
     expect(await raiseOne({ subject, ...more })).toMatchObject({ issueId: news.issueId, outcome: "seen" });
   });
 
-  test("of an open issue replaces its evidence and keeps the earlier, up to a bound", async () => {
+  test("of an open issue: replaces its evidence and keeps the earlier, up to a bound", async () => {
     const { issueId } = await raiseOne({ subject: "open", note: "the first" });
     for (let cents = 0; cents < 12; cents += 1)
       expect(await raiseOne({ subject: "open", amountMinor: `${100 + cents}`, note: `${cents}` })).toMatchObject({
@@ -131,7 +131,7 @@ describe("changed evidence", () => {
   });
 });
 
-describe("an issue whose cause was gone", () => {
+describe("an issue whose cause had ended", () => {
   test("returns as it was, with its assignee", async () => {
     const { issueId } = await raiseOne({ subject: "gone" });
     await sql`update issues set status = 'assigned', assignee_id = 9 where issue_id = ${issueId}`;
@@ -144,7 +144,7 @@ describe("an issue whose cause was gone", () => {
     expect(await rowOf(issueId)).toMatchObject({ status: "assigned", assignee_id: 9, reason: null });
   });
 
-  test("stays closed where a person has decided it", async () => {
+  test("stays closed when a person has decided it", async () => {
     const { issueId } = await raiseOne({ subject: "decided" });
     await decide(issueId);
     const which = { reason: "The import was withdrawn." };
@@ -156,7 +156,7 @@ describe("an issue whose cause was gone", () => {
 });
 
 describe("identity", () => {
-  test("is account, station, kind and subject: each of them makes another issue", async () => {
+  test("account, station, kind and subject: each of them makes another issue", async () => {
     const base = { subject: "identity", station: 1 };
     const variants = [base, { ...base, station: 2 }, { ...base, station: null }, { ...base, account: "statement:2" }];
     const raised = await raise([...variants, { ...base, kind: "rounding" }, { ...base, subject: "identity 2" }]);
@@ -164,13 +164,13 @@ describe("identity", () => {
     expect(new Set(raised.map(({ issueId }) => issueId)).size).toBe(6);
   });
 
-  test("two transactions at once raise it once", async () => {
+  test("two transactions at once: raise it once", async () => {
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => raise([{ subject: "at once" }])));
     expect(outcomes.flat().filter(({ outcome }) => outcome === "opened")).toHaveLength(1);
     expect(await sql`select 1 from issues where subject_key = 'at once'`).toHaveLength(1);
   });
 
-  test("thousands of differences are one statement, and again nothing new", async () => {
+  test("thousands of differences: one statement, and the same again changes nothing", async () => {
     const raiseAll = () =>
       sql.begin((tx) =>
         raiseIssues(

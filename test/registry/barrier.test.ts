@@ -1,4 +1,4 @@
-/** With the relay and the actor hosts at work, an answer says how far the replicas must come to show what was written. */
+/** With the relay and the actor hosts running, an answer states the position that the replicas need to show its change. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
@@ -46,7 +46,7 @@ const station = async (stationId: number) => {
   return { sequence, state: decodeCommit(text).state };
 };
 
-test("a device's whole life reaches the station's log and the gateways' credentials by the time of each answer", async () => {
+test("a device's whole life: each answer comes once the station's log and the gateways' credentials have the change", async () => {
   const caller = fixture.owner;
   const { stationId } = await newStation(fixture);
   expect((await station(stationId)).state).toMatchObject({ stationId, name: "Counter", status: "active", devices: [] });
@@ -78,7 +78,7 @@ test("a device's whole life reaches the station's log and the gateways' credenti
   expect((await station(stationId)).state.devices).toEqual([]);
 });
 
-test("a session is in its bucket when the log-in is answered, and out of it when the log-out is", async () => {
+test("a session: in its bucket when the log-in is answered, and out of it when the log-out is", async () => {
   const { email } = fixture.sandbox.owner;
   const reply = await fixture.ask(sessions.logIn, {
     email,
@@ -96,7 +96,7 @@ test("a session is in its bucket when the log-in is answered, and out of it when
   expect(barrier).toEqual({ positions: { KV_SESSIONS: deleted.sequence } });
 });
 
-test("a revoked credential goes at once also when nobody hosts its station", async () => {
+test("a revoked credential: removed at once, also without a host of its station", async () => {
   const caller = fixture.owner;
   const { stationId } = await newStation(fixture);
   const { deviceId } = await newDevice(fixture, stationId);

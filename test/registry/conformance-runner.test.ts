@@ -1,13 +1,13 @@
-/** The process of a conformance run by API: whatever it writes, the service goes on. */
+/** The process of a conformance run by API: the service goes on, whatever it writes. */
 import { expect, test, vi } from "vitest";
 import { ConformanceRunner } from "../../services/registry/conformance-runner.ts";
 import type { RegistryDeps } from "../../services/registry/deps.ts";
 import { createLog } from "../../services/runtime/log.ts";
 
-test("a line that is no JSON: it is passed over, and the run ends", async () => {
+test("a line that is no JSON: it is ignored, and the run ends", async () => {
   const onEnd = vi.fn(async () => undefined);
   const ended: unknown[] = [];
-  // The runner stores what has come; here the stored values are enough.
+  // The runner stores the lines received; here the stored values are enough.
   const sql = Object.assign(
     async (_: TemplateStringsArray, ...values: unknown[]) => {
       ended.push(values[0]);

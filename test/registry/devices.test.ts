@@ -38,7 +38,7 @@ const outboxOf = (stationId: number) => fixture.sql<{ kind: string; payload: { c
   select kind, payload from outbox where key = ${`station.${stationId}`} order by outbox_id`;
 
 describe("a registered device", () => {
-  test("is pending, has what was declared, and its station is told", async () => {
+  test("is pending with its declared fields, and its station is notified", async () => {
     const { stationId } = await newStation(fixture);
     const more = { name: " Till 3 ", capabilities: ["outcome_report"], handoffTarget: "pos://anything at all?x=1" };
     const { device, barrier } = await register(stationId, more);
@@ -53,7 +53,7 @@ describe("a registered device", () => {
       createdAtMs: expect.any(Number),
       enrolledAtMs: null,
     });
-    // Nobody relays in this test, and the registry answers all the same.
+    // No relay runs in this test, and the registry answers all the same.
     expect(barrier).toEqual({ positions: {}, isUndelivered: true });
     const { deviceId, name, kind, capabilities, status, handoffTarget } = device;
     expect((await outboxOf(stationId)).at(-1)?.payload).toEqual({
@@ -75,14 +75,14 @@ describe("a registered device", () => {
     expect(foreign).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/capabilities" }] });
   });
 
-  test("carries a launch reference only where there is something to launch", async () => {
+  test("has a launch reference only when its program can be launched", async () => {
     const { stationId } = await newStation(fixture);
     const refusal = await refusalOf(register(stationId, { kind: "customer_display", handoffTarget: "pos://x" }));
     expect(refusal).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/handoff_target" }] });
     await register(stationId, { kind: "customer_display", handoffTarget: "" });
   });
 
-  test("needs room at its station, also when many come at once", async () => {
+  test("needs room at its station, also when many are registered at once", async () => {
     const { stationId } = await newStation(fixture);
     const tried = await Promise.allSettled(Array.from({ length: STATE_LIMITS.devices + 4 }, () => register(stationId)));
     expect(tried.filter((one) => one.status === "fulfilled")).toHaveLength(STATE_LIMITS.devices);
@@ -95,7 +95,7 @@ describe("a registered device", () => {
 });
 
 describe("a changed device", () => {
-  test("keeps what is not mentioned, grows its revision and tells its station", async () => {
+  test("keeps omitted fields, grows its revision and notifies its station", async () => {
     const { stationId } = await newStation(fixture);
     const { device } = await register(stationId, { handoffTarget: "pos://a" });
     const { deviceId } = device;
@@ -112,7 +112,7 @@ describe("a changed device", () => {
     expect((await refusalOf(fixture.ask(changeDevice, foreign))).code).toBe("invalid_request");
   });
 
-  test("is not a revoked one", async () => {
+  test("a revoked device is not changed", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newDevice(fixture, stationId);
     await fixture.ask(moveDevice, { caller: fixture.owner, deviceId, move: "REVOKE" });
@@ -122,7 +122,7 @@ describe("a changed device", () => {
 });
 
 describe("the detail of a device", () => {
-  test("has the summary of its last heartbeat, or null when it was never heard", async () => {
+  test("has the summary of its last heartbeat, or null without one", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);
     const detail = () => fixture.ask(getDevice, { caller: fixture.owner, deviceId });
@@ -135,7 +135,7 @@ describe("the detail of a device", () => {
 });
 
 describe("a station", () => {
-  test("needs a currency that exists", async () => {
+  test("needs an existing currency", async () => {
     const { filialId } = await newStation(fixture);
     const request = { caller: fixture.owner, filialId, name: "Counter", currency: "XXX" };
     expect(await refusalOf(fixture.ask(createStation, request))).toMatchObject({
@@ -144,13 +144,13 @@ describe("a station", () => {
     });
   });
 
-  test("grows its revision with each change and tells its actor", async () => {
+  test("grows its revision with each change and notifies its actor", async () => {
     const { stationId } = await newStation(fixture);
     const caller = fixture.owner;
     await fixture.ask(renameStation, { caller, stationId, name: "Bar" });
     await fixture.ask(moveStation, { caller, stationId, move: "SUSPEND" });
-    const told = (await outboxOf(stationId)).map((row) => row.payload.command);
-    expect(told).toMatchObject([
+    const sent = (await outboxOf(stationId)).map((row) => row.payload.command);
+    expect(sent).toMatchObject([
       { type: "station_put", station: { name: "Counter", status: "active", revision: 1 } },
       { type: "station_put", station: { name: "Bar", status: "active", revision: 2 } },
       { type: "station_put", station: { name: "Bar", status: "suspended", revision: 3 } },
@@ -159,7 +159,7 @@ describe("a station", () => {
 });
 
 describe("a change, its audit log and its outbox row", () => {
-  test("are one: when the outbox takes no row, nothing has happened", async () => {
+  test("are one transaction: when the outbox row fails, nothing is changed", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newDevice(fixture, stationId);
     const code = await newCode(fixture, deviceId);
@@ -191,7 +191,7 @@ describe("a change, its audit log and its outbox row", () => {
     expect((await fixture.ask(enrollDevice, { address: "127.0.0.1", code })).device.deviceId).toBe(deviceId);
   });
 
-  test("tell the owner who did what to which thing", async () => {
+  test("the audit log names who did what to which thing", async () => {
     const caller = fixture.owner;
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);

@@ -2,7 +2,7 @@
  * Codes that cannot be claimed must cost the same time, whatever the reason (I10).
  *
  * Statistic: the probability that a try with one kind of code takes longer than one with an unknown code (the
- * Mann–Whitney statistic, AUC): 0.5 when nothing can be told from a single try, 1 when everything can. It looks at ranks
+ * Mann–Whitney statistic, AUC): 0.5 when a single try shows no difference, 1 when it always does. It uses ranks
  * only, so that the pauses of a busy machine weigh no more than any other try. The kinds take turns, so that a drift meets
  * all of them alike. Five standard errors for samples that do not differ are allowed. A step that one kind skips or adds,
  * a statement less or a row locked, was seen to move it by 0.1 to 0.5.
@@ -60,7 +60,7 @@ async function codesOfEachKind(): Promise<Record<Kind, string[]>> {
   return codes;
 }
 
-test("no kind of refused code can be told from an unknown one by its time, over many tries each", async () => {
+test("refused codes: their response times are those of an unknown code, over many tries of each kind", async () => {
   const codes = await codesOfEachKind();
   const kinds = Object.keys(codes) as Kind[];
   const timesMs = Object.fromEntries(kinds.map((kind) => [kind, [] as number[]])) as Record<Kind, number[]>;

@@ -67,7 +67,7 @@ describe("a claimed code", () => {
     expect(scopes).toEqual(["device:read", "device:heartbeat", "display:read"]);
   });
 
-  test("writes the station's news and the credential's hash into the outbox in the order in which they must arrive", async () => {
+  test("writes the station's update and the credential's hash into the outbox in the order in which they must arrive", async () => {
     const deviceId = await freshDevice();
     const { credential } = await claim(await newCode(fixture, deviceId));
     const rows = await fixture.sql<{ kind: string; payload: Record<string, unknown> }[]>`
@@ -87,14 +87,14 @@ describe("a claimed code", () => {
       "with O for 0 and I and l for 1",
       (code: string) => code.replaceAll("0", "O").replace("1", "I").replaceAll("1", "l"),
     ],
-  ])("is read %s", async (_, typed) => {
+  ])("typed %s: is accepted", async (_, typed) => {
     const deviceId = await freshDevice();
     expect((await claim(typed(await newCode(fixture, deviceId)))).device.deviceId).toBe(deviceId);
   });
 });
 
 describe("an open code", () => {
-  test("is ten characters of Crockford's alphabet, valid for fifteen minutes unless the owner says otherwise", async () => {
+  test("has ten characters of Crockford's alphabet, valid for fifteen minutes unless the owner sets another time", async () => {
     const deviceId = await freshDevice();
     const issued = await fixture.ask(issueEnrollmentCode, { caller: fixture.owner, deviceId });
     expect(issued.code).toMatch(/^[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}$/);
@@ -109,7 +109,7 @@ describe("an open code", () => {
     }
   });
 
-  test("is voided by a newer one of the same device", async () => {
+  test("a newer code of the same device voids it", async () => {
     const deviceId = await freshDevice();
     const older = await newCode(fixture, deviceId);
     const newer = await newCode(fixture, deviceId);
@@ -118,7 +118,7 @@ describe("an open code", () => {
     expect((await listCodes(deviceId)).map((code) => code.status)).toEqual(["spent", "revoked"]);
   });
 
-  test("can be revoked, and that again; a spent or expired one cannot", async () => {
+  test("can be revoked, also twice; a spent or expired one cannot", async () => {
     const deviceId = await freshDevice();
     const code = await newCode(fixture, deviceId);
     const codeId = (await listCodes(deviceId))[0]?.codeId ?? 0;
@@ -167,7 +167,7 @@ describe("a code that cannot be claimed", () => {
     const revoking = await freshDevice();
     const revoked = await newCode(fixture, revoking);
     await revokeCode((await listCodes(revoking))[0]?.codeId ?? 0);
-    // No move of a device leaves a code open behind it; should one ever, its code is refused like the others.
+    // A device never leaves a code open behind it; should one ever stay open, it is refused like the others.
     const suspending = await freshDevice();
     const ofSuspended = await newCode(fixture, suspending);
     await fixture.sql`update devices set status = 'suspended' where device_id = ${suspending}`;
@@ -210,7 +210,7 @@ describe("one code claimed at once by several devices", () => {
     }
   });
 
-  test("also has one winner against a reset or a revocation, and never a credential of a device that is not active", async () => {
+  test("has one winner against a reset or a revocation, and an inactive device never gets a credential", async () => {
     for (let round = 0; round < 20; round += 1) {
       const deviceId = await freshDevice();
       const code = await newCode(fixture, deviceId);
@@ -227,7 +227,7 @@ describe("one code claimed at once by several devices", () => {
 });
 
 describe("the key of the codes' hash", () => {
-  test("keeps a reader of the table from finding a code by trying", async () => {
+  test("a reader of the table cannot find a code by trying", async () => {
     const key = "a key that is not in the database";
     const keyed = await startRegistry({ environment: { ENROLLMENT_CODE_KEY: key } });
     try {
@@ -244,7 +244,7 @@ describe("the key of the codes' hash", () => {
     }
   });
 
-  test("is refused when it is too short, without being shown", async () => {
+  test("too short: refused, without being shown", async () => {
     const deps = { ...fixture.serviceDeps, environment: { ENROLLMENT_CODE_KEY: "short" } };
     await expect(startRegistryService(deps)).rejects.toMatchObject({
       code: "invalid_setting",

@@ -23,7 +23,7 @@ const eventIds = async (): Promise<number[]> =>
     (row) => row.event_id,
   );
 
-test("who reads on from the last id sees every event once, while changes of all kinds are made at once", async () => {
+test("a reader from the last id sees every event once, while changes of all kinds are made at once", async () => {
   const caller = fixture.owner;
   const station = await newStation(fixture);
   const { stationId } = station;
@@ -64,7 +64,7 @@ test("who reads on from the last id sees every event once, while changes of all 
   expect(seen).toEqual(await eventIds());
 });
 
-test("an event waits for one of its organization that is not committed yet, and for no other organization's", async () => {
+test("an event waits for an uncommitted one of its organization, and for no other organization's", async () => {
   const { filials } = await fixture.ask(listFilials, { caller: fixture.owner });
   const elsewhere = await fixture.ask(createOrganization, {
     name: "Elsewhere",

@@ -1,4 +1,4 @@
-/** Kill switches in the registry: who may, what is recorded, what the bus is told. */
+/** Kill switches in the registry: who may throw them, what is recorded, what is published. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { listEvents } from "../../services/bus/messages/events.ts";
@@ -66,7 +66,7 @@ describe("a kill switch", () => {
     expect(entries[1]?.revision).toBeGreaterThan(entries[0]?.revision ?? 0);
   });
 
-  test("that is on already stays as it is: no second entry, and the first reason", async () => {
+  test("already on: it stays as it is, without a second entry, and keeps the first reason", async () => {
     const subject = await station();
     const first = await set(subject, true, "First");
     const again = await set(subject, true, "Again");
@@ -79,14 +79,14 @@ describe("a kill switch", () => {
     expect(await rowsOf(off.switchId)).toHaveLength(0);
   });
 
-  test("that many throw at once is thrown once", async () => {
+  test("thrown by many at once: is thrown once", async () => {
     const subject = await station();
     const all = await Promise.all(Array.from({ length: 12 }, (_, index) => set(subject, true, `Reason ${index}`)));
     expect(new Set(all.map(({ reason }) => reason)).size).toBe(1);
     expect(await rowsOf(all[0]?.switchId ?? 0)).toHaveLength(1);
   });
 
-  test("goes on with a revision beyond the clock's, also in a database that was restored from a backup", async () => {
+  test("continues with a revision beyond the clock's, also in a database that was restored from a backup", async () => {
     const subject = await station();
     const { switchId } = await set(subject, true);
     await fixture.sql`update kill_switches set revision = 5 where switch_id = ${switchId}`;
@@ -97,7 +97,7 @@ describe("a kill switch", () => {
     expect(row.revision).toBeGreaterThan(before);
   });
 
-  test("is the owner's of one's own organization only", async () => {
+  test("only the owner of the organization may throw it", async () => {
     const subject = await station();
     const device = { kind: "device", id: (await newDevice(fixture, subject.id)).deviceId } as const;
     const stranger = await addOrganization(fixture.sql, "Elsewhere");
@@ -120,7 +120,7 @@ describe("a kill switch", () => {
 });
 
 describe("the platform's kill switch", () => {
-  test("is in every organization's list and audit log, with who and why, and follows on what each has read", async () => {
+  test("is in every organization's list and audit log, with person and reason, behind the entries read before", async () => {
     const stranger = await addOrganization(fixture.sql, "Far away");
     expect((await fixture.ask(getKillSwitch, {})).killSwitch).toBeNull();
     const { killSwitch } = await fixture.ask(setPlatformKillSwitch, {

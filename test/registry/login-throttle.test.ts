@@ -1,4 +1,4 @@
-/** Attempts to log in: guesses are stopped, and they do not lock out a person who has logged in before. */
+/** Log-in attempts: guesses are stopped, and they do not lock out a person who has logged in before. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
@@ -25,7 +25,7 @@ afterAll(() => fixture.stop());
 
 const OWNER = "owner@sandbox.example";
 let addresses = 0;
-/** An address that is not known. */
+/** An unknown address. */
 const newAddress = (): string => {
   addresses += 1;
   return `198.18.${addresses >> 8}.${addresses & 255}`;
@@ -70,7 +70,7 @@ const codeOfTry = (tried: Promise<unknown>): Promise<string> =>
 async function attempts(count: number, of: (index: number) => Partial<LoginAttempt>): Promise<string[]> {
   const codes: string[] = [];
   for (let index = 0; index < count; index += 1) {
-    const attempt = { email: "anybody@sandbox.example", address: "192.0.2.1", isKnownAddress: false, ...of(index) };
+    const attempt = { email: "any-user@sandbox.example", address: "192.0.2.1", isKnownAddress: false, ...of(index) };
     codes.push(await codeOfTry(throttle.consume(attempt)));
   }
   return codes;
@@ -92,7 +92,7 @@ describe("guesses at passwords", () => {
       expect(refusal.code).toBe("login_throttled");
       expect(refusal.retryAfterMs).toBeGreaterThan(0);
       expect(refusal.retryAfterMs).toBeLessThanOrEqual(LOGIN_LIMITS.perAccountAndAddress.windowSeconds * 1_000);
-      // The other way of writing the address of the same mail box is no way around.
+      // Another spelling of the same e-mail address does not avoid the throttle.
       expect((await refusalOf(logIn(" GUESSED@sandbox.example", "wrong", address))).code).toBe("login_throttled");
       expect((await refusalOf(logIn("guessed@sandbox.example", "wrong", newAddress()))).code).toBe("login_failed");
     } finally {
@@ -103,9 +103,9 @@ describe("guesses at passwords", () => {
   test("at many accounts from one address: stopped", async () => {
     const address = newAddress();
     const { attempts: most } = LOGIN_LIMITS.perAddress;
-    const codes = await attempts(most + 5, (index) => ({ email: `somebody-${index}@sandbox.example`, address }));
+    const codes = await attempts(most + 5, (index) => ({ email: `unknown-${index}@sandbox.example`, address }));
     expect(codes).toEqual([...Array<string>(most).fill("counted"), ...Array<string>(5).fill("login_throttled")]);
-    expect(await codeOf("somebody@sandbox.example", "wrong", address)).toBe("login_throttled");
+    expect(await codeOf("unknown@sandbox.example", "wrong", address)).toBe("login_throttled");
   });
 
   test("from many addresses of one IPv6 /64: stopped as from one address", async () => {
@@ -182,7 +182,7 @@ describe("a person who has logged in from an address before", () => {
     expect(new Set(await guessFromEverywhere(email))).toEqual(new Set(["counted"]));
   });
 
-  test("is limited there also with the right password: a script that logs in again and again", async () => {
+  test("is limited there also with the right password: a script that logs in repeatedly", async () => {
     const attempt = { email: "looping@sandbox.example", address: newAddress(), isKnownAddress: true };
     for (let index = 0; index < LOGIN_LIMITS.perKnownAddress.attempts; index += 1) {
       await throttle.consume(attempt);
@@ -207,7 +207,7 @@ describe("a person who has logged in from an address before", () => {
     const { email, password, userId } = await newPerson();
     const first = newAddress();
     await logIn(email, password, first);
-    // As many sign-ins elsewhere would take minutes, so the rows are made as they make them.
+    // As many log-ins elsewhere would take minutes, so the rows are written as log-ins write them.
     await fixture.sql`
       insert into known_addresses (user_id, address_hash, last_login_at)
       select ${userId}, sha256(number::text::bytea), now() - number * interval '1 minute'
@@ -267,7 +267,7 @@ describe("a person in a browser where they have logged in before", () => {
     expect(fresh.browserToken).not.toBe(browserToken);
   });
 
-  test("is limited there also with the right password: a script that logs in again and again", async () => {
+  test("is limited there also with the right password: a script that logs in repeatedly", async () => {
     const attempt = { email: "scripted@sandbox.example", address: newAddress(), isKnownAddress: false };
     const browserHash = hashSecret("a script's browser");
     for (let index = 0; index < LOGIN_LIMITS.perKnownAddress.attempts; index += 1) {
@@ -330,7 +330,7 @@ describe("a person with a valid session", () => {
     await fixture.ask(sessions.changePassword, { ...request, oldPassword: person.password });
   });
 
-  test("who guesses at the old password is stopped, whatever address the guesses come from", async () => {
+  test("that guesses at the old password is stopped, whatever address the guesses come from", async () => {
     const person = await newPerson();
     const { caller, sessionId } = await openSession(person, newAddress());
     const guess = async (oldPassword: string): Promise<string> => {
@@ -375,7 +375,7 @@ describe("a flood of wrong passwords", () => {
     await Promise.all(flood);
   });
 
-  test("uses up nothing of an account's budgets with attempts that found no place at the checks", async () => {
+  test("attempts without a place at the checks use up nothing of an account's budgets", async () => {
     const { email } = await newPerson();
     const full: Passwords = { hold: () => Promise.reject(new RefusedError({ code: "busy" })) };
     const { log } = fixture.serviceDeps;

@@ -53,9 +53,9 @@ describe("a log-in", () => {
     expect((await logIn(" Owner@SANDBOX.example ", OWNER_PASSWORD)).user.email).toBe(OWNER);
   });
 
-  test("a wrong password and an unknown user: refused alike", async () => {
+  test("a wrong password and an unknown user: the same refusal", async () => {
     expect(await refusalOf(logIn(OWNER, "wrong"))).toEqual({ code: "login_failed" });
-    expect(await refusalOf(logIn("nobody@sandbox.example", OWNER_PASSWORD))).toEqual({ code: "login_failed" });
+    expect(await refusalOf(logIn("unknown@sandbox.example", OWNER_PASSWORD))).toEqual({ code: "login_failed" });
     expect(await refusalOf(logIn("", ""))).toEqual({ code: "login_failed" });
   });
 
@@ -63,7 +63,7 @@ describe("a log-in", () => {
     const before = await countSessions();
     const denied = logIn(OWNER, OWNER_PASSWORD, newAddress(), "payments.collect");
     expect(await refusalOf(denied)).toEqual({ code: "permission_denied" });
-    // Without the password nobody learns what a person may do.
+    // Without the password the answer does not show the person's permissions.
     const failed = logIn(OWNER, "wrong", newAddress(), "payments.collect");
     expect(await refusalOf(failed)).toEqual({ code: "login_failed" });
     expect(await countSessions()).toBe(before);

@@ -1,4 +1,4 @@
-/** What belongs to one organization does not exist for another, and each role may do its own and nothing else. */
+/** Each organization sees only what belongs to it, and each role may do only its own operations. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import {
@@ -48,7 +48,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 
-/** Every operation that names something of an organization. */
+/** Every operation that names an object of an organization. */
 const NAMING: Record<string, (caller: Caller) => Promise<unknown>> = {
   getStation: (caller) => fixture.ask(getStation, { caller, stationId: ids.stationId }),
   createStation: (caller) =>
@@ -66,7 +66,7 @@ const NAMING: Record<string, (caller: Caller) => Promise<unknown>> = {
   revokeEnrollmentCode: (caller) => fixture.ask(revokeEnrollmentCode, { caller, codeId: ids.codeId }),
 };
 
-/** Every operation that names nothing. */
+/** Every operation that names no object. */
 const LISTING: Record<string, (caller: Caller) => Promise<unknown>> = {
   listFilials: (caller) => fixture.ask(listFilials, { caller }),
   createFilial: (caller) => fixture.ask(createFilial, { caller, name: "North" }),
@@ -83,7 +83,7 @@ const LISTING: Record<string, (caller: Caller) => Promise<unknown>> = {
     }),
 };
 
-/** Everything that a stranger could have changed. */
+/** All rows that a stranger could have changed. */
 const state = async () =>
   JSON.stringify(
     await fixture.sql`
@@ -92,24 +92,21 @@ const state = async () =>
   );
 
 describe("another organization's owner", () => {
-  test.each(Object.keys(NAMING))(
-    "%s: the answer is that of an id that does not exist, and nothing changes",
-    async (name) => {
-      const before = await state();
-      const refusal = () => refusalOf((NAMING[name] as (caller: Caller) => Promise<unknown>)(stranger));
-      const ofForeign = await refusal();
-      expect(await state()).toBe(before);
-      const existing = ids;
-      const absent = 1_000_000_000;
-      ids = { filialId: absent, stationId: absent, deviceId: absent, codeId: absent };
-      const ofAbsent = await refusal();
-      ids = existing;
-      expect(ofForeign).toEqual(ofAbsent);
-      expect(ofForeign).toMatchObject({ code: "not_found" });
-    },
-  );
+  test.each(Object.keys(NAMING))("%s: the answer is that of an unknown id, and nothing changes", async (name) => {
+    const before = await state();
+    const refusal = () => refusalOf((NAMING[name] as (caller: Caller) => Promise<unknown>)(stranger));
+    const ofForeign = await refusal();
+    expect(await state()).toBe(before);
+    const existing = ids;
+    const absent = 1_000_000_000;
+    ids = { filialId: absent, stationId: absent, deviceId: absent, codeId: absent };
+    const ofAbsent = await refusal();
+    ids = existing;
+    expect(ofForeign).toEqual(ofAbsent);
+    expect(ofForeign).toMatchObject({ code: "not_found" });
+  });
 
-  test("sees nothing of it in a list", async () => {
+  test("sees none of its objects in a list", async () => {
     const station = await newStation(fixture, stranger);
     expect(await fixture.ask(listStations, { caller: stranger })).toMatchObject({
       stations: [{ stationId: station.stationId, sandbox: false }],
@@ -121,7 +118,7 @@ describe("another organization's owner", () => {
     expect(seen.map((user) => user.userId)).toEqual([stranger.userId]);
   });
 
-  test("does not take its e-mail addresses", async () => {
+  test("does not get its e-mail addresses", async () => {
     const request = {
       caller: stranger,
       email: "Owner@Sandbox.example",
@@ -145,7 +142,7 @@ describe("a cashier", () => {
 });
 
 describe("a user", () => {
-  test("is made by the owner and can log in with the permission of the role, and only that", async () => {
+  test("is made by the owner and can log in with the permission of the role, and only with that", async () => {
     const password = "a password of enough length";
     const { user } = await fixture.ask(users.createUser, {
       caller: fixture.owner,

@@ -1,4 +1,4 @@
-/** Long lists, page by page: nothing lost, nothing twice, also while things are added, and never more than a message holds. */
+/** Long lists, page by page: no row lost or twice, also while rows are added, and never more than a message holds. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
@@ -104,7 +104,7 @@ describe("a hundred thousand devices", () => {
     expect(plan).not.toMatch(/Seq Scan|Sort/);
   });
 
-  test("with the longest texts still fit into their messages", async () => {
+  test("with the longest texts: still fit into their messages", async () => {
     const wide = await newStation(fixture, caller);
     await fixture.sql`
       insert into devices (organization_id, station_id, name, kind, capabilities, handoff_target, status)
@@ -118,7 +118,7 @@ describe("a hundred thousand devices", () => {
   });
 });
 
-describe("every other list is read the same way:", () => {
+describe("every other list is read in the same way:", () => {
   test("stations, of the organization and of one filial", async () => {
     const { organizationId } = caller;
     const { filial } = await fixture.ask(createFilial, { caller, name: "Second" });
@@ -181,7 +181,7 @@ describe("every other list is read the same way:", () => {
     expect(seen).toEqual(before.toReversed());
   });
 
-  test("a page is a hundred when nobody says, and ends where the list ends", async () => {
+  test("a page has a hundred rows by default, and ends where the list ends", async () => {
     const { stations, hasMore } = await fixture.ask(listStations, { caller });
     expect([stations.length, hasMore]).toEqual([BOUNDS.listedUnlessAsked, true]);
     const all = await idsOf(

@@ -1,4 +1,4 @@
-/** Turns at the password checks: who holds a place, and who is next. The checks here end when the test says so. */
+/** Turns at the password checks: who holds a place, and who is next. The checks here end when the test ends them. */
 import { describe, expect, test } from "vitest";
 import { type Party, PasswordTurns } from "../../services/registry/passwords.ts";
 import { refusalOf } from "./registry-fixture.ts";
@@ -28,11 +28,11 @@ function startTurns(limits: { readonly atOnce?: number; readonly ofOneLane?: num
     hold: (party: Party, work: () => Promise<void>) => turns.hold(party, work),
   };
 }
-/** Runs all that waits for promises only. */
+/** Runs all callbacks that wait for promises only. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("the lanes of the password checks", () => {
-  test("others that flood: a check of a known person starts at once, and the others never have all", async () => {
+  test("a flood of others: a check of a known person starts at once, and the others never have all places", async () => {
     const { ask, keys } = startTurns();
     const asked = ["a", "b", "c", "d"].map((key) => ask(other(key)));
     await settle();
@@ -42,7 +42,7 @@ describe("the lanes of the password checks", () => {
     expect(keys()).toEqual(["a", "b", "ana"]);
   });
 
-  test("known people that flood: a check of somebody else starts at once", async () => {
+  test("a flood of known people: a check of another person starts at once", async () => {
     const { ask, keys } = startTurns();
     for (const key of ["a", "b", "c", "d"]) void ask(known(key));
     void ask(other("new"));
@@ -50,7 +50,7 @@ describe("the lanes of the password checks", () => {
     expect(keys()).toEqual(["a", "b", "new"]);
   });
 
-  test("both that wait: a known person is next, and one check at once stays with the others", async () => {
+  test("both wait: a known person is next, and one place stays with the others", async () => {
     const { ask, started, keys } = startTurns();
     for (const key of ["a", "b", "c"]) void ask(other(key));
     for (const key of ["ana", "ben", "cem"]) void ask(known(key));
@@ -80,7 +80,7 @@ describe("the lanes of the password checks", () => {
 });
 
 describe("the parties of one lane", () => {
-  test("take turns: who has one check waits for one of each other party, not for all of them", async () => {
+  test("take turns: a party with one check waits for one of each other party, not for all of them", async () => {
     const { ask, started, keys } = startTurns({ ofOneLane: 1 });
     for (const name of ["a1", "a2", "a3"]) void ask(other("a"), name);
     for (const name of ["b1", "b2"]) void ask(other("b"), name);
@@ -92,7 +92,7 @@ describe("the parties of one lane", () => {
     expect(keys()).toEqual(["a1", "a2", "b1", "c1", "a3", "b2"]);
   });
 
-  test("hold at most as many places as are free: one alone half of them, and there is one for the next", async () => {
+  test("hold at most as many places as are free: one alone half of them, and one stays for the next", async () => {
     const { hold } = startTurns({ places: 8 });
     const never = (): Promise<void> => new Promise(() => undefined);
     for (let place = 0; place < 4; place += 1) void hold(other("a"), never);

@@ -1,6 +1,6 @@
 /**
- * A registry on a NATS and a database of the test's own. Without `relay` nothing is delivered: the barrier of each reply says
- * so, and the outbox keeps what was written, so that what the registry itself does can be seen.
+ * A registry on a NATS and a database of the test's own. Without `relay` nothing is delivered: the barrier of each reply shows
+ * that, and the outbox keeps the rows, so that the registry's own work can be checked.
  */
 
 import type { z } from "zod";

@@ -29,7 +29,7 @@ const REASONS: Readonly<Record<string, string>> = {
 const sources = globSync(["machines/**/*.ts", "services/**/*.ts", "gateway/**/*.ts"], { cwd: CHECKOUT });
 const textOf = (file: string): string => readFileSync(join(CHECKOUT, file), "utf8");
 
-it("is recognized in TypeScript and in SQL", () => {
+it("the test recognizes the question in TypeScript and in SQL", () => {
   for (const text of [
     "if (station.sandbox)",
     "and s.sandbox = (c.mode = 'test')",
@@ -41,13 +41,13 @@ it("is recognized in TypeScript and in SQL", () => {
     expect(text).not.toMatch(QUESTION);
 });
 
-it("is asked by no file without a reason", () => {
+it("no file asks it without a reason", () => {
   expect(sources.length).toBeGreaterThan(300);
   const asking = sources.filter((file) => QUESTION.test(textOf(file)));
   expect(asking.toSorted()).toEqual(Object.keys(REASONS).toSorted());
 });
 
-it("cannot be asked by stations, devices, throttles and kill switches: what they know of a station does not have it", () => {
+it("stations, devices, throttles and kill switches cannot ask it: their data of a station does not have the mark", () => {
   const [, description = ""] =
     /export interface StationDescription \{(.*?)\n\}/s.exec(textOf("machines/station/state.ts")) ?? [];
   expect(description).toContain("filialId");

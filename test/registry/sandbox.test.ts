@@ -57,7 +57,7 @@ describe("the sandbox", () => {
     ]);
   });
 
-  test("keeps its ids at a second run and gives fresh codes to who still waits", async () => {
+  test("a second run keeps its ids and gives fresh codes to devices that still wait", async () => {
     const again = await seed();
     expect(withoutCodes(again)).toEqual(withoutCodes(fixture.sandbox));
     const first = fixture.sandbox.stations[0]?.devices[0];
@@ -71,7 +71,7 @@ describe("the sandbox", () => {
     expect(third.stations[0]?.devices.map((device) => typeof device.enrollmentCode)).toEqual(["object", "string"]);
   });
 
-  test("is seeded once when several start at the same time", async () => {
+  test("several starts at the same time seed it once", async () => {
     const all = await Promise.all(Array.from({ length: 4 }, () => seed()));
     for (const one of all) expect(withoutCodes(one)).toEqual(withoutCodes(fixture.sandbox));
     const [counts] = await fixture.sql`
@@ -80,7 +80,7 @@ describe("the sandbox", () => {
     expect(counts).toEqual({ organizations: 1, stations: 2, devices: 4, users: 2 });
   });
 
-  test("keeps a station that was renamed, and makes anew what was closed or revoked", async () => {
+  test("a renamed station is kept, and closed or revoked parts are made again", async () => {
     const caller = fixture.owner;
     const [counter, demo] = fixture.sandbox.stations;
     await fixture.ask(renameStation, { caller, stationId: counter?.stationId ?? 0, name: "My Counter" });
@@ -94,7 +94,7 @@ describe("the sandbox", () => {
     expect(again.stations[1]?.name).toBe("Sandbox Demo");
   });
 
-  test("sets the passwords to those given, and whoever was logged in with an old one is out", async () => {
+  test("sets the given passwords, and ends sessions of old ones", async () => {
     const hashOf = async (email: string) =>
       (await fixture.sql<[{ password_hash: string }]>`select password_hash from users where email = ${email}`)[0]
         .password_hash;

@@ -1,4 +1,4 @@
-/** A password, a token, a code and a credential are nowhere to be found afterwards (I9): no table, no message, no log. */
+/** A password, a token, a code and a credential cannot be found afterwards (I9): no table, no message, no log. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -38,7 +38,7 @@ beforeAll(async () => {
     name: "services",
     script: MAIN,
     args: ["registry", "relay", "stations"],
-    // Everything that could be logged is logged.
+    // The log writes every level.
     environment: { ...process.env, NATS_URL: nats.url, DATABASE_URL: database.url, LOG_LEVEL: "trace" },
     logFile,
   });
@@ -81,7 +81,7 @@ async function everyMessage(): Promise<string> {
   return texts.join("\n");
 }
 
-/** A secret as it was shown, and in every form in which a careless hand might have kept it. */
+/** A secret as it was shown, and in every form in which an error might store it. */
 function forms(secret: string): string[] {
   const bare = secret.replaceAll("-", "");
   const texts = [secret, bare, bare.toLowerCase(), secret.replace(/^dps?_([0-9a-f]{2}_)?/, "")];
@@ -132,7 +132,7 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   await refusalOf(ask(bus.nc, enrollDevice, { address: "127.0.0.1", code: unknownCode }));
   await ask(bus.nc, moveDevice, { caller, deviceId: first.device.deviceId, move: "RESET" });
   const issued = await ask(bus.nc, issueEnrollmentCode, { caller, deviceId: first.device.deviceId });
-  // A request that fails on the way, so that an error with everything in it would be logged.
+  // A request that fails on the way, so that an error with all its data would be logged.
   await sql`alter table outbox add constraint takes_nothing check (false) not valid`;
   await refusalOf(ask(bus.nc, enrollDevice, { address: "127.0.0.1", code: issued.code }));
   await refusalOf(
@@ -152,7 +152,7 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   };
 
   const places = { tables: await everyTable(), messages: await everyMessage(), log: readFileSync(logFile, "utf8") };
-  // The places were really searched: what may be found there is found.
+  // The search really covers these places: it finds values that may be there.
   expect(places.tables).toContain(email);
   expect(places.messages).toContain('"device:read"');
   expect(places.messages).toContain("Sandbox Counter");

@@ -1,4 +1,4 @@
-/** The end of a session reaches each station that the session may drive, whatever crashes and whatever happens at once. */
+/** The end of a session reaches each station that the session may drive, despite crashes and simultaneous requests. */
 import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
@@ -17,7 +17,7 @@ const PASSWORD = "the first password";
 
 let fixture: RegistryFixture;
 beforeAll(async () => {
-  // Without a relay: what the registry has written stays where a crash right after its commit would leave it.
+  // Without a relay: the registry's rows stay as a crash right after its commit would leave them.
   fixture = await startRegistry();
 });
 afterAll(() => fixture.stop());
@@ -47,7 +47,7 @@ async function logIn(): Promise<Session> {
 const bind = ({ sessionId }: Session, stationId: number, caller = cashier) =>
   fixture.ask(sessions.bindStation, { caller, sessionId, stationId });
 
-/** What is to be delivered to a station: its sessions that have ended, and who ended them. */
+/** The undelivered messages to a station: its sessions that have ended, and who ended them. */
 async function notifications(stationId: number): Promise<unknown[]> {
   const rows = await fixture.sql<{ session_ids: number[]; actor: unknown }[]>`
     select payload -> 'command' -> 'sessionIds' as session_ids, payload -> 'actor' as actor from outbox
@@ -132,7 +132,7 @@ describe("a session that takes a station", () => {
     expect(await refusalOf(bind(session, stationId))).toMatchObject({ code: "conflict" });
   });
 
-  test("a station of another organization: it does not exist", async () => {
+  test("a station of another organization: not found", async () => {
     expect(await refusalOf(bind(await logIn(), 987_654))).toEqual({ code: "not_found" });
   });
 });
@@ -153,7 +153,7 @@ describe("a crash", () => {
     expect((await leaseOf(station.stationId))?.sessionId).toBe(session.sessionId);
     const second = await startRelayService(fixture.serviceDeps);
     await expect.poll(() => leaseOf(station.stationId), { timeout: 10_000 }).toBeNull();
-    // What was still on its way from the ended session comes too late.
+    // Messages of the ended session arrive too late.
     expect((await ask()).reply).toEqual({ ok: false, code: "session_ended" });
     await second.stop();
     await stations.stop();

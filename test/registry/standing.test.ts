@@ -23,7 +23,7 @@ type DeviceMove = "SUSPEND" | "RESUME" | "RESET" | "REVOKE";
 const moved = async (deviceId: number, move: DeviceMove): Promise<DeviceStatus> =>
   (await fixture.ask(moveDevice, { caller: fixture.owner, deviceId, move })).device.status;
 
-/** Every status against every move of the owner: where it leads, that it changes nothing, or that it is refused. */
+/** Every status against every move of the owner: its target, no change, or a refusal. */
 const DEVICE_MOVES: Record<DeviceStatus, Record<DeviceMove, DeviceStatus | "unchanged" | "conflict">> = {
   pending: { SUSPEND: "conflict", RESUME: "conflict", RESET: "pending", REVOKE: "revoked" },
   active: { SUSPEND: "suspended", RESUME: "unchanged", RESET: "pending", REVOKE: "revoked" },

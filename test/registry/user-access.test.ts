@@ -69,7 +69,7 @@ describe("a suspended person", () => {
       code: "permission_denied",
       detail: "The owner has suspended this account.",
     });
-    // Without the password nobody is told so.
+    // Without the password the answer does not show the suspension.
     expect(await refusalOf(logIn("wrong"))).toEqual({ code: "login_failed" });
     expect((await move("RESUME")).user.status).toBe("active");
     await logIn(PASSWORD);
@@ -87,7 +87,7 @@ describe("a suspended person", () => {
     await fixture.sql.begin(async (tx) => {
       await tx`update users set status = 'suspended' where user_id = ${user.userId}`;
       attempt = refusalOf(logIn(PASSWORD));
-      // Its password is checked already; it waits for the user to be let go.
+      // Its password is checked already; it waits for the user's row to be released.
       const waits = async () =>
         (
           await fixture.sql`
@@ -212,7 +212,7 @@ describe("a new organization", () => {
     ]);
   });
 
-  test("an e-mail address that is taken: nothing is made", async () => {
+  test("a used e-mail address: nothing is created", async () => {
     const before = await fixture.sql`select from organizations`;
     const owner = { email, name: "Nora", password: PASSWORD };
     expect(await refusalOf(fixture.ask(createOrganization, { name: "Twice", owner }))).toEqual({

@@ -39,18 +39,18 @@ describe("the tier of a disk", () => {
     expect(tierOf(megabytes * MEGABYTE, RESERVE_BYTES, "ok")).toBe(tier);
   });
 
-  test("becoming better: needs a quarter more space than becoming worse, so that it does not change to and fro", () => {
+  test("a better tier: needs a quarter more space than a worse one, so that the tier does not alternate", () => {
     const better = (megabytes: number): string => tierOf(megabytes * MEGABYTE, RESERVE_BYTES, "full");
     expect([2, 2.5, 9, 10, 19, 20].map(better)).toEqual(["full", "reserve", "reserve", "low", "low", "ok"]);
   });
 
-  test("no reserve: everything is allowed to the last byte", () => {
+  test("no reserve: every use is allowed to the last byte", () => {
     expect(tierOf(0, 0, "ok")).toBe("ok");
   });
 });
 
 describe("a watched disk", () => {
-  test("that fills and is freed: changes its tier within moments, each with one line, and shows it as metrics", async () => {
+  test("fills and is freed: it changes its tier within moments, each with one line, and shows it as metrics", async () => {
     const registry = new Registry();
     const tiers: string[] = [];
     const watched = await startWatch({ metrics: registry, onChange: (seen: Disk) => tiers.push(seen.tier()) });
@@ -68,17 +68,17 @@ describe("a watched disk", () => {
     expect(lines).toMatchObject([{ tier: "low" }, { tier: "full", freeBytes: 0 }, { tier: "ok" }]);
   });
 
-  test("that cannot be measured: allows everything, and the process starts", async () => {
+  test("cannot be measured: every use is allowed, and the process starts", async () => {
     const watched = await startWatch({ folder: `${disk.path}/none` });
     expect([watched.tier(), watched.freeBytes()]).toEqual(["ok", undefined]);
   });
 
-  test("a file system that stores nothing: is not one that is full", async () => {
+  test("a file system that stores nothing: is not full", async () => {
     const watched = await startWatch({ folder: "/proc" });
     expect([watched.tier(), watched.freeBytes()]).toEqual(["ok", undefined]);
   });
 
-  test("none: allows everything", async () => {
+  test("no disk: every use is allowed", async () => {
     expect((await startWatch({ folder: undefined })).tier()).toBe("ok");
   });
 });

@@ -12,7 +12,7 @@ interface Ending {
   readonly errors: string;
 }
 
-/** Runs the program in `mode`; `act` is called when it has said that it is ready. */
+/** Runs the program in `mode`; `act` is called when it has reported that it is ready. */
 async function run(mode: string, act?: (child: ReturnType<typeof fork>) => void): Promise<Ending> {
   const child = fork(PROGRAM, [mode], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
   const messages: unknown[] = [];
@@ -30,14 +30,14 @@ async function run(mode: string, act?: (child: ReturnType<typeof fork>) => void)
 }
 
 describe("a process", () => {
-  it("starts its steps in order, says what it is ready with, and stops them in reverse on SIGTERM", async () => {
+  it("starts its steps in order, reports that it is ready, and stops them in reverse on SIGTERM", async () => {
     const { code, messages, lines } = await run("normal", (child) => child.kill("SIGTERM"));
     expect(messages).toEqual([{ ready: true, port: 7 }]);
     expect(lines).toEqual(["step one starts", "step two starts", "step two stops", "step one stops"]);
     expect(code).toBe(0);
   });
 
-  it("does so on SIGINT and when its parent is gone", async () => {
+  it("SIGINT, or the end of its parent: it stops in the same way", async () => {
     const interrupted = await run("normal", (child) => child.kill("SIGINT"));
     const orphaned = await run("normal", (child) => child.disconnect());
     for (const { code, lines } of [interrupted, orphaned]) {
@@ -46,7 +46,7 @@ describe("a process", () => {
     }
   });
 
-  it("says one sentence and stops what it had started when a step cannot start", async () => {
+  it("a step that cannot start: one sentence, and the started steps are stopped", async () => {
     const { code, messages, lines, errors } = await run("refused");
     expect(messages).toEqual([{ ready: false, code: "port_taken", message: "Port 80 is taken." }]);
     expect(errors).toBe("Port 80 is taken.\n");
@@ -54,7 +54,7 @@ describe("a process", () => {
     expect(code).toBe(3);
   });
 
-  it("shows no stack trace of an unexpected error, at the start or later", async () => {
+  it("an unexpected error, at the start or later: no stack trace is shown", async () => {
     for (const mode of ["broken", "rejected", "thrown"]) {
       const { code, messages, errors, lines } = await run(mode);
       expect(messages.at(-1)).toMatchObject({ ready: false, code: "unexpected" });
@@ -64,7 +64,7 @@ describe("a process", () => {
     }
   });
 
-  it("ends where it stands when the signal comes during the start", async () => {
+  it("a signal during the start: it ends at that step", async () => {
     const { code, lines } = await run("slow", (child) => child.kill("SIGTERM"));
     expect(lines).toEqual(["step one starts", "step two starts", "step two stops", "step one stops"]);
     expect(code).toBe(0);

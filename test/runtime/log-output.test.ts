@@ -1,4 +1,4 @@
-/** What becomes of a process whose log is not read, has no reader any more, or lies on a full disk: it works on. */
+/** A process whose log is not read, has no reader any more, or is on a full disk: it works on. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, mkdirSync, openSync, readFileSync } from "node:fs";
@@ -53,7 +53,7 @@ describe("a process that logs", () => {
     expect(await endInOrder(child)).toBe(0);
   });
 
-  test("to a reader that reads again: says how many lines are missing, and those are all", async () => {
+  test("to a reader that reads again: reports how many lines are missing, and those are all", async () => {
     const { child, report } = start("pipe");
     child.stdout?.pause();
     await vi.waitFor(() => expect(report().lost).toBeGreaterThan(1_000), WAIT);
@@ -62,7 +62,7 @@ describe("a process that logs", () => {
     child.stdout?.resume();
     await vi.waitFor(() => expect(text.includes(DROPPED)).toBe(true), WAIT);
     expect(await endInOrder(child)).toBe(0);
-    // The last line may be cut: what the reader has not taken when the process ends is lost.
+    // The last line may be cut: output that the reader has not taken when the process ends is lost.
     const lines = text
       .slice(0, text.lastIndexOf("\n"))
       .split("\n")

@@ -67,7 +67,7 @@ describe("the log", () => {
     expect(lines.map(({ code }) => code)).toEqual([1006, 4401, "[redacted]"]);
   });
 
-  it("the line that counts what was left out: it has the id of no request", () => {
+  it("the line that counts dropped lines: it has the id of no request", () => {
     const lines = linesOf(`
       import { createLog, flushLog, forRequest } from ${JSON.stringify(LOG)};
       const log = createLog({ service: "test", level: "info" });

@@ -1,4 +1,4 @@
-/** The metrics port: real figures in the text format, nothing else, and one sentence when the port is taken. */
+/** The metrics port: real metrics in the text format, nothing else, and one sentence when the port is taken. */
 import { afterEach, describe, expect, it } from "vitest";
 import { addGauge } from "../../services/runtime/metrics.ts";
 import { type MetricsServer, startMetrics } from "../../services/runtime/metrics-port.ts";
@@ -55,7 +55,7 @@ describe("the metrics port", () => {
     expect(await ask("/healthz")).toEqual([200, "alive\n"]);
   });
 
-  it("answers nothing else", async () => {
+  it("answers no other path", async () => {
     const server = await start();
     expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(404);
     expect((await fetch(`http://127.0.0.1:${server.port}/metrics`, { method: "POST" })).status).toBe(404);

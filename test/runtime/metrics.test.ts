@@ -1,9 +1,9 @@
-/** Figures: what is counted is told, what cannot be read now does not hide the rest, and nobody pays when nobody collects. */
+/** Metrics: counted events are reported, an unreadable value does not hide the rest, and no registry means no work. */
 import { Registry } from "prom-client";
 import { describe, expect, it } from "vitest";
 import { addCount, addDuration, addGauge, addGauges, addReadCount } from "../../services/runtime/metrics.ts";
 
-describe("figures", () => {
+describe("metrics", () => {
   it("count by label", async () => {
     const registry = new Registry();
     const answers = addCount(registry, {
@@ -16,7 +16,7 @@ describe("figures", () => {
     const text = await registry.metrics();
     expect(text).toContain('device_payments_answers_total{result="yes"} 1');
     expect(text).toContain('device_payments_answers_total{result="no"} 2');
-    // What was never counted starts at 0, so that a rate shows its first count.
+    // A counter without an event starts at 0, so that a rate shows its first event.
     expect(text).toContain('device_payments_answers_total{result="unknown"} 0');
   });
 
@@ -31,7 +31,7 @@ describe("figures", () => {
     expect(await registry.metrics()).toContain('device_payments_polls_total{answer="200"} 9');
   });
 
-  it("tell a value that cannot be read as NaN, and the others all the same", async () => {
+  it("report an unreadable value as NaN, and the others all the same", async () => {
     const registry = new Registry();
     addGauge(registry, "rows", "Rows.", () => Promise.reject(new Error("The database is away.")));
     addGauge(registry, "depth", "Depth.", () => {

@@ -1,4 +1,4 @@
-/** Text from outside in front of people: nothing in it changes how the text around it is read. */
+/** Text from outside that people read: it cannot change how the text around it is read. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { printable, printableJson, printableStart } from "../../services/runtime/printable.ts";
@@ -20,7 +20,7 @@ describe("printable text", () => {
     expect(printable(text)).toBe(written);
   });
 
-  it("any text: nothing unsafe is left, and JSON reads it back", () => {
+  it("any text: no unsafe character is left, and JSON reads it back", () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const written = printable(text);
@@ -30,7 +30,7 @@ describe("printable text", () => {
     );
   });
 
-  it("a long text: it is cut between characters, and what is left out is counted", () => {
+  it("a long text: it is cut between characters, and the omitted ones are counted", () => {
     expect(printableStart("x".repeat(20), 20)).toBe("x".repeat(20));
     expect(printableStart("🍵".repeat(15_000), 3)).toBe("🍵… (29998 more characters)");
     expect(printableStart("\u202E".repeat(4), 2)).toBe("\\u202e\\u202e… (2 more characters)");
@@ -38,7 +38,7 @@ describe("printable text", () => {
 });
 
 describe("printable JSON", () => {
-  it("any value: it stays the same value on one line, and nothing unsafe is left", () => {
+  it("any value: it stays the same value on one line, without unsafe characters", () => {
     fc.assert(
       fc.property(fc.dictionary(anyText, anyText), (value) => {
         const line = `${JSON.stringify(value)}\n`;

@@ -1,4 +1,4 @@
-/** What a process says about its settings is what it checks. */
+/** The settings that a process documents are those that it checks. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -40,7 +40,7 @@ describe("settingsOf", () => {
     expect(() => about([z.object({ BARE: z.string() })])).toThrow("The setting BARE has no explanation");
   });
 
-  it("every process: what sounds secret is marked as secret", async () => {
+  it("every process: a setting that sounds secret is marked as secret", async () => {
     const all = (await described()).flatMap(settingsOf);
     expect(all.length).toBeGreaterThan(100);
     const suspects = all.filter(({ name }) =>

@@ -16,7 +16,7 @@ describe("settings from the environment", () => {
     });
   });
 
-  it("name the variable that is wrong, in one sentence, without its value", () => {
+  it("name the wrong variable, in one sentence, without its value", () => {
     expect(parseWrong).toThrow(expect.objectContaining({ code: "invalid_setting" }));
     expect(parseWrong).toThrow(/^The setting METRICS_PORT is not usable: [^\n]*\.$/);
     expect(parseWrong).not.toThrow(/secret/);
@@ -32,14 +32,14 @@ describe("settings from the environment", () => {
     );
   });
 
-  it("tell a service with a database that it is not set", () => {
+  it("an unset database of a service that needs one: named as not set", () => {
     const settings = parseSettings(sharedSettingsSchema, { NATS_URL: "nats://x" });
     expect(() => requireDatabaseUrl(settings)).toThrow(
       "Set DATABASE_URL: it must be an address like postgres://user:password@host:5432/database.",
     );
   });
 
-  it("one that is missing: the next step, with an example of a good address", () => {
+  it("a missing one: the next step, with an example of a good address", () => {
     expect(() => parseSettings(sharedSettingsSchema, {})).toThrow(
       "Set NATS_URL: it must be an address like nats://token@127.0.0.1:4222, or several separated by commas.",
     );

@@ -1,4 +1,4 @@
-/** One caller of one API over HTTP: a token and a prefix. Each answer is held against the OpenAPI document by `http.ts`. */
+/** One caller of one API over HTTP: a token and a prefix. `http.ts` compares each answer with the OpenAPI document. */
 import { expect } from "vitest";
 import { type Answer, type Refused, send } from "./http.ts";
 
@@ -14,7 +14,7 @@ export interface Request {
 export interface ApiClient {
   /** The same caller at another gateway, such as `http://127.0.0.1:8481`. */
   at(origin: string): ApiClient;
-  /** Any request, whatever comes of it. */
+  /** Any request, whatever its answer. */
   call<T = Record<string, unknown>>(method: string, path: string, request?: Request): Promise<Answer<T>>;
   /** The body of a request that is expected to succeed. */
   good<T = Record<string, unknown>>(method: string, path: string, request?: Request): Promise<T>;
@@ -22,7 +22,7 @@ export interface ApiClient {
   refused(code: string, method: string, path: string, request?: Request): Promise<Answer<Refused>>;
 }
 
-/** `root` is everything before the paths that are given, for example `http://127.0.0.1:8480/api/cashier/v1/`. */
+/** `root` is the part before the given paths, for example `http://127.0.0.1:8480/api/cashier/v1/`. */
 export function apiClient(root: string, token: string): ApiClient {
   const { origin, pathname } = new URL(root);
   const call = <T>(method: string, path: string, request: Request = {}): Promise<Answer<T>> => {

@@ -1,4 +1,4 @@
-/** The relay's notice that a bucket is complete, for tests that run no relay: they put the entries into the buckets themselves. */
+/** The relay's notice that a bucket is complete, for tests without a relay: they put the entries into the buckets themselves. */
 import type { Bus } from "../../services/bus/connection.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { noteComplete } from "../../services/relay/buckets.ts";

@@ -36,7 +36,7 @@ export function createAuthority(commonName = "Test authority"): Authority {
   };
 }
 
-/** Signed by its own key, which nobody trusts. */
+/** Signed by its own key, which no client trusts. */
 export function selfSigned(request: CertificateRequest): Certificate {
   return issued(request, undefined);
 }
@@ -48,7 +48,7 @@ interface Issuer {
 
 function issued(request: CertificateRequest, issuer: Issuer | undefined): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const subject = request.names[0] ?? "nobody";
+  const subject = request.names[0] ?? "unknown";
   const signer = issuer ?? { commonName: subject, privateKey };
   return {
     cert: certificate({ ...request, subject, publicKey, issuer: signer, isAuthority: false }),

@@ -10,7 +10,7 @@ export interface SpiedConnection {
   pieces: number;
   /** Who ended it; undefined while it is open. `race` is the relay itself, in place of the gateway. */
   endedBy?: "proxy" | "gateway" | "race";
-  /** For how long nothing had come either way when it ended. */
+  /** For how long no byte had come either way when it ended. */
   idleMs?: number;
 }
 

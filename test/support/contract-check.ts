@@ -1,4 +1,4 @@
-/** Every answer of the HTTP tests is held against the OpenAPI document: status, required headers, body. */
+/** Every answer of the HTTP tests is compared with the OpenAPI document: status, required headers, body. */
 import { readFileSync } from "node:fs";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
@@ -65,7 +65,7 @@ function isAnswerOfTheParser(answer: CheckedAnswer): boolean {
 /** A GET answers HEAD as well. */
 const operationKey = (method: string): string => (method === "HEAD" ? "get" : method.toLowerCase());
 
-/** OPTIONS, and what the path as such answers: it is no operation's answer. */
+/** OPTIONS, and the answer of the path as such: it is no operation's answer. */
 function isAnswerOfThePath(answer: CheckedAnswer): boolean {
   return answer.method === "OPTIONS" || answer.status === 405;
 }

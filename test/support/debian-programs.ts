@@ -22,7 +22,7 @@ export interface DebianProgram {
 }
 
 /**
- * Finds programs by the names of their packages, which are also theirs unless `PACKAGES` says otherwise. Rejects with a sentence when one is neither
+ * Finds programs by the names of their packages, which are also theirs unless `PACKAGES` names others. Rejects with a sentence when one is neither
  * installed nor to be had from the machine's package sources: a test that needs it then fails.
  */
 export async function debianPrograms<Name extends string>(

@@ -5,14 +5,14 @@ import { expect, vi } from "vitest";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { logIn, type Person } from "./people.ts";
 
-/** A caller in the moment after a part came back may be answered that it is unavailable, and calls again. */
+/** Right after the restart of a part the answer may be that it is unavailable; the caller then calls again. */
 const AGAIN = { timeout: 120_000, interval: 250 };
 
 export function sandboxFacts(dataDir: string): SandboxFacts {
   return JSON.parse(readFileSync(join(dataDir, "sandbox.json"), "utf8")) as SandboxFacts;
 }
 
-/** A cashier with a station's lease; repeated until the system is there. */
+/** A cashier with a station's lease; repeated until the system has started. */
 export async function cashierAt(facts: SandboxFacts, station: string): Promise<Person> {
   const cashier = await vi.waitFor(() => logIn(facts.baseUrl, "cashier", facts.cashier), AGAIN);
   await vi.waitFor(() => cashier.good("POST", `${station}/lease/`), AGAIN);

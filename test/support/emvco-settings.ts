@@ -1,6 +1,6 @@
-/** What an owner sets up for an `emvco_generic` provider in tests. */
+/** An owner's settings of an `emvco_generic` provider in tests. */
 
-/** The merchant account that money goes to unless a test says otherwise. */
+/** The merchant account of payments, unless a test names another one. */
 export const MERCHANT_ID = "M-1";
 
 export const emvcoSettings = (merchantId: string = MERCHANT_ID) => ({

@@ -7,11 +7,11 @@ import { connect as connectTcp, createServer, type Socket } from "node:net";
 
 /** What happens to a connection. */
 export type Fault =
-  /** Everything passes. */
+  /** All bytes pass. */
   | "none"
   /** It is closed as soon as the client has sent something; a client that waits for a greeting is closed at once. */
   | "close"
-  /** Nothing is ever answered. */
+  /** No request is ever answered. */
   | "silent"
   /** PostgreSQL's start-up is answered with "authenticated" and "ready", and nothing after it. */
   | "ready then silent";
@@ -47,7 +47,7 @@ export async function startFaultyServer(targetUrl: string, first: Fault): Promis
     if (fault === "none") {
       upstream = connectTcp(Number(target.port), target.hostname);
       keep(upstream);
-      // A black hole swallows what is under way, the end of the connection included.
+      // A black hole swallows the bytes on their way, the end of the connection included.
       upstream.on("data", (chunk: Buffer) => void (fault === "none" && client.write(chunk)));
       upstream.on("close", () => void (fault === "none" && client.destroy()));
       client.on("close", () => void (fault === "none" && upstream?.destroy()));

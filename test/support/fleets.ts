@@ -7,11 +7,11 @@ export interface TestFleet extends ApiClient {
   readonly credential: string;
 }
 
-/** The paths of whoever holds the credential are below `/api/robotics/v1/`. */
+/** The paths of the credential's holder are below `/api/robotics/v1/`. */
 export const fleetClient = (baseUrl: string, credential: string): ApiClient =>
   apiClient(`${baseUrl}/api/robotics/v1/`, credential);
 
-/** Lets a test consumer in at a filial. */
+/** Admits a test consumer at a filial. */
 export async function addFleet(baseUrl: string, owner: Person, filialId: number, name = "Fleet"): Promise<TestFleet> {
   const body = { filial_id: filialId, name, mode: "test" };
   const made = await owner.good<{ robotics_consumer: { consumer_id: number }; credential: string }>(

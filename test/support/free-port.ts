@@ -13,7 +13,7 @@ const KEPT = 200;
 
 const given: number[] = [];
 
-/** A port of 127.0.0.1 that nobody listens on, and that this function has not returned lately. */
+/** A free port of 127.0.0.1 that this function has not returned lately. */
 export async function freePort(): Promise<number> {
   const worker = Number(process.env["VITEST_POOL_ID"] ?? 0) % WORKERS;
   for (let attempt = 0; attempt < TRIES; attempt += 1) {

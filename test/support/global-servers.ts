@@ -34,14 +34,14 @@ export default async function setup(project: TestProject): Promise<() => Promise
   process.env["NODE_COMPILE_CACHE"] ??= join(checkout, "node_modules", ".cache", "node-compile");
   process.env["NODE_OPTIONS"] = [process.env["NODE_OPTIONS"], await bundlePrograms()].filter(Boolean).join(" ");
   await buildPages();
-  // Once for all browser tests, which begin at the same time. What fails here fails there, with its reason.
+  // Once for all browser tests, which begin at the same time. A failure here fails there, with its reason.
   const browser = debianPrograms("chromium").catch(() => undefined);
   const natsBinary = await findNatsServer({ environment: process.env, checkout, print });
   const server = await startPostgres({
     folder: join(folder.path, "postgres"),
     logFile: join(folder.path, "postgres.log"),
     password: PASSWORD,
-    // The run's data is thrown away: what is tested is what survives a killed process, not a power cut.
+    // The run's data is thrown away: the tests check what survives a killed process, not a power cut.
     // Several test files at once have the pools of several processes each.
     settings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" },
   });

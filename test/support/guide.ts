@@ -1,4 +1,4 @@
-/** The guides in `docs/`, as the tests read them: what they show is run. */
+/** The guides in `docs/`, as the tests read them: their examples are run. */
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

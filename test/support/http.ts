@@ -1,4 +1,4 @@
-/** The HTTP client of the tests: each answer is held against the OpenAPI document before the test sees it. */
+/** The HTTP client of the tests: compares each answer with the OpenAPI document before the test sees it. */
 import { type Dispatcher, fetch as fetchBy } from "undici";
 import { checkAnswer } from "./contract-check.ts";
 
@@ -35,7 +35,7 @@ export interface Refused {
   readonly errors?: readonly { readonly pointer: string; readonly detail: string }[];
 }
 
-/** Sends one request and checks its answer. `T` is what the test expects; the document has checked what came. */
+/** Sends one request and checks its answer. `T` is what the test expects; the document has checked the answer. */
 export async function send<T = Record<string, unknown>>(
   baseUrl: string,
   method: string,

@@ -1,4 +1,4 @@
-/** A cashier's live socket as a program opens it: every message is held against the schema and kept with its arrival. */
+/** A cashier's live socket as a program opens it: every message is checked against the schema and kept with its arrival. */
 
 import { type Dispatcher, WebSocket } from "undici";
 import type { z } from "zod";
@@ -10,7 +10,7 @@ export type LiveState = z.infer<typeof liveStateSchema>;
 
 export interface TestLiveSocket {
   readonly messages: readonly { readonly atMs: number; readonly message: LiveMessage }[];
-  /** When the service said that the last state still holds. */
+  /** When the service reported that the last state still holds. */
   readonly currents: readonly number[];
   /** The newest `state`; throws when there is none. */
   state(): LiveState;
@@ -62,14 +62,14 @@ export async function openLive(
     },
     async until(fits, withinMs = HANGS.timeout) {
       let seen = Math.max(0, messages.length - 1);
-      const look = () => {
+      const check = () => {
         const found = messages.slice(seen).find(({ message }) => fits(message));
         seen = messages.length;
         return found;
       };
       const { promise, resolve: found, reject: late } = Promise.withResolvers<{ atMs: number; message: LiveMessage }>();
       const wake = (): void => {
-        const one = look();
+        const one = check();
         if (one !== undefined) found(one);
       };
       const newest = JSON.stringify(messages.at(-1)?.message);

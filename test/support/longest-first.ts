@@ -6,7 +6,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 
 /**
- * What takes longest, and waiting ones beside computing ones. A fresh checkout has no
+ * The longest begin first, and waiting ones run beside computing ones. A fresh checkout has no
  * durations of its own; the others follow by size.
  */
 const LONGEST = [
@@ -59,7 +59,7 @@ export class LongestFirst extends BaseSequencer {
     const gone = LONGEST.filter((file) => !existsSync(join(CHECKOUT, file)));
     if (gone.length > 0)
       throw new Error(`The list of the longest tests names files that are gone: ${gone.join(", ")}.`);
-    // oxlint-disable-next-line unicorn/no-array-sort -- A sequencer's, which changes nothing of what it is given.
+    // oxlint-disable-next-line unicorn/no-array-sort -- A sequencer's, which does not change its argument.
     const sorted = await super.sort(files);
     const rank = ({ moduleId, project }: TestSpecification): number => {
       const path = relative(CHECKOUT, moduleId);
@@ -67,7 +67,7 @@ export class LongestFirst extends BaseSequencer {
       // A project that names its files has them in that order.
       const places = include.includes(path) ? include : LONGEST;
       const place = places.indexOf(path);
-      // What is to run after all others stays there.
+      // Files that are to run after all others stay there.
       return sequence.groupOrder * LONGEST.length * 2 + (place === -1 ? LONGEST.length : place);
     };
     return sorted.toSorted((a, b) => rank(a) - rank(b));

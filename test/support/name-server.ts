@@ -1,4 +1,4 @@
-/** A DNS server on loopback whose answers a test decides, question by question (RFC 1035, UDP). */
+/** A DNS server on loopback whose answers a test sets, question by question (RFC 1035, UDP). */
 import { createSocket, type RemoteInfo } from "node:dgram";
 import { isIPv4 } from "node:net";
 
@@ -9,7 +9,7 @@ export interface Answer {
   readonly code?: "ok" | "server_failure" | "no_such_name";
 }
 
-/** What a name has, by kind of question; `silence` never answers. */
+/** A name's records, by kind of question; `silence` never answers. */
 export type Zone = (name: string, kind: "A" | "AAAA", count: number) => Answer | "silence";
 
 export interface NameServer {
@@ -70,7 +70,7 @@ function answerTo(question: Buffer, type: number, { alias, addresses = [], code 
   head.writeUInt16BE(0x8180 | CODES[code], 2);
   head.writeUInt16BE(addresses.length + (alias === undefined ? 0 : 1), 6);
   head.writeUInt32BE(0, 8);
-  // A pointer to the question's name, unless the records stand below another.
+  // A pointer to the question's name, unless the records belong to another name.
   const asked = Buffer.from([0xc0, 12]);
   const owner = alias === undefined ? asked : encoded(alias);
   const records = addresses.map((address) => record(owner, type, bytesOf(address)));

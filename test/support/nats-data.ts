@@ -2,8 +2,8 @@
  * A nats-server that has lost its newest data: an older copy of its data folder is restored, or a power cut takes what a
  * server without `sync_interval: always` had acknowledged.
  *
- *   const copy = copyData(nats);             // what is on the disk
- *   …                                        // what is acknowledged now will be lost
+ *   const copy = copyData(nats);             // the data on the disk
+ *   …                                        // acknowledged data from now on will be lost
  *   await comeBackWith(nats, copy);          // SIGKILL, the copy in place of the data, started again on the same port
  */
 import { cpSync, existsSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ const STORE = "jetstream";
 let copies = 0;
 
 /**
- * Copies the data of a server that is stopped meanwhile; what it has acknowledged is in its files. Returns the copy's folder,
+ * Copies the data of a server that is stopped meanwhile; its acknowledged data is in its files. Returns the copy's folder,
  * which is removed with the server.
  */
 export function copyData(nats: TestServer): string {

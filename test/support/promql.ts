@@ -9,7 +9,7 @@ const PRODUCTION = join(import.meta.dirname, "..", "..", "deploy", "production")
 const GRAFANA_INTERVAL = /\$__rate_interval/g;
 
 interface Published {
-  /** The file and what the expression is of. */
+  /** The file, and what the expression belongs to. */
   readonly where: string;
   readonly expression: string;
 }

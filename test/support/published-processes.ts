@@ -14,7 +14,7 @@ export async function settingsOfArguments(
 ): Promise<{ readonly needed: readonly string[]; readonly known: readonly string[] }> {
   const [script, ...names] = args;
   if (script === "services/migrate.ts") {
-    // Throws for arguments that it does not understand.
+    // Throws for unknown arguments.
     parseMigrateArguments(names);
     return MIGRATE;
   }

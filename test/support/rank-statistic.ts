@@ -4,7 +4,7 @@
 
 /**
  * The probability that a value of the first sample exceeds one of the second (the Mann–Whitney statistic, AUC): 0.5 when
- * nothing can be told from a single value, 1 when everything can; ties count half.
+ * a single value shows no difference, 1 when it always does; ties count half.
  */
 export function probabilityOfLonger(first: readonly number[], second: readonly number[]): number {
   const all = [...first.map((value) => ({ value, own: true })), ...second.map((value) => ({ value, own: false }))];

@@ -1,4 +1,4 @@
-/** In the place of a relay: it delivers nothing and says so at once, so that no writer waits for a relay that is not there. */
+/** In the place of a relay: it delivers nothing and answers so at once, so that writers do not wait for a missing relay. */
 import type { NatsConnection } from "nats";
 import { flushOutbox } from "../../services/bus/messages/outbox.ts";
 import { serve } from "../../services/bus/operation.ts";

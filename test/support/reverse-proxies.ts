@@ -36,7 +36,7 @@ export interface ReverseProxy {
 
 type Replacements = readonly (readonly [text: string, by: string])[];
 
-/** What of a published file is different on a test's machine: ports and paths. Each text must be there once. */
+/** The differences of a published file on a test's machine: ports and paths. Each text must be there once. */
 function adapted(file: string, replacements: Replacements): string {
   return replacements.reduce(
     (text, [from, to]) => {

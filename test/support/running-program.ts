@@ -16,7 +16,7 @@ export interface RunningProgram {
   ended: Promise<number | NodeJS.Signals>;
 }
 
-/** The environment of a program of ours that knows nothing but `settings`: where programs are, and what makes their start faster. */
+/** The environment of a program of ours that has only `settings`: where programs are, and what makes their start faster. */
 export function programEnvironment(settings: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const { PATH, NODE_OPTIONS, NODE_COMPILE_CACHE } = process.env;
   return { PATH, NODE_OPTIONS, NODE_COMPILE_CACHE, ...settings };
@@ -41,23 +41,23 @@ export function runProgram(command: string, args: string[], options: SpawnOption
     new Promise<RegExpExecArray>((resolve, reject) => {
       const finish = (act: () => void) => {
         clearTimeout(timer);
-        listeners.delete(look);
+        listeners.delete(check);
         act();
       };
       const refuse = (why: string) => finish(() => reject(new Error(`${why} without ${pattern}; output:\n${output}`)));
-      const look = () => {
+      const check = () => {
         const match = pattern.exec(output);
         if (match !== null) finish(() => resolve(match));
       };
       const timer = setTimeout(() => refuse("Two minutes passed"), OUTPUT_WAIT_MS);
-      listeners.add(look);
+      listeners.add(check);
       child.once("close", () => refuse("The program ended"));
-      look();
+      check();
     });
   return { process: child, pid: child.pid ?? 0, output: () => output, waitFor, ended };
 }
 
-/** True while a process with that id runs. One that has ended but that nobody has asked about yet (a zombie) does not run. */
+/** True while a process with that id runs. An ended one whose parent has not read its exit (a zombie) does not run. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);

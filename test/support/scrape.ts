@@ -1,4 +1,4 @@
-/** What a process reports at its metrics port, as values that a test can ask for. */
+/** A process's metrics at its metrics port, as values that a test can ask for. */
 import { METRIC_PREFIX } from "../../services/runtime/metrics.ts";
 
 export interface Series {

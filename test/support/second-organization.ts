@@ -1,4 +1,4 @@
-/** A second organization in the same installation, to show that nothing of one can be seen or touched from the other. */
+/** A second organization in the same installation, to show that it can neither see nor change the first one's data. */
 import postgres from "postgres";
 import type { LogIn, TestSystem } from "./system.ts";
 

@@ -18,7 +18,7 @@ export interface TestServer {
   stop: () => Promise<void>;
   /** SIGKILL: nothing is flushed. Resolves when the process has ended. */
   kill9: () => Promise<void>;
-  /** For SIGSTOP and SIGCONT: a server that stands still and goes on. */
+  /** For SIGSTOP and SIGCONT: a server that stalls and goes on. */
   signal: (signal: NodeJS.Signals) => void;
   /** The same for the server and every process that it has started, such as PostgreSQL's one for each connection. */
   signalAll: (signal: NodeJS.Signals) => void;

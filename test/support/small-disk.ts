@@ -19,7 +19,7 @@ export interface SmallDisk {
   remove: () => void;
 }
 
-/** Mounts one. Throws in words where that is not allowed: a test that needs it fails then. */
+/** Mounts one. Throws a sentence when that is not allowed: a test that needs it fails then. */
 export function mountSmallDisk(name: string, megabytes: number): SmallDisk {
   const folder = temporaryFolder(name);
   const { path } = folder;

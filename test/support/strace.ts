@@ -7,7 +7,7 @@ const PROBE_MS = 10_000;
 
 /**
  * A strace that can trace here; its libraries are for it alone, not for the program that it traces. Rejects with a sentence
- * when there is none: a proof that is not made is no proof.
+ * when there is none: a proof that was not made is no proof.
  */
 export async function findStrace(): Promise<DebianProgram> {
   const { strace } = await debianPrograms("strace");

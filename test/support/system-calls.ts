@@ -42,7 +42,7 @@ export interface Tracer {
    * shell that is run first, with the program's arguments in $1, $2, …
    */
   traced(program: string, before?: string): string;
-  /** What the program did, once it has ended. */
+  /** The program's calls, once it has ended. */
   calls(): Promise<SystemCall[]>;
   readonly remove: () => void;
 }
@@ -65,7 +65,7 @@ export async function startTracing(name: string): Promise<Tracer> {
   };
 }
 
-/** What strace has written, once each thread of the program has ended. */
+/** The output of strace, once each thread of the program has ended. */
 async function completeText(file: string): Promise<string> {
   const deadlineMs = Date.now() + COMPLETE_WITHIN_MS;
   for (;;) {
@@ -84,7 +84,7 @@ function threadsIn(text: string, pattern: RegExp): Set<string | undefined> {
 
 const LINE = /^(\d+) +(\d+)\.(\d{6}) (?:<\.\.\. (\w+) resumed>|(\w+)\()(.*)$/;
 
-/** Reads what strace has written with the options above. */
+/** Reads the output of strace with the options above. */
 export function parseCalls(text: string): SystemCall[] {
   const calls: SystemCall[] = [];
   const lasting = new Map<string, number>();
@@ -132,7 +132,7 @@ function writtenBytes(rest: string): Buffer {
 
 const SYNCS: ReadonlySet<string> = new Set(["fsync", "fdatasync"]);
 
-/** Bytes that went to a socket: what other programs can know. */
+/** Bytes that went to a socket, and so to other programs. */
 export function sent(calls: readonly SystemCall[]): SystemCall[] {
   return calls.filter(({ name, target }) => target.startsWith("TCP") && !SYNCS.has(name));
 }

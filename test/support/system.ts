@@ -56,7 +56,7 @@ export interface TestSystem {
   readonly sandbox: ReplyOf<typeof seedSandbox>;
   readonly owner: LogIn;
   readonly cashier: LogIn;
-  /** What a process has logged so far: JSON lines. */
+  /** The log of a process so far: JSON lines. */
   log(name: keyof TestSystem["processes"] | "webhook-signer"): string;
   /** Creates the streams that the bus has lost, as an operator does it. */
   prepareBus(): Promise<void>;
@@ -64,7 +64,7 @@ export interface TestSystem {
 }
 
 export interface SystemOptions {
-  /** The services that run in one process; all but the webhook signer and the sandbox provider unless said otherwise. */
+  /** The services that run in one process; by default all but the webhook signer and the sandbox provider. */
   readonly services?: readonly string[];
   /** Settings for every process, for example a shorter silence of devices. */
   readonly environment?: Readonly<Record<string, string>>;
@@ -78,7 +78,7 @@ export interface SystemOptions {
   readonly ownPostgres?: boolean;
   /** A program that runs nats-server in another way, for example under a tracer. */
   readonly natsPath?: string;
-  /** Of the bus; one copy of one log unless said otherwise. */
+  /** Of the bus; one copy of one log by default. */
   readonly layout?: Partial<BusLayout>;
 }
 

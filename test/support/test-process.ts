@@ -12,8 +12,8 @@ export interface TestProcess {
   /** SIGTERM, as an orderly shutdown would send it; resolves when it has ended. */
   stop(): Promise<void>;
   /**
-   * Starts it again with the same settings; the gateway on the same port. Resolves when it is ready. With a checkout, it is the
-   * program of that one from now on.
+   * Starts it again with the same settings; the gateway on the same port. Resolves when it is ready. With a checkout, it runs the
+   * program of that checkout from now on.
    */
   restart(checkout?: string): Promise<void>;
 }

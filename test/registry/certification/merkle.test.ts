@@ -1,4 +1,4 @@
-/** The tree against the vectors of Certificate Transparency, and its proofs against a verifier of their own. */
+/** The tree against the vectors of Certificate Transparency, and its proofs against an independent verifier. */
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import {
@@ -109,7 +109,7 @@ describe("a proof", () => {
     expect(consistencyProof(many, many.length)).toEqual([]);
   });
 
-  test("of what is not there: it is refused", () => {
+  test("of a missing leaf or size: refused", () => {
     expect(() => inclusionProof(many, 70)).toThrow("The tree has 70 leaves, and none with the index 70.");
     expect(() => inclusionProof(many, -1)).toThrow(RangeError);
     expect(() => consistencyProof(many, 71)).toThrow("The tree has 70 leaves, and not 71.");

@@ -27,7 +27,7 @@ const PROGRAMS = [
   "test/deploy/programs/servers",
   "test/webhook-signer/programs/signer-with-limits",
 ];
-/** Of which a bundle is made; a change of one makes a new bundle. */
+/** The sources of a bundle; a change of one makes a new bundle. */
 const SOURCES = [
   "clients",
   "deploy",
