@@ -18,7 +18,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-it("gets the same answer as always within two seconds, and one log line contains the whole report", async () => {
+it("gets the usual answer within two seconds, and one log line contains the whole report", async () => {
   const station = await world.openStation(4);
   const intentId = await station.handOver();
   const token = await world.credential(station.companionId, 4, COMPANION_SCOPES);

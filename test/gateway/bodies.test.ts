@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** A fresh credential for each request, because the throttle is not what is tested here. */
+/** A fresh credential for each request, because this test is not about the throttle. */
 const companion = (): Promise<string> => world.credential(station.companionId, 1, COMPANION_SCOPES);
 
 async function post<T = Refused>(
@@ -37,8 +37,8 @@ async function sendHead(path: string, lines: readonly string[]): Promise<string>
   return [`POST ${path} HTTP/1.1`, "Host: x", `Authorization: Bearer ${credential}`, ...lines, "", ""].join("\r\n");
 }
 
-describe("size", () => {
-  it("of 16 KiB is taken, one byte more is 413", async () => {
+describe("the size of a body", () => {
+  it("16 KiB is accepted, one byte more is 413", async () => {
     const padded = (length: number): string => {
       const text = JSON.stringify({ intent_id: "x", pad: "" });
       return text.replace('"pad":""', `"pad":"${"a".repeat(length - text.length)}"`);
@@ -48,7 +48,7 @@ describe("size", () => {
     expect([tooLarge.status, tooLarge.body.code]).toEqual([413, "body_too_large"]);
   });
 
-  it("is refused as announced, before the body is sent, and the connection ends", async () => {
+  it("announced as too large: refused before the body is sent, and the connection ends", async () => {
     const answer = await sendRaw(world.gateway.port, [
       await sendHead(REPORT, ["Content-Type: application/json", "Content-Length: 99999999"]),
     ]);
@@ -56,7 +56,7 @@ describe("size", () => {
     expect(JSON.parse(answer.body)).toMatchObject({ code: "body_too_large" });
   });
 
-  it("must be announced: a chunked body is 411, and the connection ends", async () => {
+  it("unannounced: a chunked body is 411, and the connection ends", async () => {
     const answer = await sendRaw(world.gateway.port, [
       await sendHead(HEARTBEAT, ["Content-Type: application/json", "Transfer-Encoding: chunked"]),
       '5\r\n{"sum\r\n',
@@ -68,7 +68,7 @@ describe("size", () => {
   });
 });
 
-describe("where a body ends", () => {
+describe("the end of a body", () => {
   const body = '{"intent_id":1}';
   const type = "Content-Type: application/json";
   /** A second request in the same packet: a server that answers it has read a body as a request. */
@@ -89,9 +89,9 @@ describe("where a body ends", () => {
     ["no encoding", 411, ["Transfer-Encoding:"]],
     ["an encoding that looks like chunks", 411, ["Transfer-Encoding: xchunked"]],
     ["two encodings", 411, ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"]],
-  ])("must be one length: %s is %i and the connection ends", async (_what, status, lines) => {
+  ])("two or unclear lengths: %s is %i and the connection ends", async (_what, status, lines) => {
     const { port } = world.gateway;
-    // In whole chunks, so that it is the head that is refused and not their framing.
+    // In whole chunks, so that the head is refused and not their framing.
     const sent = status === 411 ? `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n` : body;
     const posted = await sendRaw(port, [`${await sendHead(REPORT, [type, ...lines])}${sent}`]);
     expect([posted.status, posted.isClosed]).toEqual([status, true]);
@@ -106,7 +106,7 @@ describe("where a body ends", () => {
     ]);
   });
 
-  it("is clear with one length, whatever its case", async () => {
+  it("one length: accepted in any case of its letters", async () => {
     const line = `content-length: ${body.length}`;
     const answer = await sendRaw(world.gateway.port, [`${await sendHead(REPORT, [type, line])}${body}`]);
     expect([answer.status, (JSON.parse(answer.body) as Refused).errors?.[0]?.pointer]).toEqual([400, "/outcome"]);
@@ -115,8 +115,8 @@ describe("where a body ends", () => {
   });
 });
 
-describe("time", () => {
-  it("of five seconds is what a slow body has, and then it is 408 and the connection ends", async () => {
+describe("the time of a body", () => {
+  it("longer than five seconds: 408, and the connection ends", async () => {
     const pieces = [
       await sendHead(REPORT, ["Content-Type: application/json", "Content-Length: 100"]),
       ...Array<string>(12).fill("{"),
@@ -128,7 +128,7 @@ describe("time", () => {
     expect(JSON.parse(answer.body)).toMatchObject({ code: "request_timeout" });
   });
 
-  it("does not run out for a gateway whose client cuts a body off and goes away", async () => {
+  it("a client that cuts a body off and disconnects: no timeout is counted", async () => {
     for (let round = 0; round < 20; round += 1) {
       const pieces = [
         await sendHead(REPORT, ["Content-Type: application/json", "Content-Length: 100"]),
@@ -140,7 +140,7 @@ describe("time", () => {
   });
 });
 
-describe("JSON", () => {
+describe("a JSON body", () => {
   it.each([
     ["cut off", '{"intent_id":1,"outc'],
     ["empty", ""],
@@ -150,7 +150,7 @@ describe("JSON", () => {
     ["a number", "7"],
     ["null", "null"],
     ["text", '"x"'],
-  ])("that is %s is 400", async (name, text) => {
+  ])("that is %s: 400", async (name, text) => {
     const body = name === "not UTF-8" ? Buffer.from([0x7b, 0xff, 0x7d]) : text;
     const headers = { "content-type": "application/json" };
     const answer = await send<Refused>(world.baseUrl, "POST", REPORT, { token: await companion(), body, headers });
@@ -158,7 +158,7 @@ describe("JSON", () => {
     expect(answer.body.errors?.[0]?.pointer).toBe("");
   });
 
-  it("nested 32 levels is read, 33 levels is refused, and 8,000 levels do no harm", async () => {
+  it("32 levels are read, 33 levels are refused, and 8,000 levels do no harm", async () => {
     const nested = (levels: number): string => `{"x":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
     const at32 = await post(REPORT, nested(32), "application/json");
     expect(at32.body.errors?.map(({ pointer }) => pointer)).toEqual(["/intent_id", "/outcome"]);
@@ -173,14 +173,14 @@ describe("JSON", () => {
   it.each([
     ["NUL", "a\u0000b"],
     ["half a surrogate pair", "a\ud800b"],
-  ])("with %s in its text is 400, which no database could store", async (_name, text) => {
+  ])("with %s in its text: 400, because no database could store it", async (_name, text) => {
     const answer = await beat({ note: text });
     expect([answer.status, answer.body.errors?.map(({ pointer }) => pointer)]).toEqual([400, ["/summary/note"]]);
     expect((await beat({ [text]: 1 })).status).toBe(400);
   });
 });
 
-describe("fields of a report", () => {
+describe("invalid fields of a report", () => {
   const good = { intent_id: 1, outcome: "reported_success" };
   it.each([
     ["no fields", {}, ["/intent_id", "/outcome"]],
@@ -195,7 +195,7 @@ describe("fields of a report", () => {
     ["null as reference", { ...good, provider_reference: null }, ["/provider_reference"]],
     ["an array as code", { ...good, provider_code: ["00"] }, ["/provider_code"]],
     ["an object as key", { ...good, client_idempotency_key: {} }, ["/client_idempotency_key"]],
-  ])("are named one by one: %s", async (_name, fields, pointers) => {
+  ])("named one by one: %s", async (_name, fields, pointers) => {
     const answer = await report(fields);
     expect([answer.status, answer.body.code]).toEqual([400, "invalid_request"]);
     expect(answer.body.errors?.map(({ pointer }) => pointer)).toEqual(pointers);
@@ -211,7 +211,7 @@ describe("content types", () => {
     ["application/jsonp", REPORT],
     ["text/plain", HEARTBEAT],
     ["application/xml", HEARTBEAT],
-  ])("%s is 415 at %s, with the types that are taken", async (type, path) => {
+  ])("%s is 415 at %s, with the accepted types", async (type, path) => {
     const body = Buffer.from('{"intent_id":1}');
     const headers = { "content-type": type };
     const answer = await send<Refused>(world.baseUrl, "POST", path, { token: await companion(), body, headers });
@@ -219,7 +219,7 @@ describe("content types", () => {
     expect(answer.headers.get("accept")).toContain("application/json");
   });
 
-  it("is compared without case and parameters", async () => {
+  it("compared without case and parameters", async () => {
     expect((await post(REPORT, "{}", "Application/JSON; charset=utf-8")).status).toBe(400);
   });
 });
@@ -240,12 +240,12 @@ describe("a heartbeat", () => {
     ["a form", () => post(HEARTBEAT, new URLSearchParams({ summary }))],
     ["a form without a summary", () => post(HEARTBEAT, new URLSearchParams({ other: "x" }))],
     ["a multipart form", () => post(HEARTBEAT, multipart({ summary }))],
-  ])("is taken with %s", async (_name, ask) => {
+  ])("accepted with %s", async (_name, ask) => {
     const answer = await ask();
     expect([answer.status, answer.text.includes("device_id")]).toEqual([200, true]);
   });
 
-  it("is stored with its summary before it is answered", async () => {
+  it("stored with its summary before it is answered", async () => {
     await beat({ network: "wifi" });
     const stored = await world.bus.jsm.streams.getMessage("LIVENESS", {
       last_by_subj: heartbeatSubject(1, station.companionId),
@@ -259,7 +259,7 @@ describe("a heartbeat", () => {
     ["null", null],
     ["more than 4 KiB", { note: "x".repeat(4_096) }],
     ["more than 8 levels", { a: { b: { c: { d: { e: { f: { g: { h: { i: 1 } } } } } } } } }],
-  ])("is refused with %s as its summary", async (_name, value) => {
+  ])("refused with %s as its summary", async (_name, value) => {
     const answer = await beat(value);
     expect([answer.status, answer.body.errors?.[0]?.pointer]).toEqual([400, "/summary"]);
   });
@@ -267,11 +267,11 @@ describe("a heartbeat", () => {
   it.each([
     ["4 KiB exactly", { note: "x".repeat(4_096 - 11) }],
     ["8 levels exactly", { a: { b: { c: { d: { e: { f: { g: { h: 1 } } } } } } } }],
-  ])("is taken with a summary of %s", async (_name, value) => {
+  ])("accepted with a summary of %s", async (_name, value) => {
     expect((await beat(value)).status).toBe(200);
   });
 
-  it("is refused with a form whose summary is no object, or that is no form", async () => {
+  it("refused with a form whose summary is no object, or that is no form", async () => {
     for (const text of ["x", "7", "[1]", '{"a":']) {
       const answer = await post(HEARTBEAT, new URLSearchParams({ summary: text }));
       expect([answer.status, answer.body.errors?.[0]?.pointer], text).toEqual([400, "/summary"]);

@@ -1,4 +1,4 @@
-/** The AsyncAPI document of the bus: it is what the code publishes, and two linters accept it. */
+/** The AsyncAPI document of the bus: equal to what the code publishes, and accepted by two linters. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv } from "ajv";
@@ -16,7 +16,7 @@ const document = JSON.parse(text) as {
 };
 
 describe("the AsyncAPI document of the bus", () => {
-  test("is what the schemas make now; after a change run `npm run openapi`", () => {
+  test("equals the schemas' document; after a change run `npm run openapi`", () => {
     expect(text === busAsyncApiText()).toBe(true);
   });
 
@@ -40,7 +40,7 @@ describe("the AsyncAPI document of the bus", () => {
       ["-r", "test/gateway/spectral-asyncapi.yaml", "-F", "warn"],
       /0 errors, 0 warnings|No results with a severity/,
     ],
-  ] as const)("passes the linter %s without a warning", async (command, args, said) => {
+  ] as const)("passes the linter %s without a warning", async (command, args, expected) => {
     const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true", CI: "true" };
     const file = "gateway/http/documents/asyncapi-bus.json";
     const program = runProgram(join(CHECKOUT, "node_modules", ".bin", command), ["lint", file, ...args], {
@@ -48,7 +48,7 @@ describe("the AsyncAPI document of the bus", () => {
       env,
     });
     const exit = await program.ended;
-    expect({ exit, output: program.output() }).toEqual({ exit: 0, output: expect.stringMatching(said) as string });
+    expect({ exit, output: program.output() }).toEqual({ exit: 0, output: expect.stringMatching(expected) as string });
     expect(program.output()).not.toMatch(/[1-9]\d* warnings?/);
   });
 });

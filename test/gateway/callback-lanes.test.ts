@@ -88,7 +88,7 @@ describe("the lanes of callbacks", () => {
     expect(entered).toHaveLength(newCallbacksInFlight / 2);
   });
 
-  it("what waits too long gets no slot", async () => {
+  it("a callback that waits too long: gets no slot", async () => {
     const lanes = new CallbackLanes();
     const { entered } = await flood(lanes, { callbacks: 2_000, addresses: 1, configs: 2_000 });
     const beganAtMs = performance.now();
@@ -97,7 +97,7 @@ describe("the lanes of callbacks", () => {
     expect(entered).not.toHaveLength(0);
   });
 
-  it("callbacks that cannot be right: a few of one address, and of another beside them", () => {
+  it("invalid callbacks: a few of one address are forwarded, and of another beside them", () => {
     const lanes = new CallbackLanes();
     const { unsignedCallbacksInFlightPerAddress: few } = LIMITS;
     const held = Array.from({ length: few + 1 }, () => lanes.enterUnsigned("198.51.100.1"));

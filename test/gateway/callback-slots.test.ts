@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 beforeEach(() => void held.splice(0));
 
-/** The form is right; whether the signature is, only the providers service knows. */
+/** The form is right; only the providers service can check the signature. */
 const SIGNED = { "x-provider-signature": `t=1790000000,v1=${"0".repeat(64)}` };
 
 const sendCallback = (configId: number, headers: Record<string, string> = SIGNED): Promise<Answer<Refused>> =>

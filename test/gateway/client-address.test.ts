@@ -1,4 +1,4 @@
-/** Whose request it is, over real sockets: what counts of the headers that proxies and clients write. */
+/** The client's address, over real sockets: which of the headers of proxies and clients count. */
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -12,7 +12,7 @@ import { Server, type ServerDeps } from "../../gateway/http/server.ts";
 import { AddressThrottle, PLATFORM_RATE } from "../../gateway/read-model/throttles.ts";
 import { sendRaw } from "./raw-request.ts";
 
-/** Answers with what the gateway takes the client for. */
+/** Answers with the gateway's view of the client. */
 const showClient: Handler = ({ address, secure }) => Promise.resolve(ok({ address, secure }));
 const routes = [
   route({
@@ -80,25 +80,25 @@ const addressOf = async (...forwarded: readonly string[]): Promise<string> => {
 };
 
 describe("the client's address behind a trusted proxy", () => {
-  it("is in the last line of X-Forwarded-For: the lines before it may be the client's own", async () => {
+  it("the last line of X-Forwarded-For counts: the lines before it may be the client's own", async () => {
     expect(await addressOf("198.51.100.66", "203.0.113.5")).toBe("203.0.113.5");
     expect(await addressOf("198.51.100.66", "198.51.100.67, 203.0.113.5")).toBe("203.0.113.5");
     expect(await addressOf("198.51.100.66", "203.0.113.5, 10.1.2.3")).toBe("203.0.113.5");
     expect(await addressOf("198.51.100.66, 203.0.113.5", "10.1.2.3", "10.1.2.4")).toBe("203.0.113.5");
   });
 
-  it("is the last one that no trusted proxy has, in one line", async () => {
+  it("the last address that is no trusted proxy counts, in one line", async () => {
     expect(await addressOf("203.0.113.5")).toBe("203.0.113.5");
     expect(await addressOf("198.51.100.66,203.0.113.5 ,10.1.2.3")).toBe("203.0.113.5");
     expect(await addressOf("10.9.9.9, 203.0.113.5, 2001:db8:ffff::1")).toBe("203.0.113.5");
   });
 
-  it("is the first in the chain when all are trusted: a client inside a trusted network", async () => {
+  it("all are trusted: the first in the chain, a client inside a trusted network", async () => {
     expect(await addressOf("10.5.5.5, 10.1.2.3")).toBe("10.5.5.5");
     expect(await addressOf("10.5.5.5", "127.0.0.1")).toBe("10.5.5.5");
   });
 
-  it("is that of the nearest known proxy where a header names no address, or there is none", async () => {
+  it("a header without an address, or no header: the address of the nearest known proxy", async () => {
     expect(await addressOf("203.0.113.5, unknown, 10.1.2.3")).toBe("10.1.2.3");
     for (const nothing of ["", "unknown", "_hidden", "999.1.1.1", "0x7f.1", "203.0.113.5,"])
       expect(await addressOf(nothing), nothing).toBe("127.0.0.1");
@@ -106,7 +106,7 @@ describe("the client's address behind a trusted proxy", () => {
     expect(await addressOf("203.0.113.5", "")).toBe("127.0.0.1");
   });
 
-  it("is the same in each way of writing it", async () => {
+  it("one address in several spellings: the same client", async () => {
     for (const text of ["::ffff:203.0.113.5", "::FFFF:cb00:7105", "203.0.113.5:51234", "[::ffff:203.0.113.5]:51234"])
       expect(await addressOf(text), text).toBe("203.0.113.5");
     for (const text of ["2001:db8::1", "2001:DB8:0:0::1", "[2001:db8::1]", "[2001:db8::1]:443", "2001:db8::0.0.0.1"])
@@ -114,7 +114,7 @@ describe("the client's address behind a trusted proxy", () => {
     expect(await addressOf("203.0.113.5, ::ffff:10.1.2.3")).toBe("203.0.113.5");
   });
 
-  it("is encrypted when the last X-Forwarded-Proto is https", async () => {
+  it("the last X-Forwarded-Proto is https: the connection is encrypted", async () => {
     const isSecure = async (...values: readonly string[]): Promise<boolean> =>
       (
         await clientOf(
@@ -132,12 +132,12 @@ describe("the client's address behind a trusted proxy", () => {
 });
 
 describe("the client's address without a trusted proxy", () => {
-  it("is the connection's, and no header changes it", async () => {
+  it("the connection's address counts, and no header changes it", async () => {
     const lines = ["X-Forwarded-For: 203.0.113.5", "X-Forwarded-For: 203.0.113.6", "X-Forwarded-Proto: https"];
     expect(await clientOf(direct.port, lines)).toEqual({ address: "127.0.0.1", secure: false });
   });
 
-  it("is reported once when an address of a private network forwards: a proxy that no setting names", async () => {
+  it("an address of a private network forwards: reported once, as a proxy that no setting names", async () => {
     const { port, unnamedProxies, server } = startServer([]);
     try {
       await clientOf(port, []);

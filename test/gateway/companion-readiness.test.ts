@@ -1,4 +1,4 @@
-/** Whether a companion would take a collection: what the gateway reports of it over time, and that it notes few polls. */
+/** Whether a companion would take a collection: what the gateway reports over time, and that it notes few polls. */
 import { describe, expect, it } from "vitest";
 import { readinessOf } from "../../gateway/api/cashier/routes.ts";
 import { LIMITS } from "../../gateway/limits.ts";
@@ -20,37 +20,39 @@ const idle: State = { intent: null, ended: [] };
 const device = (state: "online" | "offline") => ({ deviceId: 5, liveness: { state, lastSeenAtMs: 1, sinceMs: 1 } });
 const intent = (facts: Partial<PaymentIntent>) =>
   ({ deviceId: 5, presentedAtMs: 1, endedAtMs: null, ...facts }) as PaymentIntent;
-const told = (state: State, polledAtMs: number | null, nowMs = NOW_MS) =>
+const readinessAt = (state: State, polledAtMs: number | null, nowMs = NOW_MS) =>
   readinessOf(state, device("online"), polledAtMs, nowMs).readiness;
 
 describe("a companion", () => {
-  it("is ready for 35 seconds after a poll, and states until when", () => {
+  it("after a poll: ready for 35 seconds, with the end of that time", () => {
     const { readiness, validUntilMs } = readinessOf(idle, device("online"), NOW_MS, NOW_MS);
     expect([readiness, validUntilMs]).toEqual(["ready", NOW_MS + SILENCE_MS]);
-    expect(told(idle, NOW_MS, NOW_MS + SILENCE_MS - 1)).toBe("ready");
-    expect(told(idle, NOW_MS, NOW_MS + SILENCE_MS)).toBe("not_polling");
+    expect(readinessAt(idle, NOW_MS, NOW_MS + SILENCE_MS - 1)).toBe("ready");
+    expect(readinessAt(idle, NOW_MS, NOW_MS + SILENCE_MS)).toBe("not_polling");
   });
 
-  it("with heartbeats and without a poll is not polling; without heartbeats it is offline", () => {
-    expect(told(idle, null)).toBe("not_polling");
+  it("with heartbeats and without a poll: not polling; without heartbeats: offline", () => {
+    expect(readinessAt(idle, null)).toBe("not_polling");
     expect(readinessOf(idle, device("offline"), NOW_MS, NOW_MS).readiness).toBe("offline");
   });
 
-  it("need not poll during a collection that it has fetched, and has its time to come back after it", () => {
+  it("during a collection that it has fetched: need not poll, and has its time to come back after it", () => {
     const polledAtMs = NOW_MS - 10 * SILENCE_MS;
-    expect(told({ intent: intent({ status: "processing" }), ended: [] }, polledAtMs)).toBe("ready");
-    expect(told({ intent: intent({ status: "created" }), ended: [] }, polledAtMs)).toBe("not_polling");
-    expect(told({ intent: intent({ status: "processing", deviceId: 6 }), ended: [] }, polledAtMs)).toBe("not_polling");
+    expect(readinessAt({ intent: intent({ status: "processing" }), ended: [] }, polledAtMs)).toBe("ready");
+    expect(readinessAt({ intent: intent({ status: "created" }), ended: [] }, polledAtMs)).toBe("not_polling");
+    expect(readinessAt({ intent: intent({ status: "processing", deviceId: 6 }), ended: [] }, polledAtMs)).toBe(
+      "not_polling",
+    );
     const ended = { intent: null, ended: [intent({ status: "succeeded", endedAtMs: NOW_MS })] };
-    expect(told(ended, polledAtMs, NOW_MS + SILENCE_MS - 1)).toBe("ready");
-    expect(told(ended, polledAtMs, NOW_MS + SILENCE_MS)).toBe("not_polling");
+    expect(readinessAt(ended, polledAtMs, NOW_MS + SILENCE_MS - 1)).toBe("ready");
+    expect(readinessAt(ended, polledAtMs, NOW_MS + SILENCE_MS)).toBe("not_polling");
     const unfetched = { intent: null, ended: [intent({ status: "expired", endedAtMs: NOW_MS, presentedAtMs: null })] };
-    expect(told(unfetched, polledAtMs)).toBe("not_polling");
+    expect(readinessAt(unfetched, polledAtMs)).toBe("not_polling");
   });
 });
 
 describe("notes of polls", () => {
-  it("are at most one in ten seconds of a device, over all gateways, and take no heartbeat's place", async () => {
+  it("at most one in ten seconds of a device, over all gateways, and they replace no heartbeat", async () => {
     const nats = await startNats();
     const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
     try {
@@ -85,7 +87,7 @@ describe("notes of polls", () => {
       expect(await noteAt(here, startMs)).toBe(2);
       for (const laterMs of [1, 2_000, 9_000]) {
         notes.note(here, slot, startMs + laterMs);
-        // Another gateway, which has not noted it itself, knows that it is noted.
+        // Another gateway, which has not noted it itself, knows of the note.
         notes.note(there, slot, startMs + laterMs);
       }
       expect(await storedNote()).toBe(2);

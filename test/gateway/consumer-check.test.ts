@@ -1,4 +1,4 @@
-/** How the gateway finds out who a robotics consumer is: what it asks on the bus, and what it refuses without asking. */
+/** How the gateway identifies a robotics consumer: what it asks on the bus, and what it refuses without a question. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ConsumerCheck } from "../../gateway/http/caller-checks.ts";
 import { Refusal } from "../../gateway/http/handler-context.ts";
@@ -15,7 +15,7 @@ const CONSUMER: ConsumerCaller = { consumerId: 1, name: "Fleet", organizationId:
 
 let nats: TestServer;
 let bus: Bus;
-/** What answers on the bus: it knows every credential for as long as the test says so. */
+/** The service's answer on the bus: it knows every credential for as long as the test sets it so. */
 let service: { knows: boolean; suspended?: boolean; asked: unknown[] };
 beforeAll(async () => {
   nats = await startNats();
@@ -47,7 +47,7 @@ function startCheck() {
 }
 
 describe("a consumer's credential", () => {
-  it("is searched for on every request, by its hash", async () => {
+  it("looked up on every request, by its hash", async () => {
     const { ask } = startCheck();
     for (let count = 0; count < 3; count += 1) expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
     expect(service.asked).toHaveLength(3);
@@ -57,7 +57,7 @@ describe("a consumer's credential", () => {
     expect(service.asked).toHaveLength(4);
   });
 
-  it("that is none is refused without asking", async () => {
+  it("malformed: refused without a question", async () => {
     const { ask } = startCheck();
     expect(await ask(undefined)).toBe("credential_missing");
     expect(await ask("Basic abc")).toBe("credential_missing");
@@ -84,7 +84,7 @@ describe("a suspended consumer", () => {
 });
 
 describe("a fleet whose first requests come at once", () => {
-  it("uses up nothing of its address: all that its own bucket has is answered, again and again", async () => {
+  it("uses up nothing of its address: all that its own bucket has is answered, repeatedly", async () => {
     const { ask } = startCheck();
     for (const letter of ["a", "b", "c"]) {
       const credential = `rc_${letter.repeat(43)}`;
@@ -95,8 +95,8 @@ describe("a fleet whose first requests come at once", () => {
   });
 });
 
-describe("who tries credentials", () => {
-  it("asks the service a bounded number of times, and does not lock out a fleet at the same address", async () => {
+describe("a client that tries credentials", () => {
+  it("causes a bounded number of questions, and does not lock out a fleet at the same address", async () => {
     const { check, ask } = startCheck();
     expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
     service.knows = false;
@@ -114,7 +114,7 @@ describe("who tries credentials", () => {
     expect(await ask(`Bearer rc_${"n".repeat(43)}`, "10.0.0.2")).toBe("Fleet");
   });
 
-  it("with a credential that has ended counts as one of them from then on", async () => {
+  it("an ended credential counts as a wrong one from then on", async () => {
     const { ask } = startCheck();
     expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
     service.knows = false;
@@ -122,20 +122,20 @@ describe("who tries credentials", () => {
     for (let count = 0; count < 2 * UNKNOWN_CONSUMER_RATE.burst; count += 1) codes.push(await ask(`Bearer ${GOOD}`));
     expect(codes.at(-1)).toBe("throttled");
     expect(service.asked.length).toBeLessThanOrEqual(UNKNOWN_CONSUMER_RATE.burst + 2);
-    // What is used up is its address's, and nothing of its own is left to be asked with.
+    // The address's budget is used up, and the credential has no budget of its own left.
     expect(await ask(`Bearer rc_${"n".repeat(43)}`)).toBe("throttled");
     expect(await ask(`Bearer ${GOOD}`, "10.0.0.2")).toBe("credential_invalid");
   });
 });
 
 describe("the buckets of credentials", () => {
-  it("are bounded: the one without a request for the longest time is removed", () => {
+  it("bounded: the one without a request for the longest time is removed", () => {
     const throttle = new CredentialThrottle(CONSUMER_RATE, 3);
     for (const digest of ["a", "b", "a", "c", "d"]) expect(throttle.take(digest, 1_000)).toBe(0);
     expect([throttle.size, throttle.knows("a"), throttle.knows("b")]).toEqual([3, true, false]);
   });
 
-  it("give thirty at once and five a second", () => {
+  it("thirty at once and five a second", () => {
     const throttle = new CredentialThrottle(CONSUMER_RATE, 3);
     const taken = (nowMs: number): number => {
       let count = 0;

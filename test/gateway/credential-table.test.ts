@@ -1,4 +1,4 @@
-/** The table of credentials behaves as a map does, whatever is put in and taken out. */
+/** The table of credentials behaves as a map does, for any insertions and removals. */
 import { hash } from "node:crypto";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -11,7 +11,7 @@ function digestOf(id: number): string {
 }
 
 describe("CredentialTable", () => {
-  it("is a map: set, delete and find in any order, through growth and removal", () => {
+  it("set, delete and find in any order equal those of a map, through growth and removal", () => {
     const action = fc.record({ id: fc.nat(400), kind: fc.constantFrom("set", "set", "delete", "spend") });
     fc.assert(
       fc.property(fc.array(action, { maxLength: 3_000, size: "max" }), (actions) => {
@@ -21,7 +21,7 @@ describe("CredentialTable", () => {
           const known = map.get(id);
           if (kind === "set") {
             table.set(digestOf(id), index + 1, id + 2 ** 40, id % 32);
-            // A description that changes leaves the throttle as it is.
+            // A changed description leaves the throttle as it is.
             map.set(id, { device: index + 1, station: id + 2 ** 40, fullAtMs: known?.fullAtMs ?? 0 });
           } else if (kind === "delete") {
             table.delete(digestOf(id));

@@ -18,11 +18,11 @@ describe("a row of CSV", () => {
     expect(csvRow([cell])).toBe(`${written}\r\n`);
   });
 
-  test("quotes what divides cells and rows, and leaves null empty", () => {
+  test("quotes the separators of cells and rows, and leaves null empty", () => {
     expect(csvRow(['a,"b"', "c\nd", null, 7, true])).toBe('"a,""b""","c\nd",,7,true\r\n');
   });
 
-  test("read again gives the same cells, but for the mark of those that could be formulas", () => {
+  test("read again, gives the same cells, but for the mark of those that could be formulas", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: "grapheme" }), { minLength: 2 }), (cells) => {
         const [read] = parse(csvRow(cells), { record_delimiter: "\r\n", relax_column_count: true });

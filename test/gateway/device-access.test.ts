@@ -1,4 +1,4 @@
-/** Who may ask: credentials, scopes, standing, kill switches and the throttle of a credential. */
+/** Access of devices: credentials, scopes, standing, kill switches and the throttle of a credential. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
@@ -38,7 +38,7 @@ const display = (): Promise<string> => world.credential(station.displayId, 1, DI
 const companion = (): Promise<string> => world.credential(station.companionId, 1, COMPANION_SCOPES);
 
 describe("a credential", () => {
-  it.each(ALL)("is missed by %s with 401 and a challenge", async (endpoint) => {
+  it.each(ALL)("missing at %s: 401 and a challenge", async (endpoint) => {
     for (const authorization of ["", "Basic ZGV2aWNlOnBhc3M=", "Bearer", "Bearer "]) {
       const answer = await ask(endpoint, authorization === "" ? {} : { authorization });
       expect([answer.status, answer.body.code], authorization).toEqual([401, "credential_missing"]);
@@ -46,7 +46,7 @@ describe("a credential", () => {
     }
   });
 
-  it.each(ALL)("that is unknown is refused by %s with 401", async (endpoint) => {
+  it.each(ALL)("unknown at %s: 401", async (endpoint) => {
     for (const credential of ["nonsense", `dp_00_${"A".repeat(43)}`, "x".repeat(2_000)]) {
       const answer = await ask(endpoint, bearer(credential));
       expect([answer.status, answer.body.code]).toEqual([401, "credential_invalid"]);
@@ -54,11 +54,11 @@ describe("a credential", () => {
     }
   });
 
-  it("is taken whatever the case of the scheme", async () => {
+  it("accepted whatever the case of the scheme", async () => {
     expect((await ask("GET me/", { authorization: `bEARER ${await display()}` })).status).toBe(200);
   });
 
-  it("that is revoked is refused at once, and its neighbours are not", async () => {
+  it("revoked: refused at once, and its neighbours are not", async () => {
     const [gone, stays] = [await display(), await display()];
     expect((await ask("GET display/", bearer(gone))).status).toBe(200);
     await world.revoke(gone);
@@ -66,7 +66,7 @@ describe("a credential", () => {
     expect((await ask("GET display/", bearer(stays))).status).toBe(200);
   });
 
-  it("of a device that its station has revoked is invalid, although it stands", async () => {
+  it("of a device that its station has revoked: invalid, although its entry is there", async () => {
     const other = await world.openStation(6);
     const credential = await world.credential(other.displayId, 6, DISPLAY_SCOPES);
     expect((await ask("GET display/", bearer(credential))).status).toBe(200);
@@ -89,7 +89,7 @@ describe("a credential", () => {
     }
   });
 
-  it("with an entry that is not valid opens nothing", async () => {
+  it("with an invalid entry: opens nothing", async () => {
     const credential = await world.credential(0, 1, DISPLAY_SCOPES);
     expect((await ask("GET display/", bearer(credential))).body.code).toBe("credential_invalid");
   });
@@ -133,7 +133,7 @@ describe("a blocked device", () => {
     ["station_frozen", ...onAndOff("station.1")],
     ["organization_frozen", ...onAndOff("organization.1")],
     ["platform_frozen", ...onAndOff("platform")],
-  ])("is told %s by me and heartbeat, and refused with it elsewhere", async (reason, block, unblock) => {
+  ])("receives %s at me and heartbeat, and is refused with it elsewhere", async (reason, block, unblock) => {
     const credential = bearer(await companion());
     await block();
     for (const endpoint of ["GET me/", "POST heartbeat/"] as const) {
@@ -142,7 +142,7 @@ describe("a blocked device", () => {
     }
     const answer = await ask("GET assignment/", credential);
     expect([answer.status, answer.body.code]).toEqual([403, reason]);
-    // A report is refused by the station, which keeps it as evidence; here is no host to do so, and the gateway refuses it.
+    // The station refuses a report and keeps it as evidence; here no host does so, and the gateway refuses it.
     const askedAtMs = performance.now();
     const report = await ask("POST assignment/report/", credential);
     expect([report.status, report.body.code]).toEqual([403, reason]);
@@ -151,7 +151,7 @@ describe("a blocked device", () => {
     expect((await ask("GET assignment/", credential)).status).toBe(200);
   });
 
-  it("that is a display is refused its display", async () => {
+  it("a blocked display: refused its display", async () => {
     const credential = bearer(await display());
     await world.setSwitch("platform", true);
     const answer = await ask("GET display/", { ...credential, "if-none-match": "*" });
@@ -162,7 +162,7 @@ describe("a blocked device", () => {
 });
 
 describe("the throttle of a credential", () => {
-  it("lets ten requests through at once, then one a second, over all endpoints together", async () => {
+  it("allows ten requests at once, then one a second, over all endpoints together", async () => {
     const [credential, other] = [bearer(await display()), bearer(await display())];
     const etag = (await ask("GET display/", credential)).headers.get("etag") as string;
     const rest = [

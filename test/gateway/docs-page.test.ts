@@ -96,7 +96,7 @@ describe("a file", () => {
 });
 
 describe("a request without the page's path", () => {
-  it.each(["/", "/docs"])("is led to it from %s", async (path) => {
+  it.each(["/", "/docs"])("is redirected from %s", async (path) => {
     const answer = await send(world.baseUrl, "GET", path);
     expect([answer.status, answer.headers.get("location"), answer.text]).toEqual([308, "/docs/", ""]);
     const followed = await fetch(world.baseUrl + path);

@@ -1,4 +1,4 @@
-/** A change that is done while the gateway loses its feed: the answer says that it is done (design §2.2). */
+/** A change that is done while the gateway loses its feed: the answer reports it as done (design §2.2). */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Device, moveDevice } from "../../services/bus/messages/devices.ts";
@@ -77,7 +77,7 @@ it("new lines and a void of an order: 200 with the order", async () => {
   for (const one of served) one.unsubscribe();
 });
 
-it("a device that is suspended: 200 with the device", async () => {
+it("a suspended device: 200 with the device", async () => {
   const token = await world.session({ role: "owner", permissions: ["organization.manage"] });
   const served = serve(deps("registry"), moveDevice, async () => {
     await loseFeed();

@@ -1,4 +1,4 @@
-/** POST enroll over HTTP: a code is claimed once, and a code that cannot be claimed says nothing about itself (I9, I10). */
+/** POST enroll over HTTP: a code is claimed once, and a refused code reveals nothing about itself (I9, I10). */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, type Refused, send } from "../support/http.ts";
@@ -57,7 +57,7 @@ describe("a claimed code", () => {
   it.each([
     ["smart_pos_companion", ["device:read", "device:heartbeat", "assignment:read", "assignment:report"]],
     ["customer_display", ["device:read", "device:heartbeat", "display:read"]],
-  ])("gives a %s its credential, scopes and snapshot, and works at once", async (kind, scopes) => {
+  ])("gives a %s its credential, scopes and snapshot, and the credential works at once", async (kind, scopes) => {
     const { deviceId, code } = await register(kind);
     const { status, body, headers } = await claim<Enrollment>(code);
     expect(status).toBe(201);
@@ -69,12 +69,12 @@ describe("a claimed code", () => {
     expect(me.body).toEqual({ ...body.device, server_time: me.body.server_time });
   });
 
-  it("is known in lower case, without its hyphen and with blanks", async () => {
+  it("accepted in lower case, without its hyphen and with blanks", async () => {
     const { code } = await register("customer_display");
     expect((await claim(` ${code.replace("-", "").toLowerCase()} `)).status).toBe(201);
   });
 
-  it("is won by exactly one of two devices that claim it at once", async () => {
+  it("two devices claim it at once: exactly one wins", async () => {
     const { code } = await register("customer_display");
     const answers = await Promise.all([claim(code), claim(code), claim(code), claim(code)]);
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 404, 404, 404]);
@@ -82,7 +82,7 @@ describe("a claimed code", () => {
 });
 
 describe("a code that cannot be claimed", () => {
-  it("answers alike whether unknown, spent, revoked, superseded, expired or malformed", async () => {
+  it("unknown, spent, revoked, superseded, expired or malformed: the same answer", async () => {
     const spent = await register("customer_display");
     await claim(spent.code);
     const revoked = await register("customer_display");
@@ -117,7 +117,7 @@ describe("a code that cannot be claimed", () => {
     expect(answers[0]).toMatchObject({ status: 404, body: { code: "enrollment_code_invalid" } });
   });
 
-  it("is no code at all when it is no text", async () => {
+  it("text of another type: no code at all", async () => {
     for (const code of [undefined, null, 7, {}, ["7K3QX-9M2TB"]]) {
       const answer = await claim(code);
       expect([answer.status, answer.body.errors?.[0]?.pointer]).toEqual([400, "/code"]);
@@ -126,7 +126,7 @@ describe("a code that cannot be claimed", () => {
 });
 
 describe("the throttle of an address", () => {
-  it("lets ten tries through, then answers 429; another address is not concerned", async () => {
+  it("ten tries are answered, then 429; another address is not affected", async () => {
     const statuses: number[] = [];
     for (let round = 0; round < 10; round += 1) statuses.push((await claim("7K3QX-9M2TB", "198.51.100.7")).status);
     expect(statuses).toEqual(Array(10).fill(404));
@@ -138,7 +138,7 @@ describe("the throttle of an address", () => {
     expect((await claim("7K3QX-9M2TB", "198.51.100.8")).status).toBe(404);
   });
 
-  it("counts an IPv6 customer as one, by its /64", async () => {
+  it("an IPv6 customer counts as one, by its /64", async () => {
     const statuses: number[] = [];
     for (let host = 0; host < 11; host += 1) {
       statuses.push((await claim("7K3QX-9M2TB", `2001:db8:0:1::${host.toString(16)}`)).status);
@@ -147,7 +147,7 @@ describe("the throttle of an address", () => {
     expect((await claim("7K3QX-9M2TB", "2001:db8:0:2::1")).status).toBe(404);
   });
 
-  it("takes the address from the nearest proxy only", async () => {
+  it("the address comes from the nearest proxy only", async () => {
     const statuses: number[] = [];
     for (let round = 0; round < 11; round += 1) {
       statuses.push((await claim("7K3QX-9M2TB", `203.0.113.${round}, 198.51.100.9, 127.0.0.1`)).status);

@@ -1,4 +1,4 @@
-/** Every example of the OpenAPI document is one of what it stands beside. */
+/** Every example of the OpenAPI document fits its schema. */
 import { readFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
@@ -47,13 +47,13 @@ const escape = (token: string): string => token.replaceAll("~", "~0").replaceAll
 
 const EXAMPLES = examplesBelow(document);
 
-test("there are some, also of an issue with what it stands on", () => {
+test("some examples exist, also of an issue with its evidence", () => {
   expect(EXAMPLES.length).toBeGreaterThan(50);
   const issue = EXAMPLES.find(({ pointer }) => pointer === "/components/schemas/Issue");
   expect(issue?.value).toMatchObject({ evidence: { registered: { amount: "12.50" }, asserted: { amount: "12.40" } } });
 });
 
-test("each fits", () => {
+test("each example fits its schema", () => {
   const broken = EXAMPLES.flatMap(({ pointer, value }) => {
     const check = ajv.compile({ $ref: `openapi#${encodeURI(pointer)}` });
     return check(value) ? [] : [{ pointer, value, errors: check.errors }];

@@ -1,4 +1,4 @@
-/** What a client sees when a handler fails or never comes back: a body like any other, and nothing of the inside. */
+/** A client's view of a handler that fails or hangs: a body like any other, and no internal detail. */
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -32,7 +32,7 @@ const sink = new Writable({
 let server: Server;
 let baseUrl: string;
 beforeAll(() => {
-  // These routes have no caller and ask nothing of the rest, so the rest is not there.
+  // These routes have no caller and need no other part, so the other parts are missing.
   const platformCheck = new PlatformCheck(undefined, new AddressThrottle(PLATFORM_RATE));
   const pipeline = {
     log: pino({ level: "info" }, sink),
@@ -55,8 +55,8 @@ async function ask(path: string): Promise<{ status: number; code: string; reques
   return { status: response.status, code: body.code, requestId: body.request_id, text };
 }
 
-describe("a handler", () => {
-  it("that throws an unexpected error answers 500 without the error, and the log has the error under the request id", async () => {
+describe("a handler that fails", () => {
+  it("an unexpected error: 500 without the error, and the log has the error under the request id", async () => {
     const { status, code, requestId, text } = await ask("/throws/");
     expect([status, code]).toEqual([500, "internal_error"]);
     expect(text).not.toContain("hunter2");
@@ -64,7 +64,7 @@ describe("a handler", () => {
     expect(line).toContain("faults.test.ts");
   });
 
-  it("that never comes back is given up after twelve seconds", async () => {
+  it("no end: abandoned after twelve seconds", async () => {
     const startedAtMs = performance.now();
     const { status, code } = await ask("/never-answers/");
     expect([status, code]).toEqual([503, "unavailable"]);

@@ -1,4 +1,4 @@
-/** What the gateway's bus makes of a reply with a barrier, with a stand-in for the service and real replicas. */
+/** What the gateway's bus does with a reply with a barrier, with a scripted service and real replicas. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createGatewayBus } from "../../gateway/gateway-bus.ts";
 import type { GatewayBus } from "../../gateway/http/handler-context.ts";
@@ -41,7 +41,7 @@ describe("the gateway's bus", () => {
     expect(asked).toBe(0);
   });
 
-  it("a change that the replicas show: is effective", async () => {
+  it("a change that the replicas show: effective", async () => {
     await world.session();
     await answerWith({ positions: { KV_SESSIONS: 1 } });
     const effect = { isEffective: true };
@@ -49,7 +49,7 @@ describe("the gateway's bus", () => {
     expect(effect.isEffective).toBe(true);
   });
 
-  it("a change that the replicas do not show in time: is not yet effective", async () => {
+  it("a change that the replicas do not show in time: not yet effective", async () => {
     await answerWith({ positions: { KV_SESSIONS: 1_000_000 } });
     const effect = { isEffective: true };
     const startedAtMs = performance.now();
@@ -58,7 +58,7 @@ describe("the gateway's bus", () => {
     expect(performance.now() - startedAtMs).toBeGreaterThan(LIMITS.barrierVisibleMs * 0.9);
   });
 
-  it("a change that is undelivered: is not yet effective, and nothing more is waited for", async () => {
+  it("an undelivered change: not yet effective, without a further wait", async () => {
     await answerWith({ positions: {}, isUndelivered: true });
     const effect = { isEffective: true };
     const startedAtMs = performance.now();

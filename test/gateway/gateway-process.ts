@@ -8,10 +8,10 @@ export interface GatewayProcess {
   readonly baseUrl: string;
   readonly port: number;
   readonly pid: number;
-  /** Where it answers Prometheus; 0 unless METRICS_PORT is set. */
+  /** The port of its metrics; 0 unless METRICS_PORT is set. */
   readonly metricsPort: number;
   signal(signal: NodeJS.Signals): void;
-  /** What is in its log so far, line by line; a line gets there a moment after it was logged. */
+  /** Its log so far, line by line; a line gets there a moment after it was logged. */
   log(): Record<string, unknown>[];
   /** SIGTERM; resolves with its exit code once it has ended. */
   stop(): Promise<number | null>;

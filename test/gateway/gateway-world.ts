@@ -1,6 +1,6 @@
 /**
  * A gateway on a NATS of the test's own, without the services: stations are moved by real commits made with the
- * machine's own step, credentials and switches by entries of their buckets. For what the gateway answers from memory.
+ * machine's own step, credentials and switches by entries of their buckets. For answers that the gateway gives from memory.
  */
 import { hash, randomBytes } from "node:crypto";
 import { headers } from "nats";

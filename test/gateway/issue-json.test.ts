@@ -55,13 +55,13 @@ describe("an issue's amount", () => {
     ["-1250", "EUR", "-12.50", "10.05"],
     ["1250", "JPY", "1250", "1005"],
     ["999999999999999999", "EUR", "9999999999999999.99", "10.05"],
-  ])("of %s %s has all decimals of its currency", (minor, currency, amount, asserted) => {
+  ])("of %s %s: has all decimals of its currency", (minor, currency, amount, asserted) => {
     const json = issueJson(issueOf(minor, currency));
     expect(json).toMatchObject({ amount, currency, evidence: { asserted: { amount: asserted } } });
     expect(issueSchema.safeParse(json).success).toBe(true);
   });
 
-  test("of what is no currency is not shown", () => {
+  test("of no currency: not shown", () => {
     expect(issueJson(issueOf("1250", "QQQ"))).toMatchObject({ amount: null, currency: "QQQ" });
     expect(issueJson(issueOf("1250", "points"))).toMatchObject({ amount: null, currency: null });
   });

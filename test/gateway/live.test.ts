@@ -1,4 +1,4 @@
-/** The cashier's live socket: who may open it, what comes over it and when, and how it ends. */
+/** The cashier's live socket: who may open it, which messages it sends and when, and how it ends. */
 import { hash } from "node:crypto";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -46,8 +46,8 @@ async function upgrade(
   return { status: answer.status, code };
 }
 
-describe("what comes", () => {
-  it("is the whole state at once, as the endpoints give it, and again on each change", async () => {
+describe("messages of the live socket", () => {
+  it("the whole state at once, as the endpoints give it, and again on each change", async () => {
     const station = await nextStation();
     const token = await world.session();
     const live = await follow(station, token);
@@ -78,7 +78,7 @@ describe("what comes", () => {
     await live.close();
   });
 
-  it("sends a withdrawn route and a kill switch, each with its reason", async () => {
+  it("a withdrawn route and a kill switch, each with its reason", async () => {
     const station = await nextStation();
     const live = await follow(station);
     const offer = (route: string) => live.state().routes.find((one) => one.route === route);
@@ -101,7 +101,7 @@ describe("what comes", () => {
     await live.close();
   });
 
-  it("offers what the endpoints offer: no settlement of a voided order, no QR of a frozen provider", async () => {
+  it("the endpoints' offers: no settlement of a voided order, no QR of a frozen provider", async () => {
     const station = await nextStation();
     const token = await world.session();
     const live = await follow(station, token);
@@ -110,9 +110,9 @@ describe("what comes", () => {
       return (await send<{ intents: unknown[] }>(world.baseUrl, "GET", path, { token })).body.intents;
     };
     const intentId = await station.handOver();
-    const said = { outcome: "reported_success", providerReference: "R-1", providerCode: "" } as const;
+    const outcome = { outcome: "reported_success", providerReference: "R-1", providerCode: "" } as const;
     const by = { actor: { kind: "device", id: station.companionId } } as const;
-    await station.run({ type: "intent_report", intentId, ...said }, by);
+    await station.run({ type: "intent_report", intentId, ...outcome }, by);
     await live.until((message) => message.type === "state" && message.active_intent?.settle_offered === true);
     const { orderId, orderDisplayNumber, amountMinor, currency } = station.state().intent ?? expect.unreachable();
     const order = { orderId, orderDisplayNumber, amountMinor, currency, status: "voided", revision: 2 } as const;
@@ -139,7 +139,7 @@ describe("what comes", () => {
     await live.close();
   });
 
-  it("sends that a deadline has passed, although nothing was committed", async () => {
+  it("a passed deadline, although nothing was committed", async () => {
     const station = await nextStation();
     const live = await follow(station);
     const atMs = Date.now() - 177_000;
@@ -152,7 +152,7 @@ describe("what comes", () => {
     await live.close();
   });
 
-  it("is nothing when nothing that is shown has changed, and nothing of another station", async () => {
+  it("no message when nothing that is shown has changed, and none of another station", async () => {
     const [station, other] = [await nextStation(), await nextStation()];
     const live = await follow(station);
     await other.handOver();
@@ -165,7 +165,7 @@ describe("what comes", () => {
   });
 });
 
-describe("a socket on which nothing else comes", () => {
+describe("a socket without other messages", () => {
   it("receives every three seconds that the last state still holds", async () => {
     const live = await follow(await nextStation());
     const openedAtMs = Date.now();
@@ -179,7 +179,7 @@ describe("a socket on which nothing else comes", () => {
 });
 
 describe("a slow reader", () => {
-  it("gets one message and then the newest state, never what lay between", async () => {
+  it("gets one message and then the newest state, never the states in between", async () => {
     const station = await nextStation();
     const token = await world.session();
     const socket = connect(world.gateway.port, "127.0.0.1");
@@ -212,7 +212,7 @@ describe("a slow reader", () => {
     }
     await delay(500);
     expect(texts()).toHaveLength(1);
-    // The pong says that the client has read so far. A client's frames are masked; a mask of zeros is one.
+    // The pong shows that the client has read so far. A client's frames are masked; a mask of zeros is one.
     const payload = ping?.payload ?? Buffer.alloc(0);
     socket.write(Buffer.concat([Buffer.from([0x8a, 0x80 | payload.length, 0, 0, 0, 0]), payload]));
     await expect.poll(() => texts().length).toBe(2);
@@ -245,8 +245,8 @@ function framesOf(bytes: Buffer): Frame[] {
 
 const parse = ({ payload }: Frame): { name: string } => JSON.parse(payload.toString("utf8")) as { name: string };
 
-describe("who may open one", () => {
-  it("is a cashier of the organization, by bearer, or by cookie from the service's own pages", async () => {
+describe("the opening of a live socket", () => {
+  it("for cashiers of the organization, by bearer, or by cookie from the service's own pages", async () => {
     const station = await nextStation();
     const token = await world.session();
     const owner = await world.session({ role: "owner", permissions: ["organization.manage"] });
@@ -264,7 +264,7 @@ describe("who may open one", () => {
       [station.stationId, [authorization("nonsense")], 401, "session_invalid"],
       [station.stationId, [authorization(owner)], 403, "permission_denied"],
       [station.stationId, [authorization(stranger)], 404, "not_found"],
-      // Nobody is here who could say that there is none.
+      // The service that knows whether there is one is not running.
       [987_654, [authorization(token)], 503, "replica_stale"],
       ["0", [authorization(token)], 404, "path_not_found"],
       ["x", [authorization(token)], 404, "path_not_found"],
@@ -279,7 +279,7 @@ describe("who may open one", () => {
     expect(theirs.body.code).toBe("not_found");
   });
 
-  it("has eight at most in one session; a closed one makes room", async () => {
+  it("eight at most in one session; a closed one makes room", async () => {
     const station = await nextStation();
     const token = await world.session({ sessionId: 4_711 });
     const all = await Promise.all(Array.from({ length: LIVE_LIMITS.perSession }, () => follow(station, token)));
@@ -291,7 +291,7 @@ describe("who may open one", () => {
   });
 });
 
-describe("a socket ends", () => {
+describe("the end of a live socket", () => {
   it("within 1.5 s when its session is ended, or has expired", async () => {
     const station = await nextStation();
     const token = await world.session({ sessionId: 21 });
@@ -309,7 +309,7 @@ describe("a socket ends", () => {
     expect(expired.atMs - expiresAtMs).toBeLessThan(1_500);
   });
 
-  it("when its client sends anything, and keeps nothing in memory", async () => {
+  it("when its client sends any message, and no memory stays", async () => {
     const station = await nextStation();
     const live = await follow(station);
     live.send("hello");
@@ -342,7 +342,7 @@ describe("while nats-server is stalled", () => {
 });
 
 describe("a gateway that stops", () => {
-  it("sends its sockets away with 1001", async () => {
+  it("closes its sockets with 1001", async () => {
     const own = await startGatewayWorld();
     const station = await own.openStation(1);
     const live = await openLive(own.baseUrl, station.stationId, bearer(await own.session()));

@@ -65,7 +65,7 @@ describe("the gateway's log", () => {
     const leftOut = summaries.reduce((sum, line) => sum + Number(line["lines"]), 0);
     expect(enrollments.length + leftOut).toBe(REQUESTS);
     expect(leftOut).toBe(lost);
-    // A person who is known is seen beside the flood.
+    // A known person's lines are written beside the flood.
     expect(lines).toContainEqual(expect.objectContaining({ userId: 42, refusal: "invalid_request" }));
   });
 });

@@ -1,4 +1,4 @@
-/** Which log-ins the gateway passes on. The log-ins here succeed or fail as the test says. */
+/** Which log-ins the gateway passes on. The log-ins here succeed or fail as the test sets it. */
 import { expect, it } from "vitest";
 import { LogInGate } from "../../gateway/http/log-in-gate.ts";
 import { LOG_IN_RATE } from "../../gateway/read-model/throttles.ts";

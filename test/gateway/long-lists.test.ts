@@ -99,7 +99,7 @@ async function decodesDuring(work: () => Promise<void>): Promise<number> {
   }
 }
 
-describe("a list of many things of one station", () => {
+describe("a list of many entries of one station", () => {
   it("decodes the station once for the owner's orders", async () => {
     const orders = Array.from({ length: ENTRIES }, (_, index) => orderOf(ENTRIES - index));
     const served = serve(responder("settlement"), listOrders, async () => ({ orders, hasMore: false }));

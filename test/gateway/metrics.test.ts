@@ -214,7 +214,7 @@ describe("metrics of polls", () => {
     for (let index = 0; index < 14; index += 1) {
       answers.push((await display.call("GET", "display/", { headers: { "if-none-match": etag } })).status);
     }
-    await send(system.baseUrl, "GET", `${DEVICES}display/`, { token: "dp_00_nobody" });
+    await send(system.baseUrl, "GET", `${DEVICES}display/`, { token: "dp_00_unknown" });
     const after = await read("gateway");
     const countOf = (status: number): number => answers.filter((each) => each === status).length;
     expect(countOf(429)).toBeGreaterThan(0);

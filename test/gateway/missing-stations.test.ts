@@ -1,4 +1,4 @@
-/** A station that the gateway does not have: the registry is asked whether there is one, a bounded number of times at once. */
+/** A station that the gateway does not have: it asks the registry for it, a bounded number of times at once. */
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-it("asks once for all who ask about the same one, about few at once, and about none that it has", async () => {
+it("asks once for all clients of one station, about few at once, and about none that it has", async () => {
   await world.openStation(1);
   const token = await world.session();
   const codeOf = async (stationId: number): Promise<string | undefined> => {
@@ -52,14 +52,14 @@ it("asks once for all who ask about the same one, about few at once, and about n
   }
 });
 
-it("an open live view ends with 4404 by the registry's word, and not before", async () => {
+it("an open live view ends with 4404 after the registry's answer, and not before", async () => {
   await world.openStation(3);
   const live = await openLive(world.baseUrl, 3, bearer(await world.session()));
   await live.until(({ type }) => type === "state");
   await world.bus.jsm.streams.delete(STATION_LOG.name);
   await ensureStreams(world.bus, { replicas: 1, logs: 1 });
   await live.until(({ type }) => type === "stale", 10_000);
-  // Whoever could say so is away.
+  // The registry is away.
   const early = await Promise.race([live.closed, new Promise((resolve) => setTimeout(resolve, 500, "open"))]);
   expect(early).toBe("open");
   const registry = serve({ nc: world.bus.nc, log: SILENT, queue: "registry" }, getStation, async () => {

@@ -33,7 +33,7 @@ const read = (intentId: number) =>
     headers: { authorization: `Bearer ${token}` },
   });
 
-test("an intent that is committed after the first look is found; one that does not exist is unknown", async () => {
+test("an intent committed after the first read: found; an intent that does not exist: unknown", async () => {
   const intentId = 101;
   const found = await read(intentId);
   expect(found.status, found.text).toBe(200);

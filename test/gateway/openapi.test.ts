@@ -1,4 +1,4 @@
-/** The OpenAPI document: checked in as it would be made now, accepted by two linters, and true to the contract. */
+/** The OpenAPI document: equal to the route table's, accepted by two linters, and true to the contract. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -63,7 +63,7 @@ function requestIdHeaderOf(path: string, method: string) {
 }
 
 describe("the checked-in document", () => {
-  it("is what the route table makes now; after a change run `npm run openapi`", () => {
+  it("equals the route table's document; after a change run `npm run openapi`", () => {
     expect(text === documentText(buildDocument(routes))).toBe(true);
   });
 
@@ -137,7 +137,7 @@ describe("examples of the document", () => {
     expect(without.map(({ operationId }) => operationId)).toEqual([]);
   });
 
-  it("each answer of success to a device has a whole one", () => {
+  it("each answer of success to a device has a complete one", () => {
     const without = Object.entries(document.paths)
       .filter(([path]) => path.startsWith("/api/payments/v1/devices/"))
       .flatMap(([path, item]) => Object.keys(item).map((method) => [path, method] as const))
@@ -157,7 +157,7 @@ describe("examples of the document", () => {
 });
 
 describe("the answer 304", () => {
-  it.each(["assignment", "display"])("of %s is explained, with what If-None-Match takes", (name) => {
+  it.each(["assignment", "display"])("of %s is explained, with the accepted values of If-None-Match", (name) => {
     const operation = document.paths[`/api/payments/v1/devices/${name}/`]?.["get"];
     expect(operation?.responses["304"]?.description).toContain("keep the last 200 answer");
     const header = operation?.parameters?.find((each) => each.name === "If-None-Match");
@@ -165,8 +165,8 @@ describe("the answer 304", () => {
   });
 });
 
-describe("each error code that is published", () => {
-  it("is one that some operation answers with", () => {
+describe("each published error code", () => {
+  it("is an answer of some operation", () => {
     // No operation answers with these: they are about a method or a path that is not in the table.
     const answered = new Set<string>(["method_not_allowed", "trailing_slash_missing", ...routes.flatMap(errorCodesOf)]);
     expect(Object.keys(document["x-error-codes"]).filter((code) => !answered.has(code))).toEqual([]);
@@ -175,7 +175,7 @@ describe("each error code that is published", () => {
 });
 
 describe("the error codes that only HTTP knows", () => {
-  it("are each given by some program text of the gateway", () => {
+  it("are each used by some source of the gateway", () => {
     const sources = globSync("gateway/**/*.ts", { cwd: CHECKOUT }).filter((file) => file !== "gateway/http/errors.ts");
     const gateway = sources.map((file) => readFileSync(join(CHECKOUT, file), "utf8")).join("\n");
     expect(HTTP_ERROR_CODES.filter((code) => !gateway.includes(`"${code}"`))).toEqual([]);
@@ -262,7 +262,7 @@ describe("the linters", () => {
   };
   const file = "gateway/http/documents/openapi.json";
 
-  it("of Redocly find no error and no warning", async () => {
+  it("Redocly finds no error and no warning", async () => {
     const { exit, output } = await lint("redocly", [
       "lint",
       file,
@@ -278,14 +278,14 @@ describe("the linters", () => {
     expect(exit).toBe(0);
   });
 
-  it("of Spectral find no error and no warning", async () => {
+  it("Spectral finds no error and no warning", async () => {
     const { exit, output } = await lint("spectral", ["lint", file, "-r", "test/gateway/spectral.yaml", "-F", "warn"]);
     expect(output).toContain("No results with a severity of 'warn' or higher found!");
     expect(exit).toBe(0);
   });
 });
 
-describe("the device API is the contract's", () => {
+describe("the device API follows the contract", () => {
   const DEVICES = "/api/payments/v1/devices/";
   it.each([
     ["payments_device_enroll", "post", "enroll/", false],
@@ -345,7 +345,7 @@ describe("the device API is the contract's", () => {
     expect(schema?.required?.toSorted()).toEqual(fields.toSorted());
   });
 
-  it("takes exactly the fields of a report, two of them required", () => {
+  it("accepts exactly the fields of a report, two of them required", () => {
     const schema = bodyOf(`${DEVICES}assignment/report/`);
     expect(Object.keys(schema.properties ?? {}).toSorted()).toEqual(
       ["client_idempotency_key", "intent_id", "outcome", "provider_code", "provider_reference"].toSorted(),

@@ -1,4 +1,4 @@
-/** Small parts of the gateway on their own: throttles, entity tags, addresses, time, text. */
+/** Small parts of the gateway: throttles, entity tags, addresses, time, text. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { addressText } from "../../gateway/http/client-address.ts";
@@ -10,7 +10,7 @@ import { AddressThrottle, MAX_ADDRESSES, takeToken, waitMs } from "../../gateway
 describe("the token bucket", () => {
   const rate = { intervalMs: 1_000, burst: 10 };
 
-  it("never lets more through than its burst and its rate allow, and returns how long to wait", () => {
+  it("never allows more than its burst and its rate, and returns how long to wait", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(3_000), { minLength: 1, maxLength: 200 }), (pausesMs) => {
         let fullAtMs = 0;
@@ -85,7 +85,7 @@ describe("entity tags", () => {
     expect(etagOf("a")).not.toBe(etagOf("b"));
   });
 
-  it("are found in any list that holds them, and in no other", () => {
+  it("are found in any list that contains them, and in no other", () => {
     const tag = fc.stringMatching(/^[\w-]{1,20}$/);
     fc.assert(
       fc.property(fc.array(tag, { maxLength: 5 }), tag, fc.boolean(), (others, own, isStrong) => {
@@ -109,14 +109,14 @@ describe("server time", () => {
 });
 
 describe("text", () => {
-  it("that no database could store is found wherever it is, by its pointer", () => {
+  it("that no database could store: found at any place, by its pointer", () => {
     expect(findBrokenText({ a: [{ "b/c": "x\u0000" }] })).toBe("/a/0/b~1c");
     expect(findBrokenText({ a: "💳", b: [1, null, true, "ok"] })).toBeUndefined();
     expect(findBrokenText({ a: "💳".slice(0, 1) })).toBe("/a");
     expect(findBrokenText({ ok: { "\ud800": 1 } })).toBe("/ok");
   });
 
-  it("nests as deeply as its brackets outside of strings", () => {
+  it("nesting: as deep as its brackets outside of strings", () => {
     const depthOf = (value: unknown): number =>
       typeof value !== "object" || value === null ? 0 : 1 + Math.max(0, ...Object.values(value).map(depthOf));
     fc.assert(

@@ -104,7 +104,7 @@ describe("GET display", () => {
     expect((await get("display/", display)).body).toMatchObject(idle);
   });
 
-  it("shows a lapsed collection's order, not the collection", async () => {
+  it("a lapsed collection: shows its order, not the collection", async () => {
     const { station, display } = await open();
     await station.handOver({ atMs: Date.now() - 60_000, lifetimeMs: 30_000 });
     expect((await get("display/", display)).body).toMatchObject({ state: "total", intent_status: "" });
@@ -138,13 +138,13 @@ describe("entity tags", () => {
     ["another tag", () => 'W/"other"', 200],
     ["its text without quotes", (etag: string) => etag.slice(3, -1), 200],
     ["nonsense", () => ',,;"', 200],
-  ])("take %s in If-None-Match", async (_name, header, status) => {
+  ])("%s in If-None-Match: accepted", async (_name, header, status) => {
     const { companion } = await open();
     const etag = (await get("assignment/", companion)).headers.get("etag") as string;
     expect((await get("assignment/", companion, { "if-none-match": header(etag) })).status).toBe(status);
   });
 
-  it("change with a device's own standing only where the view does", async () => {
+  it("change with a device's own standing only when the view does", async () => {
     const { station, display } = await open();
     const etag = (await get("display/", display)).headers.get("etag");
     await station.run({ type: "device_seen", deviceId: station.displayId, seenAtMs: Date.now() });
@@ -174,13 +174,13 @@ describe("GET assignment from memory", () => {
     expect((await get("assignment/", credential)).body).toMatchObject({ assignment: null });
   });
 
-  it("does not present by HEAD, and needs the actor for a fetch, which no condition can spare", async () => {
+  it("HEAD: does not present, and a fetch needs the actor, which no condition can avoid", async () => {
     const { station, companion } = await open();
     const nothing = (await get("assignment/", companion)).headers.get("etag") as string;
     await station.handOver();
     const head = await send(world.baseUrl, "HEAD", `${DEVICES}assignment/`, { token: companion });
     expect(head.status).toBe(200);
-    // Nobody owns the station in this world, so the fetch that would present it cannot succeed and must not pretend.
+    // No host owns the station in this world, so the fetch that would present it must fail and be answered so.
     const conditions = [{}, { "if-none-match": nothing }, { "if-none-match": "*" }];
     const fetches = await Promise.all(conditions.map((headers) => get<Refused>("assignment/", companion, headers)));
     expect(fetches.map(({ status, body }) => [status, body.code])).toEqual(

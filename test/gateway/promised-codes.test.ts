@@ -1,4 +1,4 @@
-/** What the document promises of refusals, held against who refuses. */
+/** The documented refusals, compared with the refusing code. */
 import { describe, expect, it } from "vitest";
 import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
 import type { ErrorCode } from "../../gateway/http/errors.ts";
@@ -10,7 +10,7 @@ const promisedBy = (operationId: string): readonly ErrorCode[] =>
 const whoPromises = (code: ErrorCode): readonly string[] =>
   routes.filter((route) => errorCodesOf(route).includes(code)).map(({ operationId }) => operationId);
 
-describe("a code is promised where it is answered", () => {
+describe("a documented error code is answered", () => {
   it("already_exists: for an e-mail address, because names need not be unique", () => {
     expect(whoPromises("already_exists")).toEqual([
       "backoffice_create_user",
@@ -19,11 +19,11 @@ describe("a code is promised where it is answered", () => {
     ]);
   });
 
-  it("device_limit_reached: where a device is registered", () => {
+  it("device_limit_reached: by the registration of a device", () => {
     expect(whoPromises("device_limit_reached")).toEqual(["backoffice_register_device"]);
   });
 
-  it("order_changed: also where a collection begins with an order that was changed meanwhile", () => {
+  it("order_changed: also by a collection that begins with an order that was changed meanwhile", () => {
     const counter = aServedCounter().order({ revision: 3 });
     expect(counter.picks("cash", { order: { ...ORDER, revision: 2 } }).reply).toEqual({
       ok: false,

@@ -1,4 +1,4 @@
-/** Random requests from the OpenAPI document: mostly nearly right, so that they get past the door, sometimes anything. */
+/** Random requests from the OpenAPI document: mostly nearly right, so that they reach handlers, sometimes anything. */
 import { readFileSync } from "node:fs";
 import { OPENAPI_FILE } from "../../gateway/api/meta/pages.ts";
 
@@ -10,7 +10,7 @@ export interface RandomRequest {
 }
 
 export interface RandomSource {
-  /** Tokens and credentials by the API that takes them. */
+  /** Tokens and credentials by the API that accepts them. */
   readonly tokens: Readonly<
     Record<"payments" | "cashier" | "backoffice" | "reconciliation" | "robotics", readonly string[]>
   >;
@@ -76,7 +76,7 @@ const TYPES = [
   "application/xml",
   "",
 ];
-/** What ends or blocks the thing that it is done to. */
+/** Operations that end or block their object. */
 const HARMFUL = /_(suspend|close|reset|revoke|void)_/;
 
 /** The same seed gives the same requests. */
@@ -92,7 +92,7 @@ export class RandomRequests {
   next(): RandomRequest {
     const { path, method, operation } = this.#pick(operations);
     const sent = this.#chance(0.05) ? this.#pick(METHODS) : method;
-    // A session that is closed would close the door for all that follows.
+    // A closed session would refuse all later requests.
     const isLogOut = sent === "DELETE" && path.endsWith("/session/");
     const token = isLogOut ? this.#text() : this.#token(path);
     const headers: Record<string, string> = { authorization: `Bearer ${token}` };
@@ -111,7 +111,7 @@ export class RandomRequests {
     };
   }
 
-  /** Mostly one that the path's API takes. */
+  /** Mostly one that the path's API accepts. */
   #token(path: string): string {
     if (this.#chance(0.05)) return this.#text();
     const { tokens } = this.#source;

@@ -1,5 +1,5 @@
 /**
- * Random requests through the whole system: none is answered with a 5xx, nothing ends, every answer is documented. The long
+ * Random requests through the whole system: none is answered with a 5xx, no process ends, every answer is documented. The long
  * form, of `npm run soak`, sends 10,000 (RANDOM_REQUESTS).
  */
 import { hash, randomBytes } from "node:crypto";
@@ -15,7 +15,7 @@ const REQUESTS = Number(process.env.RANDOM_REQUESTS ?? 400);
 const AT_ONCE = 16;
 /** Another one is tried with RANDOM_SEED; the same one sends the same requests. */
 const SEED = Number(process.env.RANDOM_SEED ?? 20_261_126);
-/** Enough of them that the throttle of one is not what is tested. */
+/** Enough of them that the throttle of one does not matter. */
 const CREDENTIALS_PER_DEVICE = 200;
 const FLEETS = 40;
 
@@ -124,13 +124,13 @@ async function throttledStatuses(): Promise<number[]> {
   return (await Promise.all(asked)).map(({ status }) => status);
 }
 
-/** The answer to who has it already: random tags rarely meet one of the few routes that have them. */
+/** The answer to a caller who has it already: random tags rarely match one of the few routes that have them. */
 async function unchangedStatus(): Promise<number> {
   const headers = { "if-none-match": "*" };
   return (await send(system.baseUrl, "GET", "/openapi.json", { headers })).status;
 }
 
-it(`${REQUESTS} random requests (RANDOM_SEED=${SEED})`, async () => {
+it(`${REQUESTS} random requests (RANDOM_SEED=${SEED}): no 5xx, and every answer is documented`, async () => {
   const pids = Object.values(system.processes).map((each) => each.pid());
   const statuses = new Map<number, number>();
   const bad: string[] = [];
@@ -150,7 +150,7 @@ it(`${REQUESTS} random requests (RANDOM_SEED=${SEED})`, async () => {
   for (const status of [...(await throttledStatuses()), await unchangedStatus()])
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
   expect(bad.slice(0, 10), `RANDOM_SEED=${SEED}`).toEqual([]);
-  // The requests went beyond the door: all kinds of answers were given, most of them by handlers.
+  // The requests reached handlers: all kinds of answers were given, most of them by handlers.
   for (const status of [200, 201, 304, 400, 401, 403, 404, 405, 409, 413, 415, 429]) {
     expect(statuses.get(status) ?? 0, `${status} in ${JSON.stringify([...statuses])}`).toBeGreaterThan(0);
   }
@@ -160,7 +160,7 @@ it(`${REQUESTS} random requests (RANDOM_SEED=${SEED})`, async () => {
   expect(system.log("gateway")).not.toContain("failed unexpectedly");
 }, 180_000);
 
-it("bytes that are no HTTP at all end their own connection and nothing else", async () => {
+it("bytes that are no HTTP at all: end their own connection and nothing else", async () => {
   const port = Number(new URL(system.baseUrl).port);
   const line = "GET /healthz HTTP/1.1\r\nHost: x\r\n";
   const odd = [

@@ -1,4 +1,4 @@
-/** Requests as bytes on a socket, for what a proper HTTP client would never send. */
+/** Requests as bytes on a socket, which a proper HTTP client would never send. */
 import { connect } from "node:net";
 
 export interface RawAnswer {
@@ -35,7 +35,7 @@ export async function sendRaw(
   let answered = Promise.withResolvers<void>();
   socket.on("data", (chunk: Buffer) => {
     text += chunk.toString("latin1");
-    // A server that announces the end of the connection may be held up before it ends it.
+    // A server that announces the end of the connection may be delayed before it ends it.
     answered.resolve();
     if (/\r\nconnection: close\r\n/i.test(text)) return;
     if (completeAnswers(text) >= (options.answers ?? 1))

@@ -48,7 +48,7 @@ type Name = keyof typeof STARTS;
 const NAMES = Object.keys(STARTS) as Name[];
 type Dependency = keyof Readiness["dependencies"];
 
-/** A balancer's usual patience. */
+/** A balancer's usual timeout. */
 const PATIENCE_MS = 1_000;
 const RECOVERED = { timeout: 20_000, interval: 200 };
 const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -91,7 +91,7 @@ beforeAll(async () => {
   gatewayBus = await connect("gateway");
   gateway = await startGateway({ bus: gatewayBus, log: SILENT, settings: GATEWAY_SETTINGS });
 });
-/** Whatever a test took away and did not bring back, because it failed. */
+/** The parts that a failed test took away and did not bring back. */
 afterEach(async () => {
   for (const name of NAMES) if (!services.has(name)) await start(name);
   if (!isRunning(host.pid)) host = await startHost();
@@ -104,15 +104,15 @@ afterAll(async () => {
   await Promise.all([nats.stop(), database.stop()]);
 });
 
-async function look(): Promise<{ status: number; body: Readiness; tookMs: number }> {
+async function readReadiness(): Promise<{ status: number; body: Readiness; tookMs: number }> {
   const startedAtMs = performance.now();
   const { status, body } = await send<Readiness>(`http://127.0.0.1:${gateway.port}`, "GET", "/readyz");
   return { status, body, tookMs: performance.now() - startedAtMs };
 }
 
-/** What is not ready, with the reason. */
+/** Dependencies that are not ready, with the reason. */
 async function faults(): Promise<Partial<Record<Dependency, string | null>>> {
-  const { body } = await look();
+  const { body } = await readReadiness();
   const entries = Object.entries(body.dependencies).filter(([, { ready }]) => !ready);
   return Object.fromEntries(entries.map(([name, { detail }]) => [name, detail]));
 }
@@ -120,10 +120,10 @@ async function faults(): Promise<Partial<Record<Dependency, string | null>>> {
 const becomes = (wanted: Partial<Record<Dependency, string>>): Promise<void> =>
   expect.poll(faults, RECOVERED).toEqual(wanted);
 
-describe("with everything there", () => {
+describe("all dependencies running", () => {
   it("each dependency is ready, and only the gateway's own are required", async () => {
     await becomes({});
-    const { status, body } = await look();
+    const { status, body } = await readReadiness();
     expect([status, body.ready]).toEqual([200, true]);
     const required = Object.entries(body.dependencies).filter(([, dependency]) => dependency.required);
     expect(required.map(([name]) => name)).toEqual(["bus", "stations", "credentials", "sessions", "switches"]);
@@ -134,20 +134,20 @@ describe("with everything there", () => {
     }
   });
 
-  it("asking in a hurry asks the services once a second", async () => {
+  it("many requests at once: the services are asked once a second", async () => {
     let asked = 0;
-    const overheard = bus.nc.subscribe(registryHealth.subject, { callback: () => void (asked += 1) });
+    const subscription = bus.nc.subscribe(registryHealth.subject, { callback: () => void (asked += 1) });
     await bus.nc.flush();
     const startedAtMs = performance.now();
     const tookMs = (): number => performance.now() - startedAtMs;
     let answers = 0;
     // A busy machine takes longer for as many.
     while (tookMs() < 1_500 || answers <= 50) {
-      answers += (await Promise.all(Array.from({ length: 10 }, look))).length;
+      answers += (await Promise.all(Array.from({ length: 10 }, readReadiness))).length;
       await delay(20);
     }
     const seconds = Math.ceil(tookMs() / LIMITS.healthCachedMs);
-    overheard.unsubscribe();
+    subscription.unsubscribe();
     expect(asked).toBeGreaterThan(0);
     expect(asked).toBeLessThanOrEqual(seconds + 1);
   });
@@ -163,10 +163,10 @@ describe("a service that is away", () => {
       await becomes({});
       await Promise.all(away.map(async (name) => await services.get(name)?.stop()));
       await becomes(Object.fromEntries(away.map((name) => [name, "no_answer"])));
-      const { status, body } = await look();
+      const { status, body } = await readReadiness();
       expect([status, body.ready]).toEqual([200, true]);
       await delay(300);
-      const later = (await look()).body.dependencies;
+      const later = (await readReadiness()).body.dependencies;
       for (const name of away) {
         const beforeMs = body.dependencies[name].silent_ms ?? 0;
         expect(later[name].silent_ms, name).toBeGreaterThanOrEqual(beforeMs + 250);
@@ -180,11 +180,11 @@ describe("a service that is away", () => {
 describe("PostgreSQL", () => {
   const allUnreachable = Object.fromEntries([...NAMES, "database"].map((name) => [name, "database_unreachable"]));
 
-  it("that is down is reported by each service that needs it, at a balancer's pace", async () => {
+  it("down: reported by each service that needs it, within a balancer's timeout", async () => {
     await becomes({});
     await database.kill9();
     await becomes(allUnreachable);
-    const { status, body, tookMs } = await look();
+    const { status, body, tookMs } = await readReadiness();
     expect([status, body.ready]).toEqual([200, true]);
     expect(tookMs).toBeLessThan(PATIENCE_MS);
     await database.restart();
@@ -195,15 +195,15 @@ describe("PostgreSQL", () => {
     await becomes({});
     database.signalAll("SIGSTOP");
     try {
-      // What was known before the hang is too old for this request.
+      // Knowledge from before the hang is too old for this request.
       await delay(LIMITS.healthCachedMs);
-      const first = (await look()).body.dependencies;
+      const first = (await readReadiness()).body.dependencies;
       expect([first.database.ready, first.database.detail]).toEqual([false, "no_answer"]);
       for (const name of NAMES) expect([name, first[name].ready]).toEqual([name, false]);
       expect(first.station_hosts.ready).toBe(true);
       const untilMs = performance.now() + 2 * LIMITS.healthCachedMs;
       while (performance.now() < untilMs) {
-        expect((await look()).body.dependencies.database.ready).toBe(false);
+        expect((await readReadiness()).body.dependencies.database.ready).toBe(false);
         await delay(20);
       }
       await becomes(allUnreachable);
@@ -233,12 +233,12 @@ describe("PostgreSQL", () => {
     await becomes({});
   });
 
-  it("that is stalled is reported as well, and no answer waits for it", async () => {
+  it("stalled: reported as well, and no answer waits for it", async () => {
     database.signalAll("SIGSTOP");
     try {
       await expect.poll(async () => (await faults()).database, RECOVERED).toBe("database_unreachable");
       for (let round = 0; round < 5; round += 1) {
-        const { status, tookMs } = await look();
+        const { status, tookMs } = await readReadiness();
         expect(status).toBe(200);
         expect(tookMs).toBeLessThan(PATIENCE_MS);
         await delay(200);
@@ -251,13 +251,13 @@ describe("PostgreSQL", () => {
 });
 
 describe("the clock of a machine", () => {
-  it("is set ahead by 10 s: what runs there reports it and stays ready; it is corrected: no fault is left", async () => {
+  it("set ahead by 10 s: its processes report it and stay ready; corrected: no fault is left", async () => {
     await becomes({});
     const rightMs = Date.now.bind(Date);
     const spy = vi.spyOn(Date, "now").mockImplementation(() => rightMs() + 10_000);
     try {
       await becomes(Object.fromEntries([...NAMES, "clock"].map((name) => [name, "clock_wrong"])));
-      const { status, body } = await look();
+      const { status, body } = await readReadiness();
       expect([status, body.ready]).toEqual([200, true]);
       expect(body.dependencies.clock.ahead_ms).toBeGreaterThan(9_500);
       expect(body.dependencies.clock.ahead_ms).toBeLessThan(10_500);
@@ -269,12 +269,12 @@ describe("the clock of a machine", () => {
 });
 
 describe("the actor hosts", () => {
-  it("that stand still, or are gone, leave every partition without an answer", async () => {
+  it("stalled or gone: every partition is reported as without an answer", async () => {
     await becomes({});
     host.freeze();
     try {
       await becomes({ station_hosts: "no_answer" });
-      const { status, body, tookMs } = await look();
+      const { status, body, tookMs } = await readReadiness();
       expect([status, body.ready]).toEqual([200, true]);
       expect(body.dependencies.station_hosts.partitions_owned).toBeNull();
       expect(tookMs).toBeLessThan(PATIENCE_MS);
@@ -290,7 +290,7 @@ describe("the actor hosts", () => {
     await becomes({});
   });
 
-  it("of which one wants its share and does not serve it leave partitions unowned", async () => {
+  it("one of them wants its share and does not serve it: partitions are reported as unowned", async () => {
     let count = 0;
     const claim = async (): Promise<void> => {
       count += 1;
@@ -301,7 +301,7 @@ describe("the actor hosts", () => {
     const claiming = setInterval(() => void claim(), 300);
     try {
       await becomes({ station_hosts: "partitions_unowned" });
-      const { partitions_owned: owned } = (await look()).body.dependencies.station_hosts;
+      const { partitions_owned: owned } = (await readReadiness()).body.dependencies.station_hosts;
       expect(owned).toBeGreaterThan(0);
       expect(owned).toBeLessThan(256);
     } finally {
@@ -322,7 +322,7 @@ async function delayDelivery(): Promise<void> {
 }
 
 describe("the audit copy", () => {
-  it("that falls behind is reported once commits have waited for ten seconds", async () => {
+  it("falls behind: reported once commits have waited for ten seconds", async () => {
     await becomes({});
     const sql = postgres(database.url, { max: 1 });
     const hold = Promise.withResolvers<void>();
@@ -333,7 +333,7 @@ describe("the audit copy", () => {
     });
     try {
       await delay(5_000);
-      // It may be slow to answer beside other work, and is not late yet.
+      // It may answer slowly under load, and is not late yet.
       expect((await faults()).audit).not.toBe("copy_late");
       await becomes({ audit: "copy_late" });
     } finally {
@@ -346,22 +346,22 @@ describe("the audit copy", () => {
 });
 
 describe("the bus", () => {
-  it("that answers without a majority of its servers is not ready, and neither is the gateway", async () => {
+  it("answers without a majority of its servers: not ready, and neither is the gateway", async () => {
     await becomes({});
     const spy = vi.spyOn(gatewayBus, "hasQuorum").mockReturnValue(false);
     try {
       expect(await faults()).toEqual({ bus: "no_majority" });
-      expect((await look()).status).toBe(503);
+      expect((await readReadiness()).status).toBe(503);
     } finally {
       spy.mockRestore();
     }
     await becomes({});
   });
 
-  it("that is away is the one thing that takes the gateway out of rotation", async () => {
+  it("away: the only fault that takes the gateway out of rotation", async () => {
     await becomes({});
     await nats.kill9();
-    await expect.poll(async () => (await look()).status, RECOVERED).toBe(503);
+    await expect.poll(async () => (await readReadiness()).status, RECOVERED).toBe(503);
     await expect.poll(faults, RECOVERED).toEqual({
       bus: "disconnected",
       stations: "silent",
@@ -379,12 +379,12 @@ describe("the bus", () => {
       station_hosts: "no_answer",
       database: "no_answer",
     });
-    const { body, tookMs } = await look();
+    const { body, tookMs } = await readReadiness();
     expect(body.ready).toBe(false);
     expect(tookMs).toBeLessThan(PATIENCE_MS);
     await nats.restart();
     await becomes({});
-    expect((await look()).status).toBe(200);
+    expect((await readReadiness()).status).toBe(200);
   });
 });
 
@@ -398,13 +398,13 @@ describe("a gateway that starts", () => {
     async (name, bucket) => {
       await noteComplete(bus, bucket, { serverId: "an earlier run of the server" });
       await becomes({ [name]: "incomplete" });
-      expect((await look()).status).toBe(503);
+      expect((await readReadiness()).status).toBe(503);
       const own = await connect("second gateway");
       const replicas = await startReplicas(own, ONE_LOG, SILENT);
       const startedAtMs = performance.now();
       await waitUntilFresh(own, replicas, 500);
       expect(performance.now() - startedAtMs).toBeGreaterThan(450);
-      // A relay that begins to lead compares what the bus has, and notes that each bucket is complete.
+      // A relay that begins to lead compares the bus, and notes that each bucket is complete.
       const lastNotices = (): Promise<number[]> =>
         Promise.all(
           [SWITCHES, CREDENTIALS, SESSIONS].map(async (each) => Math.max(...(await readNoticeSequences(bus, each)))),
@@ -426,7 +426,7 @@ describe("a gateway that starts", () => {
     },
   );
 
-  it("is not there before every feed is fresh: not after it stood still while it loaded", async () => {
+  it("ready only once every feed is fresh: not after a stall while it loaded", async () => {
     const own = await connect("second gateway");
     const starting = startGateway({ bus: own, log: SILENT, settings: GATEWAY_SETTINGS });
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_800);
@@ -441,7 +441,7 @@ describe("a gateway that starts", () => {
     await own.close();
   });
 
-  it("waits for a silent bus, and logs which feeds it lacks when that takes too long", async () => {
+  it("waits for a silent bus, and logs the missing feeds when that takes too long", async () => {
     const proxy = await startStallProxy(nats.url);
     const own = await connectBus({ url: proxy.url, name: "cut off", log: SILENT });
     const replicas = await startReplicas(own, ONE_LOG, SILENT);

@@ -1,10 +1,10 @@
-/** A device's idempotency key is itself, whatever it holds: two keys are never one. */
+/** A device's idempotency key is taken as it is: two keys are never one. */
 import { describe, expect, it } from "vitest";
 import { reportCommandId } from "../../gateway/http/command-id.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 
 describe("a report's idempotency key", () => {
-  it("is itself, whatever it holds and however long it is", () => {
+  it("any content and any length: it is taken as it is", () => {
     const keys = [
       "a",
       "a\0",

@@ -12,7 +12,7 @@ import { startSystem, type TestSystem } from "../support/system.ts";
 
 const DEVICES = "/api/payments/v1/devices/";
 const REPORT = `${DEVICES}assignment/report/`;
-/** What changes how the text around it is read: controls, marks of direction, half of a surrogate pair. */
+/** Characters that change how the text around them is read: controls, marks of direction, half of a surrogate pair. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/u;
 
 interface Intent {
@@ -128,7 +128,7 @@ describe("a report", () => {
     },
   );
 
-  it("is accepted before the assignment was fetched, and without reference, code and key", async () => {
+  it("accepted before the assignment was fetched, and without reference, code and key", async () => {
     const intentId = await handOver();
     const json = { intent_id: intentId, outcome: "reported_unknown" };
     const { body } = await send<Reported>(system.baseUrl, "POST", REPORT, { token: await own(), json });
@@ -136,7 +136,7 @@ describe("a report", () => {
     await cancel(intentId);
   });
 
-  it("with the same key is the same report: again, with other words, and many at once; another key is more evidence", async () => {
+  it("with the same key: the same report, in other words and many at once too; another key is more evidence", async () => {
     const intentId = await handOver();
     const key = { client_idempotency_key: "ключ-1" };
     const tokens = await Promise.all(Array.from({ length: 6 }, own));
@@ -149,7 +149,7 @@ describe("a report", () => {
     await report(intentId);
     expect((await readIntent(intentId)).report_count).toBe(3);
     await cancel(intentId);
-    // Ended or not, the answer that was given stays the answer (I6).
+    // Ended or not, the first answer stays the answer (I6).
     expect((await report(intentId, key)).body).toEqual(answers[0]?.body);
   });
 
@@ -163,13 +163,13 @@ describe("a report", () => {
     async (...words) => {
       const [, provider_reference, provider_code] = words;
       const intentId = await handOver();
-      const said = { provider_reference, provider_code };
+      const facts = { provider_reference, provider_code };
       const key = { client_idempotency_key: `\ud800${provider_code.slice(0, 3)}` };
-      const { status, body } = await report(intentId, { ...said, ...key, ["note\u0000"]: "\udc00" });
+      const { status, body } = await report(intentId, { ...facts, ...key, ["note\u0000"]: "\udc00" });
       expect(status).toBe(200);
-      expect(body.report).toMatchObject(said);
+      expect(body.report).toMatchObject(facts);
       expect((await report(intentId, { outcome: "reported_declined", ...key })).body).toEqual(body);
-      expect(await readIntent(intentId)).toMatchObject({ reports: [said], report_count: 1 });
+      expect(await readIntent(intentId)).toMatchObject({ reports: [facts], report_count: 1 });
       const path = `stations/${stationId}/intents/${intentId}/attest/`;
       const attested = await cashier.good<{ order_id: number }>("POST", path);
       expect(attested).toMatchObject({ attestation: { reference: provider_reference } });
@@ -177,7 +177,7 @@ describe("a report", () => {
         transaction: { reference: provider_reference },
       });
       const { entries } = await backoffice.good<Timeline>("GET", `intents/${intentId}/timeline/`);
-      expect(entries.find(({ type }) => type === "outcome_reported")?.data).toMatchObject(said);
+      expect(entries.find(({ type }) => type === "outcome_reported")?.data).toMatchObject(facts);
       expect(entries.find(({ type }) => type === "intent_succeeded")?.data).toMatchObject({
         reference: provider_reference,
       });
@@ -199,7 +199,7 @@ describe("a report", () => {
       expect(system.log(name).replaceAll("\n", "")).not.toMatch(UNSAFE);
   });
 
-  it("forgotten by the station for its length: the same key still gets the same answer", async () => {
+  it("dropped by the station for its length: the same key still gets the same answer", async () => {
     const intentId = await handOver();
     const reports = Array.from({ length: 4 }, (_, turn) => ({
       client_idempotency_key: `long-${turn}`,
@@ -216,7 +216,7 @@ describe("a report", () => {
     await cancel(intentId);
   });
 
-  it("with a field about money changes no money", async () => {
+  it("with a field about money: changes no money", async () => {
     const intentId = await handOver();
     const { body } = await report(intentId, { amount: "0.01", currency: "USD", order_display_number: 9 });
     expect(body.assignment).toMatchObject({ amount: "25.00", currency: "EUR" });
@@ -225,7 +225,7 @@ describe("a report", () => {
 });
 
 describe("a report on an intent that is not this device's", () => {
-  it("is 404 without a detail: another device's, another station's, another organization's, and an unknown one", async () => {
+  it("another device's, station's or organization's, and an unknown one: 404 without a detail", async () => {
     const owner = await logIn(system.baseUrl, "backoffice", system.owner);
     const [, second] = system.sandbox.stations;
     const otherStation = second?.stationId as number;
@@ -283,7 +283,7 @@ describe("a report on an intent that has ended", () => {
     return [status, body.code, body.status];
   };
 
-  it("is 409 with how it ended: succeeded, cancelled, expired", async () => {
+  it("409 with its end: succeeded, cancelled, expired", async () => {
     const settled = await handOver();
     await report(settled);
     await cashier.good("POST", `stations/${stationId}/intents/${settled}/attest/`, { body: {} });
@@ -321,7 +321,7 @@ describe("a report of a device that was blocked in mid-collection", () => {
     ["frozen", "device_frozen", "freeze", "unfreeze"],
     ["suspended", "device_suspended", "suspend", "resume"],
   ])(
-    "%s is refused with the reason, kept as evidence, and makes the next collection ask",
+    "%s: refused with the reason, kept as evidence, and makes the next collection ask",
     async (_what, reason, off, on) => {
       const intentId = await handOver();
       const token = await own();
@@ -331,9 +331,9 @@ describe("a report of a device that was blocked in mid-collection", () => {
         const refused = await report<Refused>(intentId, key, token);
         expect([refused.status, refused.body.code]).toEqual([403, reason]);
       }
-      expect((await report<Refused>(0, key, token)).body.code, "what is nobody's is refused alike").toBe(reason);
+      expect((await report<Refused>(0, key, token)).body.code, "an unknown intent is refused alike").toBe(reason);
       expect(await readIntent(intentId)).toMatchObject({ status: "created", report_count: 0 });
-      const told = async () => {
+      const keptEvidence = async () => {
         const path = `intents/${intentId}/timeline/`;
         const { entries } = await backoffice.good<{ entries: { type: string; money_moved: string; data: object }[] }>(
           "GET",
@@ -341,8 +341,8 @@ describe("a report of a device that was blocked in mid-collection", () => {
         );
         return entries.filter(({ type }) => type === "late_evidence_kept");
       };
-      await vi.waitUntil(async () => (await told()).length > 0, { timeout: 15_000 });
-      expect(await told(), "once, however often it was sent").toMatchObject([
+      await vi.waitUntil(async () => (await keptEvidence()).length > 0, { timeout: 15_000 });
+      expect(await keptEvidence(), "once, however often it was sent").toMatchObject([
         {
           money_moved: "maybe",
           data: { outcome: "reported_success", provider_reference: "RRN-1", blocked_reason: reason },
@@ -360,7 +360,7 @@ describe("a report of a device that was blocked in mid-collection", () => {
     },
   );
 
-  it("is accepted under the same key once the block is gone", async () => {
+  it("the block has ended: accepted under the same key", async () => {
     const intentId = await handOver();
     const token = await own();
     await block(`devices/${companion.deviceId}`, "freeze");
@@ -373,7 +373,7 @@ describe("a report of a device that was blocked in mid-collection", () => {
   });
 });
 
-describe("after every process was killed and came back", () => {
+describe("after a kill and a restart of every process", () => {
   it("the same key still gets the same answer, and the report is there once", async () => {
     const intentId = await handOver();
     const key = { client_idempotency_key: "before the crash" };

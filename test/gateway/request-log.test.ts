@@ -1,4 +1,4 @@
-/** One wide line per request, none for a poll that went well, and never a secret. */
+/** One wide line per request, none for a successful poll, and never a secret. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { send } from "../support/http.ts";
 import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";
@@ -69,7 +69,7 @@ describe("the log of requests", () => {
     expect((await linesUntil("after")).slice(before)).toMatchObject([{ requestId: "after" }]);
   });
 
-  it("holds no credential, token, cookie, password or code", async () => {
+  it("contains no credential, token, cookie, password or code", async () => {
     const secrets = ["dp_00_secret-credential", "secret-token", "secret-password", "SECRE-TCODE", "secret-query"];
     const [credential, token, password, code, query] = secrets as [string, string, string, string, string];
     await send(gateway.baseUrl, "GET", `${DEVICES}me/`, { token: credential });

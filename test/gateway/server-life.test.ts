@@ -1,4 +1,4 @@
-/** Ports and shutdown: what is under way is finished, nothing new is taken, the process ends in good order. */
+/** Ports and shutdown: running requests are finished, no new one is accepted, the process ends in good order. */
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { get } from "node:https";
@@ -34,7 +34,7 @@ function refusesConnections(port: number): Promise<boolean> {
 }
 
 describe("a shutdown", () => {
-  it("finishes the request under way, announces the end of the connection, and accepts no new one", async () => {
+  it("finishes the running request, announces the end of the connection, and accepts no new one", async () => {
     const gateway = await startGatewayProcess(world.nats.url);
     const request = [
       "POST /api/payments/v1/devices/heartbeat/ HTTP/1.1",
@@ -45,7 +45,7 @@ describe("a shutdown", () => {
       "",
       "",
     ].join("\r\n");
-    // The body's last byte comes only after the signal, so the request is under way when it arrives.
+    // The body's last byte comes only after the signal, so the request is running when it arrives.
     const answer = sendRaw(gateway.port, [`${request}{`, "}"], { pauseMs: 2_000, waitMs: 10_000 });
     await delay(500);
     const ended = gateway.stop();
@@ -75,7 +75,7 @@ describe("a shutdown", () => {
     expect((await answer).isClosed).toBe(true);
   });
 
-  it("closes connections that wait for nothing", async () => {
+  it("closes idle connections", async () => {
     const gateway = await startGatewayProcess(world.nats.url);
     const idle = connect(gateway.port, "127.0.0.1");
     const closed = new Promise((resolve) => idle.once("close", resolve));
@@ -90,7 +90,7 @@ describe("a shutdown", () => {
 });
 
 describe("a port", () => {
-  it("that is taken is one sentence and a code, not a second listener", async () => {
+  it("in use: one sentence and a code, not a second listener", async () => {
     const gateway = await startGatewayProcess(world.nats.url);
     const second = await startGatewayProcess(world.nats.url, { PORT: String(gateway.port) }).catch(
       (error: unknown) => error,
@@ -126,8 +126,8 @@ describe("a port", () => {
 const tlsFile = (name: string): string => join(import.meta.dirname, "tls", name);
 
 describe("TLS at the gateway itself", () => {
-  it("answers over HTTPS and asks browsers to stay with it", async () => {
-    // A certificate for localhost that is good for nothing but this test.
+  it("answers over HTTPS, with a header that keeps browsers on it", async () => {
+    // A certificate for localhost that is used by this test only.
     const environment = { TLS_KEY_FILE: tlsFile("key.pem"), TLS_CERT_FILE: tlsFile("cert.pem") };
     const gateway = await startGatewayProcess(world.nats.url, environment);
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -156,7 +156,7 @@ describe("a setting", () => {
     [{ TLS_KEY_FILE: "key.pem" }, "TLS_KEY_FILE"],
     [{ TLS_KEY_FILE: tlsFile("key.pem"), TLS_CERT_FILE: tlsFile("nope.pem") }, "TLS_CERT_FILE"],
     [{ TLS_KEY_FILE: tlsFile("cert.pem"), TLS_CERT_FILE: tlsFile("cert.pem") }, "TLS_KEY_FILE"],
-  ])("that is not usable is named: %o", async (environment, name) => {
+  ])("unusable: named: %o", async (environment, name) => {
     const failed = await startGatewayProcess(world.nats.url, environment as Record<string, string>).catch(
       (error: unknown) => error,
     );

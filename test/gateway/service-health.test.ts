@@ -1,4 +1,4 @@
-/** What the gateway reports of services that stop answering. */
+/** The gateway's report of services that stop answering. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import { ServicesHealth } from "../../gateway/service-health.ts";
@@ -29,7 +29,7 @@ afterAll(async () => {
   await nats.stop();
 });
 
-it("health of the services: a service hangs, its word that the database is ready ends and the contrary stays", async () => {
+it("a service that hangs: its report that the database is ready ends, and the contrary stays", async () => {
   const health = new ServicesHealth(bus.nc);
   const before = await health.check();
   expect(before.relay.health).toEqual({ databaseReady: true, fault: "delivery_late" });

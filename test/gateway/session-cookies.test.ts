@@ -15,7 +15,7 @@ afterAll(() => world.stop());
 describe("a page's origin", () => {
   const own = (origin: string, host: string, secure: boolean) => isOwnOrigin(origin, { host, secure });
 
-  it("is scheme, host and port, and not the host alone where the scheme is known", () => {
+  it("consists of scheme, host and port, and not of the host alone when the scheme is known", () => {
     expect(own("https://pay.example", "pay.example", true)).toBe(true);
     expect(own("http://pay.example", "pay.example", true)).toBe(false);
     expect(own("https://pay.example:8443", "pay.example:8443", true)).toBe(true);
@@ -23,7 +23,7 @@ describe("a page's origin", () => {
     expect(own("https://pay.example", "pay.example:443", true)).toBe(true);
   });
 
-  it("may be of either scheme where a proxy outside the settings may have ended TLS", () => {
+  it("of either scheme: accepted when a proxy outside the settings may have ended TLS", () => {
     expect(own("http://pay.example", "pay.example", false)).toBe(true);
     expect(own("https://pay.example", "pay.example", false)).toBe(true);
     expect(own("http://PAY.example:80", "pay.EXAMPLE", false)).toBe(true);
@@ -31,32 +31,32 @@ describe("a page's origin", () => {
     expect(own("https://elsewhere.example", "pay.example", false)).toBe(false);
   });
 
-  it("is refused when it is invalid, or when there is no host to compare it with", () => {
+  it("invalid, or without a host to compare it with: refused", () => {
     for (const origin of ["null", "", "pay.example", "file:///", "ftp://pay.example", "::"])
       expect(own(origin, "pay.example", false), origin).toBe(false);
     for (const host of ["", " ", "a b"]) expect(own("http://pay.example", host, false), host).toBe(false);
   });
 
-  it("of http is refused behind a trusted proxy that has ended TLS, and of https taken", async () => {
+  it("behind a trusted proxy that has ended TLS: http is refused, and https accepted", async () => {
     const cookie = `dp_session=${await world.session()}`;
     const host = new URL(world.baseUrl).host;
-    // Log-out: any session may, and nothing behind the bus is needed to be refused.
+    // Log-out: any session may, and a refusal needs no service behind the bus.
     const end = (origin: string, proto: string) =>
       send(world.baseUrl, "DELETE", "/api/cashier/v1/session/", {
         headers: { cookie, origin, "x-forwarded-proto": proto },
       });
     expect(await end(`http://${host}`, "https")).toMatchObject({ status: 403, body: { code: "csrf_refused" } });
-    // Taken: what answers it, the registry, does not run here.
+    // Accepted: the registry, which answers it, does not run here.
     expect(await end(`https://${host}`, "https")).toMatchObject({ status: 503 });
     expect(await end(`http://${host}`, "http")).toMatchObject({ status: 503 });
   });
 });
 
-describe("of several session cookies", () => {
+describe("several session cookies", () => {
   const read = (cookie: string) =>
     send(world.baseUrl, "GET", "/api/cashier/v1/stations/1/lease/", { headers: { cookie } });
 
-  it("none counts when they differ, whichever comes first and whichever is known", async () => {
+  it("differing: none counts, whichever comes first and whichever is known", async () => {
     const [own, other] = [await world.session(), await world.session({ userId: 8, name: "Eve", sessionId: 2 })];
     const unknown = randomBytes(32).toString("base64url");
     expect((await read(`dp_session=${own}`)).status).toBe(200);
@@ -72,7 +72,7 @@ describe("of several session cookies", () => {
       });
   });
 
-  it("the same one twice is one, and an empty one or another's name is none", async () => {
+  it("the same one twice: counts once; an empty one or another name's: does not count", async () => {
     const own = await world.session();
     for (const header of [
       `dp_session=${own}; dp_session=${own}`,

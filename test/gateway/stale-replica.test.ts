@@ -8,7 +8,7 @@ import { startGatewayProcess } from "./gateway-process.ts";
 import { COMPANION_SCOPES, DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 
 const DEVICES = "/api/payments/v1/devices/";
-/** Longer than the silence that is allowed, shorter than a connection takes to be given up. */
+/** Longer than the allowed silence, shorter than the time until a connection is closed. */
 const SILENCE_MS = 2_000;
 const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -44,7 +44,7 @@ describe("while nats-server is stalled", () => {
     expect((await readiness()).body.ready).toBe(true);
 
     world.nats.signal("SIGSTOP");
-    // At once, because a busy machine delivers the last sign of life late: within the allowed silence the state is still given.
+    // At once, because a busy machine delivers the last heartbeat late: within the allowed silence the state is still given.
     expect((await asks[0]?.())?.status).toBe(200);
     await delay(SILENCE_MS);
     for (const [index, ask] of asks.entries()) {
@@ -69,7 +69,7 @@ describe("while nats-server is stalled", () => {
 });
 
 describe("after nats-server was killed and came back", () => {
-  it("the gateway is fresh again by itself, with what was committed before and after", async () => {
+  it("the gateway is fresh again by itself, with the commits of before and after", async () => {
     const station = await world.openStation(2);
     const credential = await world.credential(station.displayId, 2, DISPLAY_SCOPES);
     await world.nats.kill9();
@@ -85,7 +85,7 @@ describe("after nats-server was killed and came back", () => {
   });
 });
 
-describe("a gateway that stood still itself", () => {
+describe("a gateway that was stalled itself", () => {
   it("does not answer from its old state, though its feed receives messages again at once", async () => {
     const station = await world.openStation(3);
     const gateway = await startGatewayProcess(world.nats.url);

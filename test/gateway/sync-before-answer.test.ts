@@ -1,5 +1,5 @@
 /**
- * What is answered is on the disk (I4): the answer to a command leaves the gateway after nats-server has synced the commits
+ * An answer is on the disk (I4): the answer to a command leaves the gateway after nats-server has synced the commits
  * of that command. The system calls of both show when each happened.
  */
 import { randomUUID } from "node:crypto";
@@ -21,7 +21,7 @@ async function keyed(person: Person, path: string, key: string, body: object): P
   return await person.good("POST", path, { key, body, headers: { "x-request-id": key } });
 }
 
-/** A command that was answered, and the commits that its answer stands for, each by its first event. */
+/** A command that was answered, and the commits that its answer reports, each by its first event. */
 interface AnsweredCommand {
   readonly key: string;
   readonly intentId: number;

@@ -1,4 +1,4 @@
-/** A query that an operation does not have: a misspelt name must not read as an answer to what was asked. */
+/** A query that an operation does not have: a misspelt name must not be ignored. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { refusesOtherQueries } from "../../gateway/http/route.ts";
 import { routes } from "../../gateway/routes.ts";
@@ -29,7 +29,7 @@ describe("an unknown query", () => {
     }
   });
 
-  it("is refused beside a body too: at log-in", async () => {
+  it("beside a body, at the log-in: refused too", async () => {
     const json = { email: "ana@harbour.example", password: "a long enough one" };
     const answer = await send<Refused>(world.baseUrl, "POST", "/api/cashier/v1/session/?nonsense=1", { json });
     expect([answer.status, answer.body.code]).toEqual([400, "invalid_request"]);

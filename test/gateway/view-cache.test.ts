@@ -1,4 +1,4 @@
-/** Rendered views are kept for a bounded number of devices and never outlive what they were made from. */
+/** Rendered views are kept for a bounded number of devices, and never longer than their sources. */
 
 import { describe, expect, it } from "vitest";
 import { StationReplica } from "../../gateway/read-model/station-replica.ts";
@@ -56,7 +56,7 @@ function qrCommitOf(stationId: number, deviceIds: readonly number[], qrPayload: 
     status: "open",
     revision: 1,
   };
-  const told: [StationCommand, Actor][] = [
+  const commands: [StationCommand, Actor][] = [
     [{ type: "provider_put", provider: { configId: 81, revision: 1 } }, actor],
     ...deviceIds.map((deviceId): [StationCommand, Actor] => [
       {
@@ -78,7 +78,7 @@ function qrCommitOf(stationId: number, deviceIds: readonly number[], qrPayload: 
     [{ type: "qr_ready", intentId: 5, qrPayload, providerReference: "PAY-1" }, actor],
   ];
   let { state } = decodeCommit(Buffer.from(commitOf(stationId, "Counter")).toString());
-  for (const [index, [command, by]] of told.entries()) {
+  for (const [index, [command, by]] of commands.entries()) {
     const input = { command, commandId: `q${index}`, actor: by, atMs: NOW_MS, switches: NO_KILL_SWITCHES };
     state =
       step(state, { ...input, settings: DEFAULT_MACHINE_SETTINGS, recordedConfirmation: "none" }).state ??
@@ -100,15 +100,16 @@ function world(maxDevices = 100) {
   const put = (stationId: number, name = "Counter"): void =>
     apply(stations, stationLogSubject(stationId), commitOf(stationId, name));
   const views = new ViewCache({ stations, switches: () => current.switches, maxDevices });
-  const look = (stationId: number, slot = stationId) => views.view("self", slot, stationId + 1_000, stationId, NOW_MS);
-  return { stations, current, put, views, look };
+  const readView = (stationId: number, slot = stationId) =>
+    views.view("self", slot, stationId + 1_000, stationId, NOW_MS);
+  return { stations, current, put, views, readView };
 }
 
-describe("what displays of one station show", () => {
+describe("the views of one station's displays", () => {
   const DEVICES = [2_001, 2_002, 2_003, 2_004, 2_005];
   const display = (views: ViewCache, deviceId: number) => views.view("display", deviceId, deviceId, 1, NOW_MS);
 
-  it("is a QR only where the device declares it, in two texts at most for any number of devices", () => {
+  it("show a QR only when the device declares it, in two texts at most for any number of devices", () => {
     const { stations, views } = world();
     apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
     const shown = DEVICES.map((deviceId) => display(views, deviceId));
@@ -127,11 +128,11 @@ describe("what displays of one station show", () => {
       "total",
     ]);
     expect(new Set(shown.map((view) => view?.etag)).size).toBe(2);
-    // Made once each, not made alike: a text of 400,000 displays is not kept 400,000 times.
+    // Made once each: a text of 400,000 displays is not kept 400,000 times.
     expect(views.displayTexts).toBe(2);
   });
 
-  it("is made again at the next commit, also after another device's view was evicted", () => {
+  it("are made again at the next commit, also after another device's view was evicted", () => {
     const { stations, views } = world(2);
     for (const payload of ["000201-A", "000201-B", "000201-C"]) {
       apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, payload));
@@ -142,7 +143,7 @@ describe("what displays of one station show", () => {
     }
   });
 
-  it("is the total as soon as the provider's switch is turned, and the QR again after that", () => {
+  it("show the total as soon as the provider is frozen, and the QR again after that", () => {
     const { stations, views, current } = world();
     apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
     const isQr = (): boolean => display(views, 2_002)?.head.includes('"state":"qr"') === true;
@@ -153,7 +154,7 @@ describe("what displays of one station show", () => {
     expect(isQr()).toBe(true);
   });
 
-  it("is no QR past its deadline, without a commit", () => {
+  it("show no QR past its deadline, without a commit", () => {
     const { stations, views } = world();
     apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
     display(views, 2_002);
@@ -165,37 +166,37 @@ describe("what displays of one station show", () => {
 
 describe("a view", () => {
   it("is made once per commit and switches", () => {
-    const { put, look, current } = world();
+    const { put, readView, current } = world();
     put(1);
-    const first = look(1);
-    expect(look(1)).toBe(first);
+    const first = readView(1);
+    expect(readView(1)).toBe(first);
     put(1, "Renamed");
-    expect(look(1)?.head).toContain("Renamed");
-    const renamed = look(1);
+    expect(readView(1)?.head).toContain("Renamed");
+    const renamed = readView(1);
     current.switches = { ...NO_KILL_SWITCHES, platform: true };
-    expect(look(1)).not.toBe(renamed);
-    expect(look(1)?.blocked).toBe("platform_frozen");
+    expect(readView(1)).not.toBe(renamed);
+    expect(readView(1)?.blocked).toBe("platform_frozen");
   });
 
-  it("is gone with its station, and made again from a log that is read again", () => {
-    const { put, look, stations } = world();
+  it("ends with its station, and is made again from a log that is read again", () => {
+    const { put, readView, stations } = world();
     put(1);
-    look(1);
+    readView(1);
     stations.targets[0]?.reset();
-    expect(look(1)).toBeUndefined();
+    expect(readView(1)).toBeUndefined();
     put(1, "Again");
-    expect(look(1)?.head).toContain("Again");
+    expect(readView(1)?.head).toContain("Again");
     apply(stations, stationLogSubject(1), new Uint8Array());
-    expect(look(1)).toBeUndefined();
+    expect(readView(1)).toBeUndefined();
   });
 
-  it("is its own device's when a slot changes hands", () => {
-    const { put, look } = world();
+  it("belongs to its own device when a slot changes hands", () => {
+    const { put, readView } = world();
     put(1, "First");
     put(2, "Second");
-    expect(look(1, 7)?.head).toContain("First");
-    expect(look(2, 7)?.head).toContain("Second");
-    expect(look(1, 7)?.head).toContain("First");
+    expect(readView(1, 7)?.head).toContain("First");
+    expect(readView(2, 7)?.head).toContain("Second");
+    expect(readView(1, 7)?.head).toContain("First");
   });
 
   it("does not survive a clock that is set back", () => {
@@ -205,12 +206,12 @@ describe("a view", () => {
     expect(views.view("self", 1, 1_001, 1, NOW_MS - 5)).not.toBe(late);
   });
 
-  it("takes another's place when there are as many as may be, and all still are right", () => {
-    const { put, look, views } = world(10);
+  it("replaces another one when there are as many as may be, and all are still right", () => {
+    const { put, readView, views } = world(10);
     for (let round = 0; round < 3; round += 1) {
       for (let station = 1; station <= 50; station += 1) {
         put(station, `Counter ${station}-${round}`);
-        expect(look(station)?.head).toContain(`Counter ${station}-${round}`);
+        expect(readView(station)?.head).toContain(`Counter ${station}-${round}`);
         expect(views.size).toBeLessThanOrEqual(10);
       }
     }

@@ -1,4 +1,4 @@
-/** What the documents say about webhooks: made of the schemas of what is sent, true to the contract, accepted by linters. */
+/** The documents about webhooks: made from the schemas of the messages, true to the contract, accepted by linters. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv } from "ajv";
@@ -73,7 +73,7 @@ function expectExactly(schema: Schema, fields: readonly string[], about: string)
 }
 
 describe("the AsyncAPI document", () => {
-  it("is what the schemas make now; after a change run `npm run openapi`", () => {
+  it("equals the schemas' document; after a change run `npm run openapi`", () => {
     expect(text === asyncApiText()).toBe(true);
   });
 
@@ -154,7 +154,7 @@ describe("the linters of the AsyncAPI document", () => {
   };
   const file = "gateway/http/documents/asyncapi.json";
 
-  it("of Redocly find no error and no warning", async () => {
+  it("Redocly finds no error and no warning", async () => {
     const config = "test/gateway/redocly-asyncapi.yaml";
     const { exit, output } = await lint("redocly", ["lint", file, "--config", config, "--format", "json"]);
     const report = JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)) as {
@@ -164,7 +164,7 @@ describe("the linters of the AsyncAPI document", () => {
     expect(exit).toBe(0);
   });
 
-  it("of Spectral find no error and no warning", async () => {
+  it("Spectral finds no error and no warning", async () => {
     const rules = "test/gateway/spectral-asyncapi.yaml";
     const { exit, output } = await lint("spectral", ["lint", file, "-r", rules, "-F", "warn"]);
     expect(output).toMatch(/0 errors, 0 warnings|No results with a severity of 'warn' or higher found!/);

@@ -1,4 +1,4 @@
-/** What the documents promise of webhooks, held against the limits of the service that sends them. */
+/** The documented promises about webhooks, compared with the limits of the service that sends them. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ASYNCAPI_FILE, OPENAPI_FILE } from "../../gateway/api/meta/pages.ts";

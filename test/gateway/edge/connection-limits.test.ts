@@ -14,7 +14,7 @@ import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld, type TestStation 
 const IN_ALL = 60;
 const PER_ADDRESS = 20;
 const DISPLAY = "/api/payments/v1/devices/display/";
-/** Only Linux takes every address of 127.0.0.0/8 for the machine's own. */
+/** Only Linux treats every address of 127.0.0.0/8 as the machine's own. */
 const BY_ADDRESS = "bounds of connections by address";
 
 let world: GatewayWorld;
@@ -212,7 +212,7 @@ describe("the bounds", () => {
     expect(bounds(20_000, 1_000, 100)).toEqual({ inAll: 1_000, perAddress: 100 });
   });
 
-  it("go by the limit that this process has", () => {
+  it("follow the limit that this process has", () => {
     expect(openFileLimit()).toBeGreaterThan(100);
   });
 });

@@ -1,4 +1,4 @@
-/** Requests that are sent behind another without waiting for its answer: they must not take the event loop from others. */
+/** Requests sent behind another without a wait for its answer: they must not take the event loop from others. */
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { send } from "../../support/http.ts";
@@ -56,7 +56,7 @@ describe("requests in one piece on one connection", () => {
     expect([answers <= 1, isClosed]).toEqual([true, true]);
   });
 
-  it("a device's polls: those that its throttle lets pass are answered, and the connection ends", async () => {
+  it("a device's polls: those within its throttle are answered, and the connection ends", async () => {
     const poll = request(`GET ${DISPLAY}`, [`Authorization: Bearer ${credential}`]);
     const { answers, isClosed } = await answersTo(poll.repeat(100));
     expect([answers <= 12, isClosed]).toEqual([true, true]);
@@ -80,7 +80,7 @@ describe("requests in one piece on one connection", () => {
 });
 
 describe("requests one after the other on one connection", () => {
-  it("each is answered, whatever it is", async () => {
+  it("each of any kind: it is answered", async () => {
     const requests = [
       request("GET /healthz"),
       request(`GET ${DISPLAY}`, ["Authorization: Bearer x"]),

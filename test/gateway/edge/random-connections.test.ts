@@ -71,7 +71,7 @@ async function countsOf(child: ChildProcess): Promise<Counts> {
 
 const pick = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)] as T;
 
-/** One connection after the other, until the time is over. */
+/** One connection after the other, until the time has ended. */
 async function misuse(open: () => Socket, untilMs: number): Promise<void> {
   while (performance.now() < untilMs) {
     const socket = open();

@@ -8,7 +8,7 @@ import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "../gateway
 
 const ENROLL = "/api/payments/v1/devices/enroll/";
 const HEARTBEAT = "/api/payments/v1/devices/heartbeat/";
-/** Only Linux takes every address of 127.0.0.0/8 for the machine's own. */
+/** Only Linux treats every address of 127.0.0.0/8 as the machine's own. */
 const BY_ADDRESS = "bodies that do not arrive, by address";
 
 let world: GatewayWorld;
@@ -80,7 +80,7 @@ async function statusOf(method: string, path: string, headers: Record<string, st
   return response.status;
 }
 
-/** What monitors, a device and a cashier get, three times while a flood goes on. */
+/** The answers to monitors, a device and a cashier, three times while a flood goes on. */
 async function servedStatuses(): Promise<number[][]> {
   const rounds: number[][] = [];
   for (let round = 0; round < 3; round += 1) {

@@ -1,4 +1,4 @@
-/** What is not strictly valid HTTP is refused, and what follows it on the connection is never answered. */
+/** HTTP that is not strictly valid is refused, and what follows it on the connection is never answered. */
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LIVE_LIMITS, LiveSocket } from "../../../gateway/live/live-socket.ts";
@@ -8,7 +8,7 @@ import { type RawAnswer, sendRaw } from "../raw-request.ts";
 
 const DISPLAY = "/api/payments/v1/devices/display/";
 const ENROLL = "/api/payments/v1/devices/enroll/";
-/** A request that a handler answers with 200, wherever it stands. */
+/** A request that a handler answers with 200, at any place. */
 const NEXT = "GET /healthz HTTP/1.1\r\nHost: next\r\n\r\n";
 
 let world: GatewayWorld;
@@ -24,7 +24,7 @@ afterAll(() => world.stop());
 const head = (first: string, lines: readonly string[]): string => [`${first} HTTP/1.1`, ...lines, "", ""].join("\r\n");
 const codeOf = (answer: RawAnswer): string => (JSON.parse(answer.body) as Refused).code;
 
-/** The answer to a request, and that nothing behind it in the same packet is answered. */
+/** The answer to a request, without answers to the requests behind it in the same packet. */
 async function refused(request: string): Promise<RawAnswer> {
   const { port } = world.gateway;
   const followed = await sendRaw(port, [request + NEXT]);
@@ -55,7 +55,7 @@ describe("Host", () => {
     }
   });
 
-  it.each(["a b", "a, b", "a/b", "user@a", "a\u0080b"])("that is no host (%s): 400", async (host) => {
+  it.each(["a b", "a, b", "a/b", "user@a", "a\u0080b"])("invalid (%s): 400", async (host) => {
     expect((await refused(head("GET /healthz", [`Host: ${host}`]))).status).toBe(400);
   });
 
@@ -90,7 +90,7 @@ describe("the rest of a head", () => {
     ["NUL in a value", "X-A: a\0b"],
     ["a folded line", "X-A: a\r\n b"],
     ["space before the colon", "X-A : b"],
-  ])("with %s: neither it nor what follows is answered, and 4 KB of it are 431", async (_name, line) => {
+  ])("with %s: neither it nor the next request is answered, and 4 KB of it are 431", async (_name, line) => {
     const request = head("GET /healthz", ["Host: a", line]);
     const { port } = world.gateway;
     expect((await sendRaw(port, [request + NEXT, NEXT], { waitMs: 300 })).status).toBe(0);
@@ -138,7 +138,7 @@ describe("a header line without a name, behind which the server hides all lines"
     expect([answer.isClosed, answer.status]).toEqual([true, 0]);
   });
 
-  // What the server does not show: a proxy in front must refuse such a line (docs/edge.md).
+  // The server does not show this case: a proxy in front must refuse such a line (docs/edge.md).
   it("GET with a hidden length and its body apart, or a known device's poll: the body is taken for a request", async () => {
     const { port } = world.gateway;
     const apart = await sendRaw(port, [hiding("GET /healthz", length), NEXT], { inTurn: true, answers: 2 });
@@ -172,7 +172,7 @@ describe("a request that may have a body and announces none", () => {
 });
 
 describe("a head without a Host", () => {
-  it("with another line: 400, and with no line at all: nothing, and what follows is not answered", async () => {
+  it("with another line: 400; with no line at all: no answer, and the next request is not answered", async () => {
     const { port } = world.gateway;
     expect((await sendRaw(port, [head("GET /healthz", ["X-A: b"])])).status).toBe(400);
     const bare = await sendRaw(port, [head("GET /healthz", []), NEXT], { waitMs: 300 });
@@ -181,7 +181,7 @@ describe("a head without a Host", () => {
 });
 
 describe("a chunked body", () => {
-  it("that ends as it must not: refused, and the request that it smuggles is not answered", async () => {
+  it("with a wrong end: refused, and the request that it smuggles is not answered", async () => {
     const lines = ["Host: a", "Content-Type: application/json", "Transfer-Encoding: chunked"];
     const answer = await sendRaw(world.gateway.port, [`${head(`POST ${ENROLL}`, lines)}2\r\n{}XX0\r\n\r\n${NEXT}`]);
     expect([answer.isClosed, `${answer.head}${answer.body}`]).toEqual([true, expect.not.stringMatching(/ 200 /)]);
@@ -203,7 +203,7 @@ describe("a WebSocket", () => {
     ]);
   const whole = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", KEY];
 
-  it.each(["8", "12", "14", "", "13, 8"])("of version %j: 426 with the version that is spoken", async (version) => {
+  it.each(["8", "12", "14", "", "13, 8"])("of version %j: 426 with the supported version", async (version) => {
     const lines = whole.with(2, `Sec-WebSocket-Version: ${version}`);
     const answer = await sendRaw(world.gateway.port, [await handshake(lines)]);
     expect([answer.status, codeOf(answer)]).toEqual([426, "websocket_version_unsupported"]);
@@ -233,7 +233,7 @@ describe("a WebSocket", () => {
     await closed;
   });
 
-  it("whose client answers no ping that can be recognised: ended after 24 s", () => {
+  it("whose client answers no ping in a recognizable way: ended after 24 s", () => {
     const live = new LiveSocket({ stationId: 1, userId: 1, sessionId: 1, sessionDigest: "", requestId: "" });
     const socket = { cork: (act: () => void) => act(), send: () => 1, ping: () => 1 };
     live.open(socket as unknown as Parameters<LiveSocket["open"]>[0]);

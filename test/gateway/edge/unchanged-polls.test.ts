@@ -1,4 +1,4 @@
-/** A device that gets 304 again and again: nothing shows whether it reads, so now and then its connection ends. */
+/** A device that gets 304 repeatedly: nothing shows whether it reads, so now and then its connection ends. */
 import { App, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { AnswerWriter, UnsentAnswers } from "../../../gateway/http/answer-writer.ts";
@@ -53,7 +53,7 @@ beforeAll(() => {
 afterAll(() => stop());
 
 const poll = (etag: string): string => `GET / HTTP/1.1\r\nHost: x\r\nIf-None-Match: ${etag}\r\n\r\n`;
-/** How many answers of each status come for these polls on one connection, and whether it ended. */
+/** The count of answers by status for these polls on one connection, and whether it ended. */
 async function pollAll(requests: readonly string[]) {
   const answer = await sendRaw(port, [requests.join("")], { waitMs: 2_000, endAfter: false });
   const text = `${answer.head}\r\n\r\n${answer.body}`;

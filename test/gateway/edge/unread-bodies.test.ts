@@ -1,4 +1,4 @@
-/** Bodies that have not arrived are counted apart from requests under way, and the oldest is closed where there are too many. */
+/** Bodies that have not arrived are counted apart from running requests, and the oldest is closed when there are too many. */
 
 import { connect, type Socket } from "node:net";
 import { Registry } from "prom-client";
@@ -84,7 +84,7 @@ describe("slots of requests", () => {
   const take = (slots: RequestSlots, kind: "known" | "unknown", count: number): boolean[] =>
     Array.from({ length: count }, () => slots.exchange("none", kind));
 
-  it("all that unknown callers may have are taken: known callers get the rest", () => {
+  it("unknown callers have used up their slots: known callers get the rest", () => {
     const slots = new RequestSlots({ requestsInFlight: 5, unknownRequestsInFlight: 3 });
     expect(take(slots, "unknown", 4)).toEqual([true, true, true, false]);
     expect(take(slots, "known", 3)).toEqual([true, true, false]);

@@ -1,4 +1,4 @@
-/** A client that does not read what it asked for: the gateway's memory stays bounded, and the connection is closed. */
+/** A client that does not read its answers: the gateway's memory stays bounded, and the connection is closed. */
 
 import { App, us_socket_local_port } from "uWebSockets.js";
 import { connect, type Socket } from "node:net";
@@ -19,7 +19,7 @@ let gateway: GatewayProcess;
 beforeAll(async () => {
   world = await startGatewayWorld();
   gateway = await startGatewayProcess(world.nats.url);
-  // Each file is read and compressed once; what follows is compared with that.
+  // Each file is read and compressed once; later measurements are compared with that.
   for (const encoding of ["identity", "br"]) await get("/openapi.json", { "accept-encoding": encoding });
 });
 afterAll(async () => {
@@ -45,7 +45,7 @@ async function sendUnread(request: string, count: number, port: number = gateway
 const request = (path: string, lines: readonly string[] = [], method = "GET"): string =>
   [`${method} ${path} HTTP/1.1`, "Host: x", ...lines, "", ""].join("\r\n");
 
-/** What one attack adds to the gateway's memory at most, read while it goes on. */
+/** The most that one attack adds to the gateway's memory, read while it goes on. */
 async function growthWhile(attack: () => Promise<readonly Silent[]>): Promise<number> {
   const before = residentBytes(gateway.pid);
   const sockets = await attack();
@@ -114,7 +114,7 @@ describe("an answer that waits", () => {
   }
 
   it("for a client that reads slowly: arrives whole", () =>
-    // The client is in this process too: a busy machine may hold both up for a part of a second.
+    // The client is in this process too: a busy machine may delay both for a part of a second.
     startServer({ stalledMs: 1_500 }, async (port, unsent) => {
       const startedAtMs = performance.now();
       const { socket } = await ask(port, "/text");
@@ -132,7 +132,7 @@ describe("an answer that waits", () => {
       socket.destroy();
     }));
 
-  it("for a client that takes nothing: its connection is closed after the time", () =>
+  it("for a client that reads nothing: its connection is closed after the time", () =>
     startServer({}, async (port, unsent) => {
       const { socket } = await ask(port, "/text");
       await vi.waitFor(() => expect(unsent.closed.stalled).toBe(1), { timeout: 15_000 });
@@ -148,7 +148,7 @@ describe("an answer that waits", () => {
       socket.destroy();
     }));
 
-  it("beyond what one connection may have: closed, but a file's bytes count for no connection", () =>
+  it("beyond one connection's limit: closed, but a file's bytes count for no connection", () =>
     startServer({ unsentBytesPerConnection: 1_024, stalledMs: 60_000 }, async (port, unsent) => {
       const text = await ask(port, "/text");
       await vi.waitFor(() => expect(unsent.closed.connection_full).toBe(1), HANGS);
@@ -158,7 +158,7 @@ describe("an answer that waits", () => {
       await vi.waitFor(() => expect(unsent.size).toBe(0), HANGS);
     }));
 
-  it("beyond what all may have: the new one is closed, the others wait on", () =>
+  it("beyond the limit of all: the new one is closed, the others wait on", () =>
     startServer({ stalledMs: 60_000 }, async (port, unsent) => {
       const silents: Silent[] = [];
       for (let count = 0; count < 4; count += 1) silents.push(await ask(port, "/text"));

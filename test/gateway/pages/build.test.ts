@@ -1,4 +1,4 @@
-/** The build of the pages: small, with hashed names, for old browsers, with nothing of the services in it, and never stale. */
+/** The build of the pages: small, with hashed names, for old browsers, without code of the services, and never stale. */
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -23,7 +23,7 @@ const MOST_BYTES: Readonly<Record<PageName, number>> = {
 };
 
 /**
- * What Chrome 71, Safari 12.1 or Firefox 69 lack; esbuild replaces syntax and no functions. In minified scripts a method is
+ * Functions that Chrome 71, Safari 12.1 or Firefox 69 lack; esbuild replaces syntax and no functions. In minified scripts a method is
  * known by its name alone.
  */
 const TOO_NEW =
@@ -43,13 +43,13 @@ describe("a page's scripts", () => {
     }
   });
 
-  it("hold nothing but the pages' own sources, Preact and the small libraries of the pages", async () => {
+  it("contain only the pages' own sources, Preact and the small libraries of the pages", async () => {
     const { metafile } = await bundle();
     const inputs = Object.keys(metafile.inputs);
     const packages = new Set(inputs.flatMap((path) => /node_modules\/((?:@[\w-]+\/)?[\w.-]+)\//.exec(path)?.[1] ?? []));
     const allowed = ["preact", "@preact/signals", "@preact/signals-core", "preact-iso", "uplot", "uqr"];
     expect([...packages].filter((name) => !allowed.includes(name))).toEqual([]);
-    // Paths are relative to gateway/web: what is outside begins with two dots. The display runs the device kit.
+    // Paths are relative to gateway/web: paths outside begin with two dots. The display runs the device kit.
     const outside = inputs.filter((path) => !path.includes("node_modules/") && path.startsWith(".."));
     const ofKit = outside.filter((path) => path.startsWith("../../clients/device-kit/"));
     // One table of currencies: with another one a page would show a hundredth of an amount, or a hundred times it.
@@ -84,7 +84,7 @@ describe("a build", () => {
   const folder = temporaryFolder("pages");
   afterAll(() => folder.remove());
 
-  it("is kept while its sources are the same, and made anew when one has changed", async () => {
+  it("is kept while its sources are the same, and made again when one has changed", async () => {
     const source = join(folder.path, "gateway", "web");
     cpSync(DEVICE_KIT, join(folder.path, "clients", "device-kit"), { recursive: true });
     cpSync(CURRENCIES, join(folder.path, "machines", "currencies.ts"));

@@ -26,7 +26,7 @@ describe("a page", () => {
     expect([typed.status, typed.headers.get("location")]).toEqual([308, `/${page}/`]);
   });
 
-  it("loads and calls this gateway alone, and only pages of this origin may frame it", async () => {
+  it("loads and calls this gateway only, and only pages of this origin may frame it", async () => {
     const { headers } = await send(world.baseUrl, "GET", "/till/");
     const { host } = new URL(world.baseUrl);
     expect(headers.get("content-security-policy")).toBe(contentSecurityPolicy(host));

@@ -94,7 +94,7 @@ beforeAll(async () => {
     user_id: cashier.userId,
     config_id: provider_config.config_id,
     sandbox_id: sandbox.sandbox_id,
-    // Money that does not fit is nobody's to begin with; its routes are here for who may call them.
+    // An unmatched payment has no owner to begin with; its routes are here for who may call them.
     issue_id: 1,
     // As of issues: only who may call is of interest here.
     account_id: 1,
@@ -179,14 +179,14 @@ afterAll(() => system.stop());
 
 /** Of the event that a task was offered: it is there a moment later, however little its endpoint answers. */
 async function firstDelivery(): Promise<number> {
-  const look = async (): Promise<number> => {
+  const readEvent = async (): Promise<number> => {
     const path = "webhook-deliveries/";
     const found = await owner.good<{ webhook_deliveries: { delivery_id: number }[] }>("GET", path);
     const [first] = found.webhook_deliveries;
     if (first === undefined) throw new Error("The offer has become no delivery.");
     return first.delivery_id;
   };
-  return await vi.waitFor(look, { timeout: 10_000, interval: 50 });
+  return await vi.waitFor(readEvent, { timeout: 10_000, interval: 50 });
 }
 
 const pathOf = (path: string): string => path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(ids[name]));
@@ -195,7 +195,7 @@ const sending = (operationId: string, token?: string) => ({
   ...(token === undefined ? {} : { token }),
 });
 
-/** What the first organization owns, to compare before and after strangers have tried everything. */
+/** The data of the first organization, to compare before and after strangers have tried everything. */
 async function inventory(): Promise<unknown> {
   const { station_id, order_id, intent_id, device_id } = ids;
   return Promise.all([
@@ -217,20 +217,20 @@ async function inventory(): Promise<unknown> {
 }
 
 describe("every route of the people's APIs", () => {
-  it("is in this test's view: some thirty of them", () => {
+  it("the table covers them: some thirty of them", () => {
     expect(guarded.length).toBeGreaterThanOrEqual(35);
     for (const { operationId, body, bodyOptional } of peopleRoutes)
       if (body !== undefined && bodyOptional !== true) expect(bodies, operationId).toHaveProperty(operationId);
   });
 
-  it("is closed to nobody in particular", async () => {
+  it("called without a session: refused", async () => {
     for (const { method, path, operationId } of guarded) {
       const answer = await send(system.baseUrl, method, pathOf(path), sending(operationId));
       expect(answer, operationId).toMatchObject({ status: 401, body: { code: "session_missing" } });
     }
   });
 
-  it("is closed to people without its permission, and to devices", async () => {
+  it("called by people without its permission, or by devices: refused", async () => {
     for (const { method, path, operationId, who } of guarded) {
       if (who.kind !== "session" || who.permission === null) continue;
       const wrong = who.permission === "payments.collect" ? owner : cashier;
@@ -241,7 +241,7 @@ describe("every route of the people's APIs", () => {
     }
   });
 
-  it("reaches nothing of another organization: each thing of it does not exist", async () => {
+  it("called for another organization's thing: not found", async () => {
     const before = await inventory();
     const withIds = peopleRoutes.filter(({ path }) => path.includes("{"));
     expect(withIds.length).toBeGreaterThanOrEqual(28);
@@ -257,7 +257,7 @@ describe("every route of the people's APIs", () => {
     expect(await inventory()).toEqual(before);
   });
 
-  it("takes no thing of another organization in a body either", async () => {
+  it("called with another organization's thing in the body: refused", async () => {
     const { station_id, consumer_id } = ids;
     const { filialId } = system.sandbox;
     const { backoffice, cashier: carl } = strangers;
@@ -280,7 +280,7 @@ describe("every route of the people's APIs", () => {
     await carl.refused("intent_unknown", "GET", `stations/${own.station_id}/intents/${ids["intent_id"]}/`);
   });
 
-  it("lists only its own", async () => {
+  it("lists only the organization's own things", async () => {
     const names = system.sandbox.stations.flatMap(({ name, devices }) => [
       name,
       ...devices.map((device) => device.name),
@@ -300,7 +300,7 @@ describe("every route of the platform's API", () => {
   const ask = (row: (typeof routes)[number], options: Parameters<typeof send>[3]) =>
     send(system.baseUrl, row.method, pathOf(row.path), options);
 
-  it("the organizations and the platform's kill switch: are in this test's view", () => {
+  it("the organizations and the platform's kill switch: the table covers them", () => {
     expect(platformRoutes.map(({ operationId }) => operationId).toSorted()).toEqual([
       "platform_create_organization",
       "platform_freeze_platform",
@@ -330,7 +330,7 @@ describe("every route of the platform's API", () => {
         });
   });
 
-  it("with the platform key: taken, and a route with a body asks for it", async () => {
+  it("with the platform key: accepted, and a route with a body asks for it", async () => {
     for (const row of platformRoutes) {
       const json = row.body === undefined ? {} : { json: {} };
       const answer = await ask(row, { token: PLATFORM_KEY, ...json });

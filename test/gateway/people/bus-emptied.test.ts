@@ -1,6 +1,6 @@
 /**
- * A bus that has lost everything, or one of its parts: what a device or a person proves themselves by is known to
- * PostgreSQL all the time, so the gateway never reports it as invalid. A device that gets this answer may never come back.
+ * A bus that has lost everything, or one of its parts: PostgreSQL still knows every credential and session,
+ * so the gateway never reports one as invalid. A device that gets this answer may never come back.
  */
 
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
@@ -23,7 +23,7 @@ import { sendRaw } from "../raw-request.ts";
 const THROTTLED_MS = 1_100;
 const PAUSE_MS = 20;
 const RECOVERED = { timeout: 30_000, interval: 100 };
-const NONSENSE = "nobody-has-ever-had-this-one";
+const NONSENSE = "never-issued";
 const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 let system: TestSystem;
@@ -46,7 +46,7 @@ afterAll(() => system.stop());
 const readiness = () => send<Readiness>(system.baseUrl, "GET", "/readyz");
 const isReady = () => expect.poll(async () => (await readiness()).status, RECOVERED).toBe(200);
 
-/** What an unknown device and an unknown person are answered. */
+/** The answers to an unknown device and an unknown person. */
 async function unknown(): Promise<string[]> {
   const asks = ["/api/payments/v1/devices/display/", "/api/cashier/v1/session/"];
   return await Promise.all(
@@ -54,7 +54,7 @@ async function unknown(): Promise<string[]> {
   );
 }
 
-/** What the devices and the cashier are answered. */
+/** The answers to the devices and the cashier. */
 async function known(): Promise<string[]> {
   const answers = [
     display.call<Refused>("GET", "display/"),
@@ -67,7 +67,7 @@ async function known(): Promise<string[]> {
 interface Asking {
   /** Status and code of each answer so far. */
   readonly seen: readonly string[];
-  /** The newest answer of somebody who was not throttled, which comes after it is known who asks. */
+  /** The newest answer to a caller without a throttle, which comes after the caller is identified. */
   newest(): string | undefined;
   stop(): Promise<void>;
 }
@@ -95,7 +95,7 @@ function keepAsking(client: ApiClient, path: string): Asking {
   };
 }
 
-/** What the upgrade to a station's live socket is refused with; an HTTP client would not show it. */
+/** The refusal of the upgrade to a station's live socket; an HTTP client would not show it. */
 async function upgrade(id: number): Promise<string> {
   const request = [
     `GET /api/cashier/v1/stations/${id}/live/ HTTP/1.1`,
@@ -112,7 +112,7 @@ async function upgrade(id: number): Promise<string> {
 }
 
 const THROTTLED = "429 throttled";
-/** What says more than "not now": a device or a person may act upon it. */
+/** Answers that are more than "not now": a device or a person may act upon them. */
 const refusalsOf = ({ seen }: Asking): string[] => [
   ...new Set(seen.filter((each) => !["200", "503 replica_stale", THROTTLED].includes(each))),
 ];
@@ -124,7 +124,7 @@ it("reports no device and no cashier as unknown while the relay announces everyt
     keepAsking(cashier, "session/"),
   ];
   try {
-    // Who tells is away for a while, so that the time in between is long enough to be seen.
+    // The relay is away for a while, so that the time in between is long enough to be seen.
     await system.processes.services.stop();
     await comeBackWith(system.nats, undefined);
     await expect.poll(() => system.bus.isUp(), RECOVERED).toBe(true);
@@ -143,7 +143,7 @@ it("reports no device and no cashier as unknown while the relay announces everyt
   await expect.poll(unknown, RECOVERED).toEqual(["credential_invalid", "session_invalid"]);
 });
 
-it("answers 503 for as long as nobody is there who could tell, and says so to the balancer", async () => {
+it("answers 503 while the relay is away, and reports it to the balancer", async () => {
   await expect.poll(() => system.bus.isUp(), RECOVERED).toBe(true);
   const live = await openLive(system.baseUrl, stationId, bearer(cashier.token));
   await live.until(({ type }) => type === "state");
@@ -175,7 +175,7 @@ it("answers 503 for as long as nobody is there who could tell, and says so to th
   await live.close();
 });
 
-it("serves everybody whom it knows while it cannot tell who else there is", async () => {
+it("serves every known caller while it does not know the others", async () => {
   await delay(THROTTLED_MS);
   for (const bucket of [CREDENTIALS, SESSIONS]) {
     await noteComplete(system.bus, bucket, { serverId: "another run of the server" });
@@ -186,7 +186,7 @@ it("serves everybody whom it knows while it cannot tell who else there is", asyn
   await expect.poll(unknown, RECOVERED).toEqual(["credential_invalid", "session_invalid"]);
 });
 
-it("tells no cashier that their station is not there whose log is lost, and anybody else that there is none", async () => {
+it("a station whose log is lost: its cashier does not get not_found, and other callers do", async () => {
   const own = `stations/${stationId}/lease/`;
   const { owner } = await addOrganization(system);
   const stranger = await logIn(system.baseUrl, "backoffice", owner);
@@ -196,7 +196,7 @@ it("tells no cashier that their station is not there whose log is lost, and anyb
   const asking = keepAsking(cashier, own);
   const isClosed = vi.fn();
   void live.closed.then(isClosed);
-  /** One of their own, one that there is nowhere, and another organization's; as a socket too. */
+  /** A station of their own, one that does not exist, and another organization's; as a socket too. */
   const answers = async (): Promise<string[]> => {
     const asked = await Promise.all([
       cashier.call<Refused>("GET", own),
@@ -211,7 +211,7 @@ it("tells no cashier that their station is not there whose log is lost, and anyb
     await system.processes.stations.stop();
     await system.bus.jsm.streams.delete(STATION_LOG.name);
     await system.prepareBus();
-    // Who knows is away, and then back, while nobody is there who could write the log.
+    // The registry is away, and then back, while no relay could write the log.
     await expect.poll(answers, RECOVERED).toEqual(Array.from({ length: 5 }, () => "replica_stale"));
     await live.until(({ type }) => type === "stale");
     await system.processes.services.restart();
@@ -228,7 +228,7 @@ it("tells no cashier that their station is not there whose log is lost, and anyb
   await live.close();
 });
 
-it("does not take a device for revoked whose station has lost its log", async () => {
+it("a device whose station has lost its log: not refused as revoked", async () => {
   await delay(THROTTLED_MS);
   await system.processes.services.stop();
   await system.processes.stations.stop();
@@ -236,7 +236,7 @@ it("does not take a device for revoked whose station has lost its log", async ()
   await system.prepareBus();
   const lost = async () => (await known()).slice(0, 2);
   await expect.poll(lost, { ...RECOVERED, interval: THROTTLED_MS }).toEqual(["503 replica_stale", "503 replica_stale"]);
-  // Nothing else is doubtful: it is the station alone that does not know its devices.
+  // Only the station lacks its devices.
   await isReady();
   expect(await lost()).toEqual(["503 replica_stale", "503 replica_stale"]);
 
@@ -251,7 +251,7 @@ it("does not take a device for revoked whose station has lost its log", async ()
   for (const each of asking) expect(refusalsOf(each)).toEqual([]);
 });
 
-it("says that nothing was done, when a station that the gateway knows has lost its log", async () => {
+it("a known station that has lost its log: the answer is that nothing was done", async () => {
   const command = () => cashier.call<Refused>("POST", `stations/${stationId}/lease/`);
   await expect.poll(async () => (await command()).status, RECOVERED).toBe(200);
   await system.bus.jsm.streams.purge(STATION_LOG.name, { filter: stationLogSubject(stationId) });

@@ -1,4 +1,4 @@
-/** A flood of callbacks without a right signature through the real gateway leaves the signed ones served. */
+/** A flood of callbacks without a right signature through the real gateway does not stop the signed ones. */
 import { createHmac } from "node:crypto";
 import { Agent, request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";

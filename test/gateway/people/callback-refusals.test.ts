@@ -1,4 +1,4 @@
-/** The answer to a provider that is refused, what the lists of configs look like, and whom an unclear collection names. */
+/** The answer to a refused provider, the lists of configs, and the collection that an unclear order names. */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AddressThrottle, CALLBACK_RATE } from "../../../gateway/read-model/throttles.ts";
@@ -44,7 +44,7 @@ function callback(configId: number, body: string, secret: string): Promise<Answe
 }
 
 describe("a refused callback", () => {
-  it("has the body and the headers of every refusal, also when it is throttled, which the right ones never are", async () => {
+  it("has the body and the headers of every refusal, also when it is throttled; right ones are never throttled", async () => {
     const [configId = 0, otherId = 0] = configIds;
     const first = await callback(configId, bodyOf("wrong"), "another secret");
     expect(first.status).toBe(401);
@@ -68,7 +68,7 @@ describe("a refused callback", () => {
     expect((await callback(configId, bodyOf("right"), rightSecret)).status).toBe(200);
   });
 
-  it("that is too large is 413 whatever its signature, recorded, and throttled as the others are", async () => {
+  it("too large: 413 whatever its signature, recorded, and throttled as the others are", async () => {
     const [, , configId = 0] = configIds;
     const large = JSON.stringify({ id: "large", type: "account.updated", pad: "x".repeat(16_384) });
     const secret = `${SECRET} of Station`.replaceAll(" ", "-");
@@ -86,8 +86,8 @@ describe("a refused callback", () => {
     expect((await callback(configId, bodyOf("small"), secret)).status).toBe(200);
   });
 
-  it("does not keep the right ones of its address out, however many there are", async () => {
-    // What an attacker sends at one moment is far below what the bus is protected from.
+  it("does not stop the right ones of its address, however many there are", async () => {
+    // An attacker sends far less at one moment than the bus is protected from.
     const throttle = new AddressThrottle(CALLBACK_RATE);
     const waits = Array.from({ length: 1_501 }, () => throttle.take("192.0.2.1", 1_000));
     expect(new Set(waits)).toEqual(new Set([0]));
@@ -106,8 +106,8 @@ describe("a refused callback", () => {
   });
 });
 
-describe("the owner's provider configs", () => {
-  it("come in pages, by id", async () => {
+describe("the owner's list of provider configs", () => {
+  it("comes in pages, by id", async () => {
     interface Page {
       readonly provider_configs: readonly { readonly config_id: number }[];
       readonly has_more: boolean;
@@ -131,7 +131,7 @@ it("an order for which money may have moved: the refusal names the earlier colle
   const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const station = `stations/${system.sandbox.stations[0]?.stationId ?? 0}`;
   await cashier.good("POST", `${station}/lease/`);
-  // The provider of this amount never says what became of it.
+  // The provider of this amount never reports the result.
   const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.12" }];
   const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
   const qr = { body: { order_id, route: "dynamic_qr" } };

@@ -1,4 +1,4 @@
-/** What a cancellation answers: what its commit has left unclear, and the same to each repetition (I6). */
+/** The answer to a cancellation: the unclear part of its commit, and the same for each repetition (I6). */
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
@@ -13,7 +13,7 @@ import { startSystem, type TestSystem } from "../../support/system.ts";
 type Order = z.infer<typeof orderSchema>;
 type Intent = z.infer<typeof intentSchema>;
 
-const TOLD_WITHIN_MS = 15_000;
+const REPORTED_WITHIN_MS = 15_000;
 
 let system: TestSystem;
 let cashier: Person;
@@ -43,7 +43,7 @@ const cancel = ({ intent_id }: Intent, key: string): Promise<Intent> =>
   cashier.good("POST", `${station}/intents/${intent_id}/cancel/`, { key });
 
 async function presented(intent: Intent): Promise<Intent> {
-  await vi.waitFor(async () => expect((await read(intent)).status).toBe("presented"), TOLD_WITHIN_MS);
+  await vi.waitFor(async () => expect((await read(intent)).status).toBe("presented"), REPORTED_WITHIN_MS);
   return intent;
 }
 
@@ -66,20 +66,23 @@ async function reported(outcome: string): Promise<Intent> {
 }
 
 describe("the answer to a cancellation", () => {
-  it("says that a QR was shown, and still says so after the provider has told of late money", async () => {
+  it("names a shown QR, also after the provider has reported late money", async () => {
     const intent = await presented(await collect("dynamic_qr", "12.06"));
     const first = await cancel(intent, "qr");
     expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: "qr_presented" });
     expect(await cancel(intent, "qr")).toEqual(first);
-    await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe("late_money"), TOLD_WITHIN_MS);
+    await vi.waitFor(
+      async () => expect((await read(intent)).money_may_have_moved).toBe("late_money"),
+      REPORTED_WITHIN_MS,
+    );
     expect(await cancel(intent, "qr")).toEqual(first);
   });
 
-  it("says so also after the provider has said for certain that nobody paid", async () => {
+  it("names a shown QR, also after the provider has reported that no money moved", async () => {
     const intent = await presented(await collect("dynamic_qr", "12.03"));
     const first = await cancel(intent, "unpaid");
     expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: "qr_presented" });
-    await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(""), TOLD_WITHIN_MS);
+    await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(""), REPORTED_WITHIN_MS);
     expect(await cancel(intent, "unpaid")).toEqual(first);
   });
 
@@ -87,7 +90,7 @@ describe("the answer to a cancellation", () => {
     ["reported_success", "success_reported"],
     ["reported_unknown", "outcome_unknown"],
     ["reported_declined", ""],
-  ])("says what a companion's %s leaves unclear", async (outcome, unclear) => {
+  ])("a companion's %s: the answer names the unclear part", async (outcome, unclear) => {
     const intent = await reported(outcome);
     const first = await cancel(intent, "companion");
     expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: unclear });
@@ -95,7 +98,7 @@ describe("the answer to a cancellation", () => {
     await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(unclear), HANGS);
   });
 
-  it("a companion fetched it and reported nothing: the mark follows what it reports late, the answer stays", async () => {
+  it("a companion that fetched it and reported nothing: the mark follows the late report, the answer stays", async () => {
     const intent = await handedOver();
     await companion.good("GET", "assignment/");
     const first = await cancel(intent, "silent");
@@ -124,7 +127,7 @@ describe("the answer to a cancellation", () => {
     expect(await cancel(intent, "silent")).toEqual(first);
   });
 
-  it("a companion fetched it and declines after the cancellation: the next collection is not asked about", async () => {
+  it("a companion that fetched it and declines after the cancellation: the next collection needs no confirmation", async () => {
     const intent = await handedOver();
     await companion.good("GET", "assignment/");
     expect(await cancel(intent, "late decline")).toMatchObject({ money_may_have_moved: "handoff_presented" });
@@ -135,7 +138,7 @@ describe("the answer to a cancellation", () => {
     await cancel(await cashier.good<Intent>("POST", `${station}/intents/`, { body: next }), "next");
   });
 
-  it("says nothing of a collection that was in nobody's hands", async () => {
+  it("a collection without a QR or a hand-off: the answer names no unclear part", async () => {
     const intent = await collect("cash", "3.00");
     const first = await cancel(intent, "cash");
     expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: "" });

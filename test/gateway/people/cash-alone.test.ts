@@ -1,6 +1,6 @@
 /**
- * Cash and the attested terminal need the registry, the relay, settlement and the stations. No other service runs here; what
- * would ask one gets no answer, as from a stalled process, and is counted.
+ * Cash and the attested terminal need the registry, the relay, settlement and the stations. No other service runs here; a
+ * question to another one gets no answer, as from a stalled process, and is counted.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { z } from "zod";
@@ -80,7 +80,7 @@ it.each(["cash", "attested_terminal"])(
   },
 );
 
-it("every key again: the answer that it got first, and each order is paid once", async () => {
+it("every key again: its first answer, and each order is paid once", async () => {
   const collections: Collection[] = [];
   // Until both the replies and the intents of the first ones have left the station's state.
   for (let turn = 0; turn <= STATE_LIMITS.replies; turn += 1)

@@ -1,4 +1,4 @@
-/** A companion's word that comes late, through the real service: the cashier is asked before the guest is charged again. */
+/** A companion's late report, through the real service: the cashier confirms before the guest is charged again. */
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
@@ -59,8 +59,8 @@ const reportOf = ({ intent_id }: Intent, outcome: string, key: string): object =
 const reportLate = (intent: Intent, outcome: string): Promise<unknown> =>
   companion.refused("intent_not_actionable", "POST", "assignment/report/", { body: reportOf(intent, outcome, "late") });
 
-describe("a success that is reported between the creation of the next collection and its attestation", () => {
-  it("attesting is refused until the cashier confirms, under the same key too; the intent and the live view name why", async () => {
+describe("a success reported between the creation of the next collection and its attestation", () => {
+  it("the attestation is refused until the cashier confirms, under the same key too; intent and live view name the reason", async () => {
     const earlier = await cancelled("reported_declined");
     const cash = await collect(earlier.order_id, "cash");
     expect(cash).toMatchObject({ settle_offered: true, settle_obstacle: "", confirmation_needed: null });
@@ -79,12 +79,12 @@ describe("a success that is reported between the creation of the next collection
 });
 
 // The device's throttle is real: two rows are as many requests as it takes.
-describe("a success that is reported after another collection has paid the order", () => {
+describe("a success reported after another collection has paid the order", () => {
   it.each([
     ["the companion was silent", undefined, "handoff_presented"],
     ["the companion had reported a success", "reported_success", "success_reported"],
   ])(
-    "%s: cashier and owner read at the intent, the order and the live view that the guest may have paid twice",
+    "%s: intent, order and live view show cashier and owner that the guest may have paid twice",
     async (_what, outcome, before) => {
       const earlier = await cancelled(outcome);
       const { order_id, intent_id } = earlier;

@@ -76,7 +76,7 @@ describe("one smart POS collection", () => {
   let order: Order;
   let intent: Intent;
 
-  it("begins with an order, whose total the display shows", async () => {
+  it("an order: the display shows its total", async () => {
     expect(await shown()).toMatchObject({ state: "idle", amount: "0.00", order_display_number: 0, currency: "EUR" });
     order = await openOrder();
     expect(order).toMatchObject({ status: "open", total: "25.00", currency: "EUR", transaction: null });
@@ -88,7 +88,7 @@ describe("one smart POS collection", () => {
     });
   });
 
-  it("is handed to the live companion with the amount of the order", async () => {
+  it("the creation: handed to the live companion with the amount of the order", async () => {
     intent = await handOver(order);
     expect(intent).toMatchObject({
       status: "created",
@@ -104,14 +104,14 @@ describe("one smart POS collection", () => {
     expect(early).toMatchObject({ status: 409, body: { status: "created" } });
   });
 
-  it("is presented by the companion's fetch", async () => {
+  it("the companion's fetch: presents it", async () => {
     const { assignment } = await companion.good<{ assignment: Record<string, unknown> }>("GET", "assignment/");
     expect(assignment).toMatchObject({ intent_id: intent.intent_id, amount: "25.00", status: "presented" });
     await vi.waitFor(async () => expect((await readIntent(intent)).status).toBe("presented"), HANGS);
     expect((await readIntent(intent)).presented_at).not.toBeNull();
   });
 
-  it("is evidence, not money, once the companion has reported", async () => {
+  it("the companion's report: evidence, not money", async () => {
     await companion.good("POST", "assignment/report/", report(intent, "reported_success", "SLIP-1"));
     const seen = await readIntent(intent);
     expect(seen).toMatchObject({ status: "processing", report_count: 1, settle_offered: true, attestation: null });
@@ -123,7 +123,7 @@ describe("one smart POS collection", () => {
     expect(await shown()).toMatchObject({ state: "total", intent_status: "processing" });
   });
 
-  it("is paid once the cashier attests, with the device's own reference", async () => {
+  it("the cashier's attestation: paid, with the device's own reference", async () => {
     const settled = await cashier.good<Intent>("POST", `${station}/intents/${intent.intent_id}/attest/`);
     expect(settled).toMatchObject({
       status: "succeeded",
@@ -146,7 +146,7 @@ describe("one smart POS collection", () => {
     });
   });
 
-  it("is paid only once, whatever is tried again", async () => {
+  it("every further try: it stays paid once", async () => {
     const attest = `${station}/intents/${intent.intent_id}/attest/`;
     const again = await cashier.refused("intent_not_actionable", "POST", attest);
     expect(again).toMatchObject({ status: 409, body: { status: "succeeded" } });
@@ -158,11 +158,11 @@ describe("one smart POS collection", () => {
     expect(sales).toEqual([{ amount_minor: "2500" }]);
   });
 
-  it("leaves the display idle eight seconds later", async () => {
+  it("eight seconds later: the display is idle", async () => {
     await vi.waitFor(async () => expect((await shown()).state).toBe("idle"), { timeout: 15_000, interval: 1_500 });
   });
 
-  it("is explained to the owner step by step", async () => {
+  it("the timeline: explains it to the owner step by step", async () => {
     const timeline = await vi.waitFor(async () => {
       const read = await owner.good<z.infer<typeof timelineSchema>>("GET", `intents/${intent.intent_id}/timeline/`);
       expect(read.entries.at(-1)?.type).toBe("intent_succeeded");
@@ -192,7 +192,7 @@ describe("one smart POS collection", () => {
     expect(times).toEqual(times.toSorted());
   });
 
-  it("is in the station's events, page by page without a gap", async () => {
+  it("the station's events: contain it, page by page without a gap", async () => {
     const events: z.infer<typeof stationEventsSchema>["events"] = [];
     for (let since = 0, more = true; more; ) {
       const path = `${station}/events/?limit=3&since_version=${since}`;
@@ -210,7 +210,7 @@ describe("one smart POS collection", () => {
 });
 
 describe("a collection that the device reports as declined", () => {
-  it("still is offered to settle, and settles when the cashier attests", async () => {
+  it("a decline: settle is still offered, and the cashier's attestation settles", async () => {
     const intent = await handOver(await openOrder());
     await companion.good("POST", "assignment/report/", report(intent, "reported_declined", ""));
     const declined = await readIntent(intent);
@@ -221,8 +221,8 @@ describe("a collection that the device reports as declined", () => {
   });
 });
 
-describe("a collection whose reference the cashier types although the device gave one", () => {
-  it("is paid under the device's reference and answered as paid, with and without a key", async () => {
+describe("a typed reference beside the device's own", () => {
+  it("paid under the device's reference and answered as paid, with and without a key", async () => {
     // It settled and was then answered as if the key had been used for another body.
     for (const key of [undefined, "typed-anyway"]) {
       const intent = await handOver(await openOrder());
@@ -237,7 +237,7 @@ describe("a collection whose reference the cashier types although the device gav
 });
 
 describe("a collection that the cashier cancels", () => {
-  it("ends unpaid; a success reported afterwards is refused, kept, and told to the owner as money that may have moved", async () => {
+  it("a cancellation: unpaid; a later reported success is refused, kept, and shown to the owner as money that may have moved", async () => {
     const order = await openOrder();
     const intent = await handOver(order);
     const cancelled = await cashier.good<Intent>("POST", `${station}/intents/${intent.intent_id}/cancel/`);

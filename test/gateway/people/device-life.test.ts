@@ -1,4 +1,4 @@
-/** The owner's side of a device's life: register, code, suspend, resume, reset, revoke — and what the device feels. */
+/** The owner's side of a device's life: register, code, suspend, resume, reset, revoke — and the answers to the device. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { deviceDetailSchema, deviceSchema, devicesSchema } from "../../../gateway/api/backoffice/devices.ts";
@@ -67,7 +67,7 @@ describe("places", () => {
     expect(renamed.name).toBe("Bar");
   });
 
-  it("are refused with an unknown currency, a blank name, or an unknown filial", async () => {
+  it("an unknown currency, a blank name, or an unknown filial: refused", async () => {
     const body = { filial_id: station.filial_id, name: "Counter", currency: "EUR" };
     for (const changes of [{ currency: "XXY" }, { currency: "eur" }, { name: "  " }, { colour: "red" }])
       expect(
@@ -149,7 +149,7 @@ describe("an enrolled companion", () => {
     );
   };
 
-  it("is active, offers its route while it is heard, and its owner sees its heartbeat", async () => {
+  it("is active, offers its route while it sends heartbeats, and its owner sees its heartbeat", async () => {
     device = await register({ name: "Companion" });
     companion = await enrollDevice(system.baseUrl, (await issue(device)).code);
     expect(await companionRoute()).toMatchObject({ offered: false, reason: "device_offline" });
@@ -164,7 +164,7 @@ describe("an enrolled companion", () => {
     expect(detail.enrolled_at).not.toBeNull();
   });
 
-  it("goes offline when it falls silent, and the route says since when", async () => {
+  it("goes offline when it falls silent, with the time at its route", async () => {
     const offer = await vi.waitFor(
       async () => {
         const seen = await companionRoute();
@@ -178,7 +178,7 @@ describe("an enrolled companion", () => {
     await vi.waitFor(async () => expect(await companionRoute()).toMatchObject({ offered: true }), HANGS);
   });
 
-  it("is refused while suspended, still told why, and works again once resumed", async () => {
+  it("suspended: refused with the reason, and works again once resumed", async () => {
     expect(await move(device, "suspend")).toMatchObject({ status: "suspended", blocked_reason: "device_suspended" });
     await refusedEverywhere(403, "device_suspended");
     expect(await companion.good("GET", "me/")).toMatchObject({
@@ -191,20 +191,20 @@ describe("an enrolled companion", () => {
     expect(await companion.call("GET", "assignment/")).toMatchObject({ status: 200 });
   });
 
-  it("is refused while its station is suspended", async () => {
+  it("its station is suspended: refused", async () => {
     const path = `stations/${station.station_id}`;
     expect(await owner.good("POST", `${path}/suspend/`)).toMatchObject({ status: "suspended" });
     await refusedEverywhere(403, "station_suspended");
     const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${path}/routes/`);
     for (const offer of routes) expect(offer).toMatchObject({ offered: false, reason: "station_suspended" });
-    // No lease is asked for, so it is the standing that refuses.
+    // No lease is asked for, so the standing refuses.
     const body = { lines: [] };
     expect((await cashier.refused("station_suspended", "POST", `${path}/orders/`, { body })).status).toBe(403);
     expect(await owner.good("POST", `${path}/resume/`)).toMatchObject({ status: "active" });
     expect(await owner.good("POST", `${path}/resume/`)).toMatchObject({ status: "active" });
   });
 
-  it("loses its credential by a reset, keeps its identity, and enrolls again", async () => {
+  it("reset: loses its credential, keeps its identity, and enrolls again", async () => {
     expect(await move(device, "reset")).toMatchObject({ status: "pending", device_id: device.device_id });
     await refusedEverywhere(401, "credential_invalid");
     const again = await enrollDevice(system.baseUrl, (await issue(device)).code);
@@ -215,7 +215,7 @@ describe("an enrolled companion", () => {
     expect((await companion.call("GET", "me/")).status).toBe(200);
   });
 
-  it("is gone for good once revoked", async () => {
+  it("revoked: stays refused", async () => {
     expect(await move(device, "revoke")).toMatchObject({ status: "revoked", liveness: null });
     await refusedEverywhere(401, "credential_invalid");
     for (const step of ["suspend", "resume", "reset"])
@@ -227,7 +227,7 @@ describe("an enrolled companion", () => {
 });
 
 describe("a closed station", () => {
-  it("stays closed, takes no device, no lease and no order", async () => {
+  it("stays closed, accepts no device, no lease and no order", async () => {
     const body = { filial_id: station.filial_id, name: "Pop-up", currency: "EUR" };
     const popUp = await owner.good<Station>("POST", "stations/", { body });
     const path = `stations/${popUp.station_id}`;

@@ -1,4 +1,4 @@
-/** Cash and the attested terminal settle through the same seam; an order that changed is never settled on old terms. */
+/** Cash and the attested terminal settle through the same seam; a changed order is never settled on old terms. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
@@ -44,7 +44,7 @@ describe("cash", () => {
     expect(await readOrder(order)).toMatchObject({ status: "paid", transaction: { route: "cash", amount: "9.90" } });
   });
 
-  it("shows on the next order's number: each order has its own", async () => {
+  it("each order has its own display number", async () => {
     const [first, second] = [await openOrder(), await openOrder()];
     expect(second.order_display_number).toBe(first.order_display_number + 1);
     const { orders } = await cashier.good<z.infer<typeof ordersSchema>>(
@@ -73,7 +73,7 @@ describe("a slip that has settled an order", () => {
   const body = { reference: "RRN-204957319001" };
   const confirmed = { ...body, confirms_reference_already_used: true };
 
-  it("settles another one only when the cashier confirms, who is shown the earlier order", async () => {
+  it("settles another order only when the cashier confirms, who sees the earlier order", async () => {
     const first = await openOrder("7.40");
     await cashier.good("POST", path(await collect(first, "attested_terminal"), "attest/"), { body });
     const second = await openOrder();
@@ -111,7 +111,7 @@ describe("a slip that has settled an order", () => {
     expect(sentences).toMatch(/confirmed that it may have settled another order before/);
   });
 
-  it("a repetition of the attestation that settled with it: the same answer, and no warning about itself", async () => {
+  it("a repetition of the attestation that settled with it: the same answer, without a warning about itself", async () => {
     const intent = await collect(await openOrder(), "attested_terminal");
     const sending = { key: "own slip", body: { reference: "RRN-204957319002" } };
     const settled = await cashier.good<Intent>("POST", path(intent, "attest/"), sending);
@@ -120,7 +120,7 @@ describe("a slip that has settled an order", () => {
 });
 
 describe("an order that changes during its collection", () => {
-  it("is not settled: the guest was shown another amount", async () => {
+  it("a changed amount: not settled, because the guest was shown another amount", async () => {
     const order = await openOrder("10.00");
     const intent = await collect(order, "cash");
     const changed = await cashier.good<Order>("PUT", `orders/${order.order_id}/lines/`, { body: lines("11.00") });
@@ -128,7 +128,7 @@ describe("an order that changes during its collection", () => {
     const refused = await cashier.refused("order_changed", "POST", path(intent, "attest/"));
     expect(refused).toMatchObject({ status: 409, body: { status: "created" } });
     expect(await readOrder(order)).toMatchObject({ status: "open", transaction: null });
-    // The collection goes back to where it was; the cashier cancels it and collects what is due now.
+    // The collection goes back to where it was; the cashier cancels it and collects the amount due now.
     expect(await cashier.good<Intent>("GET", path(intent))).toMatchObject({
       status: "created",
       attestation: null,
@@ -141,7 +141,7 @@ describe("an order that changes during its collection", () => {
     expect(await readOrder(order)).toMatchObject({ status: "paid", transaction: { amount: "11.00" } });
   });
 
-  it("ends its collection when it is voided, and begins no other", async () => {
+  it("a void: ends its collection, and no other begins", async () => {
     const order = await openOrder();
     const intent = await collect(order, "cash");
     expect(await cashier.good<Order>("POST", `orders/${order.order_id}/void/`)).toMatchObject({ status: "voided" });
@@ -157,8 +157,8 @@ describe("an order that changes during its collection", () => {
   });
 });
 
-describe("what is refused at the order", () => {
-  it("a change or a void of an order that is paid or voided", async () => {
+describe("refusals at the order", () => {
+  it("a change or a void of a paid or voided order", async () => {
     const paid = await openOrder();
     await cashier.good("POST", path(await collect(paid, "cash"), "attest/"));
     const voided = await openOrder();
@@ -181,7 +181,7 @@ describe("what is refused at the order", () => {
     }
   });
 
-  it("lines that are no lines, each named by its pointer", async () => {
+  it("invalid lines, each named by its pointer", async () => {
     const body = {
       lines: [
         { name: "Soup", quantity: 1, unit_amount: "1.005" },
@@ -199,14 +199,14 @@ describe("what is refused at the order", () => {
     ]);
   });
 
-  it("a total that the contract's amount cannot carry", async () => {
+  it("a total beyond the contract's amount", async () => {
     const body = { lines: [{ name: "Gold", quantity: 9_999, unit_amount: "9999999999.99" }] };
     expect((await cashier.refused("invalid_request", "POST", `${station}/orders/`, { body })).status).toBe(400);
   });
 });
 
-describe("what is refused at the collection", () => {
-  it("a route that is not offered, with the reason that the routes show", async () => {
+describe("refusals at the collection", () => {
+  it("a route that is not offered, with the routes' reason", async () => {
     const { routes, companions } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
     expect(companions).toMatchObject([{ offered: false, reason: "device_not_enrolled" }]);
     const order = await openOrder();

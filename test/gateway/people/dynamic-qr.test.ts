@@ -98,7 +98,7 @@ async function until(intent: Intent, status: string): Promise<Intent> {
 }
 
 describe("a dynamic QR", () => {
-  it("is shown where it can be rendered, and the provider's callback pays the order once", async () => {
+  it("shown on displays that can render it, and the provider's callback pays the order once", async () => {
     const order = await openOrder("12.50");
     const intent = await until(await collect(order), "presented");
     expect(intent.provider?.qr_payload).toMatch(/^http/);
@@ -118,13 +118,13 @@ describe("a dynamic QR", () => {
     expect(await qrDisplay.good<Display>("GET", "display/")).toMatchObject({ state: "paid", qr_payload: "" });
   });
 
-  it("confirmed and refused once: the cashier attests with a typed reference, and each repetition answers alike", async () => {
+  it("confirmed and refused once: the cashier attests with a typed reference, and each repetition gets the same answer", async () => {
     const order = await openOrder("12.60");
     const intent = await until(await collect(order), "presented");
     const sql = postgres(system.database.url, { max: 1 });
-    // The seam finds another amount, which the station does not know: the confirmed money waits for the cashier.
+    // The seam finds another amount, which the station does not know: the confirmed payment waits for the cashier.
     await sql`update orders set total_minor = total_minor + 1 where order_id = ${order.order_id}`;
-    // While it is being settled it is `processing` as well, and then nothing is offered.
+    // During its settlement it is `processing` as well, and then nothing is offered.
     const isRefused = async () => {
       const { status, settle_offered } = await read(intent);
       return status === "processing" && settle_offered;
@@ -140,7 +140,7 @@ describe("a dynamic QR", () => {
       attestation: { by: "cashier", reference: intent.provider?.provider_reference },
     });
     expect(await attest({ reference: "SLIP-TYPED" })).toEqual(first);
-    // The typed reference is no part of the settlement, so another one is no other request.
+    // The typed reference is no part of the settlement, so another one is the same request.
     expect(await attest({ reference: "SLIP-OTHER" })).toEqual(first);
     expect(await attest({})).toEqual(first);
     expect(await cashier.good<Order>("GET", `orders/${order.order_id}/`)).toMatchObject({
@@ -149,7 +149,7 @@ describe("a dynamic QR", () => {
     });
   });
 
-  it("that the provider declines ends with the reason, and the order may be collected again", async () => {
+  it("declined by the provider: ends with the reason, and the order may be collected again", async () => {
     const order = await openOrder("12.01");
     const ended = await until(await collect(order), "cancelled");
     expect(ended.end_reason).toBe("payment_declined");
@@ -159,18 +159,18 @@ describe("a dynamic QR", () => {
     await cashier.good("POST", `${station}/intents/${again.intent_id}/attest/`);
   });
 
-  it("for which the provider is down ends at once with the reason", async () => {
+  it("its provider is down: ends at once with the reason", async () => {
     const ended = await until(await collect(await openOrder("12.13")), "cancelled");
     expect(ended.end_reason).toBe("provider_unavailable");
   });
 
-  it("that was shown and cancelled needs the cashier's word before the order is collected again", async () => {
+  it("shown and cancelled: the next collection of the order needs the cashier's confirmation", async () => {
     const order = await openOrder("12.03");
     const intent = await until(await collect(order), "presented");
     await cashier.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
     const body = { order_id: order.order_id, route: "cash" };
     const answer = await cashier.call<Refused>("POST", `${station}/intents/`, { body });
-    // The provider may have said already that nothing was paid; then there is nothing to confirm.
+    // The provider may have reported already that nothing was paid; then there is nothing to confirm.
     if (answer.status === 409) {
       expect(answer.body).toMatchObject({ code: "money_may_have_moved", earlier_intent_id: intent.intent_id });
       const confirmed = { ...body, confirms_money_may_have_moved: true };
@@ -183,7 +183,7 @@ describe("a dynamic QR", () => {
     }
   });
 
-  it("is withdrawn while its provider is frozen, with the reason, and offered again afterwards", async () => {
+  it("its provider is frozen: withdrawn with the reason, and offered again afterwards", async () => {
     interface Routes {
       readonly routes: readonly { readonly route: string; readonly offered: boolean; readonly reason: string | null }[];
     }
@@ -196,11 +196,11 @@ describe("a dynamic QR", () => {
     const body = { order_id: (await openOrder("12.50")).order_id, route: "dynamic_qr" };
     const refused = await cashier.refused("route_not_offered", "POST", `${station}/intents/`, { body });
     expect(refused.body.reason).toBe("provider_frozen");
-    await owner.good("POST", `${config}/unfreeze/`, { body: { reason: "The test is over" } });
+    await owner.good("POST", `${config}/unfreeze/`, { body: { reason: "The test has ended" } });
     expect(await offer()).toMatchObject({ offered: true, reason: null });
   });
 
-  it("whose money does not fit pays nothing and becomes an issue that an operator closes", async () => {
+  it("a payment that does not match: pays nothing and is an issue that an operator closes", async () => {
     const order = await openOrder("12.07");
     const intent = await until(await collect(order), "presented");
     const find = async (): Promise<Issue | undefined> =>
@@ -238,7 +238,7 @@ describe("a dynamic QR", () => {
     });
   });
 
-  it("whose money an operator attributes to an order leaves a timeline of that payment: what, who, why and when", async () => {
+  it("a payment attributed to an order: a timeline of that payment with operator, reason and time", async () => {
     const order = await openOrder("12.09");
     const intent = await until(await collect(order), "presented");
     const find = async (): Promise<Issue | undefined> =>
@@ -273,7 +273,7 @@ describe("a dynamic QR", () => {
     );
     const moments = timeline.entries.map(({ at }) => at);
     expect(moments).toEqual(moments.toSorted());
-    // It is no collection of the station's, so its timeline is all that there is of it; the one it was meant for points to it.
+    // It is no collection of the station's, so its timeline is all that there is; the intended collection's timeline names it.
     await cashier.refused("intent_unknown", "GET", `${station}/intents/${paid.transaction.intent_id}/`);
     const first = await owner.good<Timeline>("GET", `intents/${intent.intent_id}/timeline/`);
     expect(first.entries.at(-1)).toMatchObject({
@@ -294,7 +294,7 @@ describe("a callback", () => {
     return { "x-provider-signature": `t=${t},v1=${v1}`, "content-type": "application/json" };
   };
 
-  it("with a wrong signature, without one, and for a config that does not exist is answered alike", async () => {
+  it("with a wrong signature, without one, or for an unknown config: the same answer", async () => {
     const { provider_configs } = await owner.good<{ provider_configs: { config_id: number }[] }>(
       "GET",
       "provider-configs/",
@@ -314,7 +314,7 @@ describe("a callback", () => {
     }
   });
 
-  it("that is too large is refused before anything is looked at", async () => {
+  it("too large: refused before it is checked", async () => {
     expect((await callback(1, "x".repeat(17 * 1_024), {})).status).toBe(413);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * Changes that gateways and stations follow, with a relay that delivers and with one that is stopped: an answer says when its
+ * Changes that gateways and stations follow, with a relay that delivers and with one that is stopped: an answer states that its
  * change is stored and not yet effective. The table is the route table's, so that no route is left out.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -216,7 +216,7 @@ async function frozen(asked: Asked, prefix: string): Promise<Asked> {
   return { ...asked, body: reason };
 }
 
-/** What a repetition gets where the first request has used up what the second one would need. */
+/** The answer to a repetition when the first request has used up what the second one needs. */
 const USED_UP: Readonly<Record<string, number>> = {
   payments_device_enroll: 404,
   start_log_in_by_link: 404,
@@ -350,7 +350,7 @@ describe("with a relay that is stopped", () => {
     },
   );
 
-  it.each(TWICE)("%s: a repetition says so again", (operation) => {
+  it.each(TWICE)("%s: a repetition gets the same answer", (operation) => {
     expect(repeated.get(operation)).toMatchObject({ status: 202, body: { effective: false } });
   });
 

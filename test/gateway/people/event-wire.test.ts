@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { eventDataJson } from "../../../gateway/api/backoffice/events.ts";
 
 describe("an event's facts", () => {
-  it("are renamed and given in the units of the wire", () => {
+  it("are renamed and converted to the units of the API", () => {
     const event = {
       type: "intent_created",
       intentId: 7,

@@ -33,7 +33,7 @@ const page = (person: Person, query = "") => person.good<Page>("GET", `events/${
 const newest = async (): Promise<number> => (await page(owner, "?limit=1")).events[0]?.event_id ?? 0;
 
 describe("the owner's audit log", () => {
-  it("tells who changed what, and when", async () => {
+  it("shows who changed what, and when", async () => {
     const sinceId = await newest();
     const startedAt = Date.now();
     const stationId = system.sandbox.stations[0]?.stationId as number;
@@ -118,7 +118,7 @@ describe("the owner's audit log", () => {
     await owner.refused("invalid_request", "GET", "events/?search=");
   });
 
-  it("goes through a part of a long log at a time, in both directions, and finds what is at its other end", async () => {
+  it("a long log: read a part at a time, in both directions, up to its other end", async () => {
     const sinceId = await newest();
     const stationId = system.sandbox.stations[0]?.stationId as number;
     const sql = postgres(system.database.url, { max: 1 });
@@ -169,7 +169,7 @@ describe("the owner's audit log", () => {
     expect(first.events.length + rest.length).toBe(500);
   });
 
-  it("refuses a page that is too long or no page at all", async () => {
+  it("a page that is too long, or no page: refused", async () => {
     for (const query of [
       "?limit=501",
       "?limit=0",
@@ -184,7 +184,7 @@ describe("the owner's audit log", () => {
       await owner.refused("invalid_request", "GET", `events/${query}`);
   });
 
-  it("shows another organization nothing", async () => {
+  it("another organization's log: not shown", async () => {
     const elsewhere = await addOrganization(system);
     const stranger = await logIn(system.baseUrl, "backoffice", elsewhere.owner);
     const { events } = await page(stranger);

@@ -37,8 +37,8 @@ const create = (order: Order, key: string, more = {}) =>
   });
 const step = (intent: Intent, name: string): string => `${station}/intents/${intent.intent_id}/${name}/`;
 
-describe("opening an order under a key", () => {
-  it("opens one, however often and however concurrently it is sent", async () => {
+describe("the opening of an order under a key", () => {
+  it("sent often and concurrently: one order", async () => {
     const sending = { key: "order-1", body: lines("4.00") };
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => cashier.call<Order>("POST", `${station}/orders/`, sending)),
@@ -50,14 +50,14 @@ describe("opening an order under a key", () => {
     expect(orders).toHaveLength(1);
   });
 
-  it("repeats the first answer even after the order has changed", async () => {
+  it("repeated after the order has changed: the first answer", async () => {
     const sending = { key: "order-2", body: lines("4.00") };
     const first = await cashier.good<Order>("POST", `${station}/orders/`, sending);
     await cashier.good("PUT", `orders/${first.order_id}/lines/`, { body: lines("5.00") });
     expect(await cashier.good<Order>("POST", `${station}/orders/`, sending)).toEqual(first);
   });
 
-  it("is refused for another body, and is another key at another station and for another person", async () => {
+  it("with another body: refused; at another station or for another person: another key", async () => {
     const first = await cashier.good<Order>("POST", `${station}/orders/`, { key: "order-3", body: lines("4.00") });
     const other = { key: "order-3", body: lines("4.01") };
     expect((await cashier.refused("idempotency_key_reused", "POST", `${station}/orders/`, other)).status).toBe(422);
@@ -69,8 +69,8 @@ describe("opening an order under a key", () => {
   });
 });
 
-describe("beginning a collection under a key", () => {
-  it("begins one, and answers alike while it is collected, after it ended, and after the station forgot", async () => {
+describe("the beginning of a collection under a key", () => {
+  it("the same answer while it is collected, after it ended, and after the station has dropped it", async () => {
     const order = await openOrder();
     const answers = await Promise.all(Array.from({ length: 4 }, () => create(order, "intent-1")));
     const [first] = answers as [(typeof answers)[number]];
@@ -90,7 +90,7 @@ describe("beginning a collection under a key", () => {
     expect([settle_offered, cancel_offered]).toEqual([true, true]);
   });
 
-  it("is refused for another body: another order, route or deadline", async () => {
+  it("with another order, route or deadline: refused", async () => {
     const order = await openOrder();
     const { body: intent } = await create(order, "intent-2");
     expect(await create(await openOrder(), "intent-2")).toMatchObject({
@@ -103,7 +103,7 @@ describe("beginning a collection under a key", () => {
     await cashier.good("POST", step(intent, "cancel"));
   });
 
-  it("is not spent by a refusal: the same key works once the way is free", async () => {
+  it("after a refusal: the same key works once the reason has ended", async () => {
     const order = await openOrder();
     const { body: blocking } = await create(await openOrder(), "blocking");
     expect(await create(order, "intent-3")).toMatchObject({ status: 409, body: { code: "collection_active" } });
@@ -114,8 +114,8 @@ describe("beginning a collection under a key", () => {
   });
 });
 
-describe("attesting and cancelling under a key", () => {
-  it("settles once and answers alike, also concurrently", async () => {
+describe("attestation and cancellation under a key", () => {
+  it("concurrently: settled once, with the same answer", async () => {
     const { body: intent } = await create(await openOrder(), "to-attest");
     const sending = { key: "attest-1" };
     const answers = await Promise.all(
@@ -130,7 +130,7 @@ describe("attesting and cancelling under a key", () => {
     expect(await cashier.call("POST", step(next, "cancel"), sending)).toMatchObject({ body: { status: "cancelled" } });
   });
 
-  it("without a key, or with another one, an ended collection is refused", async () => {
+  it("without a key, or with another one: an ended collection is refused", async () => {
     const { body: intent } = await create(await openOrder(), "keyless");
     await cashier.good("POST", step(intent, "attest"), { key: "a" });
     await cashier.refused("intent_not_actionable", "POST", step(intent, "attest"));
@@ -138,7 +138,7 @@ describe("attesting and cancelling under a key", () => {
     await cashier.refused("intent_not_actionable", "POST", step(intent, "cancel"), { key: "a" });
   });
 
-  it("a repetition with another reference is refused", async () => {
+  it("with another reference: refused", async () => {
     const { body: intent } = await create(await openOrder(), "terminal", { route: "attested_terminal" });
     const path = step(intent, "attest");
     await cashier.good("POST", path, { key: "slip", body: { reference: "T-1" } });
@@ -150,8 +150,8 @@ describe("attesting and cancelling under a key", () => {
   });
 });
 
-describe("a key that cannot be one", () => {
-  it("is refused by name", async () => {
+describe("an invalid key", () => {
+  it("refused by name", async () => {
     const sending = { key: "k".repeat(256), body: lines("1.00") };
     const refused = await cashier.refused("invalid_request", "POST", `${station}/orders/`, sending);
     expect(refused.body.errors?.[0]?.detail).toMatch(/Idempotency-Key/);

@@ -1,4 +1,4 @@
-/** What the cashier is offered follows the machine, state by state and route by route. */
+/** The offers to the cashier follow the machine, state by state and route by route. */
 import { describe, expect, it } from "vitest";
 import { decidedIntentJson, intentJson, intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import { leaseHolderJson } from "../../../gateway/api/cashier/leases.ts";
@@ -70,7 +70,7 @@ const report = (outcome: ReportedOutcome) => ({
 
 type Offers = readonly [settle: boolean, cancel: boolean];
 
-describe("what is offered", () => {
+describe("the offered actions", () => {
   const table: Record<IntentState, Record<"smart_pos" | "cash" | "attested_terminal", Offers>> = {
     created: { smart_pos: [false, true], cash: [true, true], attested_terminal: [true, true] },
     presented: { smart_pos: [false, true], cash: [false, true], attested_terminal: [false, true] },
@@ -89,21 +89,21 @@ describe("what is offered", () => {
     });
   }
 
-  it("still is settle after a reported decline (contract, rule 2 of the smart POS route)", () => {
+  it("settle is still offered after a reported decline (contract, rule 2 of the smart POS route)", () => {
     for (const outcome of ["reported_declined", "reported_cancelled", "reported_unknown"] as const) {
       const wire = intentJson(intent({ status: "processing", reports: [report(outcome)], reportCount: 1 }), FACTS);
       expect(wire.settle_offered, outcome).toBe(true);
     }
   });
 
-  it("is nothing once the deadline has passed, even before that is committed", () => {
+  it("none once the deadline has passed, even before that is committed", () => {
     const wire = intentJson(intent({ status: "processing", expiresAtMs: NOW_MS }), FACTS);
     expect([wire.settle_offered, wire.cancel_offered]).toEqual([false, false]);
   });
 });
 
-describe("an intent on the wire", () => {
-  it("is processing while the seam is at work, with the attestation already named", () => {
+describe("an intent in an answer", () => {
+  it("is processing during a call of the seam, with the attestation already named", () => {
     const attestation = {
       by: "cashier",
       commandId: "c",
@@ -125,7 +125,7 @@ describe("an intent on the wire", () => {
     });
   });
 
-  describe("whose order is not what it was", () => {
+  describe("an intent whose order has changed", () => {
     const reported = intent({ status: "processing", reports: [report("reported_success")], reportCount: 1 });
     const order = (changes: Partial<ShownOrder>): ShownOrder => ({
       orderId: 42,
@@ -151,20 +151,24 @@ describe("an intent on the wire", () => {
       ],
       ["in another currency", { ...STATION, order: order({ currency: "USD" }) }, [false, "order_changed", true]],
       ["of the same amount again", { ...STATION, order: order({ revision: 9 }) }, OFFERED],
-      ["told as it was before the intent", { ...STATION, order: order({ amountMinor: "1", revision: 2 }) }, OFFERED],
+      [
+        "received as it was before the intent",
+        { ...STATION, order: order({ amountMinor: "1", revision: 2 }) },
+        OFFERED,
+      ],
       ["not the one that changed", { ...STATION, order: order({ orderId: 43, amountMinor: "1" }) }, OFFERED],
-    ])("is shown with why it cannot be settled: %s", (_what, station, offers) => {
+    ])("shown with the reason why it cannot be settled: %s", (_what, station, offers) => {
       const wire = intentJson(reported, { ...FACTS, station });
       expect([wire.settle_offered, wire.settle_obstacle, wire.cancel_offered]).toEqual(offers);
     });
 
-    it("says nothing of it once it has ended", () => {
+    it("ended: the change is not shown", () => {
       const ended = intentJson({ ...reported, status: "succeeded" }, { ...FACTS, station: known("paid") });
       expect([ended.settle_offered, ended.settle_obstacle]).toEqual([false, ""]);
     });
   });
 
-  describe("whose order has an earlier collection that may have moved money", () => {
+  describe("an intent whose order has an earlier collection that may have moved money", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const qr = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
     const by = (unclear: Partial<UnclearCollection>) => ({
@@ -197,7 +201,7 @@ describe("an intent on the wire", () => {
     });
   });
 
-  it("shows no QR while its provider is frozen", () => {
+  it("its provider is frozen: no QR is shown", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
     const frozen = (configId: number) => ({ ...NO_KILL_SWITCHES, providers: new Set([configId]) });
@@ -213,7 +217,7 @@ describe("an intent on the wire", () => {
     ["its organization is frozen", { organizations: new Set([1]) }, {}],
     ["its station is frozen", { stations: new Set([2]) }, {}],
     ["its station is suspended", {}, { status: "suspended" as StationStatus }],
-  ])("shows no QR while %s, as no display does", (_what, on, standing) => {
+  ])("%s: no QR is shown, as on displays", (_what, on, standing) => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
     const wire = intentJson(shown, {
@@ -224,54 +228,54 @@ describe("an intent on the wire", () => {
     expect(wire.provider).toMatchObject({ qr_payload: "", provider_reference: "PAY-1" });
   });
 
-  it("shows no QR in the answer to a decision, which is given also while nobody knows what is frozen", () => {
+  it("the answer to a decision: no QR is shown, because the freezes may be unknown", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
     expect(decidedIntentJson(shown, STATION, NOW_MS).provider).toMatchObject({ qr_payload: "" });
   });
 
-  describe("tells the cashier why money may have moved", () => {
+  describe("the reason why money may have moved", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const qr = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
     const withReasons = (...reasons: UnclearReason[]) => ({
       ...FACTS,
       station: { ...STATION, unclearCollections: reasons.map((reason) => ({ orderId: 42, intentId: 7, reason })) },
     });
-    const told = (known: PaymentIntent, facts = FACTS) => intentJson(known, facts).money_may_have_moved;
+    const reasonOf = (known: PaymentIntent, facts = FACTS) => intentJson(known, facts).money_may_have_moved;
 
-    it("at once when the provider's money differs, and hands its QR out no longer", () => {
+    it("a differing provider payment: shown at once, and the QR is no longer returned", () => {
       expect(intentJson(qr, FACTS)).toMatchObject({ money_may_have_moved: "", provider: { qr_payload: "000201" } });
       const wire = intentJson({ ...qr, moneyMayHaveMoved: "money_differs" }, FACTS);
       expect(wire).toMatchObject({ money_may_have_moved: "money_differs", cancel_offered: true });
       expect(wire.provider).toMatchObject({ qr_payload: "", provider_reference: "PAY-1" });
     });
 
-    it("after its end by what its station holds against it, money that differs first", () => {
+    it("after its end: by the evidence that its station holds against it, a differing payment first", () => {
       const ended = { ...qr, status: "expired", moneyMayHaveMoved: "money_differs", reasonSinceEnd: "" } as const;
-      expect(told(ended)).toBe("");
-      expect(told(ended, withReasons("late_evidence", "late_money"))).toBe("late_money");
-      expect(told(ended, withReasons("money_differs", "late_money"))).toBe("money_differs");
+      expect(reasonOf(ended)).toBe("");
+      expect(reasonOf(ended, withReasons("late_evidence", "late_money"))).toBe("late_money");
+      expect(reasonOf(ended, withReasons("money_differs", "late_money"))).toBe("money_differs");
       const other = {
         ...FACTS,
         station: { ...STATION, unclearCollections: [{ orderId: 42, intentId: 8, reason: "late_money" }] },
       };
-      expect(told(ended, other as typeof FACTS)).toBe("");
+      expect(reasonOf(ended, other as typeof FACTS)).toBe("");
     });
 
-    it("when another collection paid its order after it had been handed over, and not when it was paid itself", () => {
+    it("another collection paid its order after the hand-over: shown, unless it was paid itself", () => {
       const ended = { ...qr, status: "cancelled", reasonSinceEnd: "handoff_presented" } as const;
-      expect(told({ ...ended, endReason: "order_already_paid" })).toBe("handoff_presented");
-      expect(told({ ...ended, reasonSinceEnd: "late_success" })).toBe("late_success");
+      expect(reasonOf({ ...ended, endReason: "order_already_paid" })).toBe("handoff_presented");
+      expect(reasonOf({ ...ended, reasonSinceEnd: "late_success" })).toBe("late_success");
       expect(
-        told({ ...ended, status: "succeeded", moneyMayHaveMoved: "money_differs" }, withReasons("late_money")),
+        reasonOf({ ...ended, status: "succeeded", moneyMayHaveMoved: "money_differs" }, withReasons("late_money")),
       ).toBe("");
     });
   });
 
-  describe("among the unclear collections of its station", () => {
+  describe("the unclear collections of a station", () => {
     const ended = intent({ status: "cancelled", reasonSinceEnd: "success_reported" });
 
-    it("with its strongest reason; the paid ones and those without a reason are not there", () => {
+    it("with the strongest reason; paid ones and those without a reason are left out", () => {
       const paid = intent({ intentId: 8, status: "succeeded", moneyMayHaveMoved: "success_reported" });
       const clear = intent({ intentId: 6, status: "expired" });
       const known: UnclearCollection[] = [
@@ -293,14 +297,14 @@ describe("an intent on the wire", () => {
     });
   });
 
-  it("fits its published schema, which takes no unknown field", () => {
+  it("fit their published schema, which allows no unknown field", () => {
     const wire = intentJson(intent({ status: "processing", reports: [report("reported_success")] }), FACTS);
     expect(intentSchema.strict().parse(wire)).toEqual(wire);
     expect(wire.amount).toBe("25.00");
   });
 });
 
-describe("a lease on the wire", () => {
+describe("a lease in an answer", () => {
   const lease = {
     cashierId: 9,
     cashierName: "Ada",
@@ -309,12 +313,12 @@ describe("a lease on the wire", () => {
     expiresAtMs: NOW_MS + 1_000,
   };
 
-  it("says whose it is", () => {
+  it("names its holder", () => {
     expect(leaseHolderJson(lease, { userId: 9, nowMs: NOW_MS })?.mine).toBe(true);
     expect(leaseHolderJson(lease, { userId: 8, nowMs: NOW_MS })).toMatchObject({ mine: false, cashier_name: "Ada" });
   });
 
-  it("is gone with its deadline", () => {
+  it("ends with its deadline", () => {
     expect(leaseHolderJson(lease, { userId: 9, nowMs: NOW_MS + 1_000 })).toBeNull();
   });
 });

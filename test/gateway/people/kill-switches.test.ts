@@ -82,8 +82,8 @@ const offersAt = async (gateway: ApiClient, station = stationId): Promise<Record
 };
 
 /**
- * Waits until every gateway shows these reasons, of exactly the four routes, and says how long after `sinceMs` (of
- * `performance`) that was. Whoever measures a switch starts the clock before the call that throws it.
+ * Waits until every gateway shows these reasons, of exactly the four routes, and returns how long after `sinceMs` (of
+ * `performance`) that was. A caller that measures a switch starts the clock before the call that throws it.
  */
 async function untilEverywhere(
   reasons: Reasons,
@@ -119,7 +119,7 @@ async function askAsDevice<T>(baseUrl: string, method: string, path: string, jso
   }
 }
 
-/** What the companion is told at each gateway when it asks for its assignment: the status, and the code of a refusal. */
+/** The answer to the companion's assignment poll at each gateway: the status, and the code of a refusal. */
 async function assignmentAnswers(): Promise<string[]> {
   const asked = [system.baseUrl, second.baseUrl].map(async (baseUrl) => {
     const { status, body } = await askAsDevice(baseUrl, "GET", "assignment/");
@@ -146,7 +146,7 @@ interface OwnSwitch {
   readonly refusesDevice: boolean;
 }
 
-/** Each switch of the owner's: what it withdraws of all four routes, with which reason, and how the device is refused. */
+/** Each switch of the owner's: which of all four routes it withdraws, with which reason, and how the device is refused. */
 const SWITCHES: readonly OwnSwitch[] = [
   {
     name: "device",
@@ -181,7 +181,7 @@ const SWITCHES: readonly OwnSwitch[] = [
 describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdraws, refusesDevice }) => {
   const withdrawn = Object.entries(withdraws).find(([, why]) => why === reason)?.[0] ?? "";
 
-  it("withdraws exactly its routes at both gateways within 1.5 s, refuses the device, and gives all of it back", async () => {
+  it("withdraws exactly its routes at both gateways within 1.5 s, refuses the device, and restores all of it", async () => {
     const live = await openLive(second.baseUrl, stationId, bearer(cashier.token));
     await live.until((message) => message.type === "state");
     const atMs = Date.now();
@@ -218,9 +218,9 @@ describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdr
 });
 
 describe("the platform's switch", () => {
-  it("opens to the platform key only, and is not there where no key is set", async () => {
+  it("needs the platform key, and does not exist without a configured key", async () => {
     const path = "/api/platform/v1/freeze/";
-    const json = { by: "Somebody", reason: "Spite" };
+    const json = { by: "An attacker", reason: "Spite" };
     const ask = async (token?: string) => {
       const sending = token === undefined ? { json } : { json, token };
       return (await send<Refused>(system.baseUrl, "POST", path, sending)).body.code;
@@ -266,7 +266,7 @@ describe("the platform's switch", () => {
     expect(await assignmentAnswers()).toEqual(twice("200"));
   });
 
-  it("holds in a live collection: the device can neither fetch nor report, and goes on when it is lifted", async () => {
+  it("applies to a live collection: the device can neither fetch nor report, and goes on when it is lifted", async () => {
     const { body: intent } = await create("smart_pos");
     const fetched = await askAsDevice<{ assignment: { status: string } }>(system.baseUrl, "GET", "assignment/");
     expect(fetched.body.assignment.status).toBe("presented");
@@ -286,7 +286,7 @@ describe("the platform's switch", () => {
     expect(sold.status).toBe("succeeded");
   });
 
-  it("is in the organization's audit log with who and why, every switch of this file once", async () => {
+  it("is in the organization's audit log with person and reason, every switch of this file once", async () => {
     const { events } = await owner.good<{
       events: { action: string; actor: { kind: string; name: string }; data: { reason: string } }[];
     }>("GET", "events/?since_id=0&limit=500");
@@ -303,14 +303,14 @@ describe("the platform's switch", () => {
     }
   });
 
-  it("survives the death of the services: what was thrown before holds, and what is lifted after it is lifted", async () => {
+  it("a restart of the services: earlier switches hold, and lifted ones are lifted", async () => {
     const sinceMs = performance.now();
     await platform("freeze");
     await system.processes.services.kill9();
     expect(await untilEverywhere(allBut(null, "platform_frozen"), { sinceMs })).toBeLessThan(WITHIN_MS);
     await system.processes.services.restart();
     await platform("unfreeze");
-    // A companion that was silent meanwhile is another matter: its route comes back with its heartbeat.
+    // A companion that was silent meanwhile differs: its route comes back with its heartbeat.
     await companion.call("POST", "heartbeat/");
     await untilEverywhere(NOTHING_WITHDRAWN);
   });

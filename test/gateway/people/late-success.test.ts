@@ -1,4 +1,4 @@
-/** A success that a companion reports when its station has forgotten the collection, through the real service. */
+/** A success that a companion reports after its station has dropped the collection, through the real service. */
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
@@ -46,7 +46,7 @@ async function payInCash(order_id: number): Promise<void> {
 }
 
 describe("a collection that has left its station's state, and whose order another one has paid", () => {
-  it("it stays unclear, and a late success is read at the collection, its order and the live view", async () => {
+  it("a late success: the collection stays unclear, and its order and the live view show it", async () => {
     const order_id = await openOrder();
     const earlier = await vi.waitUntil(() => collect(order_id, "smart_pos").catch(() => undefined), HANGS);
     await companion.good("GET", "assignment/");

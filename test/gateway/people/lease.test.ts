@@ -43,13 +43,13 @@ describe("a free station", () => {
     expect((await ada.refused("lease_required", "PUT", `${station}/lease/`)).status).toBe(409);
   });
 
-  it("may be released by anybody, which changes nothing", async () => {
+  it("released by any cashier: nothing changes", async () => {
     expect(await ben.good<Lease>("DELETE", `${station}/lease/`)).toEqual({ lease: null, lost_lease: null });
   });
 });
 
 describe("a station that a cashier holds", () => {
-  it("says so to everybody, and to the holder that it is theirs", async () => {
+  it("every cashier sees the holder, and the holder sees that it is theirs", async () => {
     const { lease } = await ada.good<Lease>("POST", `${station}/lease/`, long);
     expect(lease).toMatchObject({ cashier_id: ada.userId, cashier_name: ada.name, mine: true });
     const heldMs = Date.parse(lease?.expires_at ?? "") - Date.parse(lease?.acquired_at ?? "");
@@ -65,7 +65,7 @@ describe("a station that a cashier holds", () => {
     );
   });
 
-  it("is refused to the other cashier with the holder's name, whatever they try", async () => {
+  it("every request of another cashier: refused with the holder's name", async () => {
     const intent = await ada.good<z.infer<typeof intentSchema>>("POST", `${station}/intents/`, create());
     const tries = [
       ["POST", "lease/"],
@@ -84,7 +84,7 @@ describe("a station that a cashier holds", () => {
     await ada.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
   });
 
-  it("is kept by renewing and passes on when it is given back", async () => {
+  it("renewed: kept; given back: passes on", async () => {
     const before = await ada.good<Lease>("GET", `${station}/lease/`);
     const renewed = await ada.good<Lease>("PUT", `${station}/lease/`, { body: { lifetime_seconds: 1_200 } });
     expect(renewed.lease?.acquired_at).toBe(before.lease?.acquired_at);
@@ -94,7 +94,7 @@ describe("a station that a cashier holds", () => {
     expect(lease).toMatchObject({ cashier_id: ben.userId, mine: true });
   });
 
-  it("is free again when the lease lapses", async () => {
+  it("its lease lapses: free again", async () => {
     await ben.good("POST", `${station}/lease/`);
     await vi.waitFor(
       async () => expect(await ada.good<Lease>("GET", `${station}/lease/`)).toEqual({ lease: null, lost_lease: null }),
@@ -104,7 +104,7 @@ describe("a station that a cashier holds", () => {
     await ada.good("POST", `${station}/lease/`, long);
   });
 
-  it("is won by exactly one of many who ask at once", async () => {
+  it("many requests at once: exactly one wins", async () => {
     await ada.good("DELETE", `${station}/lease/`);
     const asked = await Promise.all(
       [ada, ben, ada, ben].map((who) => who.call<Lease>("POST", `${station}/lease/`, long)),
@@ -114,7 +114,7 @@ describe("a station that a cashier holds", () => {
     expect(asked.filter(({ status }) => status === 409)).toHaveLength(2);
   });
 
-  it("takes a lifetime within bounds only", async () => {
+  it("a lifetime out of bounds: refused", async () => {
     for (const lifetime_seconds of [29, 3_601, 60.5, "600"])
       await ada.refused("invalid_request", "POST", `${station}/lease/`, { body: { lifetime_seconds } });
   });

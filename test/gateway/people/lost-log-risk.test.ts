@@ -105,7 +105,7 @@ class Counter {
   }
 
   async openOrder(): Promise<number> {
-    // Of a QR of this amount the sandbox provider never knows what became of it.
+    // The sandbox provider never knows the result of a QR of this amount.
     const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.12" }];
     const order = await cashier.good<{ order_id: number }>("POST", `${this.#station}/orders/`, { body: { lines } });
     return order.order_id;
@@ -151,7 +151,7 @@ async function addCompanion(stationId: number): Promise<TestDevice> {
   return companion;
 }
 
-/** The documented recovery: the relay publishes to an empty log what PostgreSQL knows, which is all that the log had. */
+/** The documented recovery: the relay publishes PostgreSQL's state to an empty log, which is all that the log had. */
 async function loseLog(): Promise<void> {
   const { state } = await system.bus.jsm.streams.info(STATION_LOG.name);
   await vi.waitUntil(async () => {

@@ -42,13 +42,13 @@ describe("lines that a cashier typed", () => {
     ]);
   });
 
-  it("survive the way to minor units and back, for any price of any exponent", () => {
+  it("convert to minor units and back, for any price of any exponent", () => {
     assert(
       property(
         bigInt({ min: 0n, max: 999_999_999_999n }),
         constantFrom(["EUR", 1n], ["JPY", 100n], ["KWD", 1n] as const),
         (cents, [currency, divisor]) => {
-          // Two decimals are what the wire has; JPY has none of them and KWD ends in a zero.
+          // The API has two decimals; JPY has none of them and KWD ends in a zero.
           const amountMinor = currency === "KWD" ? cents * 10n : cents / divisor;
           expect(minor(formatAmount(amountMinor, currency), currency)).toBe(amountMinor.toString());
         },
@@ -56,14 +56,14 @@ describe("lines that a cashier typed", () => {
     );
   });
 
-  it("carry no sign, no exponent, no blank and no third decimal", () => {
+  it("with a sign, an exponent, a blank or a third decimal: refused", () => {
     for (const odd of ["-1.00", "+1", "1e3", " 1", "1,50", "", ".5", "1.", "1.005", "12345678901", "0x10", "NaN"])
       expect(orderLinesBodySchema.safeParse({ lines: [line(odd)] }).success, odd).toBe(false);
   });
 });
 
-describe("an order on the wire", () => {
-  it("shows what each line comes to", () => {
+describe("an order in an answer", () => {
+  it("shows the total of each line", () => {
     const order: Order = {
       orderId: 42,
       orderDisplayNumber: 12,

@@ -52,7 +52,7 @@ describe("an organization over HTTP", () => {
     expect(all.body).toMatchObject({ organizations: [{ sandbox: true }], has_more: true });
   });
 
-  it("a password that was given: it is not shown, and holds", async () => {
+  it("a given password: it is not shown, and holds", async () => {
     const password = "a long enough password";
     const owner = { email: "given@harbour.example", name: "Kim", password };
     const made = await create<Created>({ name: "Given", owner });
@@ -104,7 +104,7 @@ describe("an owner's password over HTTP", () => {
     expect(JSON.stringify(events)).not.toContain(password);
   });
 
-  it("a password that was given: it is not shown, and holds", async () => {
+  it("a given password: it is not shown, and holds", async () => {
     const made = await create<Created>(body("chosen@harbour.example"));
     const details = { email: made.body.owner.email, password: "another long enough password" };
     const answer = await reset<Reset>(details);
@@ -113,7 +113,7 @@ describe("an owner's password over HTTP", () => {
   });
 
   it("an unknown address, a cashier's, a short password and a wrong key: refused, and nothing changes", async () => {
-    for (const email of ["nobody@harbour.example", system.cashier.email]) {
+    for (const email of ["unknown@harbour.example", system.cashier.email]) {
       const answer = await reset<Refused>({ email });
       expect([answer.status, answer.body.code]).toEqual([404, "not_found"]);
       expect(answer.body.detail).toBe("No owner has this e-mail address.");
@@ -137,7 +137,7 @@ async function command(args: readonly string[], env: Readonly<Record<string, str
 describe("the operators' guide: the first restaurant", () => {
   const passwords = { OWNER_PASSWORD: "the owner's new password", CASHIER_PASSWORD: "the cashier's password" };
 
-  /** Runs the script as the guide has it, for people at that domain. */
+  /** Runs the guide's script, for people at that domain. */
   async function runScript(domain: string, settings: Readonly<Record<string, string>>) {
     const script = guideBlock("sh", "clients/organization.ts create", operationsGuide);
     const program = runProgram("sh", ["-c", script.replaceAll("harbour.example", domain)], {
@@ -205,7 +205,7 @@ describe("the command", () => {
     expect(organizations).toContainEqual(organization);
   });
 
-  it("exit codes: 0 with help, 2 for arguments, 1 for what is refused or not reached, each with one sentence", async () => {
+  it("exit codes: 0 with help, 2 for arguments, 1 for a refusal or no connection, each with one sentence", async () => {
     const help = await command(["--help"]);
     expect([help.code, help.out.includes("--owner-email")]).toEqual([0, true]);
     for (const args of [[], ["create", "--name", "Quay"], ["remove"], ["reset-password"], ["list", "--nothing"]])

@@ -1,4 +1,4 @@
-/** What the owner reads of the day's work over HTTP: orders, payments, who drives which station, and what is being collected. */
+/** The owner's view of the day's work over HTTP: orders, payments, who drives which station, and current collections. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { activeIntentsSchema } from "../../../gateway/api/backoffice/intents.ts";
@@ -69,7 +69,7 @@ describe("orders", () => {
 });
 
 describe("leases and collections", () => {
-  it("each station that is driven, with what it collects; the others are left out", async () => {
+  it("each driven station, with its current collection; the others are left out", async () => {
     const [stationId = 0, otherId = 0] = stations;
     await cashier.good("POST", `stations/${stationId}/lease/`);
     await cashier.good("POST", `stations/${otherId}/lease/`);
@@ -158,7 +158,7 @@ describe("payments", () => {
     expect(rest).toBeUndefined();
   });
 
-  it("the overview: what is open and there now, and the day's collections by route", async () => {
+  it("the overview: open and present now, and the day's collections by route", async () => {
     const overview = await owner.good<z.infer<typeof overviewSchema>>("GET", "overview/?time_zone=Europe/Berlin");
     expect(overview.now).toMatchObject({ leased_stations: 1, devices_online: 0, open_issues: 0 });
     const hours = overview.routes.find(({ route }) => route === "attested_terminal")?.hours;
@@ -169,7 +169,7 @@ describe("payments", () => {
     await owner.refused("invalid_request", "GET", "overview/?day=2021-02-29");
   });
 
-  it("of one station: its cashiers read them, and those of no other organization", async () => {
+  it("of one station: its cashiers read them, and cashiers of other organizations do not", async () => {
     const { intent } = await paid("Juice", "SLIP-2");
     const [otherId = 0, stationId = 0] = stations;
     const list = async (query: string, id = stationId) =>
@@ -190,7 +190,7 @@ describe("payments", () => {
 });
 
 describe("another organization", () => {
-  it("sees nothing of it", async () => {
+  it("sees no data of it", async () => {
     expect(await listed("", stranger)).toEqual({ orders: [], has_more: false });
     expect(await stranger.good("GET", "leases/")).toEqual({ leases: [], has_more: false, through_id: 0 });
     expect(await stranger.good("GET", "active-intents/")).toMatchObject({ active_intents: [] });

@@ -1,4 +1,4 @@
-/** Filials, stations, devices and the catalogue over HTTP: names may be the same, and what there is too much of is refused by name. */
+/** Filials, stations, devices and the catalogue over HTTP: names may repeat, and too many of a kind are refused by name. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
@@ -70,7 +70,7 @@ describe("the catalogue", () => {
     expect(found).not.toContain(here.item_id);
   });
 
-  it("gives an order name and price of that moment, which no later change touches", async () => {
+  it("an order keeps the name and price of its moment, and no later change affects it", async () => {
     const stationId = await station();
     const { item_id } = await add(cake);
     const lines = [
@@ -83,7 +83,7 @@ describe("the catalogue", () => {
     await owner.good("PATCH", `catalogue-items/${item_id}/`, { body });
     const path = `orders/${order.order_id}/`;
     expect(await cashier.good("GET", path)).toMatchObject({ total: "11.00", lines: order.lines });
-    // The key stands for the request: the same order, although the item costs more by now.
+    // The key identifies the request: the same order, although the item costs more by now.
     expect((await open(stationId, lines, "by item")).order_id).toBe(order.order_id);
     const reused = { key: "by item", body: { lines: lines.slice(1) } };
     await cashier.refused("idempotency_key_reused", "POST", `stations/${stationId}/orders/`, reused);
@@ -96,7 +96,7 @@ describe("the catalogue", () => {
     expect(changes).toEqual(["catalogue_item_deleted", "catalogue_item_changed", "catalogue_item_created"]);
   });
 
-  it("refuses a line that is both or neither, and a price or a currency that cannot be", async () => {
+  it("a line that is both or neither, and an impossible price or currency: refused", async () => {
     const stationId = await station();
     const { item_id } = await add(cake);
     for (const [line, pointer] of [
@@ -128,7 +128,7 @@ describe("places and devices", () => {
     await owner.good("PATCH", `stations/${stations[1]}/`, { body: { name: "Counter" } });
   });
 
-  it("are refused where there are as many as there can be", async () => {
+  it("beyond their number: refused", async () => {
     const stationId = await station();
     const body = display(stationId);
     await Promise.all(Array.from({ length: STATE_LIMITS.devices }, () => owner.good("POST", "devices/", { body })));

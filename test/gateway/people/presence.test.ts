@@ -1,4 +1,4 @@
-/** A companion's presence on the cashier's screen: silent, back again, and heard but not asking for work. */
+/** A companion's presence on the cashier's screen: silent, back again, and with heartbeats but without polls. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { send } from "../../support/http.ts";
@@ -50,20 +50,20 @@ const smartPos = (message: LiveMessage) =>
   message.type === "state" ? message.routes.find(({ route }) => route === "smart_pos") : undefined;
 const readiness = (message: LiveMessage) => (message.type === "state" ? message.companions[0]?.readiness : undefined);
 
-/** When each socket told it first. */
+/** When each socket showed it first. */
 const shownToAll = async (fits: (message: LiveMessage) => boolean): Promise<number[]> =>
   await Promise.all(lives.map(async (live) => (await live.until(fits, 10_000)).atMs));
 
 describe("a companion", () => {
-  it("that is heard but never asks for its assignment is shown as such, alike at every gateway, until it asks", async () => {
+  it("with heartbeats and without a poll: shown as such, alike at every gateway, until it polls", async () => {
     await shownToAll((message) => readiness(message) === "offline");
     await beat();
     startPulse();
     await shownToAll((message) => readiness(message) === "not_polling" && smartPos(message)?.offered === true);
     const askedAtMs = Date.now();
     await send(second.baseUrl, "GET", "/api/payments/v1/devices/assignment/", { token: companion.credential });
-    const told = await shownToAll((message) => readiness(message) === "ready");
-    for (const atMs of told) expect(atMs - askedAtMs).toBeLessThan(1_000);
+    const shownAtMs = await shownToAll((message) => readiness(message) === "ready");
+    for (const atMs of shownAtMs) expect(atMs - askedAtMs).toBeLessThan(1_000);
     const polledAt = lives.map((live) => live.state().companions[0]?.last_polled_at);
     expect(new Set(polledAt).size).toBe(1);
     expect(Math.abs(Date.parse(polledAt[0] ?? "") - askedAtMs)).toBeLessThan(1_000);
@@ -74,11 +74,11 @@ describe("a companion", () => {
     expect(routes.companions[0]?.last_polled_at).toBe(polledAt[0]);
   });
 
-  it("that goes silent takes smart_pos with it within a second after the silence period, and brings it back", async () => {
+  it("silent: smart_pos is withdrawn within a second after the silence period, and comes back with it", async () => {
     clearInterval(pulse);
     const { askedAtMs, answeredAtMs } = await beat();
-    const told = await shownToAll((message) => smartPos(message)?.reason === "device_offline");
-    for (const [index, atMs] of told.entries()) {
+    const shownAtMs = await shownToAll((message) => smartPos(message)?.reason === "device_offline");
+    for (const [index, atMs] of shownAtMs.entries()) {
       expect(atMs).toBeGreaterThanOrEqual(askedAtMs + SILENCE_MS);
       expect(atMs - (answeredAtMs + SILENCE_MS)).toBeLessThan(1_000);
       const state = lives[index]?.state();
@@ -87,7 +87,7 @@ describe("a companion", () => {
       expect(since).toBeLessThanOrEqual(atMs);
       expect(state?.companions[0]?.readiness).toBe("offline");
     }
-    // Not in the very millisecond of the silence: what the host does about that is its own tests' matter.
+    // Not in the very millisecond of the silence: the host's own tests check what the host does then.
     await new Promise((resolve) => setTimeout(resolve, 250));
     const back = await beat();
     const restored = await shownToAll((message) => smartPos(message)?.offered === true);

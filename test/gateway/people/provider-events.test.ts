@@ -1,4 +1,4 @@
-/** The owner's audit log of payment providers over HTTP: who changed which config, who settled which money, and why. */
+/** The owner's audit log of payment providers over HTTP: who changed which config, who settled which payment, and why. */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
@@ -20,7 +20,7 @@ interface Page {
   readonly has_more: boolean;
 }
 
-const SECRET = "a-secret-that-nobody-may-see-again";
+const SECRET = "a-secret-that-is-never-shown-again";
 const SETTINGS = emvcoSettings();
 
 let system: TestSystem;
@@ -48,7 +48,7 @@ const newestId = async (): Promise<number> => (await page(owner, "?limit=1")).ev
 const whoIs = ({ userId: id, name }: Person, kind: string) => ({ kind, id, name });
 
 async function sendStrayMoney(transaction_id: string): Promise<number> {
-  const data = { reference: "nobody's", transaction_id, merchant_id: "M-1", amount: "12.50", currency: "EUR" };
+  const data = { reference: "unknown", transaction_id, merchant_id: "M-1", amount: "12.50", currency: "EUR" };
   const body = JSON.stringify({ id: transaction_id, type: "payment.paid", data });
   const at = Math.floor(Date.now() / 1_000);
   const signature = `t=${at},v1=${createHmac("sha256", SECRET).update(`${at}.${body}`).digest("hex")}`;
@@ -60,7 +60,7 @@ async function sendStrayMoney(transaction_id: string): Promise<number> {
 }
 
 describe("the audit log of payment providers", () => {
-  it("tells who added, changed, rotated and disabled one, when and why, and never a secret", async () => {
+  it("names who added, changed, rotated and disabled one, when and why, and never a secret", async () => {
     const sinceId = await newestId();
     const startedAt = Date.now();
     const config = `provider-configs/${configId}/`;
@@ -74,7 +74,7 @@ describe("the audit log of payment providers", () => {
     expect(has_more).toBe(false);
     const shared = { actor: whoIs(owner, "owner"), subject: { kind: "provider_config", id: configId } };
     const changed = { ...shared, action: "provider_config_changed" };
-    expect(events.map(({ event_id: _id, at: _at, ...told }) => told)).toEqual([
+    expect(events.map(({ event_id: _id, at: _at, ...rest }) => rest)).toEqual([
       { ...changed, data: { name: { from: "Acquirer", to: "Acquirer II" } } },
       {
         ...shared,
@@ -93,7 +93,7 @@ describe("the audit log of payment providers", () => {
     expect(JSON.stringify(whole)).not.toContain(SECRET);
   });
 
-  it("names the operator where the sandbox's own config was made, not an owner who did nothing", async () => {
+  it("names the operator who made the sandbox's own config, not an owner who did nothing", async () => {
     const { events } = await page(owner, "?since_id=0&limit=1");
     expect(events[0]).toMatchObject({
       actor: { kind: "platform", id: 0, name: "operator" },
@@ -102,7 +102,7 @@ describe("the audit log of payment providers", () => {
     });
   });
 
-  it("tells the owner who closed money that does not fit, and why", async () => {
+  it("shows the owner who closed a payment that does not match, and why", async () => {
     const issueId = await sendStrayMoney("T-1");
     await operator.good("POST", `issues/${issueId}/close/`, { body: { reason: "Paid back by bank transfer." } });
     expect((await page(owner, "?limit=1")).events).toMatchObject([
@@ -115,11 +115,11 @@ describe("the audit log of payment providers", () => {
     ]);
   });
 
-  it("tells of attributed money by which transaction it paid which order, by whom and why", async () => {
+  it("shows an attributed payment with its transaction, order, operator and reason", async () => {
     const issueId = await sendStrayMoney("T-2");
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
     const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.50" }];
-    // Money pays where its account is.
+    // A payment settles where its account is.
     const counter = { filial_id: filialId, name: "Pier", currency: "EUR" };
     const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: counter });
     const orders = `stations/${station_id}/orders/`;
@@ -137,17 +137,17 @@ describe("the audit log of payment providers", () => {
     ]);
   });
 
-  it("leaves freezing to the audit log of the kill switches, which says who and why", async () => {
+  it("a freeze: in the audit log of the kill switches, with person and reason", async () => {
     const before = await newestId();
     for (const [way, reason] of [
-      ["freeze", "Their callbacks look forged."],
+      ["freeze", "Their callbacks seem forged."],
       ["unfreeze", "They have explained."],
     ])
       await owner.good("POST", `provider-configs/${configId}/${way}/`, { body: { reason } });
     const { events } = await owner.good<Page>("GET", "events/?since_id=0&limit=500");
     const shared = { actor: whoIs(owner, "owner"), subject: { kind: "provider_config", id: configId } };
     expect(events.slice(-2)).toMatchObject([
-      { ...shared, action: "provider_frozen", data: { reason: "Their callbacks look forged." } },
+      { ...shared, action: "provider_frozen", data: { reason: "Their callbacks seem forged." } },
       { ...shared, action: "provider_unfrozen", data: { reason: "They have explained." } },
     ]);
     expect(await newestId()).toBe(before);
@@ -178,17 +178,17 @@ describe("the audit log of payment providers", () => {
     return read;
   }
 
-  it("refuses a page that is too long, of no number, or of two ways at once", async () => {
+  it("a page that is too long, of no number, or of two ways at once: refused", async () => {
     for (const query of ["?limit=501", "?before_id=0", "?before_id=", "?since_id=1e2", "?since_id=1&before_id=5"])
       await owner.refused("invalid_request", "GET", `provider-events/${query}`);
   });
 
-  it("refuses a reason that says nothing", async () => {
+  it("an empty reason: refused", async () => {
     for (const reason of ["", "  ", "x".repeat(501), 1])
       await owner.refused("invalid_request", "PATCH", `provider-configs/${configId}/`, { body: { reason } });
   });
 
-  it("is the owner's alone, and another organization's owner sees nothing of it", async () => {
+  it("only the owner reads it, and another organization's owner sees nothing of it", async () => {
     for (const [api, details] of [
       ["cashier", system.cashier],
       ["reconciliation", { email: "rita@sandbox.example", password: "a long enough password" }],

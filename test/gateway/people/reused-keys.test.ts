@@ -86,7 +86,7 @@ const reuses: Readonly<Record<string, () => Promise<Reuse>>> = {
 
 const keyed = routes.filter(({ headers }) => headers !== undefined && "Idempotency-Key" in headers.shape);
 
-describe("a key that comes with another body", () => {
+describe("a key with another body", () => {
   beforeEach(async () => {
     const { lease } = await ada.good<Lease>("GET", `${station}/lease/`);
     await acquire(ada, lease === null || lease.mine ? {} : { take_over_from: lease.cashier_id });

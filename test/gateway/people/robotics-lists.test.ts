@@ -1,4 +1,4 @@
-/** Robotics over HTTP: which things a list has, whose an `Idempotency-Key` is, and how much and what an offer may say. */
+/** Robotics over HTTP: what lists contain, whose an `Idempotency-Key` is, and how much an offer may contain. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPace } from "../../../clients/device/pace.ts";
@@ -32,7 +32,7 @@ interface Tasks {
 const idsOf = ({ serving_tasks }: Tasks): number[] => serving_tasks.map(({ task_id }) => task_id);
 
 describe("a list of tasks", () => {
-  it("goes on behind `since_id` for a fleet, and before `before_id` for its owner, until there is no more", async () => {
+  it("continues behind `since_id` for a fleet, and before `before_id` for its owner, up to its end", async () => {
     const ids: number[] = [];
     for (let index = 0; index < 3; index += 1) ids.push((await offerTask(owner, fleet)).task_id);
     const [first = 0, second = 0, third = 0] = ids;
@@ -52,7 +52,7 @@ describe("a list of tasks", () => {
     expect(idsOf(await own(`before_id=${first}`))).toEqual([]);
   });
 
-  it("has those of one fleet only where its owner asks for them", async () => {
+  it("the owner asks for one fleet: contains its tasks only", async () => {
     const other = await addFleet(system.baseUrl, owner, filialId, "Upstairs");
     const { task_id: theirs } = await offerTask(owner, other);
     const { task_id: ours } = await offerTask(owner, fleet);
@@ -64,7 +64,7 @@ describe("a list of tasks", () => {
   });
 });
 
-it("a list of fleets has those of one filial where its owner asks for them", async () => {
+it("a list of fleets: the owner asks for one filial: contains its fleets only", async () => {
   const elsewhere = await newFilial("Harbour");
   const there = await addFleet(system.baseUrl, owner, elsewhere, "Harbour fleet");
   interface Fleets {
@@ -76,7 +76,7 @@ it("a list of fleets has those of one filial where its owner asks for them", asy
   expect(new Set((await of(filialId)).map(({ filial_id }) => filial_id))).toEqual(new Set([filialId]));
 });
 
-it("the webhooks command finds every fleet of an owner who has more of them than a page", async () => {
+it("the webhooks command: finds every fleet of an owner who has more of them than a page", async () => {
   const sql = postgres(system.database.url, { max: 1 });
   // A filial has fifty at most, which only the service counts.
   await sql`
@@ -96,7 +96,7 @@ it("the webhooks command finds every fleet of an owner who has more of them than
   expect(found).toEqual(stored.ids);
 });
 
-it("an offer's Idempotency-Key is the person's own: another's offer under the same one is another offer", async () => {
+it("an offer's Idempotency-Key belongs to the person: another person's equal key is another offer", async () => {
   const colleague = { email: "olivia@sandbox.example", password: "correct horse battery" };
   await owner.good("POST", "users/", { body: { ...colleague, name: "Olivia", role: "owner" } });
   const olivia = await logIn(system.baseUrl, "backoffice", colleague);
@@ -126,7 +126,7 @@ describe("an offer", () => {
       body,
     });
 
-  it("may be as long as its bounds say, however its JSON is written, and is seen whole", async () => {
+  it("as long as its bounds allow, however its JSON is written: accepted and shown whole", async () => {
     const body = longest(BOUNDS.orderLines);
     expect(escaped(body).length).toBeGreaterThan(240_000);
     for (const written of [JSON.stringify(body), escaped(body)]) {
@@ -144,7 +144,7 @@ describe("an offer", () => {
     expect((await post(JSON.stringify({ name: "x".repeat(20_000) }), "filials/")).status).toBe(413);
   });
 
-  it("says in several lines where to, and nothing that makes a screen or an audit log show something else", async () => {
+  it("with a destination of several lines: accepted, without characters that change how a screen or an audit log reads", async () => {
     const offer = (details: string) => ({ body: offerBody(fleet.consumerId, { destination: { name: "A", details } }) });
     const taken = await owner.good("POST", "serving-tasks/", offer(" Gate 3\r\nRing twice. "));
     expect(taken).toMatchObject({ destination: { name: "A", details: "Gate 3\nRing twice." } });

@@ -38,7 +38,7 @@ const list = (more: { readonly etag?: string; readonly query?: string } = {}) =>
   });
 const etagOf = (answer: { readonly headers: Headers }): string => answer.headers.get("etag") ?? "";
 
-describe("a task's whole way", () => {
+describe("the life of a task", () => {
   it("is offered, seen, accepted and completed; manifest and destination are there for the fleet", async () => {
     await freshFleet();
     const { task_id } = await offerTask(owner, fleet, { destination: { name: "Table 12", details: "By the window." } });
@@ -67,7 +67,7 @@ describe("a task's whole way", () => {
     expect(await owner.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ task_id, status: "completed" });
   });
 
-  it("ends with a cancellation or its deadline, and the refusal of who comes later says so", async () => {
+  it("ends with a cancellation or its deadline, and a later request is refused with that", async () => {
     const { filialId } = await freshFleet();
     const cancelled = await offerTask(owner, fleet);
     const reason = { body: { reason: "No guest." } };
@@ -98,7 +98,7 @@ describe("a task's whole way", () => {
     expect(own.serving_tasks).toHaveLength(2);
   });
 
-  it("that says no more of where to than a name has no details", async () => {
+  it("an offer with only a name as its destination has no details", async () => {
     await freshFleet();
     const { task_id } = await offerTask(owner, fleet);
     const destination = { name: "Table 12", details: null };
@@ -106,7 +106,7 @@ describe("a task's whole way", () => {
     expect(await owner.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ destination });
   });
 
-  it("is not accepted by who is suspended after the credential was looked up, as any further request is not", async () => {
+  it("a consumer suspended after the look-up of its credential: neither its acceptance nor a later request is accepted", async () => {
     await freshFleet();
     const { task_id } = await offerTask(owner, fleet);
     const sql = postgres(system.database.url, { max: 2 });
@@ -194,7 +194,7 @@ describe("the list's entity tag", () => {
 });
 
 describe("a pause", () => {
-  it("is told to the fleet and refuses offers and acceptances; what is under way is completed", async () => {
+  it("is shown to the fleet and refuses offers and acceptances; running tasks are completed", async () => {
     const { filialId } = await freshFleet();
     const path = `filials/${filialId}/robotics/`;
     expect(await owner.good("GET", path)).toEqual({
@@ -232,7 +232,7 @@ describe("every route of a fleet", () => {
     return answers;
   };
 
-  it("is closed to nobody in particular, to people, to devices, and to who is suspended or has an old credential", async () => {
+  it("without a credential, for people, devices, suspended consumers and old credentials: refused", async () => {
     const { fleet: mine } = await freshFleet();
     expect(own.length).toBeGreaterThanOrEqual(4);
     expect(new Set(own.map(({ path }) => path.split("/")[2]))).toEqual(new Set(["robotics"]));
@@ -254,7 +254,7 @@ describe("every route of a fleet", () => {
     expect(JSON.stringify(robotics_consumers)).not.toMatch(/rc_|hash|credential/);
   });
 
-  it("shows nothing of another fleet: its tasks do not exist", async () => {
+  it("another fleet's tasks: not found", async () => {
     const { fleet: theirs } = await freshFleet();
     const { task_id } = await offerTask(owner, theirs);
     const { fleet: mine } = await freshFleet();
@@ -276,7 +276,7 @@ describe("every route of a fleet", () => {
     const refused = answers.find(({ status }) => status === 429);
     expect(refused?.body.code).toBe("throttled");
     expect(refused?.headers.get("ratelimit-policy")).toBe('"consumer";q=30;w=6');
-    // Another fleet behind the same address has its own.
+    // Another fleet behind the same address has its own throttle.
     await (await freshFleet()).fleet.good("GET", "serving-tasks/");
   });
 });

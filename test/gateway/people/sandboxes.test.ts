@@ -89,7 +89,7 @@ describe("a seeded sandbox", () => {
     expect(await display.good("GET", "display/")).toMatchObject({ state: "paid", amount: "4.50" });
   });
 
-  it("is one of any number at a filial, also when they are seeded at the same moment", async () => {
+  it("several at a filial, also seeded at the same moment: each is a sandbox", async () => {
     const filial = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Side street" } });
     const body = { filial_id: filial.filial_id, name: "Together", currency: "EUR" };
     const seeded = await Promise.all([1, 2, 3].map(() => owner.good<Fresh>("POST", "sandboxes/", { body })));
@@ -97,7 +97,7 @@ describe("a seeded sandbox", () => {
     expect(new Set(seeded.map(({ config_id }) => config_id)).size).toBe(1);
   });
 
-  it("is refused at a foreign filial, for an unknown currency and to others than owners", async () => {
+  it("at a foreign filial, for an unknown currency and to others than owners: refused", async () => {
     const body = { filial_id: system.sandbox.filialId, name: "Foreign", currency: "EUR" };
     await owner.refused("not_found", "POST", "sandboxes/", { body });
     const unknown = { filial_id: filialId, name: "Unknown", currency: "XXX" };
@@ -167,7 +167,7 @@ describe("a reset", () => {
     expect(await again.good("GET", `orders/${orderId}/`)).toMatchObject({ status: "voided" });
   });
 
-  it("resumes what was suspended, and puts another device in the place of a revoked one", async () => {
+  it("resumes suspended parts, and puts another device in the place of a revoked one", async () => {
     const sandbox = await seed();
     await owner.good("POST", `stations/${sandbox.station_id}/suspend/`);
     await owner.good("POST", `users/${sandbox.cashier.user_id}/suspend/`);
@@ -178,7 +178,7 @@ describe("a reset", () => {
     await (await logInCashier(reset)).good("POST", `stations/${sandbox.station_id}/lease/`);
   });
 
-  it("is refused for a station that was closed, and can be made twice in a row", async () => {
+  it("a closed station: refused; a reset can be made twice in a row", async () => {
     const sandbox = await seed();
     const path = `sandboxes/${sandbox.sandbox_id}/reset/`;
     const first = await owner.good<Fresh>("POST", path);
@@ -190,7 +190,7 @@ describe("a reset", () => {
 });
 
 describe("a sandbox whose cashier has become an owner", () => {
-  it("cannot be reset, and its deletion leaves that person alone", async () => {
+  it("cannot be reset, and its deletion does not change that person", async () => {
     const sandbox = await seed();
     const { user_id } = sandbox.cashier;
     await owner.good("PATCH", `users/${user_id}/`, { body: { role: "owner" } });

@@ -31,7 +31,7 @@ const withCookie = (token: string, headers: Record<string, string> = {}) => ({
   headers: { cookie: `theme=dark; dp_session=${token}`, ...headers },
 });
 
-describe("logging in", () => {
+describe("a log-in", () => {
   it("answers with the person, a token, and a cookie that no script can read and no other site can send", async () => {
     const answer = await open("cashier", system.cashier);
     expect(answer.status).toBe(200);
@@ -52,9 +52,9 @@ describe("logging in", () => {
     expect(answer.headers.get("cache-control")).toBe("no-store");
   });
 
-  it("is refused alike for a wrong password, an unknown person and an empty store of neither", async () => {
+  it("a wrong password, an unknown person and neither: refused alike", async () => {
     const wrong = await open("cashier", { ...system.cashier, password: "not the password" });
-    const unknown = await open("cashier", { ...system.cashier, email: "nobody@sandbox.example" });
+    const unknown = await open("cashier", { ...system.cashier, email: "unknown@sandbox.example" });
     for (const answer of [wrong, unknown]) {
       expect(answer).toMatchObject({ status: 401, body: { code: "login_failed" } });
       expect(answer.headers.get("set-cookie")).toBeNull();
@@ -62,7 +62,7 @@ describe("logging in", () => {
     expect({ ...wrong.body, request_id: "" }).toEqual({ ...unknown.body, request_id: "" });
   });
 
-  it("is for those who may use that API: the owner collects no money, the cashier registers no devices", async () => {
+  it("by API: the owner collects no money, the cashier registers no devices", async () => {
     for (const [api, details] of [
       ["cashier", system.owner],
       ["backoffice", system.cashier],
@@ -74,12 +74,12 @@ describe("logging in", () => {
     }
   });
 
-  it("takes no half body", async () => {
+  it("an incomplete body: refused", async () => {
     for (const body of [{}, { email: "" }, { ...system.cashier, remember: true }, { ...system.cashier, password: 1 }])
       expect(await open("cashier", body)).toMatchObject({ status: 400, body: { code: "invalid_request" } });
   });
 
-  it("is refused to a page of another site, so that nobody can be logged in as somebody else", async () => {
+  it("from a page of another site: refused, so that it cannot log a person in as another", async () => {
     for (const headers of [{ origin: "https://elsewhere.example" }, { "sec-fetch-site": "cross-site" }])
       expect(await open("cashier", system.cashier, headers)).toMatchObject({
         status: 403,
@@ -89,7 +89,7 @@ describe("logging in", () => {
 });
 
 describe("a session", () => {
-  it("says whose it is", async () => {
+  it("names its person", async () => {
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
     const session = await cashier.good<Session>("GET", "session/");
     expect(session).toEqual({
@@ -98,7 +98,7 @@ describe("a session", () => {
     });
   });
 
-  it("is nothing without a token, and nothing with somebody's guess", async () => {
+  it("without a token, or with a guessed one: refused", async () => {
     expect(await current({})).toMatchObject({ status: 401, body: { code: "session_missing" } });
     for (const headers of [
       { authorization: "Bearer nonsense" },
@@ -108,7 +108,7 @@ describe("a session", () => {
       expect(await current(headers)).toMatchObject({ status: 401, body: { code: "session_invalid" } });
   });
 
-  it("ends everywhere at once when its person logs out, and the cookie goes with it", async () => {
+  it("its person logs out: it ends everywhere at once, and the cookie is removed", async () => {
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
     const other = await logIn(system.baseUrl, "cashier", system.cashier);
     const answer = await cashier.call("DELETE", "session/");
@@ -143,7 +143,7 @@ describe("the cookie of a page", () => {
       });
   });
 
-  it("does not stand in the way of a program that sends its token itself", async () => {
+  it("a program that sends its token itself: the cookie does not disturb it", async () => {
     const { token } = await logIn(system.baseUrl, "cashier", system.cashier);
     const lease = `/api/cashier/v1/stations/${system.sandbox.stations[0]?.stationId}/lease/`;
     const headers = { authorization: `Bearer ${token}`, origin: "https://elsewhere.example" };
@@ -151,8 +151,8 @@ describe("the cookie of a page", () => {
   });
 });
 
-describe("guessing a password", () => {
-  it("is stopped with a time to wait, but not in a browser where the person has logged in before", async () => {
+describe("guesses at a password", () => {
+  it("stopped with a time to wait, but not in a browser where the person has logged in before", async () => {
     const cookie = browserCookieOf(await open("backoffice", system.owner));
     const answers = [];
     for (let attempt = 0; attempt < 12; attempt += 1)
@@ -160,7 +160,7 @@ describe("guessing a password", () => {
     const last = answers.at(-1);
     expect(last).toMatchObject({ status: 429, body: { code: "login_throttled" } });
     expect(Number(last?.headers.get("retry-after"))).toBeGreaterThan(0);
-    // Not even the right password passes while the door is shut.
+    // While the throttle is active, the right password is refused as well.
     expect(await open("backoffice", system.owner)).toMatchObject({ status: 429 });
     const again = await open("backoffice", system.owner, { cookie });
     expect(again.status).toBe(200);
@@ -234,13 +234,13 @@ describe("the link of a start", () => {
     expectNone(await redeem(token));
   });
 
-  it("is nothing from another address, and is not spent by it", async () => {
+  it("from another address: refused, and not spent by it", async () => {
     const token = await newLink();
     expectNone(await redeem(token, { "x-forwarded-for": "203.0.113.7" }));
     expect((await redeem(token, { "x-forwarded-for": "::1" })).status).toBe(200);
   });
 
-  it("is nothing to a page of another site, once it has expired, when a later start has made another, or as a guess", async () => {
+  it("from a page of another site, expired, replaced by a later start, or guessed: refused", async () => {
     const token = await newLink();
     const foreign = await redeem(token, { origin: "https://elsewhere.example" });
     expect(foreign).toMatchObject({ status: 403, body: { code: "csrf_refused" } });

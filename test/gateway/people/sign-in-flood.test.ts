@@ -10,16 +10,16 @@ import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const CONNECTIONS = 300;
-/** More than one connection each, so that the flood also presses against the bounds of an address. */
+/** More than one connection each, so that the flood also reaches the bounds of an address. */
 const ADDRESSES = 200;
-/** Enrollments of one address that its throttle lets pass at once; then the flood goes on from another address. */
+/** Enrollments of one address that its throttle allows at once; then the flood goes on from another address. */
 const ENROLLMENTS = 10;
 const HOME = "127.0.0.5";
 /** How long the flood lasts before the first request of the others. */
 const AHEAD_MS = 1_000;
 /** What a request may take longer than the same request took without the flood: the two cores are shared with the flood. */
 const LONGER = { times: 5, ms: 2_500 };
-/** Claims of requests that those of the others write; the flood must write none. */
+/** Assertions about requests of the others; the flood must cause none. */
 const CLAIMS = 20;
 
 let system: TestSystem;
@@ -151,7 +151,7 @@ function expectServed(done: readonly Done[]): void {
 const wrong = (sender: number, nth: number) => ({
   path: LOG_IN,
   from: `127.0.1.${1 + (sender % ADDRESSES)}`,
-  body: { email: `nobody-${sender}-${nth}@example.com`, password: "wrong password" },
+  body: { email: `unknown-${sender}-${nth}@example.com`, password: "wrong password" },
 });
 
 it("wrong sign-ins: the others are served", async () => {

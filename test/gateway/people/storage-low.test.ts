@@ -1,6 +1,6 @@
 /**
- * What a whole system answers while its disk is short of space: first what can wait is refused, then no collection
- * begins, and what is under way is completed.
+ * What a whole system answers while its disk is short of space: first requests that can wait are refused, then no collection
+ * begins, and running ones are completed.
  */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -132,7 +132,7 @@ describe("a full disk", () => {
     expect(await cashier.good("POST", `${intent}attest/`)).toMatchObject({ status: "succeeded" });
     const body = { order_id: second, route: "cash" };
     await cashier.refused("storage_low", "POST", `${station}/intents/`, { body });
-    // What makes the system safer never waits, nor does signing in.
+    // Requests that make the system safer never wait, nor does a log-in.
     const device = `devices/${system.sandbox.stations[0]?.devices[0]?.deviceId}`;
     expect(await owner.good("POST", `${device}/suspend/`)).toMatchObject({ status: "suspended" });
     await logIn(system.baseUrl, "cashier", system.cashier);

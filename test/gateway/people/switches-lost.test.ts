@@ -1,4 +1,4 @@
-/** A bus that has lost its kill switches while the platform is frozen: nothing electronic begins before the relay has announced them again. */
+/** A bus that has lost its kill switches while the platform is frozen: no electronic payment begins before the relay has announced them again. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Readiness } from "../../../gateway/api/meta/health.ts";
 import { COMPLETE_KEYS } from "../../../services/bus/bucket-completeness.ts";
@@ -57,10 +57,10 @@ async function switchesOnTheBus(): Promise<string[]> {
   return [...new Set(there.map((key) => (key === "platform" ? key : "complete")))];
 }
 
-it("answers that it cannot tell, collects cash, and begins nothing electronic until the freeze is there again", async () => {
+it("answers that the switches are unknown, collects cash, and begins no electronic payment until the freeze is there again", async () => {
   expect((await platform("freeze")).status).toBe(200);
   await expect.poll(async () => (await create("smart_pos")).body).toMatchObject({ reason: "platform_frozen" });
-  // Who knows the switches is away, so that the time in between is as long as this test needs it.
+  // The registry is away, so that the time in between is as long as this test needs it.
   await system.processes.services.stop();
   await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
   await system.prepareBus();
@@ -73,7 +73,7 @@ it("answers that it cannot tell, collects cash, and begins nothing electronic un
   expect((await companion.call<Refused>("GET", "assignment/")).body.code).toBe("replica_stale");
   expect((await cashier.call<Refused>("GET", `stations/${stationId}/routes/`)).body.code).toBe("replica_stale");
 
-  // They are asked without a pause while the relay tells: each is refused, as unknown and then as frozen.
+  // They are asked without a pause while the relay announces: each is refused, as unknown and then as frozen.
   const over = new AbortController();
   const asking = ELECTRONIC.map(async (route) => {
     const seen: string[] = [];
@@ -95,7 +95,7 @@ it("answers that it cannot tell, collects cash, and begins nothing electronic un
   }
 });
 
-it("only the bucket was deleted: the relay announces it again by itself, and nothing electronic begins meanwhile", async () => {
+it("only the bucket was deleted: the relay announces it again by itself, and no electronic payment begins meanwhile", async () => {
   await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
   await system.prepareBus();
   const seen: string[] = [];
@@ -112,12 +112,12 @@ it("only the bucket was deleted: the relay announces it again by itself, and not
   expect([...new Set(seen)].filter((code) => code !== "unavailable" && code !== "route_not_offered")).toEqual([]);
 });
 
-it("collects cash from one end to the other while nobody knows what is frozen, or who else has a session", async () => {
+it("collects cash completely while freezes and other sessions are unknown", async () => {
   for (const bucket of [SWITCHES, CREDENTIALS, SESSIONS]) {
     await noteComplete(system.bus, bucket, { serverId: "another run of the server" });
   }
   await expect.poll(async () => (await readiness()).body.dependencies.switches.ready, { timeout: 15_000 }).toBe(false);
-  // The station's host reads the word by a feed of its own; until it has, it knows the freeze and says that.
+  // The station's host receives the notice by a feed of its own; until then it still answers with the freeze.
   await expect.poll(async () => (await create("attested_terminal")).body.code, { timeout: 15_000 }).toBe("unavailable");
   const cash = await create("cash");
   expect(cash.status, cash.text).toBe(201);

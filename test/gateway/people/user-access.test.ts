@@ -1,4 +1,4 @@
-/** People's access over HTTP: what the owner or the person changes holds at every gateway within the second. */
+/** People's access over HTTP: a change by the owner or the person holds at every gateway within the second. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { userSchema, usersSchema } from "../../../gateway/api/backoffice/users.ts";
@@ -46,14 +46,14 @@ async function refusedAfterMs(baseUrl: string, token: string, sinceMs: number): 
   }
 }
 
-describe("what ends a person's sessions", () => {
+describe("the end of a person's sessions", () => {
   it.each([
     ["a suspension", (id: number) => owner.good("POST", `users/${id}/suspend/`)],
     [
       "a new password from the owner",
       (id: number) => owner.good("PUT", `users/${id}/password/`, { body: { password: "a second password" } }),
     ],
-  ])("%s does, at every gateway, within what a replica may lag", async (_what, act) => {
+  ])("%s: ends them at every gateway, within the lag of a replica", async (_what, act) => {
     const { user, details } = await newCashier();
     const tokens = [
       (await logIn(system.baseUrl, "cashier", details)).token,
@@ -71,7 +71,7 @@ describe("what ends a person's sessions", () => {
 });
 
 describe("a suspended person", () => {
-  it("is listed as such, is told so at the door, and comes back", async () => {
+  it("listed as suspended, refused with that at the log-in, and comes back", async () => {
     const { user, details } = await newCashier();
     expect(await owner.good<User>("POST", `users/${user.user_id}/suspend/`)).toEqual({ ...user, status: "suspended" });
     const { users } = await owner.good<z.infer<typeof usersSchema>>(
@@ -108,7 +108,7 @@ describe("one's own password", () => {
     expect((await open({ ...details, password: NEW })).status).toBe(200);
   });
 
-  it("stays with a wrong old one or a new one that is too short", async () => {
+  it("a wrong old one, or a new one that is too short: the password stays", async () => {
     const { details } = await newCashier();
     const person = await logIn(system.baseUrl, "cashier", details);
     const wrong = { old_password: "not the password", new_password: NEW };
@@ -120,7 +120,7 @@ describe("one's own password", () => {
     expect((await open(details)).status).toBe(200);
   });
 
-  it("is refused to a page of another site", async () => {
+  it("from a page of another site: refused", async () => {
     const { details } = await newCashier();
     const { token } = await logIn(system.baseUrl, "cashier", details);
     const headers = { cookie: `dp_session=${token}`, origin: "https://elsewhere.example" };

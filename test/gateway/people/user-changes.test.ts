@@ -69,7 +69,7 @@ describe("a person", () => {
     await logIn(system.baseUrl, "reconciliation", details);
   });
 
-  it("what is as it was: nothing is written, and no session ends", async () => {
+  it("unchanged values: nothing is written, and no session ends", async () => {
     const { user, details } = await newPerson();
     const session = await logIn(system.baseUrl, "cashier", details);
     expect(await change(user, { name: "Carl", role: "cashier" })).toEqual(user);
@@ -78,7 +78,7 @@ describe("a person", () => {
     expect((await auditLog("user", user.user_id)).map(({ action }) => action)).toEqual(["user_created"]);
   });
 
-  it("an address that is taken, in any spelling: refused", async () => {
+  it("a used address, in any spelling: refused", async () => {
     const { user } = await newPerson();
     const body = { email: system.cashier.email.toUpperCase() };
     const refused = await owner.refused("already_exists", "PATCH", `users/${user.user_id}/`, { body });
@@ -86,7 +86,7 @@ describe("a person", () => {
     expect(refused.body.detail).toBe("Another person has this e-mail address; use another address.");
   });
 
-  it("a field that is not there, or not valid: refused by name", async () => {
+  it("an unknown or invalid field: refused by name", async () => {
     const { user } = await newPerson();
     const body = { name: "", email: "no address", role: "waiter", status: "active" };
     const refused = await owner.refused("invalid_request", "PATCH", `users/${user.user_id}/`, { body });

@@ -1,4 +1,4 @@
-/** Webhooks over HTTP, where something has changed since the first time: a name, a delivery; and what the audit log keeps. */
+/** Webhooks over HTTP after a change since the first time: a name, a delivery; and what the audit log keeps. */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -49,7 +49,7 @@ async function register(url: string, of = fleet): Promise<number> {
 }
 
 it(
-  "an endpoint whose name has become private since is not activated, and stays paused",
+  "an endpoint whose name has become private since: not activated, and stays paused",
   async () => {
     let address = "8.8.4.4";
     names.answerWith((_name, kind) => (kind === "A" ? { addresses: [address] } : {}));
@@ -68,7 +68,7 @@ it(
 );
 
 it(
-  "a delivery that was sent once more under a key is not sent again under it, also when that is long done",
+  "a delivery sent again under a key: not sent again under it, also long after its end",
   async () => {
     const own = await addFleet(system.baseUrl, owner, system.sandbox.filialId, "Resent");
     await register(targetUrl, own);
@@ -95,7 +95,7 @@ it(
 );
 
 it(
-  "the audit log keeps where webhooks go without the query, in which a target may want a token",
+  "the audit log: keeps the address of a webhook without its query, which may contain a target's token",
   async () => {
     const id = await register(`${targetUrl}?token=opensesame`);
     expect(await owner.good("GET", `webhook-endpoints/${id}/`)).toMatchObject({ url: `${targetUrl}?token=opensesame` });

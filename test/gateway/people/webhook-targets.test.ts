@@ -1,4 +1,4 @@
-/** Where an owner may have no webhook sent, over HTTP: every address and every URL that is refused anywhere is refused here. */
+/** Addresses that an owner's webhook may not have, over HTTP: every address and URL that is refused anywhere is refused here. */
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
@@ -23,26 +23,26 @@ afterAll(() => system.stop());
 const register = (url: string) =>
   owner.call("POST", "webhook-endpoints/", { body: { consumer_id: fleet.consumerId, url } });
 
-/** What of it an owner is told: the status, the code, the reason, and that there is a sentence. */
-async function told(url: string): Promise<readonly unknown[]> {
+/** The owner's answer: the status, the code, the reason, and whether there is a sentence. */
+async function refusalOf(url: string): Promise<readonly unknown[]> {
   const { status, body } = await register(url);
   const { code, reason, detail } = body as Readonly<Record<string, unknown>>;
   expect(detail, url).toMatch(/\S/);
   return [status, code, reason];
 }
 
-/** What no schema lets through: nothing at all, and more than a URL may have. */
+/** Texts that no schema allows: an empty one, and more than a URL may have. */
 const isOutOfBounds = (url: string): boolean => url.length < 1 || url.length > BOUNDS.webhookUrlCharacters;
 
 it(
-  "each URL that is refused is refused with its reason",
+  "each refused URL: refused with its reason",
   async () => {
     for (const [reason, urls] of Object.entries(REFUSED_URLS)) {
       for (const url of urls) {
         const expected = isOutOfBounds(url)
           ? [400, "invalid_request", undefined]
           : [422, "webhook_target_refused", reason];
-        expect([url, ...(await told(url))]).toEqual([url, ...expected]);
+        expect([url, ...(await refusalOf(url))]).toEqual([url, ...expected]);
       }
     }
   },
@@ -50,12 +50,12 @@ it(
 );
 
 it(
-  "each address that is not public is refused, by itself and with a port",
+  "each address that is not public: refused, by itself and with a port",
   async () => {
     const hosts = [...REFUSED_IPV4, ...REFUSED_IPV6.map((address) => `[${address}]`)];
     for (const host of hosts) {
       for (const url of [`https://${host}/`, `https://${host}:8443/hook`])
-        expect([url, ...(await told(url))]).toEqual([url, 422, "webhook_target_refused", "host_not_public"]);
+        expect([url, ...(await refusalOf(url))]).toEqual([url, 422, "webhook_target_refused", "host_not_public"]);
     }
   },
   TEST_MS,
@@ -66,7 +66,7 @@ it("none of them has left an endpoint behind", async () => {
 });
 
 it(
-  "one that was public when it was registered is refused when it is tried and when it is activated",
+  "public at its registration and private later: refused at a test and at an activation",
   async () => {
     const made = await register("HTTPS://8.8.8.8:443/Hook?a=b");
     expect(made.status, made.text).toBe(201);
@@ -82,7 +82,7 @@ it(
     const { body } = await owner.refused("webhook_target_refused", "PATCH", path, { body: { status: "active" } });
     expect(body.reason).toBe("host_not_public");
     expect(await owner.good("GET", path)).toMatchObject({ status: "paused" });
-    // It tells nothing of what is there, nor how long that took.
+    // It reveals nothing of the target, nor how long that took.
     const nothing = {
       address: null,
       dns_ms: null,

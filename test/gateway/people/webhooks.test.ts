@@ -1,4 +1,4 @@
-/** Webhooks over HTTP: what an owner registers and sees, what a consumer is sent and reads again. */
+/** Webhooks over HTTP: what an owner registers and sees, what a consumer receives and reads again. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -154,7 +154,7 @@ describe("a delivery", () => {
   );
 
   it(
-    "that nobody could be sent is there to be read, page by page, and by event and status",
+    "that could not be sent: can be read, page by page, and by event and status",
     async () => {
       const fleet = await newFleet();
       const taskIds = [await offer(fleet), await offer(fleet), await offer(fleet)];
@@ -186,7 +186,7 @@ describe("a delivery", () => {
   );
 
   it(
-    "is sent once more when its consumer asks for it, and once for one key",
+    "that its consumer asks for: sent once more, and once for one key",
     async () => {
       const fleet = await newFleet();
       const { secret } = await register(fleet);
@@ -244,7 +244,7 @@ describe("an owner", () => {
   );
 
   it(
-    "sees since when each secret signs and until when, what a target answered as far as it is kept, and an open breaker",
+    "sees from when until when each secret signs, the kept part of a target's answers, and an open breaker",
     async () => {
       const fleet = await newFleet();
       const path = `webhook-endpoints/${(await register(fleet)).webhook_endpoint.endpoint_id}/`;
@@ -291,7 +291,7 @@ describe("an endpoint", () => {
     expect(made).toMatchObject({ secret: expect.stringMatching(/^whsec_/) });
   });
 
-  it("is refused where webhooks may not go, with the reason", async () => {
+  it("an address that webhooks may not use: refused with the reason", async () => {
     const [test, live] = [await newFleet(), await newFleet("live")];
     for (const [fleet, url, reason] of [
       [live, target.url, "not_https"],
@@ -315,7 +315,7 @@ describe("an endpoint", () => {
   });
 
   it(
-    "is tried, rotated, paused and deleted by its owner",
+    "is tested, rotated, paused and deleted by its owner",
     async () => {
       const fleet = await newFleet();
       const { webhook_endpoint, secret } = await register(fleet);
@@ -364,7 +364,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "whose test is answered with 410 is disabled at once, with the reason, and what waits for it has failed",
+    "its test is answered with 410: disabled at once, with the reason, and its waiting deliveries have failed",
     async () => {
       const fleet = await newFleet();
       const { webhook_endpoint } = await register(fleet);
@@ -390,7 +390,7 @@ describe("an endpoint", () => {
           data: { reason: "gone", url: target.url },
         },
       ]);
-      // It can be tried as long as it takes, and only its owner activates it again.
+      // It can be tested as long as it takes, and only its owner activates it again.
       expect(await owner.good("POST", `${path}test/`)).toMatchObject({ attempt: { status: 200, error: null } });
       expect(await owner.good("GET", path)).toMatchObject(gone);
       expect(await owner.good("PATCH", path, { body: { status: "active" } })).toMatchObject({ disabled_reason: null });
@@ -399,7 +399,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "that its owner starts anew while its test is under way stays as the owner left it",
+    "its owner activates it during its test: it stays as the owner left it",
     async () => {
       const { webhook_endpoint } = await register(await newFleet());
       const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/`;
@@ -416,7 +416,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "signs with no secret of another one, whoever has put it there",
+    "another endpoint's secret in its row: it signs with none",
     async () => {
       const fleet = await newFleet();
       const [one, other] = [await register(fleet), await register(fleet)].map(
@@ -439,7 +439,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "is tried once at a time, and again when that is over",
+    "is tested once at a time, and again when the test has ended",
     async () => {
       const { webhook_endpoint } = await register(await newFleet());
       const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/test/`;
@@ -457,7 +457,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "that takes its time is waited for while it is tried",
+    "a slow target: the test waits for it",
     async () => {
       const { webhook_endpoint } = await register(await newFleet());
       // Longer than any other answer of a service is waited for.
@@ -470,7 +470,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "and its deliveries are not there for other owners and other consumers",
+    "other owners and other consumers: the endpoint and its deliveries are not found",
     async () => {
       const [fleet, other] = [await newFleet(), await newFleet()];
       const { webhook_endpoint } = await register(fleet);
