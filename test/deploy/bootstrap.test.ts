@@ -35,7 +35,7 @@ function start(args: string[] = [], environment: NodeJS.ProcessEnv = {}) {
   return runProgram("node", ["deploy/bootstrap.mjs", "target.ts", ...args], { cwd: project, env });
 }
 
-/** What the program prints that ends with this exit code. */
+/** The output of the program, which ends with this exit code. */
 async function outputOf(exitCode: number, args?: string[], environment?: NodeJS.ProcessEnv): Promise<string> {
   const program = start(args, environment);
   expect(await program.ended, program.output()).toBe(exitCode);
@@ -111,7 +111,7 @@ process.stdout.write(JSON.stringify({ node: process.env.PINNED, args }) + "\\n")
 setTimeout(() => process.exit(Number(args[1] ?? 0)), Number(args[0] ?? 0));
 `,
   );
-  // As the real package does it: the binary is put in place by an install script, and may be missing where none ran.
+  // As the real package does it: an install script puts the binary in place, and it may be missing where none ran.
   const place = `const fs = require("node:fs");
 Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(process.env.INSTALL_SCRIPT_MS ?? 0));
 fs.mkdirSync("bin", { recursive: true });
@@ -184,7 +184,7 @@ describe("the bootstrap", () => {
     rmSync(join(project, "node_modules"), { recursive: true, force: true });
     const killed = start([], { INSTALL_SCRIPT_MS: "15000" });
     await killed.waitFor(/Installing/);
-    // Killed in the middle: the install script of the pinned Node is at work, and takes its time.
+    // Killed in the middle: the install script of the pinned Node is running, and takes its time.
     const npmPid = await vi.waitFor(() => processIn(project), { timeout: 60_000, interval: 20 });
     killed.process.kill("SIGKILL");
     await killed.ended;

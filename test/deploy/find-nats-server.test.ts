@@ -48,7 +48,7 @@ interface Machine {
   cache?: string;
 }
 
-/** Searches on a machine that has nothing but what is named here. */
+/** Searches on a machine that has only the parts named here. */
 async function find(machine: Machine): Promise<NatsBinary | string> {
   const environment: NodeJS.ProcessEnv = {
     PATH: machine.path ?? folder(),
@@ -121,7 +121,7 @@ describe("the nats-server that is used", () => {
 
 const FILES = join(import.meta.dirname, "archive");
 
-/** One of the archive's files where its path has no blanks, as apt wants a keyring's, whatever the checkout is called. */
+/** One of the archive's files at a path without blanks, as apt needs it for a keyring, whatever the checkout is called. */
 function copyOf(name: string): string {
   const copy = join(folder(), name);
   cpSync(join(FILES, name), copy);
@@ -150,7 +150,7 @@ const ENVIRONMENT = { PATH: "/usr/bin:/bin" };
 
 interface Fetched {
   reason: string | undefined;
-  /** What is in the cache afterwards. */
+  /** The content of the cache afterwards. */
   program: string | undefined;
 }
 

@@ -36,7 +36,7 @@ const ANSWER_MS = 5_000;
 const TRUE_CODES = ["storage_low", "unavailable", "replica_stale", "busy"];
 
 let program: RunningProgram;
-/** Ends what still collects when the tests are over. */
+/** Ends the remaining collections when the tests have ended. */
 const over = new AbortController();
 const dataDir = join(disk.path, "data");
 
@@ -119,7 +119,7 @@ interface SlowBody {
   readonly bytes: number;
 }
 
-/** A statement that is uploaded in pieces until all is sent. Returns the code of the answer, or of what cut it off. */
+/** A statement that is uploaded in pieces until all is sent. Returns the code of the answer, or the reason of its end. */
 async function uploadSlowly(operator: Person, path: string, { pieces, bytes }: SlowBody): Promise<string> {
   const { hostname, port } = new URL(sandboxFacts(dataDir).baseUrl);
   const headers = { authorization: `Bearer ${operator.token}`, "content-length": bytes };
@@ -176,7 +176,7 @@ async function beginStatements(facts: SandboxFacts): Promise<Statements> {
       process.stdout.write(`the upload that was under way: ${answer}\n`);
       expect(["201", "storage_low", "busy", "unavailable", "ECONNRESET", "EPIPE"]).toContain(answer);
       const sql = openSql();
-      // Nobody waits half a minute for the lease of an attempt that PostgreSQL's crash has ended.
+      // The test does not wait half a minute for the lease of an attempt that PostgreSQL's crash has ended.
       await sql`update statement_imports set leased_until = now() where status = 'importing'`;
       const again = await vi.waitFor(() => upload("b"), WAIT);
       for (const importId of [first, again]) {
@@ -225,7 +225,7 @@ function collectCash(): { hasPaid: () => boolean; stop: () => Promise<Acknowledg
         if (answer !== undefined) codes.add(String(answer.body.code));
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
-      throw new Error("The test is over before this collection is.");
+      throw new Error("The test has ended before this collection.");
     };
     while (!stopped.signal.aborted) {
       const lines = [{ name: "Tea", quantity: 1, unit_amount: "1.00" }];
@@ -248,7 +248,7 @@ function collectCash(): { hasPaid: () => boolean; stop: () => Promise<Acknowledg
 }
 
 describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
-  test("below the reserve: what can wait is refused with storage_low, and collections continue", async () => {
+  test("below the reserve: requests that can wait are refused with storage_low, and collections continue", async () => {
     disk.fill((RESERVE_MB - 40) * MEGABYTE);
     await vi.waitFor(async () => expect(await diskDetail()).toBe("disk_below_reserve"), WAIT);
     const facts = sandboxFacts(dataDir);

@@ -40,7 +40,7 @@ function runningParts(): string[] {
   return rows.filter((row) => Number.parseInt(row, 10) === process.pid && row.includes(SCRIPT));
 }
 
-/** Keeps a part running that behaves as the words print, one for each start; the last one again and again. */
+/** Keeps a part running that behaves as the words print, one for each start; the last one repeatedly. */
 async function keep(
   lives: readonly string[],
   options: { readonly limits?: typeof QUICK; readonly disk?: Disk; readonly spaceIsShort?: boolean } = {},
@@ -88,7 +88,7 @@ describe("a part that ends by itself", () => {
     expect(clerk.fail).not.toHaveBeenCalled();
   });
 
-  test("it ends again and again: it is abandoned with one sentence", async () => {
+  test("it ends repeatedly: it is abandoned with one sentence", async () => {
     const clerk = await keep(["dies"]);
     await vi.waitFor(() => expect(clerk.fail).toHaveBeenCalledOnce(), WAIT);
     expect(clerk.fail.mock.calls[0]?.[0]).toMatchObject({

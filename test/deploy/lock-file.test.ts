@@ -1,4 +1,4 @@
-/** `npm ci` refuses a lock file that leaves a package out, and nothing but `npm ci` is tried on a fresh machine. */
+/** `npm ci` refuses a lock file that leaves a package out, and a fresh machine tries nothing but `npm ci`. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -25,7 +25,7 @@ function isFound(packages: Packages, from: string, name: string): boolean {
   }
 }
 
-/** What packages ask for and the lock file does not name, the packages of other platforms included. */
+/** Packages that are required and missing in the lock file, the packages of other platforms included. */
 function leftOut(packages: Packages): string[] {
   return Object.entries(packages).flatMap(([path, { dependencies, devDependencies, optionalDependencies }]) =>
     Object.keys({ ...dependencies, ...(path === "" ? devDependencies : {}), ...optionalDependencies })

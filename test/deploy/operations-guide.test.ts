@@ -1,4 +1,4 @@
-/** `docs/operations.md`: the configurations that it shows are the files, and its numbers are those of the program. */
+/** `docs/operations.md`: its configurations equal the files, and its numbers those of the program. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -76,7 +76,7 @@ describe("the operators' guide", () => {
     expect(operationsGuide).toContain(`the reserve, ${readSettings({}).diskReserveMb} MB unless you set it`);
   });
 
-  it("connections to PostgreSQL: the numbers are what the processes open", () => {
+  it("connections to PostgreSQL: the numbers are those that the processes open", () => {
     const services = Object.keys(SERVICES).filter((name) => shareConnections([name], undefined).total > 0);
     for (const name of services) {
       const { total, of } = shareConnections([name], undefined);

@@ -128,7 +128,7 @@ function guestAt(address: string, { baseUrl }: ReverseProxy): Guest {
   };
 }
 
-/** What only the operators' network may reach. */
+/** Paths that only the operators' network may reach. */
 const OPERATOR_PATHS = ["/readyz", "/api/platform/v1/organizations/"];
 
 /** The status of a GET, and whether the gateway answered it: an error page of a proxy is in no contract. */

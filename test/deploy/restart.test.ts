@@ -9,7 +9,7 @@ import { isRunning, type RunningProgram, runProgram } from "../support/running-p
 import { serverFolder } from "../support/temporary-folder.ts";
 
 const START = join(import.meta.dirname, "..", "..", "deploy", "start.ts");
-/** The parts by the name in their lines, and by what their command line holds. */
+/** The parts by the name in their lines, and by a word of their command line. */
 const PARTS = {
   "virtual-companion": "clients/virtual-companion.ts",
   "virtual-display": "clients/virtual-display.ts",
@@ -20,7 +20,7 @@ const PARTS = {
   PostgreSQL: "bin/postgres -D",
 } as const;
 const PART_NAMES = Object.keys(PARTS) as (keyof typeof PARTS)[];
-/** Starting and restarting everything, on a machine that is busy with other tests. */
+/** The start and restart of all parts, on a machine that is busy with other tests. */
 const TEST_MS = 300_000;
 
 const folder = serverFolder("restart");

@@ -1,4 +1,4 @@
-/** The logs of `npm start`: they rotate while they grow, stay within their bound, and no disk holds up what writes them. */
+/** The logs of `npm start`: they rotate while they grow, stay within their bound, and no disk delays their writers. */
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -204,7 +204,7 @@ describe("the ports that a start chooses", () => {
     return (await chosenAddresses(dataDir, settings)).get("sandboxProvider");
   }
 
-  test("PORT=0: the gateway's address has a port that nobody listens on", async () => {
+  test("PORT=0: the gateway's address has a free port", async () => {
     const { hostname, port } = new URL((await chosenAddresses(folder(), {})).get("gateway"));
     expect(await listenError(hostname, Number(port))).toBeUndefined();
   });

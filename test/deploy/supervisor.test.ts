@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { type Step, type StepControl, together } from "../../deploy/supervisor.ts";
 import { runProgram } from "../support/running-program.ts";
 
-/** With both outputs in one pipe: what comes through two may be read in another order than it was written. */
+/** With both outputs in one pipe: two pipes may be read in another order than they were written. */
 const run = (...args: string[]) =>
   runProgram("sh", [
     "-c",
@@ -35,7 +35,7 @@ describe("the supervisor", () => {
     ]);
   });
 
-  test("a step that cannot start: what was started is stopped, and its sentence and exit code are the system's", async () => {
+  test("a step that cannot start: the started steps are stopped, and its sentence and exit code are the system's", async () => {
     const program = run("broken=second");
     expect(await program.ended).toBe(3);
     expect(lines(program.output())).toEqual(["start first", "start second", "second cannot start.", "stop first"]);

@@ -42,7 +42,7 @@ interface Truth {
   readonly intentId: number;
   readonly route: "smart_pos" | "dynamic_qr" | "cash";
   isHandedOver: boolean;
-  /** The payment application or the provider has ended the attempt without money. */
+  /** The payment application or the provider has ended the attempt without a payment. */
   isOver: boolean;
   hasPaid: boolean;
 }
@@ -50,7 +50,7 @@ interface Truth {
 class Guest {
   readonly #counter: Scenario = aQrCounter();
   readonly #collections: Truth[] = [];
-  /** Collections that were begun although the guest had paid, each with the cashier's confirmation. */
+  /** Collections that began although the guest had paid, each with the cashier's confirmation. */
   confirmed = 0;
   refused = 0;
 
@@ -145,7 +145,7 @@ function truthOf(collection: Truth | undefined): ReportedOutcome {
   return collection?.hasPaid === true ? "reported_success" : "reported_declined";
 }
 
-/** A guest pays while the card reader or the QR is in front of them, whether or not the collection has ended meanwhile. */
+/** A guest pays while the card reader or the QR is shown to them, whether or not the collection has ended meanwhile. */
 function pays(collection: Truth | undefined): void {
   if (collection?.isHandedOver === true && !collection.isOver) collection.hasPaid = true;
 }
@@ -168,7 +168,7 @@ describe("a guest who may have paid", () => {
   });
 });
 
-/** What may be learned about an ended collection while another one of its order is under way. */
+/** Later evidence about an ended collection while another one of its order is in progress. */
 const NEWS_OF: Readonly<Record<string, (counter: Scenario, intentId: number) => Scenario>> = {
   "a success": (counter, intentId) => counter.reports("reported_success", { intentId }),
   "an unknown outcome": (counter, intentId) => counter.reports("reported_unknown", { intentId }),
@@ -177,7 +177,7 @@ const NEWS_OF: Readonly<Record<string, (counter: Scenario, intentId: number) => 
   "other money": (counter, intentId) => counter.differs("amount_mismatch", { intentId }),
   "the provider's word": (counter, intentId) => counter.clears(intentId),
 };
-/** A collection of the order, what is learned while it is under way, and an attempt to attest it. */
+/** A collection of the order, the evidence during it, and an attempt to attest it. */
 const collection = fc.record({
   route: fc.constantFrom("smart_pos", "dynamic_qr", "cash", "attested_terminal"),
   news: fc.array(fc.tuple(fc.constantFrom(...Object.keys(NEWS_OF)), fc.integer({ min: 0, max: 1 })), {
@@ -240,7 +240,7 @@ describe("a late report between creation and attestation", () => {
     expect(reportsLate(counter).attests().reply).toEqual(NEWS);
   });
 
-  it("a confirmation holds for what was known: not for a later reason, and for no other collection", () => {
+  it("a confirmation holds for the known reasons: not for a later reason, and for no other collection", () => {
     const counter = reportsLate(declined().picks("cash")).attests({ confirmsMoney: true }).refusesToSettle();
     expect(counter.attests().happened, "after the seam has refused").toEqual(["settlement_started"]);
     counter.refusesToSettle();
@@ -249,7 +249,7 @@ describe("a late report between creation and attestation", () => {
     expect(counter.cancels().picks("cash").reply).toMatchObject({ code: "money_may_have_moved" });
   });
 
-  it("the same key: the refusal is not kept, and the confirmed attestation is answered once more alike", () => {
+  it("the same key: the refusal is not kept, and the confirmed attestation gets the same answer again", () => {
     const counter = reportsLate(declined().picks("cash")).attests({ key: "a" });
     expect(counter.reply).toEqual(NEWS);
     const settling = counter.attests({ key: "a", confirmsMoney: true }).reply;
@@ -258,7 +258,7 @@ describe("a late report between creation and attestation", () => {
     expect(counter.settles().attests({ key: "a" }).reply).toMatchObject({ ok: true, status: "succeeded" });
   });
 
-  it("an active QR: no display shows it any more, and its provider's right money settles it", () => {
+  it("an active QR: displays no longer show it, and its provider's right payment settles it", () => {
     const counter = declined().picks("dynamic_qr").givesQr();
     expect(counter.display.state).toBe("qr");
     expect(reportsLate(counter).display).toMatchObject({ state: "total", qr_payload: "" });
@@ -267,7 +267,7 @@ describe("a late report between creation and attestation", () => {
     expect(counter.attests({ confirmsMoney: true }).settles().intent?.status).toBe("succeeded");
   });
 
-  it("a hand-off that its device has not fetched: it is held back; one that was fetched stays", () => {
+  it("a hand-off that its device has not fetched: held back; a fetched one stays", () => {
     const isAssigned = ({ station, atMs }: Scenario) => assignedIntent(station, COMPANION.id, atMs) !== null;
     const counter = declined().picks("smart_pos");
     expect([isAssigned(counter), isAssigned(reportsLate(counter))]).toEqual([true, false]);
@@ -276,14 +276,14 @@ describe("a late report between creation and attestation", () => {
     expect([isAssigned(fetched), fetched.reports("reported_success").attests().reply]).toEqual([true, NEWS]);
   });
 
-  it("an earlier QR's money that its provider takes back: nothing is left to confirm", () => {
+  it("an earlier QR's payment that its provider takes back: nothing is left to confirm", () => {
     const counter = aQrCounter().picks("dynamic_qr").givesQr().fails("payment_declined").picks("cash");
     counter.differs("amount_mismatch", { intentId: 1_001 });
     expect(counter.attests().reply).toMatchObject({ code: "money_may_have_moved", reason: "money_differs" });
     expect(counter.clears(1_001).attests().happened).toEqual(["settlement_started"]);
   });
 
-  it("a flood of late money of other orders: what the collection under way has to confirm is not pushed out", () => {
+  it("a flood of late money of other orders: the reasons that the current collection has to confirm stay", () => {
     const counter = aQrCounter();
     const orderId = 900;
     for (let turn = 1; turn <= STATE_LIMITS.unclearCollections; turn += 1)
@@ -292,7 +292,7 @@ describe("a late report between creation and attestation", () => {
         .picks("dynamic_qr")
         .givesQr()
         .cancels()
-        .tellsEnd();
+        .reportsEnd();
     counter.order({ orderId }).picks("smart_pos").fetches().reports("reported_declined").cancels().picks("cash");
     counter.reports("reported_success", { intentId: counter.intentId - 1 });
     const others = counter.station.ended.filter((intent) => intent.orderId !== orderId);

@@ -4,7 +4,7 @@ import { REPORTED_OUTCOMES } from "../../machines/payment-intent.ts";
 import { aCounter, aServedCounter, COMPANION_DEVICE, DISPLAY, ROBIN, SECOND_COMPANION } from "./scenario.ts";
 
 describe("a smart POS collection", () => {
-  it("goes from the open order over evidence and attestation to paid", () => {
+  it("the ordinary way: from the open order over evidence and attestation to paid", () => {
     const counter = aServedCounter();
     expect(counter.display).toMatchObject({ state: "total", amount: "12.50", intent_status: "" });
     counter.picks("smart_pos");
@@ -24,42 +24,42 @@ describe("a smart POS collection", () => {
     expect(counter.display).toMatchObject({ state: "idle", amount: "0.00", order_display_number: 0 });
   });
 
-  it.each(REPORTED_OUTCOMES)("moves to processing on %s, whatever was reported", (outcome) => {
+  it.each(REPORTED_OUTCOMES)("%s: moves to processing", (outcome) => {
     const counter = aServedCounter().picks("smart_pos").fetches().reports(outcome);
     expect(counter.intent?.status).toBe("processing");
     expect(counter.attests().reply).toMatchObject({ ok: true, status: "settling" });
   });
 
-  it("takes a report before the assignment was fetched: evidence is never refused from the assigned device", () => {
+  it("a report before the assignment was fetched: accepted, because evidence of the assigned device is never refused", () => {
     expect(aServedCounter().picks("smart_pos").reports("reported_unknown").intent?.status).toBe("processing");
   });
 
-  it("keeps a second report with another key as further evidence and inherits the newest reference", () => {
+  it("a second report with another key: further evidence, and the newest reference is inherited", () => {
     const counter = aServedCounter().picks("smart_pos").reports("reported_declined", { reference: "A" });
     counter.reports("reported_success", { reference: "B" }).attests();
     expect(counter.intent).toMatchObject({ reportCount: 2, attestation: { reference: "B" } });
   });
 
-  it("does not lose a reference to a later report without one", () => {
+  it("a later report without a reference: the reference stays", () => {
     const counter = aServedCounter().picks("smart_pos").reports("reported_success", { reference: "A" });
     expect(counter.reports("reported_unknown").attests().intent?.attestation?.reference).toBe("A");
   });
 
-  it("does not lose a reference to a flood of reports without one", () => {
+  it("a flood of reports without a reference: the reference stays", () => {
     const counter = aServedCounter().picks("smart_pos").reports("reported_success", { reference: "SLIP" });
     for (let n = 0; n < 12; n += 1) counter.reports("reported_unknown");
     expect(counter.intent?.reports.length).toBe(8);
     expect(counter.attests().intent?.attestation?.reference).toBe("SLIP");
   });
 
-  it("lets a typed reference count only where no device gave one", () => {
+  it("a typed reference: counts only when no device gave one", () => {
     const reported = aServedCounter().picks("smart_pos").reports("reported_success", { reference: "A" });
     expect(reported.attests({ reference: "typed" }).intent?.attestation?.reference).toBe("A");
     const unknown = aServedCounter().picks("smart_pos").reports("reported_unknown");
     expect(unknown.attests({ reference: " typed " }).intent?.attestation?.reference).toBe("typed");
   });
 
-  it("is not attested without evidence", () => {
+  it("no evidence: it is not attested", () => {
     expect(aServedCounter().picks("smart_pos").attests().reply).toMatchObject({ code: "evidence_required" });
     expect(aServedCounter().picks("smart_pos").fetches().attests().reply).toEqual({
       ok: false,
@@ -68,7 +68,7 @@ describe("a smart POS collection", () => {
     });
   });
 
-  it("is handed to the preferred companion, and to no other when that one is silent", () => {
+  it("the preferred companion: gets it, and no other companion does when that one is silent", () => {
     const counter = aServedCounter().describesDevice({ ...COMPANION_DEVICE, deviceId: SECOND_COMPANION.id });
     expect(counter.picks("smart_pos", { deviceId: SECOND_COMPANION.id }).reply).toMatchObject({
       code: "route_not_offered",
@@ -84,7 +84,7 @@ describe("a smart POS collection", () => {
     expect(counter.intent?.deviceId).toBe(SECOND_COMPANION.id);
   });
 
-  it("answers another device as if the intent did not exist", () => {
+  it("another device: the answer is that of an unknown intent", () => {
     const counter = aServedCounter().picks("smart_pos");
     expect(counter.reports("reported_success", { by: DISPLAY }).reply).toEqual({
       ok: false,
@@ -99,12 +99,12 @@ describe("a smart POS collection", () => {
 });
 
 describe("cash and the attested terminal", () => {
-  it("cash is attested at once, without a reference", () => {
+  it("cash: attested at once, without a reference", () => {
     const counter = aServedCounter().picks("cash").attests().settles();
     expect(counter.intent).toMatchObject({ status: "succeeded", deviceId: null, attestation: { reference: "" } });
   });
 
-  it("a terminal's reference is required and kept", () => {
+  it("a terminal's reference: required and kept", () => {
     const counter = aServedCounter().picks("attested_terminal");
     expect(counter.attests().reply).toEqual({ ok: false, code: "reference_required", status: "created" });
     expect(counter.attests({ reference: "  " }).reply).toEqual({
@@ -115,7 +115,7 @@ describe("cash and the attested terminal", () => {
     expect(counter.attests({ reference: "SLIP-9" }).settles().intent?.attestation?.reference).toBe("SLIP-9");
   });
 
-  it("I15 cash collects through every freeze, and nothing else is begun", () => {
+  it("I15 cash collects through every freeze, and nothing else begins", () => {
     for (const freeze of [{ platform: true }, { organizations: new Set([11]) }, { stations: new Set([12_345]) }]) {
       const counter = aServedCounter().freezes(freeze);
       for (const route of ["smart_pos", "attested_terminal"] as const)
@@ -124,12 +124,12 @@ describe("cash and the attested terminal", () => {
     }
   });
 
-  it("what was begun before a freeze can still be attested: the guest may have paid", () => {
+  it("a collection from before a freeze: can still be attested, because the guest may have paid", () => {
     const counter = aServedCounter().picks("smart_pos").reports("reported_success").freezes({ platform: true });
     expect(counter.attests().settles().intent?.status).toBe("succeeded");
   });
 
-  it("a suspended or closed station collects nothing, not even cash", () => {
+  it("a suspended or closed station: collects nothing, not even cash", () => {
     const suspended = aServedCounter().describesStation({ status: "suspended", revision: 2 });
     expect(suspended.picks("cash").reply).toMatchObject({ reason: "station_suspended" });
     const closed = aServedCounter().describesStation({ status: "closed", revision: 2 });
@@ -138,7 +138,7 @@ describe("cash and the attested terminal", () => {
   });
 });
 
-describe("what cannot be collected", () => {
+describe("a collection that is refused", () => {
   it.each([
     ["nothing", { amountMinor: "0" }, "amount_not_collectable"],
     ["more than the contract can write", { amountMinor: "1000000000000" }, "amount_not_collectable"],
@@ -152,7 +152,7 @@ describe("what cannot be collected", () => {
     });
   });
 
-  it("a second collection beside the first", () => {
+  it("a second collection beside the first: refused", () => {
     expect(aServedCounter().picks("cash").picks("cash").reply).toEqual({
       ok: false,
       code: "collection_active",
@@ -162,7 +162,7 @@ describe("what cannot be collected", () => {
 });
 
 describe("the lease", () => {
-  it("is needed to drive a collection", () => {
+  it("every step of a collection: needs it", () => {
     expect(aCounter().order().picks("cash").reply).toEqual({ ok: false, code: "lease_required" });
     expect(aServedCounter().picks("cash", { by: ROBIN }).reply).toEqual({
       ok: false,
@@ -171,7 +171,7 @@ describe("the lease", () => {
     });
   });
 
-  it("passes to a colleague who can finish what was begun", () => {
+  it("a take-over: a colleague finishes the collection", () => {
     const counter = aServedCounter().picks("smart_pos").reports("reported_success").releases().leased(ROBIN);
     expect(counter.attests({ by: ROBIN }).settles().intent).toMatchObject({
       status: "succeeded",
@@ -180,21 +180,21 @@ describe("the lease", () => {
     });
   });
 
-  it("lapses by itself and is then free for every cashier", () => {
+  it("its lapse: it is free for every cashier", () => {
     const counter = aCounter()
       .leased()
       .waits(15 * 60_000);
     expect(counter.leased(ROBIN).happened).toEqual(["lease_lapsed", "lease_acquired"]);
   });
 
-  it("is not asked of devices and owners", () => {
+  it("devices and owners: need none", () => {
     expect(aCounter().leased({ kind: "owner", id: 31 }).reply).toMatchObject({ code: "lease_required" });
     expect(aServedCounter().picks("cash", { by: { kind: "owner", id: 31 } }).reply).toMatchObject({
       code: "station_leased",
     });
   });
 
-  it("is released by its holder only, and releasing a free one changes nothing", () => {
+  it("a release: by its holder only, and without effect on a free one", () => {
     expect(aCounter().releases().reply).toEqual({ ok: true, type: "lease", lease: null, lostLease: null });
     expect(aCounter().leased().releases(ROBIN).reply).toMatchObject({ code: "station_leased" });
   });

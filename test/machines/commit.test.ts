@@ -13,23 +13,23 @@ import { goldenFolder, WORDS } from "./golden-words.ts";
 import { checkStep, deepFreeze } from "./invariants.ts";
 import { SYSTEM } from "./scenario.ts";
 
-/** What a gateway holds per station in memory is a commit's bytes; this is the budget for a busy counter. */
+/** A gateway holds a commit's bytes per station in memory; this is the budget for a busy counter. */
 const TYPICAL_COMMIT_BYTES = 4_096;
 
 describe("a commit", () => {
-  it.each(Object.entries(STORIES))("%s is the same after its bytes", (_name, story) => {
+  it.each(Object.entries(STORIES))("%s: is the same after its bytes", (_name, story) => {
     const commit = commitOf(story);
     expect(decodeCommit(encodeCommit(commit))).toEqual(commit);
   });
 
-  it("has the same bytes after a round trip: the order of its members is part of it", () => {
+  it("a round trip: the same bytes, because the order of its members is part of it", () => {
     for (const story of Object.values(STORIES)) {
       const bytes = encodeCommit(commitOf(story));
       expect(encodeCommit(decodeCommit(bytes))).toBe(bytes);
     }
   });
 
-  it("of a busy counter with a full memory fits the budget", () => {
+  it("a busy counter with a full memory: fits the budget", () => {
     const commit = commitOf(STORIES["a-full-memory"] ?? (() => expect.unreachable()));
     expect([commit.state.ended.length, commit.state.replies.length, commit.state.knownOrders.length]).toEqual([
       8, 16, 8,
@@ -37,7 +37,7 @@ describe("a commit", () => {
     expect(Buffer.byteLength(encodeCommit(commit))).toBeLessThanOrEqual(TYPICAL_COMMIT_BYTES);
   });
 
-  it("of a newer machine is refused, not guessed at", () => {
+  it("a newer machine's commit: refused, not guessed", () => {
     const newer = {
       ...commitOf(STORIES["an-open-order"] ?? (() => expect.unreachable())),
       machineVersion: MACHINE_VERSION + 1,
@@ -45,7 +45,7 @@ describe("a commit", () => {
     expect(() => decodeCommit(encodeCommit(newer))).toThrow(NewerMachineError);
   });
 
-  it("keeps every kind of stored reply", () => {
+  it("every kind of stored reply: kept", () => {
     const holder = { cashierId: 31, cashierName: "Casey", sessionId: 61, acquiredAtMs: 1, expiresAtMs: 2 };
     const lost = { cashierId: 32, cashierName: "Robin", reason: "broken", byName: "Olga", atMs: 3 } as const;
     const report = {
@@ -82,7 +82,7 @@ describe("a commit", () => {
 const VERSIONS = readdirSync(fileURLToPath(new URL("golden", import.meta.url))).map((name) => Number(name.slice(1)));
 
 describe("golden commits", () => {
-  it("exist for every machine version up to the current one", () => {
+  it("every machine version up to the current one: has some", () => {
     const expected = Array.from({ length: MACHINE_VERSION }, (_, index) => index + 1);
     expect(
       VERSIONS.toSorted((a, b) => a - b),
@@ -110,13 +110,13 @@ describe("golden commits", () => {
       else checkStep(commit.state, input, after);
     });
 
-    it(`v${version} stored indexes still mean the same words`, () => {
+    it(`v${version}: stored indexes still mean the same words`, () => {
       const words = JSON.parse(readFileSync(`${folder}/words.json`, "utf8")) as Record<string, readonly string[]>;
       for (const [list, then] of Object.entries(words)) expect(WORDS[list]?.slice(0, then.length), list).toEqual(then);
     });
   }
 
-  it.each(Object.entries(STORIES))("%s is committed in the shape of the current version", (name, story) => {
+  it.each(Object.entries(STORIES))("%s: committed in the shape of the current version", (name, story) => {
     // The formatter spaces the file out; the order of its members and every value count.
     const kept: unknown = JSON.parse(readFileSync(`${goldenFolder(MACHINE_VERSION)}/${name}.json`, "utf8"));
     const hint = "The committed shape changed: raise MACHINE_VERSION, see write-golden.ts.";

@@ -35,7 +35,7 @@ describe("exponents", () => {
     expect(currencyExponent(currency)).toBe(exponent);
   });
 
-  it("agree with Intl, but where Intl gives the whole units that shops round to", () => {
+  it("agree with Intl, except where Intl gives the whole units that shops round to", () => {
     const known = Intl.supportedValuesOf("currency").filter((currency) => currencyExponent(currency) !== undefined);
     const others = known.filter((currency) => digitsByIntl(currency) !== currencyExponent(currency));
     expect(known.length).toBeGreaterThan(150);
@@ -94,7 +94,7 @@ describe("an amount on the wire", () => {
   });
 });
 
-describe("an amount that was typed", () => {
+describe("a typed amount", () => {
   it.each([
     ["12.50", "EUR", 1_250n],
     ["12.5", "EUR", 1_250n],

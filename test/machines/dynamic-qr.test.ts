@@ -21,7 +21,7 @@ describe("M41 an overdue QR", () => {
     return counter;
   };
 
-  it("settles when its confirmation was recorded in time, and the confirmation then finds it settled", () => {
+  it("a confirmation that was recorded in time: settles it, and the confirmation then finds it settled", () => {
     const counter = recordedOf(overdue()).ticks();
     expect(counter.happened).toEqual(["provider_confirmed"]);
     expect(counter.intent).toMatchObject({ status: "settling", attestation: { by: "provider", reference: "PAY-1" } });
@@ -30,7 +30,7 @@ describe("M41 an overdue QR", () => {
     expect(counter.confirms({ key: "again" }).reply).toMatchObject(SUCCEEDED);
   });
 
-  it("settles by the recorded confirmation: a command that comes with it and is refused, is refused when repeated", () => {
+  it("a command with a recorded confirmation: settles it, and the command is refused, also when repeated", () => {
     const other = { key: "second-money", reference: "PAY-2" };
     const counter = recordedOf(overdue()).confirms(other);
     expect(counter.happened).toEqual(["provider_confirmed"]);
@@ -40,7 +40,7 @@ describe("M41 an overdue QR", () => {
     expect(counter.reply).toMatchObject({ code: "intent_not_actionable", status: "succeeded" });
   });
 
-  it("is refused by the seam after a recorded confirmation: the confirmation itself gets that refusal", () => {
+  it("a refusal by the seam after a recorded confirmation: the confirmation gets that refusal", () => {
     const counter = recordedOf(overdue()).ticks().refusesToSettle("money_already_used");
     expect(counter.happened).toEqual(["settlement_refused", "intent_expired"]);
     expect(counter.confirms({ key: confirmationId(counter.intentId) }).reply).toMatchObject({
@@ -48,13 +48,13 @@ describe("M41 an overdue QR", () => {
     });
   });
 
-  it("expires when nothing was recorded in time, and what comes then is late", () => {
+  it("no confirmation recorded in time: expires, and a later one is late", () => {
     const counter = overdue().ticks();
     expect(counter.happened).toEqual(["intent_expired"]);
     expect(recordedOf(counter).confirms().reply).toMatchObject({ code: "intent_not_actionable", status: "expired" });
   });
 
-  it("stays as it is while that is not known, shows no QR, and is ended by its cashier", () => {
+  it("an unknown record: it stays as it is, shows no QR, and its cashier ends it", () => {
     const counter = overdue();
     counter.recordedConfirmation = "unknown";
     expect(counter.ticks().happened).toEqual([]);
@@ -64,7 +64,7 @@ describe("M41 an overdue QR", () => {
     expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved" });
   });
 
-  it("shows no QR that comes after the deadline", () => {
+  it("a QR after the deadline: not shown", () => {
     const counter = asked().waits(PAST_DEADLINE_MS);
     counter.recordedConfirmation = "unknown";
     expect(counter.givesQr().happened).toEqual([]);
@@ -73,7 +73,7 @@ describe("M41 an overdue QR", () => {
 });
 
 describe("a QR collection", () => {
-  it("goes from the asked provider over the QR and its confirmation to paid", () => {
+  it("the ordinary way: from the asked provider over the QR and its confirmation to paid", () => {
     const counter = asked();
     expect(counter.intent).toMatchObject({ status: "created", deviceId: null, provider: { configId: PROVIDER.id } });
     expect(counter.display).toMatchObject({ state: "total", qr_payload: "" });
@@ -93,7 +93,7 @@ describe("a QR collection", () => {
     expect(counter.repeated).toBe(true);
   });
 
-  it("settles on a confirmation that overtakes the QR, which then is not shown", () => {
+  it("a confirmation before the QR: settles it, and the QR is not shown", () => {
     const counter = asked().confirms();
     expect(counter.happened).toEqual(["provider_confirmed"]);
     expect(counter.givesQr().happened).toEqual([]);
@@ -101,7 +101,7 @@ describe("a QR collection", () => {
     expect(counter.settles().intent).toMatchObject({ status: "succeeded", presentedAtMs: null });
   });
 
-  it("answers the same money again, under any id, without settling twice", () => {
+  it("the same payment again, under any id: answered without a second settlement", () => {
     const counter = shown().confirms({ key: "a" });
     expect(counter.confirms({ key: "b" }).reply).toMatchObject({ status: "settling" });
     expect(counter.happened).toEqual([]);
@@ -110,14 +110,14 @@ describe("a QR collection", () => {
     expect(counter.happened).toEqual([]);
   });
 
-  it("keeps collecting by the config that it asked when the station is given another one", () => {
+  it("another config for the station: it keeps collecting by the config that it asked", () => {
     const counter = shown().uses(82);
     expect(counter.confirms({ by: { kind: "provider", id: 82 } }).reply).toMatchObject({ code: "intent_unknown" });
     expect(counter.confirms({ by: CASEY }).reply).toMatchObject({ code: "intent_unknown" });
     expect(counter.confirms().settles().intent?.status).toBe("succeeded");
   });
 
-  it.each(PROVIDER_END_REASONS)("is ended by %s, which the cashier sees, and another one can begin", (reason) => {
+  it.each(PROVIDER_END_REASONS)("%s: ends it, the cashier sees the reason, and another one can begin", (reason) => {
     const counter = asked().fails(reason);
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: reason });
     expect(counter.fails(reason).happened).toEqual([]);
@@ -125,7 +125,7 @@ describe("a QR collection", () => {
     expect(counter.picks("dynamic_qr").happened).toEqual(["intent_created"]);
   });
 
-  it("does not fail any more once its money is there", () => {
+  it("a failure after its payment: does not end it", () => {
     const counter = shown().confirms();
     expect(counter.fails("payment_declined").reply).toMatchObject({ code: "settlement_in_progress" });
     counter.refusesToSettle("order_changed");
@@ -135,7 +135,7 @@ describe("a QR collection", () => {
     });
   });
 
-  it("answers the creation again as it was, also when it has ended", () => {
+  it("the creation again: the same answer, also after its end", () => {
     const counter = aQrCounter().picks("dynamic_qr", { key: "create" });
     const created = counter.intent;
     for (const later of [() => counter.givesQr(), () => counter.confirms(), () => counter.settles()]) {
@@ -147,7 +147,7 @@ describe("a QR collection", () => {
 });
 
 describe("a confirmation that the seam refuses", () => {
-  it("leaves the money with the intent until the cashier attests the corrected order", () => {
+  it("the payment stays with the intent until the cashier attests the corrected order", () => {
     const counter = shown().confirms({ key: "confirm" }).refusesToSettle("order_changed");
     expect(counter.intent).toMatchObject({ status: "processing", attestation: null });
     expect(counter.confirms({ key: "confirm" }).reply).toMatchObject({ ok: false, code: "order_changed" });
@@ -156,14 +156,14 @@ describe("a confirmation that the seam refuses", () => {
     expect(counter.settles().intent?.status).toBe("succeeded");
   });
 
-  it("is asked about again when the provider repeats it under a new id", () => {
+  it("a repetition by the provider under a new id: the seam is asked again", () => {
     const counter = shown().confirms({ key: "a" }).refusesToSettle("order_changed").confirms({ key: "b" });
     expect(counter.intent?.attestation).toMatchObject({ by: "provider", commandId: "b" });
     // The slow refusal of the first must not undo the second.
     expect(counter.refusesToSettle("order_changed", { attestationId: "a" }).intent?.status).toBe("settling");
   });
 
-  it("expires in the refusal's own commit when its deadline passed meanwhile, and stays unclear", () => {
+  it("a deadline that passed meanwhile: it expires in the refusal's own commit, and stays unclear", () => {
     const counter = shown().confirms().waits(180_000).refusesToSettle("order_voided");
     expect(counter.happened).toEqual(["settlement_refused", "intent_expired"]);
     expect(counter.station.unclearCollections).toEqual([
@@ -172,7 +172,7 @@ describe("a confirmation that the seam refuses", () => {
   });
 });
 
-describe("M25 money that comes too late", () => {
+describe("M25 a payment that comes too late", () => {
   const LATE: readonly [how: string, counter: () => Scenario, status: string][] = [
     ["after the cashier cancelled", () => shown().cancels(), "cancelled"],
     ["after the deadline", () => shown().waits(180_000).ticks(), "expired"],
@@ -180,7 +180,7 @@ describe("M25 money that comes too late", () => {
     ["after a decline", () => shown().fails("payment_declined"), "cancelled"],
     ["after the provider cleared it", () => shown().cancels().clears(), "cancelled"],
   ];
-  it.each(LATE)("%s pays nothing, is kept by name and leaves the order unclear", (_how, build, status) => {
+  it.each(LATE)("%s: pays nothing, is kept by name and leaves the order unclear", (_how, build, status) => {
     const counter = build().confirms({ key: "late" });
     expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status });
     expect(counter.happened.at(-1)).toBe("late_money_kept");
@@ -191,14 +191,14 @@ describe("M25 money that comes too late", () => {
     expect(counter.commits).toHaveLength(events);
   });
 
-  it("a second payment of a paid intent is kept by name, and no order is unclear", () => {
+  it("a second payment of a paid intent: kept by name, and no order is unclear", () => {
     const counter = shown().confirms().settles().confirms({ reference: "PAY-2" });
     expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status: "succeeded" });
     expect(counter.happened).toEqual(["late_money_kept"]);
     expect(counter.station.unclearCollections).toEqual([]);
   });
 
-  it("a second payment waits while the seam is asked about the first, and is late after its refusal", () => {
+  it("a second payment during the seam's answer about the first: waits, and is late after a refusal", () => {
     const counter = shown().confirms().confirms({ reference: "PAY-2" });
     expect(counter.reply).toMatchObject({ code: "settlement_in_progress" });
     counter.refusesToSettle("order_changed").confirms({ reference: "PAY-2" });
@@ -206,7 +206,7 @@ describe("M25 money that comes too late", () => {
     expect(counter.intent?.provider?.providerReference).toBe("PAY-1");
   });
 
-  it("money for an intent that the host had to recall is kept as well", () => {
+  it("a payment for an intent that the host had to recall: kept as well", () => {
     const counter = shown().cancels();
     const { intent: recalled, intentId } = counter;
     for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
@@ -216,8 +216,8 @@ describe("M25 money that comes too late", () => {
   });
 });
 
-describe("what has left the bounded state", () => {
-  it("a second payment of an intent that was paid long ago makes no order unclear", () => {
+describe("an intent that has left the bounded state", () => {
+  it("a second payment of an intent that was paid long ago: makes no order unclear", () => {
     const counter = shown().confirms().settles();
     const { intent: recalled, intentId } = counter;
     for (let turn = 1; turn <= STATE_LIMITS.knownOrders; turn += 1) {
@@ -276,7 +276,7 @@ describe("an unclear order", () => {
   });
 
   it.each(["cash", "smart_pos", "dynamic_qr"] as const)(
-    "is collected again by %s only when the cashier says so",
+    "is collected again by %s only with the cashier's confirmation",
     (route) => {
       const counter = shown().cancels();
       const earlierIntentId = counter.intentId;
@@ -292,11 +292,11 @@ describe("an unclear order", () => {
     },
   );
 
-  it("records no confirmation when no unclear collection needs one", () => {
+  it("no unclear collection: no confirmation is recorded", () => {
     expect(aQrCounter().picks("cash", { confirms: true }).happened).toEqual(["intent_created"]);
   });
 
-  it("is not asked for another order", () => {
+  it("another order: needs no confirmation", () => {
     const counter = shown().cancels().order({ orderId: 502, orderDisplayNumber: 8 });
     expect(counter.picks("cash").happened).toEqual(["intent_created"]);
   });
@@ -311,7 +311,7 @@ describe("an unclear order", () => {
     expect(cleared.picks("dynamic_qr").happened).toEqual(["intent_created"]);
   });
 
-  it("keeps the newest unclearCollections within the bound", () => {
+  it("the newest unclearCollections: kept within the bound", () => {
     const counter = aQrCounter();
     for (let turn = 1; turn <= STATE_LIMITS.unclearCollections + 2; turn += 1) {
       counter
@@ -325,7 +325,7 @@ describe("an unclear order", () => {
     expect(counter.station.unclearForgottenThrough).toBe(602);
   });
 
-  it("asks about an order whose unclear collection was pushed out, and about every older one, without a name", () => {
+  it("an order whose unclear collection was pushed out, and every older one: need a confirmation, without a name", () => {
     const counter = aQrCounter();
     for (let turn = 1; turn <= STATE_LIMITS.unclearCollections + 1; turn += 1)
       counter
@@ -343,28 +343,28 @@ describe("an unclear order", () => {
       type: "second_collection_confirmed",
       earlierIntentId: null,
     });
-    // Paid is known to be clear, and what was ordered since was never unclear.
+    // A paid order is clear, and orders since then were never unclear.
     expect(counter.attests().settles().picks("cash").reply).toMatchObject({ code: "order_already_paid" });
     expect(counter.order({ orderId: 650 }).picks("cash").happened).toEqual(["intent_created"]);
   });
 });
 
-describe("which provider is used", () => {
-  it("follows the newest choice and ignores an older one", () => {
+describe("the station's provider", () => {
+  it("an older choice: ignored, and the newest one holds", () => {
     const counter = aServedCounter().uses(81, 5).uses(82, 4);
     expect(counter.station.provider).toEqual({ configId: 81, revision: 5 });
     expect(counter.happened).toEqual([]);
     expect(counter.uses(null, 6).picks("dynamic_qr").reply).toMatchObject({ reason: "provider_not_configured" });
   });
 
-  it("is offered unless its switch is turned", () => {
+  it("its kill switch: withdraws the route", () => {
     const { station } = aQrCounter();
     const offer = (providers: number[]): string =>
       routeOffer(station, "dynamic_qr", { ...NO_KILL_SWITCHES, providers: new Set(providers) }).reason ?? "offered";
     expect([offer([]), offer([PROVIDER.id]), offer([82])]).toEqual(["offered", "provider_frozen", "offered"]);
   });
 
-  it("collects nothing and confirms everything while it is frozen: money that moved is settled", () => {
+  it("frozen: it collects nothing and confirms everything, because payments that moved are settled", () => {
     const counter = shown().freezes({ providers: new Set([PROVIDER.id]) });
     expect(counter.confirms().settles().intent?.status).toBe("succeeded");
     expect(counter.order({ orderId: 502 }).picks("dynamic_qr").reply).toMatchObject({ reason: "provider_frozen" });

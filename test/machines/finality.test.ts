@@ -1,4 +1,4 @@
-/** The tables of the answers that a host confirms before it gives them: they agree with what the documents say of each code. */
+/** The tables of the answers that a host confirms before it gives them: they agree with the documents about each code. */
 import { describe, expect, it } from "vitest";
 import { ERRORS } from "../../gateway/http/errors.ts";
 import { IS_FINAL, needsNewestState, STATION_COMMAND_TYPES } from "../../machines/station/finality.ts";
@@ -15,7 +15,7 @@ describe("an answer without a commit", () => {
     expect(Object.keys(IS_FINAL).toSorted()).toEqual(REFUSAL_CODES.toSorted());
   });
 
-  it("nothing to do: confirmed where a newer state may have something to do", () => {
+  it("no change: confirmed when a newer state may have something to do", () => {
     const accepted = { ok: true, type: "accepted" } as const;
     const confirmed = STATION_COMMAND_TYPES.filter((type) => needsNewestState({ type }, accepted));
     expect(confirmed.toSorted()).toEqual([

@@ -1,4 +1,4 @@
-/** The stations whose commits are kept for every machine version: between them every row and every field is used. */
+/** The stations whose commits are kept for every machine version: together they use every row and every field. */
 import { digestOf } from "../../machines/digest.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import type { Commit } from "../../machines/station/commit.ts";
@@ -131,7 +131,7 @@ function everyUnclearReason(): Scenario {
       .picks("dynamic_qr")
       .givesQr()
       .cancels()
-      .tellsEnd();
+      .reportsEnd();
   return counter
     .order({ orderId: 751, orderDisplayNumber: 251 })
     .picks("dynamic_qr")

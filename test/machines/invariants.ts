@@ -37,7 +37,7 @@ export function checkStep(before: StationState | null, input: StepInput, after: 
   checkRepetition(input, after);
   checkLease(input, after);
   checkForgottenReply(input, after);
-  // A repetition does nothing at all; what is overdue then waits for the next command or tick.
+  // A repetition changes nothing; overdue deadlines then wait for the next command or tick.
   if (!after.repeated) checkDeadline(input, after.state);
   checkCommit(input, after);
   checkViews(input, after.state);
@@ -153,7 +153,7 @@ function checkEnded(intent: PaymentIntent, was: PaymentIntent, { command }: Step
     expect(was.reasonSinceEnd, "M4: only silence is taken back").toBe("handoff_presented");
 }
 
-/** What cancels an intent, by whose doing it was. The end of an order comes from order truth or from the seam. */
+/** Who cancels an intent. The end of an order comes from order truth or from the seam. */
 const CANCELLERS = {
   cashier: ["intent_cancel"],
   provider: ["provider_failed"],
@@ -210,7 +210,7 @@ function checkLease({ command, actor, atMs }: StepInput, { reply, state }: Step)
   expect(state.lease?.expiresAtMs, "M54: the lease has not ended").toBeGreaterThan(atMs);
 }
 
-/** What the intent itself has to remember, for when its reply has left the state. */
+/** The facts that the intent itself remembers, for when its reply has left the state. */
 const KNOWN_BY_INTENT: readonly StationCommandType[] = ["intent_create", "intent_cancel", "intent_report"];
 
 function checkForgottenReply(input: StepInput, after: Step): void {

@@ -1,4 +1,4 @@
-/** What asserts a payment is never left out for weaker evidence, is confirmed once for each payment, and stays visible. */
+/** An asserted payment is never dropped for weaker evidence, is confirmed once for each payment, and stays visible. */
 import { describe, expect, it } from "vitest";
 import { unclearCollections } from "../../gateway/api/cashier/unclear-collections.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -31,7 +31,7 @@ describe("a late success after as many unknown outcomes as are kept", () => {
     return counter;
   };
 
-  it("is kept, and the attestation of the next collection asks", () => {
+  it("kept, and the attestation of the next collection asks", () => {
     const counter = inCash(flooded()).reports("reported_success", { ...EARLIER, reference: "RRN-9" });
     expect(counter.happened).toEqual(["late_evidence_kept"]);
     expect(counter.attests().reply).toEqual(asked("late_success"));
@@ -60,7 +60,7 @@ describe("a further payment after the cashier's confirmation", () => {
     expect(counter.attests({ confirmsMoney: true }).happened).toContain("second_collection_confirmed");
   });
 
-  it("the same payment once more, under another key: nothing happens, and nothing is asked", () => {
+  it("the same payment once more, under another key: nothing happens, and no confirmation is needed", () => {
     const counter = confirmedFirst().confirms({ ...EARLIER, reference: "PAY-1" });
     expect([counter.reply, counter.happened]).toEqual([
       { ok: false, code: "intent_not_actionable", status: "cancelled" },
@@ -69,12 +69,12 @@ describe("a further payment after the cashier's confirmation", () => {
     expect(counter.confirms({ ...EARLIER, reference: "PAY-1" }).attests().happened).toEqual(["settlement_started"]);
   });
 
-  it("the payment that was confirmed before the end: it is named as late, and nothing is asked", () => {
+  it("the payment that was confirmed before the end: named as late, and no confirmation is needed", () => {
     const counter = inCash(shown().confirms().refusesToSettle().cancels()).confirms({ ...EARLIER });
     expect([counter.happened, counter.attests().happened]).toEqual([["late_money_kept"], ["settlement_started"]]);
   });
 
-  it("the issue of the late payment that was confirmed: nothing is asked", () => {
+  it("the issue of the late payment that was confirmed: no confirmation is needed", () => {
     const counter = confirmedFirst().differs("late_money", EARLIER);
     expect([counter.happened, counter.attests().happened]).toEqual([[], ["settlement_started"]]);
   });
@@ -94,7 +94,7 @@ describe("a further payment after the cashier's confirmation", () => {
     );
   });
 
-  it("the success that was reported before the end: it is kept, and nothing is asked; another one asks", () => {
+  it("the success that was reported before the end: kept, without a new confirmation; another one asks", () => {
     const success = (counter: Scenario, reference: string) =>
       counter.reports("reported_success", { ...EARLIER, reference });
     const first = (): Scenario => inCash(success(fetched(), "RRN-1").cancels());
@@ -116,7 +116,7 @@ describe("a further payment after the cashier's confirmation", () => {
 });
 
 describe("a full list of reasons", () => {
-  it("many orders of which less is known: a reported payment stays named", () => {
+  it("many orders with weaker evidence: a reported payment stays named", () => {
     const counter = fetched().cancels().reports("reported_success", { reference: "RRN-1" }).uses();
     for (let turn = 1; turn <= 2 * STATE_LIMITS.unclearCollections; turn += 1)
       counter
@@ -124,14 +124,14 @@ describe("a full list of reasons", () => {
         .picks("dynamic_qr", { confirms: true })
         .givesQr()
         .cancels()
-        .tellsEnd();
+        .reportsEnd();
     expect(counter.station.unclearCollections).toHaveLength(STATE_LIMITS.unclearCollections);
     expect(counter.order().picks("cash").reply).toEqual(asked("late_success"));
     expect(unclear(counter)).toContainEqual([1_001, "late_success"]);
   });
 });
 
-describe("a repeated notice of money that differs", () => {
+describe("a repeated notice of a differing payment", () => {
   const again = (counter: Scenario): readonly string[] =>
     [1, 2, 3].flatMap(() => counter.differs("amount_mismatch", EARLIER).happened);
 
@@ -153,7 +153,7 @@ describe("a repeated notice of money that differs", () => {
 });
 
 describe("a collection that has left the state", () => {
-  /** The earlier collection of an order that was paid in cash, when its station has forgotten the intent. */
+  /** The earlier collection of an order that was paid in cash, after its station has dropped the intent. */
   function left(counter: Scenario, orders?: number): Scenario {
     const paid = paidInCash(counter);
     const earlier = paid.station.ended.find(({ intentId }) => intentId === EARLIER.intentId);
@@ -195,7 +195,7 @@ describe("a collection that has left the state", () => {
     const counter = left(shown()).confirms(EARLIER);
     expect(unclear(counter)).toEqual([[1_001, "late_money"]]);
     expect([counter.clears(1_001).happened, unclear(counter)]).toEqual([["unclear_resolved"], []]);
-    expect(unclear(counter.confirms(EARLIER)), "and counts anew").toEqual([[1_001, "late_money"]]);
+    expect(unclear(counter.confirms(EARLIER)), "and counts again").toEqual([[1_001, "late_money"]]);
   });
 
   it("its order is open: the next collection asks", () => {
@@ -207,7 +207,7 @@ describe("a collection that has left the state", () => {
     expect(counter.reports("reported_success", EARLIER).order().picks("cash").reply).toEqual(asked("late_success"));
   });
 
-  it("many others of which less is known follow: the success stays, within the bound", () => {
+  it("many others with weaker evidence follow: the success stays, within the bound", () => {
     const counter = left(fetched()).reports("reported_success", EARLIER);
     for (let turn = 1; turn <= 2 * STATE_LIMITS.olderReasons; turn += 1) {
       const order = { orderId: 700 + turn, orderDisplayNumber: turn };

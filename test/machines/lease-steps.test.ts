@@ -1,4 +1,4 @@
-/** A station's lease by its commands: whom it is bound to, what ends it, and who takes it over. */
+/** A station's lease by its commands: its session, its ends, and its take-over. */
 import { describe, expect, it } from "vitest";
 import { ENDED_SESSION_KEPT_MS, LEASE_LIFETIME_BOUNDS_MS, STATE_LIMITS } from "../../machines/settings.ts";
 import {
@@ -17,7 +17,7 @@ const HOUR_MS = 3_600_000;
 const aSignedInCounter = () => aCounter().leased(CASEY, undefined, CASEYS).order();
 
 describe("a lease of a session", () => {
-  it("the end of its session: the station is free in the same commit, and a collection under way goes on", () => {
+  it("the end of its session: the station is free in the same commit, and a current collection goes on", () => {
     const counter = aSignedInCounter().picks("cash").endsSessions(CASEYS.sessionId);
     expect(counter.happened).toEqual(["sessions_ended", "lease_ended"]);
     expect(counter.station).toMatchObject({ lease: null, lostLease: null, intent: { status: "created" } });
@@ -35,7 +35,7 @@ describe("a lease of a session", () => {
     expect(counter.endsSessions(CASEYS_OTHER.sessionId).station.lease).toBeNull();
   });
 
-  it("a request of an ended session that comes late: refused, as acquisition, take-over and renewal", () => {
+  it("a late request of an ended session: refused, as acquisition, take-over and renewal", () => {
     const counter = aCounter().endsSessions(CASEYS.sessionId);
     expect(counter.leased(CASEY, undefined, CASEYS).reply).toEqual({ ok: false, code: "session_ended" });
     expect(counter.station.lease).toBeNull();
@@ -47,7 +47,7 @@ describe("a lease of a session", () => {
     expect(counter.reply).toMatchObject({ code: "session_ended" });
   });
 
-  it("ended sessions: a repeated one is kept once, and removed when no request of it can be under way", () => {
+  it("ended sessions: a repeated one is kept once, and removed when no request of it can be in progress", () => {
     const counter = aCounter().endsSessions(1, 2).endsSessions(2);
     expect(counter.happened).toEqual([]);
     counter.waits(ENDED_SESSION_KEPT_MS).endsSessions(3);
@@ -98,7 +98,7 @@ describe("a take-over", () => {
     expect(aServedCounter().takesOver(CASEY, ROBIN).happened).toEqual(["lease_acquired"]);
   });
 
-  it("a settlement under way: it goes on and is answered to the new holder", () => {
+  it("a current settlement: it goes on and is answered to the new holder", () => {
     const counter = aServedCounter().picks("cash").attests({ key: "31:attest:a" }).takesOver();
     expect(counter.settles().reply).toMatchObject({ ok: true, status: "succeeded" });
     expect(counter.station.lease).toMatchObject({ cashierId: ROBIN.id });

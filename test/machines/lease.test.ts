@@ -41,7 +41,7 @@ const NOTHING = {
   LAPSE: "not taken",
 } as const;
 const FREE = { ...NOTHING, ACQUIRE: "held" } as const;
-/** Casey holds the lease in `held`; each table says who asks. */
+/** Casey holds the lease in `held`; each table names who asks. */
 const TABLES: Record<"the holder" | "another cashier", TransitionTable<LeaseState, LeaseEventType>> = {
   "the holder": {
     free: FREE,
@@ -82,25 +82,25 @@ describe("a held lease", () => {
     });
   });
 
-  it("take-over: the new holder begins, and what the first one lost is kept with both names", () => {
+  it("take-over: the new holder begins, and the first one's loss is kept with both names", () => {
     expect(take(leaseMachine, HELD, eventOf(ROBIN).TAKE_OVER)?.context).toEqual({
       holder: ROBIN,
       lost: { cashierId: 31, cashierName: "Casey", reason: "taken_over", byName: "Robin", atMs: 2_000 },
     });
   });
 
-  it("take-over from a cashier who does not hold it: not taken", () => {
+  it("take-over from a cashier who does not hold it: refused", () => {
     expect(take(leaseMachine, HELD, { type: "TAKE_OVER", holder: ROBIN, fromCashierId: 33 })).toBeUndefined();
   });
 
-  it("broken: what its holder lost is kept until the station is acquired again", () => {
+  it("broken: its holder's loss is kept until the station is acquired again", () => {
     const broken = take(leaseMachine, HELD, eventOf(CASEY).BREAK) ?? expect.unreachable();
     const lost = { cashierId: 31, cashierName: "Casey", reason: "broken", byName: "Olga", atMs: 5_000 };
     expect(broken.context).toEqual({ holder: null, lost });
     expect(take(leaseMachine, broken, eventOf(ROBIN).ACQUIRE)?.context).toEqual({ holder: ROBIN, lost: null });
   });
 
-  it("bound to no session: no session's end takes it away", () => {
+  it("bound to no session: no session's end releases it", () => {
     const unbound = { value: "held", context: { holder: { ...CASEY, sessionId: null }, lost: null } };
     expect(take(leaseMachine, unbound, eventOf(CASEY).END)).toBeUndefined();
   });

@@ -13,20 +13,20 @@ type LivenessEventType = LivenessEvent["type"];
 type Table = TransitionTable<LivenessState, LivenessEventType>;
 
 /** The time of the last heartbeat in both states. */
-const HEARD_AT_MS = 50_000;
-const CONTEXT: LivenessRecord = { lastSeenAtMs: HEARD_AT_MS, sinceMs: HEARD_AT_MS };
+const LAST_HEARTBEAT_AT_MS = 50_000;
+const CONTEXT: LivenessRecord = { lastSeenAtMs: LAST_HEARTBEAT_AT_MS, sinceMs: LAST_HEARTBEAT_AT_MS };
 
 const CASES: Record<"newer" | "the same" | "older", { readonly atMs: number; readonly table: Table }> = {
   newer: {
-    atMs: HEARD_AT_MS + 1,
+    atMs: LAST_HEARTBEAT_AT_MS + 1,
     table: { offline: { SEEN: "online", SILENT: "not taken" }, online: { SEEN: "not taken", SILENT: "offline" } },
   },
   "the same": {
-    atMs: HEARD_AT_MS,
+    atMs: LAST_HEARTBEAT_AT_MS,
     table: { offline: { SEEN: "not taken", SILENT: "not taken" }, online: { SEEN: "not taken", SILENT: "offline" } },
   },
   older: {
-    atMs: HEARD_AT_MS - 1,
+    atMs: LAST_HEARTBEAT_AT_MS - 1,
     table: {
       offline: { SEEN: "not taken", SILENT: "not taken" },
       online: { SEEN: "not taken", SILENT: "not taken" },

@@ -1,4 +1,4 @@
-/** A device's reference and code are kept verbatim, as long as a request may be, and a state stays small all the same. */
+/** A device's reference and code are kept verbatim, as long as a request may be, and the state stays small. */
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { encodeCommit } from "../../machines/station/commit.ts";
@@ -6,7 +6,7 @@ import { aServedCounter, type Scenario } from "./scenario.ts";
 
 /** As much as a request body of 16 KiB can hold. */
 const LONGEST = 16 * 1_024;
-/** What one station may take of a gateway's memory, whatever its device sends; a busy counter takes 4 KiB. */
+/** The most memory of a gateway that one station takes, whatever its device sends; a busy counter takes 4 KiB. */
 const LARGEST_COMMIT_BYTES = 160 * 1_024;
 const long = (turn: number): string => `${turn}-${"7".repeat(LONGEST - 4)}`;
 const collected = (counter: Scenario, turn: number): Scenario =>
@@ -18,7 +18,7 @@ const collected = (counter: Scenario, turn: number): Scenario =>
     .attests()
     .settles(9_000 + turn);
 
-describe("the reports of a collection under way", () => {
+describe("the reports of a current collection", () => {
   it("one as long as a request: it is kept verbatim, and the attestation inherits it", () => {
     const counter = aServedCounter()
       .picks("smart_pos")
@@ -89,7 +89,7 @@ describe("ended collections with long texts", () => {
 });
 
 describe("a commit", () => {
-  it("of a station whose device always reports as much as it can: it stays within its bound", () => {
+  it("of a station whose device always reports as much as it can: stays within its bound", () => {
     const counter = aServedCounter();
     for (let turn = 1; turn <= 10; turn += 1) collected(counter, turn);
     counter.order({ orderId: 800 }).leased().picks("smart_pos");

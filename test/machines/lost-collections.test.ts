@@ -1,4 +1,4 @@
-/** A station's log is lost: the station gets back which collections may have moved money, and asks as before. */
+/** A station's log is lost: the station gets back the collections that may have moved money, and asks as before. */
 import { describe, expect, it } from "vitest";
 import { collectionsOf } from "../../machines/station/lost-collections.ts";
 import type { LostCollections } from "../../machines/station/state.ts";
@@ -32,7 +32,7 @@ function afterLoss(counter: Scenario): Scenario {
 const reasonsOf = (counter: Scenario) =>
   counter.station.unclearCollections.map(({ intentId, reason }) => [intentId, reason]);
 
-describe("a log that is lost whole", () => {
+describe("a log that is lost completely", () => {
   it.each([
     ["a silent hand-off that was cancelled", () => fetched().cancels(), "handoff_presented"],
     ["a hand-off that was fetched", fetched, "handoff_presented"],
@@ -75,7 +75,7 @@ describe("a log that is lost whole", () => {
     ]);
   });
 
-  it("a reason of a paid order is listed again, and asks nothing", () => {
+  it("a reason of a paid order: listed again, without a new question", () => {
     const before = fetched().cancels().picks("cash", { confirms: true }).attests().settles();
     const counter = afterLoss(before);
     expect(reasonsOf(counter)).toEqual([]);
@@ -84,7 +84,7 @@ describe("a log that is lost whole", () => {
     ]);
   });
 
-  it("an order of which only its id was known asks", () => {
+  it("an order of which only its id was known: asks", () => {
     const counter = restore(aServedCounter(), { ...NOTHING, unclearThrough: ORDER.orderId });
     expect(counter.picks("cash").reply).toEqual({ ok: false, code: "money_may_have_moved" });
   });
@@ -112,7 +112,7 @@ describe("a log that has lost its end", () => {
     expect(reasonsOf(counter)).toEqual([[1_001, "late_success"]]);
   });
 
-  it("another collection of the order is under way: its attestation asks", () => {
+  it("another current collection of the order: its attestation asks", () => {
     const lost: LostCollections = {
       ...NOTHING,
       unclear: [{ orderId: ORDER.orderId, intentId: 900, reason: "success_reported" }],
@@ -121,7 +121,7 @@ describe("a log that has lost its end", () => {
     expect(counter.reply).toMatchObject({ code: "money_may_have_moved", earlierIntentId: 900 });
   });
 
-  it("the same once more: nothing happens, and what was confirmed stays confirmed", () => {
+  it("the same once more: nothing happens, and a confirmation stays valid", () => {
     const lost = collectionsOf(fetched().cancels().station);
     const counter = afterLoss(fetched().cancels()).picks("cash", { confirms: true, intentId: 1_002 });
     expect(restore(counter, lost).happened).toEqual([]);

@@ -1,6 +1,6 @@
 /**
- * Model-based tests: xstate/graph walks each machine's own graph, and each walk is driven through what uses the machine:
- * the station's real commands for intent, lease and liveness. What the model says must be what the station shows.
+ * Model-based tests: xstate/graph walks each machine's own graph, and each walk runs through the machine's caller:
+ * the station's real commands for intent, lease and liveness. The station must show what the model states.
  */
 
 import { describe, expect, it } from "vitest";
@@ -35,7 +35,7 @@ import {
 
 type WalkedRoute = "smart_pos" | "cash" | "dynamic_qr";
 
-/** A walk without the graph's own initial step: the events that were sent and where each of them led. */
+/** A walk without the graph's own initial step: the events that were sent and their target states. */
 interface Walk<TEvent> {
   readonly name: string;
   readonly steps: readonly { readonly event: TEvent; readonly value: string }[];
@@ -123,8 +123,8 @@ describe("the payment intent's paths, walked by the station", () => {
     { type: "CLEAR" },
   ] as const satisfies readonly IntentEvent[];
 
-  /** How the station brings each of the machine's events about. */
-  const SAID: Record<IntentEvent["type"], (counter: Scenario) => Scenario> = {
+  /** How the station causes each of the machine's events. */
+  const BY_STATION: Record<IntentEvent["type"], (counter: Scenario) => Scenario> = {
     PRESENT: (counter) => counter.fetches(),
     REPORT: (counter) => counter.reports("reported_success", { reference: "R" }),
     ATTEST: (counter) => counter.attests(),
@@ -142,7 +142,7 @@ describe("the payment intent's paths, walked by the station", () => {
         : counter.differs(),
     CLEAR: (counter) => counter.clears(),
   };
-  /** What cannot come about on a route is not tried; what the machine does not take there is not walked. */
+  /** Events that are impossible on a route are not tried; events that the machine refuses there are not walked. */
   const NOT_ON: Record<WalkedRoute, readonly IntentEvent["type"][]> = {
     smart_pos: [],
     cash: ["PRESENT", "REPORT", "MARK"],
@@ -162,7 +162,7 @@ describe("the payment intent's paths, walked by the station", () => {
     it.each(walks)(`${route}: $name`, ({ steps }) => {
       const counter = aQrCounter().picks(route);
       for (const { event, value } of steps) {
-        SAID[event.type](counter.waits(10));
+        BY_STATION[event.type](counter.waits(10));
         expect(counter.intent?.status, event.type).toBe(value);
       }
     });

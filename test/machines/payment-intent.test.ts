@@ -112,7 +112,7 @@ const BY_PROVIDER: Table = {
   expired: NOTHING,
 };
 
-/** Routes that a cashier attests at once: the money or the terminal's slip is in their hand. */
+/** Routes that a cashier attests at once: the cash or the terminal's slip is in their hand. */
 const DIRECT: Table = {
   ...BY_EVIDENCE,
   created: { ...BY_EVIDENCE.created, ATTEST: "settling" },
@@ -242,8 +242,8 @@ for (const route of ROUTES) {
   });
 }
 
-describe("what an intent remembers", () => {
-  it("goes back to presented when the seam refuses what was attested without a report", () => {
+describe("the record of an intent", () => {
+  it("a refusal of an attestation without a report: back to presented", () => {
     const from = { value: "settling", context: { ...recordIn("smart_pos", "presented"), attestation: ATTESTATION } };
     expect(take(paymentIntentMachine, from, EVENTS.REFUSED)).toMatchObject({
       value: "presented",
@@ -251,19 +251,19 @@ describe("what an intent remembers", () => {
     });
   });
 
-  it("goes to processing when a report came while the seam was at work and the seam then refused", () => {
+  it("a report during the seam's answer, and then a refusal: processing", () => {
     const settling = walk(created("smart_pos"), ["REPORT", "ATTEST", "REPORT", "REFUSED"]);
     expect(settling).toMatchObject({ value: "processing", context: { reportCount: 2, attestation: null } });
   });
 
-  it("keeps the newest reports and counts all of them", () => {
+  it("reports: the newest are kept, and all are counted", () => {
     const way = Array.from({ length: STATE_LIMITS.activeReports + 3 }, (): IntentEventType => "REPORT");
     const { context } = walk(created("smart_pos"), way);
     expect(context.reports).toHaveLength(STATE_LIMITS.activeReports);
     expect(context.reportCount).toBe(STATE_LIMITS.activeReports + 3);
   });
 
-  it("keeps that money may have moved after newer reports have displaced the one with it, and nothing weakens it", () => {
+  it("a report that money may have moved: kept after newer reports have displaced it, and never weakened", () => {
     const reported = (...outcomes: Report["outcome"][]) => {
       let at = walk(created("smart_pos"), []);
       for (const outcome of outcomes) {
@@ -281,7 +281,7 @@ describe("what an intent remembers", () => {
     expect(reported(...many).moneyMayHaveMoved).toBe("");
   });
 
-  it("keeps the newest reports only once it has ended", () => {
+  it("its end: only the newest reports are kept", () => {
     const references = Array.from({ length: STATE_LIMITS.endedReports + 1 }, (_, nth) => `R-${nth}`);
     let reported = walk(created("smart_pos"), []);
     for (const reference of references)
@@ -293,7 +293,7 @@ describe("what an intent remembers", () => {
     expect(ended?.context.reportCount).toBe(references.length);
   });
 
-  it("names its transaction once settled, and keeps the digest of the command that asked", () => {
+  it("its settlement: the transaction is named, and the digest of its command is kept", () => {
     const { context } = walk(created("cash"), ["ATTEST", "SETTLED"]);
     expect(context.attestation).toEqual({
       ...ATTESTATION,
@@ -303,7 +303,7 @@ describe("what an intent remembers", () => {
     expect(context.endedAtMs).toBe(CREATED_AT_MS + 4_000);
   });
 
-  it("takes over what the seam recorded when its own attestation was lost, and only then", () => {
+  it("a lost attestation: the seam's record is adopted, and only then", () => {
     const attestation = { cashierId: 5, cashierName: "Eva", reference: "slip", atMs: CREATED_AT_MS + 3_000 };
     const settled = { type: "SETTLED", atMs: CREATED_AT_MS + 4_000, transactionId: 9, attestation } as const;
     const lost = take(paymentIntentMachine, walk(created("smart_pos"), ["REPORT"]), settled);
@@ -314,8 +314,8 @@ describe("what an intent remembers", () => {
   });
 });
 
-describe("what an intent remembers of its provider", () => {
-  it("takes over what the seam recorded when the confirmation was lost, and nothing without that record", () => {
+describe("an intent's record of its provider", () => {
+  it("a lost confirmation: the seam's record is adopted, and nothing without that record", () => {
     const attestation = { cashierId: 0, cashierName: "", reference: "PAY-1", atMs: CREATED_AT_MS + 3_000 };
     const settled = { type: "SETTLED", atMs: CREATED_AT_MS + 4_000, transactionId: 9 } as const;
     const presented = walk(created("dynamic_qr"), ["QR_READY"]);
@@ -331,7 +331,7 @@ describe("what an intent remembers of its provider", () => {
 
   const provider = (way: readonly IntentEventType[]) => walk(created("dynamic_qr"), way).context.provider;
 
-  it("holds a payload only while it is presented", () => {
+  it("a payload: kept only while it is presented", () => {
     expect(provider(["QR_READY"])).toMatchObject({ qrPayload: "000201", providerReference: "PAY-1" });
     for (const way of [
       ["QR_READY", "CONFIRM"],
@@ -344,7 +344,7 @@ describe("what an intent remembers of its provider", () => {
     }
   });
 
-  it("keeps the first confirmation through a refusal and a second one", () => {
+  it("the first confirmation: kept through a refusal and a second one", () => {
     const confirmed = walk(created("dynamic_qr"), ["CONFIRM", "REFUSED"]);
     const later = { ...EVENTS.CONFIRM, atMs: CREATED_AT_MS + 60_000 } as IntentEvent;
     const again = take(paymentIntentMachine, confirmed, later);
@@ -354,12 +354,12 @@ describe("what an intent remembers of its provider", () => {
     });
   });
 
-  it("names why the provider's side ended it, and nothing for another end", () => {
+  it("an end by the provider's side: its reason is named, and none for another end", () => {
     expect(walk(created("dynamic_qr"), ["FAIL"]).context.endReason).toBe("provider_timed_out");
     expect(walk(created("dynamic_qr"), ["CANCEL"]).context.endReason).toBe("");
   });
 
-  it("names that its order was paid by another way, and whether it had been handed over", () => {
+  it("an order paid by another route: named, with whether it had been handed over", () => {
     const overtaken = (route: Route, way: readonly IntentEventType[]) => {
       const { endReason, moneyMayHaveMoved } = walk(created(route), [...way, "OVERTAKEN"]).context;
       return [endReason, moneyMayHaveMoved];
@@ -370,25 +370,22 @@ describe("what an intent remembers of its provider", () => {
     expect(overtaken("dynamic_qr", ["QR_READY", "MARK"])).toEqual(["order_already_paid", "money_differs"]);
   });
 
-  it.each(ROUTES)(
-    "is ended on %s by what becomes of its order, by a changed amount only where a QR says it",
-    (route) => {
-      const context = { value: "created", context: created(route) };
-      for (const reason of ORDER_OBSTACLES) {
-        const overtaken = take(paymentIntentMachine, context, { type: "OVERTAKEN", atMs: CREATED_AT_MS + 1, reason });
-        const endsIt = reason !== "order_changed" || route === "dynamic_qr";
-        expect(overtaken?.context.endReason, reason).toBe(endsIt ? reason : undefined);
-      }
-    },
-  );
+  it.each(ROUTES)("ends on %s with its order, and with a changed amount only where a QR contains it", (route) => {
+    const context = { value: "created", context: created(route) };
+    for (const reason of ORDER_OBSTACLES) {
+      const overtaken = take(paymentIntentMachine, context, { type: "OVERTAKEN", atMs: CREATED_AT_MS + 1, reason });
+      const endsIt = reason !== "order_changed" || route === "dynamic_qr";
+      expect(overtaken?.context.endReason, reason).toBe(endsIt ? reason : undefined);
+    }
+  });
 
-  it("is never attested by a cashier before its provider has confirmed", () => {
+  it("before its provider has confirmed: no cashier can attest it", () => {
     const unconfirmed = { value: "processing", context: created("dynamic_qr") };
     expect(take(paymentIntentMachine, unconfirmed, EVENTS.ATTEST)).toBeUndefined();
   });
 });
 
-describe("what is shown outside", () => {
+describe("the wire status", () => {
   const SHOWN: Record<IntentState, readonly [status: string, ended: boolean]> = {
     created: ["created", false],
     presented: ["presented", false],

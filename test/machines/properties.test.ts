@@ -1,6 +1,6 @@
 /**
- * Random lives of a station. `checkStep` (invariants.ts) holds of every step; here is what holds of whole lives, and the
- * proof that the lives are not dull: every command, event and refusal is met somewhere.
+ * Random lives of a station. `checkStep` (invariants.ts) holds of every step; this file checks whole lives, and proves
+ * that the lives are varied: every command, event and refusal is met somewhere.
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ import { MoneyWitness, NewsWitness } from "./provider-invariants.ts";
 import { type Happening, inputOf, LIFE_BEGINS_MS, life, OPENING } from "./random-commands.ts";
 import { STATION_EVENT_TYPES } from "./vocabulary.ts";
 
-/** Enough that a fault planted in any guard is found; see "the lives are not dull". */
+/** Enough that a fault planted in any guard is found; see "the lives are varied". */
 const RUNS = 150;
 
 interface Lived {
@@ -47,7 +47,7 @@ function live(happenings: readonly Happening[], check: typeof checkStep | undefi
 }
 
 describe("every random life of a station", () => {
-  it("keeps all that holds of every step", () => {
+  it("keeps every invariant of a step", () => {
     fc.assert(
       fc.property(life, (happenings) => {
         live(happenings, checkStep);
@@ -141,7 +141,7 @@ describe("every random life of a station", () => {
 
 describe("every random life of a station's money", () => {
   /** The seam as PostgreSQL keeps it: one sale per order, whatever the station asks and however often. */
-  it("sums up: what succeeded is what the seam paid, once per order, and the provider's other money is named", () => {
+  it("sums up: succeeded intents are those that the seam paid, once per order, and the provider's other payments are named", () => {
     fc.assert(
       fc.property(life, (happenings) => {
         const succeeded = new Map<number, number>();
@@ -157,7 +157,7 @@ describe("every random life of a station's money", () => {
                 expect(confirmed.has(event.intentId), "only after its money").toBe(true);
               confirmed.delete(event.intentId);
             }
-            // Money that was confirmed and did not settle stays named when its intent ends.
+            // A confirmed payment that did not settle stays named when its intent ends.
             if (
               (event.type === "intent_cancelled" || event.type === "intent_expired") &&
               confirmed.has(event.intentId)
@@ -178,7 +178,7 @@ describe("every random life of a station's money", () => {
   });
 });
 
-describe("the lives are not dull", () => {
+describe("the lives are varied", () => {
   const met = { commands: new Set<string>(), events: new Set<string>(), refusals: new Set<string>(), repeated: 0 };
   for (const happenings of fc.sample(life, { numRuns: 2_000, seed: 20_261_121 })) {
     for (const { command, step: after } of live(happenings, undefined)) {

@@ -1,4 +1,4 @@
-/** What holds of every single step about providers and about unclear collections (machines/SPEC.md, M9, M20–M24, M26, M57 and M58). */
+/** Invariants of every single step about providers and about unclear collections (machines/SPEC.md, M9, M20–M24, M26, M57 and M58). */
 import { expect } from "vitest";
 import { END_REASONS, isConfirmed, type PaymentIntent, PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -70,7 +70,7 @@ function checkDoubtsStay(before: StationState | null, { command, recalled }: Ste
     const isCleared = command.type === "provider_cleared" && command.intentId === intentId;
     const isAnswered =
       reason === "handoff_presented" && command.type === "intent_report" && command.intentId === intentId;
-    // What the log had lost of the same collection is more than silence: the order stays unclear by that reason.
+    // The lost evidence of the same collection is more than silence: the order stays unclear by that reason.
     const hasMore =
       reason === "handoff_presented" && unclearCollections.some((unclear) => unclear.intentId === intentId);
     const isPushedOut =
@@ -98,7 +98,7 @@ function checkUnreportedEnds(before: StationState | null, { command }: StepInput
 }
 
 /** What the events have reported about the payment of an intent, also what the bounded state no longer has. */
-interface Said {
+interface Reports {
   byDevice: boolean;
   /** A companion has fetched it and reported nothing that was accepted. */
   silent: boolean;
@@ -113,9 +113,9 @@ interface Said {
 const END_EVENTS: readonly string[] = ["intent_cancelled", "intent_expired", "provider_failed", "intent_overtaken"];
 const MAY_HAVE_MOVED: readonly string[] = ["reported_success", "reported_unknown"];
 
-/** Counts from the events of one station's whole life (M23): nothing here is read from what the machine remembers. */
+/** Counts from the events of one station's whole life (M23), without the machine's own memory. */
 export class MoneyWitness {
-  readonly #said = new Map<number, Said>();
+  readonly #reports = new Map<number, Reports>();
   /** Orders that the seam has settled although their intent had ended: they are paid, and the station learns it later. */
   readonly #settledLate = new Set<number>();
   readonly #succeeded = new Set<number>();
@@ -126,7 +126,7 @@ export class MoneyWitness {
     for (const event of events) {
       if ("intentId" in event) this.#note(event, state);
       if (event.type === "collections_restored")
-        for (const { intentId } of event.reasons) this.#saidOf(intentId).restored = true;
+        for (const { intentId } of event.reasons) this.#reportsOf(intentId).restored = true;
     }
     for (const intent of state.ended) this.#check(intent, state);
     this.#checkLeft(state);
@@ -142,14 +142,14 @@ export class MoneyWitness {
     expect(listed.size, "M60: one reason for each intent").toBe(olderReasons.length);
     this.#wasFull ||= olderReasons.length === STATE_LIMITS.olderReasons;
     if (this.#wasFull) return;
-    for (const [intentId, said] of this.#said) {
-      if (here.has(intentId) || this.#succeeded.has(intentId) || !said.ended) continue;
-      expect(listed.has(intentId), "M60: a reason stays when its intent leaves the state").toBe(mayHaveMoved(said));
+    for (const [intentId, reports] of this.#reports) {
+      if (here.has(intentId) || this.#succeeded.has(intentId) || !reports.ended) continue;
+      expect(listed.has(intentId), "M60: a reason stays when its intent leaves the state").toBe(mayHaveMoved(reports));
     }
   }
 
-  #saidOf(intentId: number): Said {
-    const said = this.#said.get(intentId) ?? {
+  #reportsOf(intentId: number): Reports {
+    const reports = this.#reports.get(intentId) ?? {
       byDevice: false,
       silent: false,
       byProvider: false,
@@ -158,31 +158,31 @@ export class MoneyWitness {
       restored: false,
       ended: false,
     };
-    this.#said.set(intentId, said);
-    return said;
+    this.#reports.set(intentId, reports);
+    return reports;
   }
 
   #note(event: Extract<StationEvent, { readonly intentId: number }>, state: StationState): void {
     const { intentId } = event;
-    const said = this.#saidOf(intentId);
+    const reports = this.#reportsOf(intentId);
     if (event.type === "outcome_reported" || event.type === "late_evidence_kept") {
-      said.byDevice ||= MAY_HAVE_MOVED.includes(event.outcome);
+      reports.byDevice ||= MAY_HAVE_MOVED.includes(event.outcome);
       // A report of a blocked device takes nothing back.
-      if (event.type === "outcome_reported" || event.blockedReason === "") said.silent = false;
+      if (event.type === "outcome_reported" || event.blockedReason === "") reports.silent = false;
     }
-    if (event.type === "intent_presented") said.silent = true;
-    if (event.type === "money_differs" || event.type === "late_money_kept") said.byProvider = true;
-    if (event.type === "qr_presented") said.shown = true;
-    if (event.type === "provider_confirmed") said.confirmed = true;
+    if (event.type === "intent_presented") reports.silent = true;
+    if (event.type === "money_differs" || event.type === "late_money_kept") reports.byProvider = true;
+    if (event.type === "qr_presented") reports.shown = true;
+    if (event.type === "provider_confirmed") reports.confirmed = true;
     if (event.type === "unclear_resolved") {
-      Object.assign(said, { silent: false, byProvider: false, restored: false });
+      Object.assign(reports, { silent: false, byProvider: false, restored: false });
       // While a QR is shown it can be paid yet, whatever its provider has reported.
-      if (said.ended) Object.assign(said, { shown: false, confirmed: false });
+      if (reports.ended) Object.assign(reports, { shown: false, confirmed: false });
     }
-    if (END_EVENTS.includes(event.type)) said.ended = true;
+    if (END_EVENTS.includes(event.type)) reports.ended = true;
     // By the provider's decline nothing was paid by the QR that was shown.
     if (event.type === "provider_failed" && PROVIDER_DECLINES.some((decline) => decline === event.reason))
-      said.shown = false;
+      reports.shown = false;
     if (event.type === "intent_succeeded") this.#succeeded.add(intentId);
     if (event.type === "settlement_conflict")
       for (const intent of intentsOf(state)) if (intent.intentId === intentId) this.#settledLate.add(intent.orderId);
@@ -192,23 +192,23 @@ export class MoneyWitness {
     { intentId, orderId, status, reasonSinceEnd }: PaymentIntent,
     { knownOrders, unclearCollections, unclearForgottenThrough }: StationState,
   ): void {
-    const said = this.#said.get(intentId);
-    if (said === undefined || status === "succeeded") return;
-    // Whatever becomes of the order: paid by another collection, it may have been paid twice.
+    const reports = this.#reports.get(intentId);
+    if (reports === undefined || status === "succeeded") return;
+    // Whatever the order's state: paid by another collection, it may have been paid twice.
     expect(reasonSinceEnd !== "", "M58: an intent that ended unpaid keeps that its money may have moved").toBe(
-      mayHaveMoved(said),
+      mayHaveMoved(reports),
     );
     const order = knownOrders.find((known) => known.orderId === orderId);
     const isPaid = order === undefined || order.status !== "open" || this.#settledLate.has(orderId);
     if (isPaid || orderId <= unclearForgottenThrough) return;
     const isUnclear = unclearCollections.some((unclear) => unclear.intentId === intentId);
     expect(isUnclear, "M23: an intent that ended unpaid is unclear exactly when money may have moved").toBe(
-      mayHaveMoved(said),
+      mayHaveMoved(reports),
     );
   }
 }
 
-function mayHaveMoved({ confirmed, byDevice, silent, byProvider, shown, restored }: Said): boolean {
+function mayHaveMoved({ confirmed, byDevice, silent, byProvider, shown, restored }: Reports): boolean {
   return confirmed || byDevice || silent || byProvider || shown || restored;
 }
 
@@ -233,13 +233,13 @@ function checkForgottenDoubts(
 }
 
 /**
- * Counts from the events of one station's whole life which earlier collections of the order under way have got a reason
- * since it was created or last confirmed (M57): nothing here is read from what the machine remembers.
+ * Counts from the events of one station's whole life which earlier collections of the current order have got a reason
+ * since it was created or last confirmed (M57), without the machine's own memory.
  */
 export class NewsWitness {
   readonly #orders = new Map<number, number>();
-  /** What was reported about each ended intent, and whether that is new for the active collection. */
-  readonly #said = new Map<string, { readonly intentId: number; isNew: boolean }>();
+  /** The reports about each ended intent, and whether each is new for the active collection. */
+  readonly #reports = new Map<string, { readonly intentId: number; isNew: boolean }>();
   #active: { readonly intentId: number; readonly orderId: number } | undefined;
   readonly #ended = new Set<number>();
 
@@ -259,24 +259,26 @@ export class NewsWitness {
     const kind = findingOf(event);
     const isOfOrder = this.#orders.get(intentId) === this.#active?.orderId && intentId !== this.#active?.intentId;
     const key = `${intentId} ${kind}`;
-    const isNamed = kind === "late_money" && [...this.#said.keys()].some((said) => said.startsWith(key));
-    if (kind !== undefined && !isNamed && !this.#said.has(key)) this.#said.set(key, { intentId, isNew: isOfOrder });
-    // While the intent is under way, its provider takes back the money that differs alone.
+    const isNamed = kind === "late_money" && [...this.#reports.keys()].some((reports) => reports.startsWith(key));
+    if (kind !== undefined && !isNamed && !this.#reports.has(key))
+      this.#reports.set(key, { intentId, isNew: isOfOrder });
+    // While the intent is active, its provider takes back only the differing payment.
     if (event.type === "unclear_resolved" && this.#ended.has(intentId))
-      for (const [said, { intentId: cleared }] of this.#said) if (cleared === intentId) this.#said.delete(said);
+      for (const [reports, { intentId: cleared }] of this.#reports)
+        if (cleared === intentId) this.#reports.delete(reports);
     if (event.type !== "settlement_started") return;
-    const news = [...this.#said.values()].filter(({ isNew }) => isNew);
+    const news = [...this.#reports.values()].filter(({ isNew }) => isNew);
     if (!wasConfirmed) expect(news, "M57: what is new is confirmed before a cashier settles").toEqual([]);
     this.#settleFindings();
   }
 
   #settleFindings(): void {
-    for (const said of this.#said.values()) said.isNew = false;
+    for (const reports of this.#reports.values()) reports.isNew = false;
   }
 }
 
 /**
- * The evidence that says of a collection that its money may have moved: what comes after its end, and the payments that were
+ * The evidence that a collection's money may have moved: reports after its end, and the payments that were
  * reported or confirmed before it, which are no news afterwards. Each payment is news of its own.
  */
 function findingOf(event: StationEvent): string | undefined {

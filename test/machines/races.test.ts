@@ -18,7 +18,7 @@ import {
 const reported = (): Scenario => aServedCounter().picks("smart_pos").fetches().reports("reported_success");
 
 describe("settling against cancelling and expiring", () => {
-  it("I7 an attested intent is not cancelled while the seam is at work", () => {
+  it("I7 an attested intent is not cancelled during the seam's answer", () => {
     const counter = reported().attests();
     expect(counter.cancels().reply).toEqual({ ok: false, code: "settlement_in_progress", status: "processing" });
     expect(counter.settles().intent?.status).toBe("succeeded");
@@ -30,7 +30,7 @@ describe("settling against cancelling and expiring", () => {
     expect(counter.settles().intent?.status).toBe("succeeded");
   });
 
-  it("I7 a cancelled or expired intent never succeeds; what the seam then answers is kept for a person", () => {
+  it("I7 a cancelled or expired intent never succeeds; the seam's later answer is kept for a person", () => {
     for (const ended of [reported().cancels(), reported().waits(180_000).ticks()]) {
       const status = ended.intent?.status;
       expect(ended.attests().reply).toMatchObject({ ok: false });
@@ -73,7 +73,7 @@ describe("settling against cancelling and expiring", () => {
     expect(counter.intent?.status).toBe("processing");
   });
 
-  it("the seam's answer that arrives twice, or names an intent that is gone, changes nothing", () => {
+  it("the seam's answer that arrives twice, or names an unknown intent, changes nothing", () => {
     const counter = reported().attests().settles();
     expect(counter.settles().happened).toEqual([]);
     expect(counter.settles(1, 4_711).happened).toEqual([]);
@@ -83,7 +83,7 @@ describe("settling against cancelling and expiring", () => {
 });
 
 describe("the same command twice", () => {
-  it("I6 a report with the same key is answered alike and not recorded again", () => {
+  it("I6 a report with the same key gets the same answer and is not recorded again", () => {
     const counter = aServedCounter().picks("smart_pos").reports("reported_success", { key: "k", reference: "A" });
     const first = counter.reply;
     counter.waits(2_000).reports("reported_declined", { key: "k", reference: "B" });
@@ -106,7 +106,7 @@ describe("the same command twice", () => {
     expect(rendered?.intent).toMatchObject({ status: "created", presentedAtMs: null, reports: [], reportCount: 0 });
   });
 
-  it("I6 an attestation repeated while the seam is at work waits with the first; another one is refused", () => {
+  it("I6 an attestation repeated during the seam's answer waits with the first; another one is refused", () => {
     const counter = reported().attests({ key: "k" });
     expect(counter.attests({ key: "k" }).reply).toMatchObject({ ok: true, status: "settling" });
     expect(counter.happened).toEqual([]);
@@ -122,7 +122,7 @@ describe("the same command twice", () => {
     expect(renderReply(counter.station, reply ?? { ok: true, type: "accepted" })).toBeUndefined();
   });
 
-  it("renewals and fetches push no reply out", () => {
+  it("renewals and fetches displace no reply", () => {
     const counter = aServedCounter().picks("smart_pos", { key: "k" });
     for (let times = 0; times < 50; times += 1) counter.waits(1_000).renews().fetches();
     expect(counter.picks("smart_pos", { key: "k" }).repeated).toBe(true);
@@ -172,7 +172,7 @@ describe("late evidence", () => {
 });
 
 describe("a fetch that arrives late", () => {
-  it("presents the intent that was fetched and never the one that took its place", () => {
+  it("presents the intent that was fetched and never the one that replaced it", () => {
     const counter = aServedCounter().picks("smart_pos");
     const fetched = counter.intentId;
     counter.cancels().picks("smart_pos").fetches({ intentId: fetched });
@@ -180,7 +180,7 @@ describe("a fetch that arrives late", () => {
     expect(counter.intent?.status).toBe("created");
   });
 
-  it("a second fetch shows what is and commits nothing", () => {
+  it("a second fetch shows the current state and commits nothing", () => {
     const counter = aServedCounter().picks("smart_pos").fetches();
     expect(counter.fetches().reply).toMatchObject({ status: "presented" });
     expect(counter.happened).toEqual([]);
@@ -205,7 +205,7 @@ describe("descriptions that overtake one another", () => {
     expect(counter.order().happened).toEqual([]);
   });
 
-  it("a station takes no more devices than it may, and forgets the oldest revoked ones", () => {
+  it("a station accepts no more devices than it may, and drops the oldest revoked ones", () => {
     const counter = aCounter();
     const described = (deviceId: number, status: "active" | "revoked", revision: number): Scenario =>
       counter.describesDevice({ ...COMPANION_DEVICE, deviceId, status, revision });
@@ -244,7 +244,7 @@ describe("descriptions that overtake one another", () => {
     expect(aCounter().order({ status: "voided", revision: 2 }).order().station.order).toBeNull();
   });
 
-  it("voiding an order that is not shown leaves the shown one alone", () => {
+  it("voiding an order that is not shown does not change the shown one", () => {
     const counter = aServedCounter().order({ orderId: 502, orderDisplayNumber: 8 });
     expect(counter.order({ status: "voided", revision: 2 }).display.order_display_number).toBe(8);
   });
@@ -320,7 +320,7 @@ describe("heartbeats and silences out of order", () => {
 });
 
 describe("a device that lost its standing", () => {
-  it("I8 is refused by the station itself, whatever a gateway let through", () => {
+  it("I8 is refused by the station itself, whatever a gateway passed on", () => {
     const counter = aServedCounter().picks("smart_pos");
     counter.describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 });
     expect(counter.fetches().reply).toEqual({ ok: false, code: "device_suspended" });
@@ -342,7 +342,7 @@ describe("a device that lost its standing", () => {
 });
 
 describe("deadlines", () => {
-  it("are the earlier of the intent's and the lease's, and the intent's does not count while settling", () => {
+  it("the earlier of the intent's and the lease's; the intent's does not count while settling", () => {
     const counter = reported();
     const leaseMs = counter.station.lease?.expiresAtMs;
     expect(nextDeadlineMs(counter.station)).toBe(counter.intent?.expiresAtMs);
@@ -350,7 +350,7 @@ describe("deadlines", () => {
     expect(nextDeadlineMs(counter.settles().releases().station)).toBeNull();
   });
 
-  it("that are overdue are applied by any command, before it", () => {
+  it("an overdue one is applied by any command, before the command", () => {
     const counter = aServedCounter().picks("cash").waits(180_000).receivesHeartbeat();
     expect(counter.happened).toEqual(["intent_expired"]);
     expect(counter.waits(15 * 60_000).picks("cash").happened).toEqual(["lease_lapsed"]);

@@ -33,14 +33,14 @@ import {
   SYSTEM,
 } from "./scenario.ts";
 
-/** When something happens: whom and what it names is decided then. */
+/** When an event happens: which objects it names is decided then. */
 interface Moment {
   readonly state: StationState | null;
   readonly atMs: number;
   readonly nextIntentId: number;
 }
 
-/** One thing that happens to a station. */
+/** One event of a station's life. */
 export interface Happening {
   readonly by: (at: Moment) => Actor;
   readonly build: (at: Moment) => StationCommand;
@@ -74,7 +74,7 @@ const deviceId = mostly(701, 702, 703);
 const revision = fc.integer({ min: 1, max: 9 });
 const reference = fc.constantFrom("", "RRN-1", "RRN-2");
 
-/** The id of what is being collected, of what ended last or long ago, or of nothing. */
+/** The id of the current collection, of one that ended last or long ago, or of none. */
 const intentId = mostly<"active" | "last" | "oldest" | "none">("active", "last", "oldest", "none").map(
   (which) =>
     ({ state }: Moment): number => {
@@ -85,7 +85,7 @@ const intentId = mostly<"active" | "last" | "oldest" | "none">("active", "last",
     },
 );
 
-/** Whoever writes an order refuses an amount that the contract cannot write; an intent checks it once more. */
+/** The writer of an order refuses an amount that the contract cannot write; an intent checks it once more. */
 const WRITABLE = ["1", "1250", "9999999990", "0"] as const;
 const UNWRITABLE = "1000000000000";
 
@@ -277,7 +277,7 @@ const SEAM: readonly RandomCommand[] = [
   ],
 ];
 
-/** The config that was asked, most of the time: another one's word counts for nothing. */
+/** The asked config, most of the time: another one's reports do not count. */
 const CONFIG: By = mostly<number | undefined>(undefined, 81, 82).map((id) => ({ state }) => ({
   kind: "provider",
   id: id ?? state?.intent?.provider?.configId ?? PROVIDER.id,
@@ -395,7 +395,7 @@ function recordedOf(found: Happening["recorded"], state: StationState | null): R
   return active === null ? "none" : { providerReference: `PAY-${active.intentId}` };
 }
 
-/** What every random life starts from, so that collections happen at all. */
+/** The start of every random life, so that collections happen at all. */
 export const OPENING: readonly Happening[] = [
   opening(REGISTRY, () => ({ type: "station_put", stationId: STATION_ID, station: { ...STATION, revision: 0 } })),
   opening(REGISTRY, () => ({ type: "device_put", device: { ...COMPANION_DEVICE, revision: 0 } })),

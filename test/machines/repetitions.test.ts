@@ -49,7 +49,7 @@ describe("a repetition whose reply has left the state", () => {
     expect(answerOf(counter)).toEqual(first);
   });
 
-  it("an attestation: the answer that the seam has given", () => {
+  it("an attestation: the seam's answer", () => {
     const counter = settled(report(create(aServedCounter())));
     forgetReplies(counter);
     attest(counter);

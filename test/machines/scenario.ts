@@ -144,7 +144,7 @@ export class Scenario {
     return this;
   }
 
-  // What time and standing do.
+  // The effects of time and standing.
 
   waits(ms: number): this {
     this.atMs += ms;
@@ -173,7 +173,7 @@ export class Scenario {
     return this.send({ type: "device_silent", deviceId: device.id, lastSeenAtMs }, SYSTEM);
   }
 
-  // What a cashier does.
+  // The cashier's commands.
 
   leased(by: Actor = CASEY, lifetimeMs?: number, session?: LeaseTerms["session"]): this {
     return this.send({ type: "lease_acquire", lifetimeMs, session }, by);
@@ -216,7 +216,7 @@ export class Scenario {
     return this.send({ type: "intent_cancel", intentId: more.intentId ?? this.#intents }, more.by ?? CASEY, more.key);
   }
 
-  // What order truth and the payment seam say.
+  // The messages of order truth and the payment seam.
 
   order(change: Partial<OrderSnapshot> = {}): this {
     const order = { ...ORDER, ...change };
@@ -234,9 +234,9 @@ export class Scenario {
     return this.send({ type: "settlement_refused", intentId, code, attestationId, earlier }, SETTLEMENT);
   }
 
-  // What a provider does.
+  // The provider's messages.
 
-  /** The provider service's word which config is used here; null takes it away. */
+  /** The provider service announces the station's config; null removes it. */
   uses(configId: number | null = PROVIDER.id, revision: number = this.station.provider.revision + 1): this {
     return this.send({ type: "provider_put", provider: { configId, revision } }, REGISTRY);
   }
@@ -251,7 +251,7 @@ export class Scenario {
   fails(reason: FailureReason, more: Sending = {}): this {
     return this.send({ type: "provider_failed", intentId: more.intentId ?? this.#intents, reason }, PROVIDER);
   }
-  /** The provider asserts money that differs from what was registered. */
+  /** The provider asserts a payment that differs from the registered one. */
   differs(issue = "amount_mismatch", more: Sending & { issueId?: number } = {}): this {
     const { intentId = this.#intents, issueId = 1 } = more;
     return this.send({ type: "provider_money_differs", intentId, issue, issueId }, more.by ?? PROVIDER, more.key);
@@ -260,14 +260,14 @@ export class Scenario {
     return this.send({ type: "order_inquire", orderId }, PROVIDER);
   }
   /** The host has reported an end to the providers service. */
-  tellsEnd(intentId: number = this.#intents): this {
+  reportsEnd(intentId: number = this.#intents): this {
     return this.send({ type: "end_reported", intentId }, SYSTEM);
   }
   clears(intentId: number = this.#intents): this {
     return this.send({ type: "provider_cleared", intentId }, PROVIDER);
   }
 
-  // What a companion does.
+  // The companion's messages.
 
   fetches(more: Sending = {}): this {
     const intentId = more.intentId ?? this.#intents;
@@ -286,7 +286,7 @@ export class Scenario {
     );
   }
 
-  // What can be seen.
+  // The visible results.
 
   get station(): StationState {
     if (this.state === null) throw new Error("The station does not exist yet.");
@@ -302,7 +302,7 @@ export class Scenario {
   get happened(): readonly string[] {
     return this.#last === undefined || this.#last.state === null ? [] : this.#last.events.map((event) => event.type);
   }
-  /** The intent made last, wherever it is. */
+  /** The newest intent, wherever it is stored. */
   get intent(): PaymentIntent | undefined {
     return findIntent(this.station, this.#intents);
   }

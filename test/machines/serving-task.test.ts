@@ -32,14 +32,14 @@ holdsItsTable({
 
 describe("the next status of a serving task", () => {
   it.each(SERVING_TASK_STATUSES.flatMap((status) => SERVING_TASK_EVENTS.map((type) => [status, type] as const)))(
-    "%s × %s is what the table says",
+    "%s × %s follows the table",
     (status, type) => {
       expect(nextTaskStatus(status, type) ?? "not taken").toBe(TABLE[status][type]);
     },
   );
 });
 
-/** Takes the events that the machine takes, in their order. */
+/** Takes the events that the machine accepts, in their order. */
 function live(events: readonly EventType[]): { readonly taken: EventType[]; readonly status: ServingTaskStatus } {
   const taken: EventType[] = [];
   let status: ServingTaskStatus = "offered";
@@ -52,7 +52,7 @@ function live(events: readonly EventType[]): { readonly taken: EventType[]; read
   return { taken, status };
 }
 
-describe("whatever happens in whatever order", () => {
+describe("any events in any order", () => {
   const lives = fc.array(fc.constantFrom(...SERVING_TASK_EVENTS), { maxLength: 12 });
 
   it("M27 of accept, cancel and expire exactly one ends the offer", () => {
@@ -69,7 +69,7 @@ describe("whatever happens in whatever order", () => {
     );
   });
 
-  it("M28 a task ends at most once, and what has ended stays as it is", () => {
+  it("M28 a task ends at most once, and an ended task does not change", () => {
     fc.assert(
       fc.property(lives, fc.constantFrom(...SERVING_TASK_EVENTS), (events, further) => {
         const { taken, status } = live(events);

@@ -84,27 +84,27 @@ describe("a report that comes after the silent end", () => {
     },
   );
 
-  it("is a decline and finds the deadline overdue: the collection expires and is cleared in one commit", () => {
+  it("a decline that finds the deadline overdue: the collection expires and is cleared in one commit", () => {
     const counter = fetched().waits(LIFETIME_MS).reports("reported_declined");
     expect(counter.happened).toEqual(["intent_expired", "late_evidence_kept", "unclear_resolved"]);
     expect(counter.station.unclearCollections).toEqual([]);
   });
 
-  it("is a success: the reason becomes stronger, and a later decline does not take it away", () => {
+  it("a success: the reason becomes stronger, and a later decline does not remove it", () => {
     const counter = fetched().cancels().reports("reported_success", { reference: "RRN-1" });
     expect([counter.happened, reasonsOf(counter)]).toEqual([["late_evidence_kept"], [[1_001, "late_success"]]]);
     expect(counter.reports("reported_declined").happened).toEqual(["late_evidence_kept"]);
     expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason: "late_success" });
   });
 
-  it("is an unknown outcome: the next collection still asks, and a later decline does not take it away", () => {
+  it("an unknown outcome: the next collection still asks, and a later decline does not remove it", () => {
     const counter = fetched().cancels().reports("reported_unknown");
     expect(reasonsOf(counter)).toEqual([[1_001, "late_evidence"]]);
     counter.reports("reported_declined");
     expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason: "late_evidence" });
   });
 
-  it("is a success after an unknown outcome: the success is the reason that is named, in either order", () => {
+  it("a success after an unknown outcome: the success is the named reason, in either order", () => {
     const late = [
       [1_001, "late_evidence"],
       [1_001, "late_success"],
@@ -116,24 +116,24 @@ describe("a report that comes after the silent end", () => {
     expect(reversed.picks("cash").reply).toMatchObject({ reason: "late_success" });
   });
 
-  it("comes from a blocked device: a decline clears nothing until the block ends, a success counts at once", () => {
+  it("from a blocked device: a decline clears nothing until the block ends, a success counts at once", () => {
     const declined = frozen(fetched().cancels()).reports("reported_declined", { key: "k" });
     expect([declined.happened, reasonsOf(declined)]).toEqual([["late_evidence_kept"], SILENT]);
-    // The content is kept already; the same report is accepted once the block is gone.
+    // The content is kept already; the same report is accepted once the block has ended.
     expect(declined.freezes({}).reports("reported_declined", { key: "k" }).happened).toEqual(["unclear_resolved"]);
     expect(declined.station.unclearCollections).toEqual([]);
     const success = frozen(fetched().cancels()).reports("reported_success");
     expect(reasonsOf(success)).toEqual([[1_001, "late_success"]]);
   });
 
-  it("is the same decline once more: nothing happens, and the reply is the same", () => {
+  it("the same decline once more: nothing happens, and the reply is the same", () => {
     const counter = fetched().cancels().reports("reported_declined", { key: "k" });
     const { reply } = counter;
     expect(counter.reports("reported_declined", { key: "k" }).repeated).toBe(true);
     expect([counter.reports("reported_declined").happened, counter.reply]).toEqual([[], reply]);
   });
 
-  it("is about an intent that the host had to recall: a decline clears it too", () => {
+  it("about an intent that the host had to recall: a decline clears it too", () => {
     const counter = fetched().cancels();
     const { intent: recalled } = counter;
     for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
@@ -145,7 +145,7 @@ describe("a report that comes after the silent end", () => {
     expect(counter.picks("cash").happened).toEqual(["intent_created"]);
   });
 
-  it("is about another collection than the silent one: the silent one stays", () => {
+  it("about another collection than the silent one: the silent one stays", () => {
     const counter = fetched().cancels().picks("smart_pos", { confirms: true }).fetches().reports("reported_declined");
     expect(reasonsOf(counter.cancels().reports("reported_declined"))).toEqual(SILENT);
   });
@@ -164,10 +164,10 @@ describe("two collections of one order that may both have moved money", () => {
   });
 });
 
-describe("a silent hand-off whose order was voided or paid by another way", () => {
+describe("a silent hand-off whose order was voided or paid by another route", () => {
   const voided = (): Scenario => fetched().order({ status: "voided", revision: 2 });
 
-  it("a late decline: it takes the reason of the collection away", () => {
+  it("a late decline: removes the reason of the collection", () => {
     const counter = voided();
     expect(counter.intent?.reasonSinceEnd).toBe("handoff_presented");
     expect(counter.reports("reported_declined").happened).toEqual(["late_evidence_kept", "unclear_resolved"]);
@@ -203,8 +203,8 @@ describe("an order that another collection has paid", () => {
     ["reported a decline", (counter: Scenario) => counter.reports("reported_declined"), ""],
   ] as const)(
     "the earlier collection %s: it keeps its reason, and a late success is named there",
-    (_what, says, reason) => {
-      const counter = paidInCash(says(fetched()));
+    (_what, reports, reason) => {
+      const counter = paidInCash(reports(fetched()));
       expect([reasonOf(counter), reasonsOf(counter)]).toEqual([reason, []]);
       counter.reports("reported_success", { intentId: 1_001, reference: "RRN-9" });
       expect([counter.happened, reasonOf(counter), reasonsOf(counter)]).toEqual([

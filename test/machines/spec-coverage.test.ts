@@ -41,7 +41,7 @@ function hasTitle(path: string, title: string): boolean {
   return readFileSync(fromRoot(path), "utf8").includes(`"${title}`);
 }
 
-describe("SPEC.md names", () => {
+describe("SPEC.md", () => {
   const WORDS: Record<string, readonly string[]> = {
     "every state of the payment intent": INTENT_STATES,
     "every event of the payment intent": paymentIntentMachine.events,
@@ -69,30 +69,30 @@ describe("SPEC.md names", () => {
     "every reason that disables an endpoint": DISABLED_REASONS,
     "every setting": Object.keys(DEFAULT_MACHINE_SETTINGS),
   };
-  it.each(Object.entries(WORDS))("%s", (_what, words) => {
+  it.each(Object.entries(WORDS))("names each of %s", (_what, words) => {
     expect(words.filter((word) => !named.has(word))).toEqual([]);
   });
 
-  it("every bound with its figure", () => {
+  it("names every bound with its number", () => {
     const missing = Object.entries(STATE_LIMITS).filter(([name, limit]) => !spec.includes(`\`${name}\` ${limit}`));
     expect(missing).toEqual([]);
   });
 });
 
-describe("each invariant", () => {
-  it("of the design is there, from I1 to I15", () => {
+describe("the invariants of SPEC.md", () => {
+  it("of the design: from I1 to I15", () => {
     const numbers = new Set(rows.map(({ number }) => number).filter((number) => number.startsWith("I")));
     expect([...numbers]).toEqual(Array.from({ length: 15 }, (_, index) => `I${index + 1}`));
   });
 
-  it("of the machines is there, without a gap", () => {
+  it("of the machines: without a gap", () => {
     const ofMachines = rows.map(({ number }) => number).filter((number) => number.startsWith("M"));
     const numbers = [...new Set(ofMachines)];
     expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, index) => `M${index + 1}`));
     expect(numbers.length).toBeGreaterThanOrEqual(13);
   });
 
-  it.each(rows)("$number names a test that exists: $title", ({ file, title }) => {
+  it.each(rows)("$number: names a test that exists: $title", ({ file, title }) => {
     if (title.startsWith("later: ")) expect(file).toBe("");
     else {
       expect(existsSync(fromRoot(file)), `${file} exists`).toBe(true);

@@ -30,7 +30,7 @@ const DEVICE: TransitionTable<DeviceStatus, DeviceEventType> = {
     CLAIM: "active",
     SUSPEND: "not taken",
     RESUME: "not taken",
-    // Resetting what is reset already is taken: it issues a fresh code and stays where it is.
+    // A reset of a reset device is accepted: it issues a fresh code, and the state does not change.
     RESET: "pending",
     REVOKE: "revoked",
   },
@@ -83,16 +83,16 @@ describe("the blocked reason", () => {
     platform_frozen: { subject: SUBJECT, switches: { ...NO_KILL_SWITCHES, platform: true } },
   };
 
-  it("is empty in good standing", () => {
+  it("good standing: empty", () => {
     expect(blockedReason(SUBJECT, NO_KILL_SWITCHES)).toBe("");
   });
 
-  it.each(BLOCKED_REASONS)("%s is named when it alone holds", (reason) => {
+  it.each(BLOCKED_REASONS)("%s alone: it is named", (reason) => {
     const { subject, switches } = CAUSES[reason];
     expect(blockedReason(subject, switches)).toBe(reason);
   });
 
-  it("is not changed by switches of other devices, stations and organizations", () => {
+  it("switches of other devices, stations and organizations: no change", () => {
     const others: KillSwitches = {
       platform: false,
       devices: new Set([702]),
@@ -103,7 +103,7 @@ describe("the blocked reason", () => {
     expect(blockedReason(SUBJECT, others)).toBe("");
   });
 
-  it("names the nearest reason when all hold", () => {
+  it("all reasons at once: the nearest one is named", () => {
     const switches: KillSwitches = {
       platform: true,
       devices: new Set([701]),

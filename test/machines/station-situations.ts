@@ -23,7 +23,7 @@ import {
   SYSTEM,
 } from "./scenario.ts";
 
-/** What Casey, the companion and the provider find. */
+/** The names that Casey, the companion and the provider use. */
 export const SITUATIONS = {
   /** The station was never described. */
   unknown: () => new Scenario(),
@@ -147,13 +147,13 @@ const COMMANDS: { readonly [T in StationCommandType]: { readonly by: Actor; read
   rule_out: { by: SYSTEM, ask: () => ({ type: "rule_out", commandId: "lost:1" }) },
 };
 
-/** What the station says and commits, in one line: `reply + event, event`. */
-export function say(situation: Situation, type: StationCommandType): string {
+/** The station's reply and commit, in one line: `reply + event, event`. */
+export function outcomeOf(situation: Situation, type: StationCommandType): string {
   const counter = SITUATIONS[situation]();
   const { by, ask } = COMMANDS[type];
   counter.waits(1_000).send(ask(counter), by);
-  const said = inWords(counter.reply);
-  return counter.happened.length === 0 ? said : `${said} + ${counter.happened.join(", ")}`;
+  const reply = inWords(counter.reply);
+  return counter.happened.length === 0 ? reply : `${reply} + ${counter.happened.join(", ")}`;
 }
 
 function inWords(reply: StationReply | undefined): string {

@@ -1,10 +1,10 @@
 /**
  * The station's transition table: each command in each situation. A cell is `reply + event, event`; without a plus nothing is
- * committed. The compiler asks for each command; `station-situations.ts` says what the names of the situations mean.
+ * committed. The compiler asks for each command; `station-situations.ts` explains the names of the situations.
  */
 import { describe, expect, it } from "vitest";
 import type { StationCommandType } from "../../machines/station/command.ts";
-import { SITUATIONS, type Situation, say } from "./station-situations.ts";
+import { outcomeOf, SITUATIONS, type Situation } from "./station-situations.ts";
 
 /**
  * A row: the usual cell, and the situations with another one. An unknown station refuses, and an overdue intent expires
@@ -238,6 +238,6 @@ const TABLE: Record<StationCommandType, Record<Situation, string>> = {
 
 describe.each(Object.keys(SITUATIONS) as Situation[])("a station, %s,", (situation) => {
   it.each(Object.keys(TABLE) as StationCommandType[])("receives %s", (type) => {
-    expect(say(situation, type)).toBe(TABLE[type][situation]);
+    expect(outcomeOf(situation, type)).toBe(TABLE[type][situation]);
   });
 });

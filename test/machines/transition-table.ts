@@ -5,14 +5,14 @@ import type { AnyStateMachine, ContextFrom, EventFrom } from "xstate";
 import { transition } from "xstate";
 import { type MachineStep, take } from "../../machines/pure-transition.ts";
 
-/** What a cell says: the state that the event leads to, or that the machine does not take it. */
+/** A cell: the state that the event leads to, or that the machine does not accept it. */
 export type Cell<TState extends string> = TState | "not taken";
 export type TransitionTable<TState extends string, TEventType extends string> = Record<
   TState,
   Record<TEventType, Cell<TState>>
 >;
 
-/** A situation to try an event in: how the machine stands and which events exist. */
+/** A situation to try an event in: the machine's state and the possible events. */
 export interface TableSubject<TMachine extends AnyStateMachine, TState extends string, TEventType extends string> {
   readonly name: string;
   readonly machine: TMachine;

@@ -8,8 +8,8 @@ const doubtsOf = (counter: Scenario) =>
   counter.station.unclearCollections.map(({ intentId, reason }) => [intentId, reason]);
 const DIFFERS = [[1_001, "money_differs"]];
 
-describe("money that differs from what was registered", () => {
-  it("removes the QR from displays until the provider reports that nothing moved, and the right payment still pays", () => {
+describe("a payment that differs from the registered one", () => {
+  it("no display shows the QR until the provider reports that nothing moved, and the right payment still pays", () => {
     const counter = shown();
     expect(counter.display).toMatchObject({ state: "qr", qr_payload: QR });
     expect(counter.differs().display).toMatchObject({ state: "total", qr_payload: "", amount: "12.50" });
@@ -19,10 +19,10 @@ describe("money that differs from what was registered", () => {
 
   it.each([
     ["the provider declines it afterwards", (counter: Scenario) => counter.fails("provider_expired")],
-    ["the provider says that the buyer cancelled", (counter: Scenario) => counter.fails("buyer_cancelled")],
+    ["the provider reports that the buyer cancelled", (counter: Scenario) => counter.fails("buyer_cancelled")],
     ["the cashier cancels", (counter: Scenario) => counter.cancels()],
     ["the deadline passes", (counter: Scenario) => counter.waits(180_000).ticks()],
-  ])("keeps the order unclear when %s", (_what, ends) => {
+  ])("the order stays unclear when %s", (_what, ends) => {
     const counter = ends(shown().differs());
     expect(doubtsOf(counter)).toEqual(DIFFERS);
     expect(counter.leased().picks("cash").reply).toMatchObject({
@@ -31,7 +31,7 @@ describe("money that differs from what was registered", () => {
     });
   });
 
-  it("marks its intent and moves it nowhere", () => {
+  it("marks its intent without a transition", () => {
     const counter = shown().differs("account_mismatch");
     expect(counter.commits.at(-1)?.events).toEqual([
       { type: "money_differs", intentId: 1_001, issue: "account_mismatch", status: "presented" },
@@ -40,12 +40,12 @@ describe("money that differs from what was registered", () => {
     expect(counter.station.unclearCollections).toEqual([]);
   });
 
-  it("makes the order of an ended intent unclear at once, also after the provider's decline", () => {
+  it("an ended intent: its order is unclear at once, also after the provider's decline", () => {
     const counter = shown().fails("payment_declined").differs();
     expect([counter.happened, doubtsOf(counter)]).toEqual([["money_differs"], DIFFERS]);
   });
 
-  it("is kept beside earlier reasons, and another collection of the order removes neither", () => {
+  it("kept beside earlier reasons, and another collection of the order removes neither", () => {
     const counter = shown().cancels().differs();
     const both = [
       [1_001, "qr_presented"],
@@ -58,7 +58,7 @@ describe("money that differs from what was registered", () => {
     expect(doubtsOf(counter.clears(1_001))).toEqual([]);
   });
 
-  it("is late money when it differs in nothing else, and is reported again after it was cleared", () => {
+  it("late money when it differs in nothing else, and reported again after it was cleared", () => {
     const LATE = [1_001, "late_money"];
     const counter = shown().fails("payment_declined").confirms();
     expect(doubtsOf(counter)).toEqual([LATE]);
@@ -68,7 +68,7 @@ describe("money that differs from what was registered", () => {
     expect(doubtsOf(counter.differs("amount_mismatch"))).toEqual([LATE, ...DIFFERS]);
   });
 
-  it("is reported once while it holds, and again under the same id after it was cleared", () => {
+  it("reported once while it holds, and again under the same id after it was cleared", () => {
     const counter = shown().differs("amount_mismatch", { key: "a" });
     expect(counter.differs("amount_mismatch", { key: "a" }).happened).toEqual([]);
     expect(counter.clears().differs("amount_mismatch", { key: "a" }).happened).toEqual(["money_differs"]);
@@ -77,7 +77,7 @@ describe("money that differs from what was registered", () => {
     expect(doubtsOf(counter.clears().differs("amount_mismatch", { key: "a" }))).toEqual(DIFFERS);
   });
 
-  it("is cleared by the provider's word alone, before the end and after it", () => {
+  it("cleared only by the provider's report, before the end and after it", () => {
     const before = shown().differs().clears();
     expect([before.happened, before.intent?.moneyMayHaveMoved]).toEqual([["unclear_resolved"], ""]);
     expect(doubtsOf(before.fails("provider_expired"))).toEqual([]);
@@ -86,14 +86,14 @@ describe("money that differs from what was registered", () => {
     expect(after.clears().picks("cash").happened).toEqual(["intent_created"]);
   });
 
-  it("does not hinder the right money, whose success ends it", () => {
+  it("the right payment: succeeds, and its success ends the reason", () => {
     const counter = shown().differs().confirms().settles();
     expect([counter.intent?.status, counter.station.unclearCollections]).toEqual(["succeeded", []]);
     counter.differs("duplicate_money");
     expect([counter.happened, counter.station.unclearCollections]).toEqual([["money_differs"], []]);
   });
 
-  it("is kept for an intent that the state has dropped and the host has recalled", () => {
+  it("kept for an intent that the state has dropped and the host has recalled", () => {
     const counter = shown().cancels().clears();
     const { intent: recalled, intentId } = counter;
     for (let made = 0; made < STATE_LIMITS.replies; made += 1) counter.picks("cash", { confirms: true }).cancels();
@@ -102,7 +102,7 @@ describe("money that differs from what was registered", () => {
     expect(doubtsOf(counter.differs("amount_mismatch", { intentId }))).toEqual(DIFFERS);
   });
 
-  it("is cleared by the provider's word also where its intent is forgotten, which a decline does not reach any more", () => {
+  it("a dropped intent: the provider's report still clears it, and a decline no longer does", () => {
     const counter = shown().cancels();
     for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
     const refused = counter.fails("provider_expired", { intentId: 1_001 }).reply;
@@ -110,12 +110,12 @@ describe("money that differs from what was registered", () => {
     expect(doubtsOf(counter.clears(1_001))).toEqual([]);
   });
 
-  it("is cleared by the provider for its own payments only: what a companion reported stays", () => {
+  it("the provider clears it for its own payments only: a companion's report stays", () => {
     const counter = aServedCounter().picks("smart_pos").fetches().reports("reported_success").cancels().clears();
     expect([counter.happened, doubtsOf(counter)]).toEqual([[], [[1_001, "success_reported"]]]);
   });
 
-  it("is accepted from a provider only, and only about a QR", () => {
+  it("accepted from a provider only, and only about a QR", () => {
     expect(shown().differs("amount_mismatch", { by: COMPANION }).reply).toMatchObject({ code: "intent_unknown" });
     expect(aServedCounter().picks("smart_pos").differs().reply).toMatchObject({ code: "intent_unknown" });
   });
@@ -125,7 +125,7 @@ describe("a report that money may have moved", () => {
   it.each([
     ["reported_unknown", "outcome_unknown"],
     ["reported_success", "success_reported"],
-  ] as const)("%s is not pushed out by any number of others", (outcome, reason) => {
+  ] as const)("%s is not displaced by any number of others", (outcome, reason) => {
     const counter = aServedCounter().picks("smart_pos").fetches().reports(outcome);
     for (let made = 0; made <= STATE_LIMITS.activeReports; made += 1) counter.reports("reported_declined");
     expect(counter.intent?.reports.map((report) => report.outcome)).not.toContain(outcome);
@@ -140,7 +140,7 @@ describe("a report of a blocked device", () => {
       .fetches()
       .freezes({ devices: new Set([COMPANION.id]) });
 
-  it("is refused with the reason and kept as evidence, and its order is unclear once the collection ends", () => {
+  it("refused with the reason and kept as evidence, and its order is unclear once the collection ends", () => {
     const counter = frozen().reports("reported_success", { reference: "RRN-1", code: "00" });
     expect(counter.reply).toEqual({ ok: false, code: "device_frozen" });
     expect(counter.commits.at(-1)?.events).toEqual([
@@ -162,7 +162,7 @@ describe("a report of a blocked device", () => {
   it.each([
     ["of a blocked device", () => frozen()],
     ["after the end", () => aServedCounter().picks("smart_pos").cancels()],
-  ])("is kept once for its content, whatever its key, and within a bound: %s", (_what, begin) => {
+  ])("kept once for its content, whatever its key, and within a bound: %s", (_what, begin) => {
     const counter = begin();
     const kept: string[] = [];
     const report = (outcome: "reported_success" | "reported_declined", reference: string, key: string): void => {
@@ -175,27 +175,27 @@ describe("a report of a blocked device", () => {
     expect(kept).toEqual(["late_evidence_kept"]);
     for (let turn = 0; turn < 26; turn += 1) report("reported_declined", `RRN-${turn}`, `more:${turn}`);
     expect(kept).toHaveLength(STATE_LIMITS.lateEvidencePerIntent);
-    // What says that money may have moved is not pushed aside by declines.
+    // Declines do not displace a report that money may have moved.
     for (let turn = 0; turn < 26; turn += 1) report("reported_success", `RRN-${turn}`, `success:${turn}`);
     expect(kept).toHaveLength(2 * STATE_LIMITS.lateEvidencePerIntent);
     if (counter.station.intent !== null) counter.cancels();
     expect(doubtsOf(counter)).toEqual([[1_001, "late_success"]]);
   });
 
-  it("makes the order unclear at once when the collection has ended, and a decline makes no order unclear", () => {
+  it("a collection that has ended: its order is unclear at once, and a decline makes no order unclear", () => {
     expect(doubtsOf(frozen().cancels().reports("reported_unknown"))).toEqual([[1_001, "late_evidence"]]);
     const declined = frozen().reports("reported_declined");
     expect([declined.happened, declined.intent?.moneyMayHaveMoved]).toEqual([["late_evidence_kept"], ""]);
   });
 
-  it("is kept once however often it is repeated, and accepted under the same key when the block is gone", () => {
+  it("repeated: kept once, and accepted under the same key when the block has ended", () => {
     const counter = frozen().reports("reported_success", { key: "k" });
     expect(counter.reports("reported_success", { key: "k" }).happened).toEqual([]);
     expect(counter.reply).toEqual({ ok: false, code: "device_frozen" });
     expect(counter.freezes({}).reports("reported_success", { key: "k" }).happened).toEqual(["outcome_reported"]);
   });
 
-  it("is refused where only the gateway knows of the block, and by the station where only it knows", () => {
+  it("a block that only the gateway knows, or only the station: refused", () => {
     const known = aServedCounter().picks("smart_pos").reports("reported_unknown", { blocked: "platform_frozen" });
     expect([known.reply, known.happened]).toEqual([{ ok: false, code: "platform_frozen" }, ["late_evidence_kept"]]);
     const suspended = aServedCounter()
@@ -204,13 +204,13 @@ describe("a report of a blocked device", () => {
     expect(suspended.reports("reported_success").reply).toEqual({ ok: false, code: "device_suspended" });
   });
 
-  it("about what is not its own is refused with the reason and kept nowhere", () => {
+  it("about another device's intent: refused with the reason and not kept", () => {
     const counter = frozen().reports("reported_success", { intentId: 4_711 });
     expect([counter.reply, counter.happened]).toEqual([{ ok: false, code: "device_frozen" }, []]);
   });
 });
 
-describe("an order that is paid by another way", () => {
+describe("an order that is paid by another route", () => {
   const paid = (counter: Scenario): Scenario => counter.order({ status: "paid", revision: 2 });
 
   it.each([
@@ -236,18 +236,18 @@ describe("an order that is paid by another way", () => {
     },
   );
 
-  it("leaves to the cashier, and to the seam, what is in front of them", () => {
+  it("settlements and offers in progress: left to the cashier and to the seam", () => {
     expect(paid(aServedCounter().picks("smart_pos").reports("reported_success")).intent?.status).toBe("processing");
     expect(paid(shown().confirms()).settles().intent?.status).toBe("succeeded");
     expect(paid(shown().confirms().refusesToSettle()).intent?.status).toBe("processing");
   });
 
-  it("ends no collection of another order", () => {
+  it("collections of another order: do not end", () => {
     expect(shown().order({ orderId: 502, status: "paid" }).intent?.status).toBe("presented");
     expect(shown().order({ orderId: 502, status: "voided" }).intent?.status).toBe("presented");
   });
 
-  it("ends the next collection too when the seam had settled an earlier one that was cancelled", () => {
+  it("an earlier cancelled collection that the seam had settled: the next collection ends too", () => {
     const counter = shown().cancels();
     const { intentId: earlier } = counter;
     counter.picks("smart_pos", { confirms: true }).settles(9_001, earlier);
@@ -255,7 +255,7 @@ describe("an order that is paid by another way", () => {
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_already_paid" });
   });
 
-  it("can be asked about before: whether it is being collected, and nothing is committed by the question", () => {
+  it("the question whether it is being collected: answered without a commit", () => {
     const counter = shown();
     expect(counter.inquires().reply).toEqual({ ok: false, code: "collection_active", status: "presented" });
     expect(counter.happened).toEqual([]);
@@ -295,7 +295,7 @@ describe("an order that is voided", () => {
     },
   );
 
-  it("ends what the seam gives back, when it was voided while the seam was at work", () => {
+  it("a void during the seam's answer: ends a collection that the seam refuses", () => {
     const counter = voided(aServedCounter().picks("cash").attests());
     expect(counter.intent?.status).toBe("settling");
     counter.refusesToSettle("order_voided");
@@ -303,7 +303,7 @@ describe("an order that is voided", () => {
     expect(counter.reply).toEqual({ ok: false, code: "order_voided", status: "cancelled" });
   });
 
-  it("leaves to the cashier what is in front of them", () => {
+  it("offers in progress: left to the cashier", () => {
     expect(voided(aServedCounter().picks("smart_pos").reports("reported_success")).intent?.status).toBe("processing");
     expect(voided(shown().confirms()).refusesToSettle("order_voided").intent?.status).toBe("processing");
   });
@@ -312,7 +312,7 @@ describe("an order that is voided", () => {
 describe("an order whose amount changes", () => {
   const changed = (counter: Scenario): Scenario => counter.order({ amountMinor: "1300", revision: 2 });
 
-  it("ends a QR, whose amount is fixed in it, and asks before another one is made where it was shown", () => {
+  it("a QR, whose amount is fixed in it: ends, and a shown one needs a confirmation before another one is made", () => {
     const counter = changed(shown());
     expect(counter.commits.at(-1)?.events).toEqual([
       { type: "order_shown", orderId: 501, amountMinor: "1300", currency: "EUR" },
@@ -325,18 +325,18 @@ describe("an order whose amount changes", () => {
     expect(counter.clears(1_001).picks("dynamic_qr").happened).toEqual(["intent_created"]);
   });
 
-  it("ends a QR that is not there yet, of which nothing can have been paid", () => {
+  it("a QR that is not there yet: ends, and nothing can have been paid", () => {
     const counter = changed(aQrCounter().picks("dynamic_qr"));
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_changed", moneyMayHaveMoved: "" });
     expect([counter.station.unreportedEnds, doubtsOf(counter)]).toEqual([[1_001], []]);
   });
 
-  it("ends it for another currency too, and not for other lines that come to the same", () => {
+  it("another currency: ends it too; other lines of the same total: do not", () => {
     expect(shown().order({ currency: "USD", revision: 2 }).intent?.status).toBe("cancelled");
     expect(shown().order({ revision: 2 }).intent?.status).toBe("presented");
   });
 
-  it("ends no collection that was made from a newer description", () => {
+  it("a collection from a newer description: does not end", () => {
     const order = { ...ORDER, amountMinor: "1400", revision: 3 };
     const counter = aQrCounter().picks("dynamic_qr", { order }).givesQr();
     expect(changed(counter).intent?.status).toBe("presented");
@@ -344,7 +344,7 @@ describe("an order whose amount changes", () => {
     expect(counter.order({ amountMinor: "1500", revision: 4 }).intent?.endReason).toBe("order_changed");
   });
 
-  it("leaves every other route, and what is confirmed, as it is", () => {
+  it("other routes and confirmed collections: do not change", () => {
     expect(changed(aServedCounter().picks("smart_pos").fetches()).intent?.status).toBe("presented");
     expect(changed(aServedCounter().picks("attested_terminal")).intent?.status).toBe("created");
     expect(changed(shown().confirms()).refusesToSettle().intent?.status).toBe("processing");
@@ -355,17 +355,17 @@ describe("M26 the end of a QR", () => {
   it("stays unreported until the providers service has it, once for each", () => {
     const counter = shown().cancels().picks("dynamic_qr", { confirms: true }).fails("provider_timed_out");
     expect(counter.station.unreportedEnds).toEqual([1_001, 1_002]);
-    expect(counter.tellsEnd(1_001).station.unreportedEnds).toEqual([1_002]);
-    expect(counter.tellsEnd(1_001).happened).toEqual([]);
-    expect(counter.tellsEnd(1_002).station.unreportedEnds).toEqual([]);
+    expect(counter.reportsEnd(1_001).station.unreportedEnds).toEqual([1_002]);
+    expect(counter.reportsEnd(1_001).happened).toEqual([]);
+    expect(counter.reportsEnd(1_002).station.unreportedEnds).toEqual([]);
   });
 
-  it("is not reported when it is paid, nor for another route", () => {
+  it("a paid one, or another route: nothing to report", () => {
     expect(shown().confirms().settles().station.unreportedEnds).toEqual([]);
     expect(aServedCounter().picks("smart_pos").cancels().station.unreportedEnds).toEqual([]);
   });
 
-  it("is bounded: the oldest, which the providers service finds by its deadline, make room", () => {
+  it("bounded: the oldest, which the providers service finds by its deadline, make room", () => {
     const counter = aQrCounter();
     for (let made = 0; made < STATE_LIMITS.unreportedEnds + 2; made += 1) counter.picks("dynamic_qr").cancels();
     expect([counter.station.unreportedEnds.length, counter.station.unreportedEnds[0]]).toEqual([

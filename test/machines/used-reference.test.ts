@@ -17,7 +17,7 @@ const attested = (): Scenario =>
 const refused = (): Scenario => attested().refusesToSettle("reference_already_used", { earlier: EARLIER });
 
 describe("an attestation whose reference has settled an order before", () => {
-  it("is refused by the seam: the answer and the event name the earlier order, and the intent goes back", () => {
+  it("refused by the seam: the answer and the event name the earlier order, and the intent goes back", () => {
     const counter = refused();
     expect(counter.reply).toEqual({ ...REFUSAL, status: "created" });
     expect(counter.commits.at(-1)?.events).toEqual([
@@ -26,12 +26,12 @@ describe("an attestation whose reference has settled an order before", () => {
     expect(counter.intent).toMatchObject({ status: "created", attestation: null });
   });
 
-  it("is repeated under its key: the same answer, and nothing is done", () => {
+  it("repeated under its key: the same answer, and nothing is done", () => {
     const counter = refused().attests({ reference: "SLIP-9", key: "31:attest:a" });
     expect([counter.repeated, counter.reply]).toEqual([true, { ...REFUSAL, status: "created" }]);
   });
 
-  it("is confirmed by the cashier: the seam is asked with the confirmation, which the audit log keeps", () => {
+  it("confirmed by the cashier: the seam is asked with the confirmation, which the audit log keeps", () => {
     const counter = refused().attests({ reference: "SLIP-9", confirms: true });
     expect(counter.commits.at(-1)?.events).toEqual([
       {
@@ -46,13 +46,13 @@ describe("an attestation whose reference has settled an order before", () => {
     expect(counter.settles().intent?.status).toBe("succeeded");
   });
 
-  it("has no confirmation: neither the attestation nor the event has the word", () => {
+  it("without a confirmation: neither the attestation nor the event has the field", () => {
     const counter = attested();
     expect(counter.intent?.attestation).not.toHaveProperty("confirmsReferenceAlreadyUsed");
     expect(counter.commits.at(-1)?.events[0]).not.toHaveProperty("confirmsReferenceAlreadyUsed");
   });
 
-  it("the seam's answer holds more than a station may keep: only the known fields are kept", () => {
+  it("an answer of the seam with more than a station may keep: only the known fields are kept", () => {
     const more = { ...EARLIER, lines: ["x".repeat(9_000)] };
     expect(attested().refusesToSettle("reference_already_used", { earlier: more }).reply).toEqual({
       ...REFUSAL,

@@ -64,7 +64,7 @@ describe("the display", () => {
       "always",
     ],
     [
-      "the newest of two open orders is paid, once the thank-you is over",
+      "the newest of two open orders is paid, once the thank-you has ended",
       () =>
         aServedCounter().order(SECOND_ORDER).picks("cash", { order: SECOND_ORDER }).attests().settles().waits(8_000),
       "total 7 12.50 EUR ''",
@@ -233,7 +233,7 @@ describe("the device snapshot", () => {
     });
   });
 
-  it("is nothing for a device that the station does not have", () => {
+  it("an unknown device: no snapshot", () => {
     expect(deviceSnapshotView(aCounter().station, 999, NO_KILL_SWITCHES)).toBeUndefined();
   });
 });

@@ -48,7 +48,7 @@ describe("the table of the breaker", () => {
   }
 });
 
-/** What came of attempts, one after another, each so long after the one before. */
+/** The results of attempts, one after another, each so long after the one before. */
 const history = fc.array(fc.record({ succeeded: fc.boolean(), afterMs: fc.nat(20 * MINUTE) }), { maxLength: 60 });
 
 function run(steps: readonly { readonly succeeded: boolean; readonly afterMs: number }[]): {
@@ -83,7 +83,7 @@ describe("the breaker", () => {
     }
   });
 
-  test("lets nothing through while open, one probe when half open, and never more than could fail before it opens", () => {
+  test("open: allows nothing; half open: one probe, and never more than could fail before it opens", () => {
     fc.assert(
       fc.property(history, fc.nat(6), fc.nat(20 * MINUTE), (steps, inFlight, laterMs) => {
         const { state, nowMs } = run(steps);
@@ -98,7 +98,7 @@ describe("the breaker", () => {
     );
   });
 
-  test("M64 is closed by any success, and is not opened for longer by what was under way when it opened", () => {
+  test("M64 any success closes it, and attempts from before it opened do not open it for longer", () => {
     fc.assert(
       fc.property(history, (steps) => {
         expect(run([...steps, { succeeded: true, afterMs: HOUR }]).state).toEqual(CLOSED);

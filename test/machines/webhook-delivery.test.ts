@@ -34,7 +34,7 @@ const SCHEDULE = [
 const between0And1 = fc.double({ min: 0, max: 1, noNaN: true });
 
 describe("the schedule", () => {
-  test("M69 is 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 6 h, 12 h, 24 h, each within 20 %, and then over", () => {
+  test("M69 is 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 6 h, 12 h, 24 h, each within 20 %, and then ended", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 30 }), between0And1, (attempts, random) => {
         const waitMs = retryInMs({ attempts, retryAfterMs: null, random });
@@ -54,7 +54,7 @@ describe("the schedule", () => {
     expect(retryInMs({ attempts: 1, retryAfterMs: null, random: 1 })).toBe(6_000);
   });
 
-  test("is never earlier than Retry-After asks, up to an hour, and never put off by more", () => {
+  test("is never earlier than Retry-After asks, up to an hour, and never delayed by more", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 9 }), fc.nat(10 * DAY), between0And1, (attempts, retryAfterMs, random) => {
         const waitMs = retryInMs({ attempts, retryAfterMs, random }) ?? 0;
@@ -80,7 +80,7 @@ const record: DeliveryRecord = {
 /** The attempt that the delivery waits for, by the schedule or because it was requested. */
 const scheduled: DeliveryAttempt = { number: 4, requests: 1, isManual: false };
 const requested: DeliveryAttempt = { ...scheduled, isManual: true };
-/** One that a former holder of the owner made, and reports now. */
+/** An attempt of a former holder of the owner, reported now. */
 const late: DeliveryAttempt = { ...scheduled, number: 1 };
 
 const EVENTS = {
@@ -161,7 +161,7 @@ describe("each event with its facts", () => {
 });
 
 describe("the next delivery", () => {
-  it.each(DELIVERY_STATES)("of one that is %s: is the machine's for every event", (state) => {
+  it.each(DELIVERY_STATES)("of one that is %s: equals the machine's for every event", (state) => {
     for (const deliveredAtMs of [null, NOW - 1]) {
       for (const event of Object.values(EVENTS)) {
         const from = stepIn(state, { deliveredAtMs, lapsesAtMs: NOW });
@@ -195,12 +195,12 @@ holdsItsTable({
 
 describe("an offer", () => {
   const LAPSED = { lapsesAtMs: NOW } as const;
-  it.each(["pending", "requested"] as const)("%s, past its expiry: it lapses, and no request is taken", (state) => {
+  it.each(["pending", "requested"] as const)("%s, past its expiry: it lapses, and no request is accepted", (state) => {
     expect(nextDelivery(stepIn(state, LAPSED), EVENTS.LAPSE)?.value).toBe("lapsed");
     expect(nextDelivery(stepIn(state, LAPSED), EVENTS.REQUEST)).toBeUndefined();
   });
 
-  it("whose next attempt would be at its expiry or later: its failure is its end", () => {
+  it("with its next attempt at its expiry or later: its failure is its end", () => {
     const fail = (lapsesAtMs: number) => nextDelivery(stepIn("pending", { lapsesAtMs }), EVENTS.FAIL);
     expect(fail(NOW + RETRY)?.value).toBe("lapsed");
     expect(fail(NOW + RETRY + 1)).toMatchObject({ value: "pending", context: { dueAtMs: NOW + RETRY } });
@@ -208,7 +208,7 @@ describe("an offer", () => {
 });
 
 describe("a request", () => {
-  it("is due before all that waits for the endpoint, and keeps the time of the schedule", () => {
+  it("is due before all waiting deliveries of the endpoint, and keeps the time of the schedule", () => {
     const dueAtMs = NOW + 300_000;
     const first = nextDelivery(stepIn("pending", { dueAtMs }), { ...EVENTS.REQUEST, nextDueAtMs: NOW - 5_000 });
     const kept = { requests: 2, before: "pending", plannedAtMs: dueAtMs, dueAtMs: NOW - 5_000 - 0.001 };
@@ -217,7 +217,7 @@ describe("a request", () => {
     expect(twice?.context).toMatchObject({ requests: 3, before: "pending", plannedAtMs: dueAtMs });
   });
 
-  it("that fails uses up no attempt of the schedule: the delivery is due when it was", () => {
+  it("that fails: uses up no attempt of the schedule, and the delivery is due when it was", () => {
     const from = stepIn("requested", { before: "pending", plannedAtMs: NOW + 300_000 });
     const after = nextDelivery(from, { ...EVENTS["FAIL requested"], retryInMs: null });
     const context = { attempts: 4, manualAttempts: 1, dueAtMs: NOW + 300_000, before: null, plannedAtMs: null };
@@ -235,7 +235,7 @@ describe("a request", () => {
     expect(step).toMatchObject({ value: after, context: { dueAtMs: null, before: null } });
   });
 
-  it("is not answered by an attempt that began before it, which leaves its result for later", () => {
+  it("an attempt that began before it: does not answer it, and leaves its result for later", () => {
     const from = stepIn("requested", { before: "pending", plannedAtMs: NOW });
     const failed = nextDelivery(from, EVENTS.FAIL);
     expect(failed).toMatchObject({ value: "requested", context: { before: "pending", plannedAtMs: NOW + RETRY } });
@@ -246,13 +246,13 @@ describe("a request", () => {
   });
 });
 
-describe("whatever happens in whatever order", () => {
+describe("any events in any order", () => {
   const lives = fc.array(
     fc.tuple(fc.constantFrom(...(Object.keys(EVENTS) as EventName[])), fc.nat(3), fc.nat(2), fc.boolean()),
     { maxLength: 30 },
   );
 
-  /** Takes what the machine takes; an attempt's number and requests are at most those of the delivery. */
+  /** Takes the events that the machine accepts; an attempt's number and requests are at most those of the delivery. */
   function live(events: readonly (readonly [EventName, number, number, boolean])[]): readonly DeliveryStep[] {
     const steps: DeliveryStep[] = [stepIn("pending", { attempts: 0, requests: 0, lapsesAtMs: null })];
     for (const [name, before, requestsBefore, isManual] of events) {
@@ -282,7 +282,7 @@ describe("whatever happens in whatever order", () => {
     );
   });
 
-  it("M67 a success is never lost: what has arrived ends as delivered, whatever comes later", () => {
+  it("M67 a success is never lost: an arrived delivery ends as delivered, whatever comes later", () => {
     fc.assert(
       fc.property(lives, (events) => {
         const end = live([...events, ["SUCCEED late", 3, 2, false]]).at(-1) as DeliveryStep;
@@ -293,7 +293,7 @@ describe("whatever happens in whatever order", () => {
     );
   });
 
-  it("M68 a late failure moves nothing but the count", () => {
+  it("M68 a late failure changes only the count", () => {
     fc.assert(
       fc.property(fc.constantFrom(...DELIVERY_STATES), fc.integer({ min: 1, max: 3 }), (state, number) => {
         const from = stepIn(state);

@@ -1,4 +1,4 @@
-// Looks for nats-server without the system's folders, and prints where it is and which version.
+// Searches for nats-server without the system's folders, and prints where it is and which version.
 import { findNatsServer } from "../../../deploy/embedded/find-nats-server.ts";
 
 const print = (line: string) => process.stdout.write(`${line}\n`);
