@@ -107,7 +107,7 @@ async function payAndRevoke(orderId: number, revoked: number): Promise<void> {
 /** The first round revokes the first display and the second round the second. */
 describe.each([
   { silence: "a short one, which the connection survives", silentMs: 3_000, revoked: 0, price: "11.00" },
-  { silence: "a long one, after which it connects anew", silentMs: 9_000, revoked: 1, price: "12.00" },
+  { silence: "a long one, after which it connects again", silentMs: 9_000, revoked: 1, price: "12.00" },
 ])("a gateway's silence: $silence", ({ silentMs, revoked, price }) => {
   it("is answered with 503 within 1.5 s, never with old state, and ends soon after", async () => {
     const orderId = await openOrder(price);

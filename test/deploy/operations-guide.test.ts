@@ -37,7 +37,7 @@ describe("the operators' guide", () => {
     }
   });
 
-  it("what a proxy must allow: it follows the gateway's limits", () => {
+  it("a proxy's limits: they follow the gateway's", () => {
     expect(operationsGuide).toContain(`answers within ${LIMITS.requestTimeoutMs / 1_000} seconds`);
     expect(operationsGuide).toContain(`a ping within each ${LIVE_LIMITS.idleSeconds} seconds`);
     expect(operationsGuide).toContain(`The largest body is ${LIMITS.offerBodyBytes / 1_024} KiB`);

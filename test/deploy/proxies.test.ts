@@ -237,7 +237,7 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       expect(text.split("HTTP/1.1 ")).toHaveLength(2);
     });
 
-    it("what operators read and change: the proxy refuses it from everywhere but their network", async () => {
+    it("the operators' paths: the proxy refuses them from everywhere but their network", async () => {
       const operator = guestAt("127.0.0.1", proxy);
       for (const path of OPERATOR_PATHS) {
         expect(await get(guest, proxy, path), path).toEqual({ status: 403, isOfGateway: false });

@@ -66,7 +66,7 @@ describe("a credential", () => {
     expect((await ask("GET display/", bearer(stays))).status).toBe(200);
   });
 
-  it("of a device that its station has revoked: invalid, although its entry is there", async () => {
+  it("a device that its station has revoked: invalid, although its entry is there", async () => {
     const other = await world.openStation(6);
     const credential = await world.credential(other.displayId, 6, DISPLAY_SCOPES);
     expect((await ask("GET display/", bearer(credential))).status).toBe(200);
@@ -78,7 +78,7 @@ describe("a credential", () => {
     }
   });
 
-  it("of a device that its station does not have: 503, because the replica may be stale", async () => {
+  it("a device that its station does not have: 503, because the replica may be stale", async () => {
     const orphan = await world.credential(777, 1, DISPLAY_SCOPES);
     const stray = await world.credential(1, 999, DISPLAY_SCOPES);
     for (const credential of [orphan, stray]) {

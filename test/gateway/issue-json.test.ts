@@ -61,7 +61,7 @@ describe("an issue's amount", () => {
     expect(issueSchema.safeParse(json).success).toBe(true);
   });
 
-  test("of no currency: not shown", () => {
+  test("no currency: not shown", () => {
     expect(issueJson(issueOf("1250", "QQQ"))).toMatchObject({ amount: null, currency: "QQQ" });
     expect(issueJson(issueOf("1250", "points"))).toMatchObject({ amount: null, currency: null });
   });

@@ -246,7 +246,7 @@ function framesOf(bytes: Buffer): Frame[] {
 const parse = ({ payload }: Frame): { name: string } => JSON.parse(payload.toString("utf8")) as { name: string };
 
 describe("the opening of a live socket", () => {
-  it("for cashiers of the organization, by bearer, or by cookie from the service's own pages", async () => {
+  it("cashiers of the organization: by bearer, or by cookie from the service's own pages", async () => {
     const station = await nextStation();
     const token = await world.session();
     const owner = await world.session({ role: "owner", permissions: ["organization.manage"] });
@@ -309,7 +309,7 @@ describe("the end of a live socket", () => {
     expect(expired.atMs - expiresAtMs).toBeLessThan(1_500);
   });
 
-  it("when its client sends any message, and no memory stays", async () => {
+  it("a message of its client: ends it, and no memory stays", async () => {
     const station = await nextStation();
     const live = await follow(station);
     live.send("hello");

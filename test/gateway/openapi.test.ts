@@ -157,7 +157,7 @@ describe("examples of the document", () => {
 });
 
 describe("the answer 304", () => {
-  it.each(["assignment", "display"])("of %s is explained, with the accepted values of If-None-Match", (name) => {
+  it.each(["assignment", "display"])("%s: explained, with the accepted values of If-None-Match", (name) => {
     const operation = document.paths[`/api/payments/v1/devices/${name}/`]?.["get"];
     expect(operation?.responses["304"]?.description).toContain("keep the last 200 answer");
     const header = operation?.parameters?.find((each) => each.name === "If-None-Match");

@@ -109,7 +109,7 @@ describe("server time", () => {
 });
 
 describe("text", () => {
-  it("that no database could store: found at any place, by its pointer", () => {
+  it("text that no database could store: found at any place, by its pointer", () => {
     expect(findBrokenText({ a: [{ "b/c": "x\u0000" }] })).toBe("/a/0/b~1c");
     expect(findBrokenText({ a: "💳", b: [1, null, true, "ok"] })).toBeUndefined();
     expect(findBrokenText({ a: "💳".slice(0, 1) })).toBe("/a");

@@ -38,7 +38,7 @@ it("is one of a list's own names", () => {
   expect(new Set(numeric.map(({ key }) => key))).toEqual(new Set(NUMBERS));
 });
 
-it.each(numeric)("of $operationId: plain decimal digits: $key", ({ query, key, least, pair }) => {
+it.each(numeric)("the numbers of $operationId are plain decimal digits: $key", ({ query, key, least, pair }) => {
   expect(validate(query, { ...least, ...pair, [key]: "5" })).toMatchObject({ [key]: 5 });
   expect(validate(query, { ...least, ...pair, [key]: "007" })).toMatchObject({ [key]: 7 });
   for (const text of NOT_PLAIN) {
@@ -55,7 +55,7 @@ it.each(numeric)("of $operationId: plain decimal digits: $key", ({ query, key, l
   }
 });
 
-it("of lists: may be left out", () => {
+it("the numbers of lists may be left out", () => {
   for (const { query, least, operationId } of numeric) expect(() => validate(query, least), operationId).not.toThrow();
 });
 

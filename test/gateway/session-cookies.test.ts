@@ -23,7 +23,7 @@ describe("a page's origin", () => {
     expect(own("https://pay.example", "pay.example:443", true)).toBe(true);
   });
 
-  it("of either scheme: accepted when a proxy outside the settings may have ended TLS", () => {
+  it("either scheme: accepted when a proxy outside the settings may have ended TLS", () => {
     expect(own("http://pay.example", "pay.example", false)).toBe(true);
     expect(own("https://pay.example", "pay.example", false)).toBe(true);
     expect(own("http://PAY.example:80", "pay.EXAMPLE", false)).toBe(true);

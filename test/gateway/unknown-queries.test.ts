@@ -15,7 +15,7 @@ afterAll(() => world.stop());
 const pathOf = (template: string): string => template.replaceAll(/\{\w+\}/g, "42");
 
 describe("an unknown query", () => {
-  it("of every row that people call: 400 with its name", async () => {
+  it("every row that people call: 400 with its name", async () => {
     const token = await world.session({ role: "owner", permissions: [...PERMISSIONS] });
     const rows = routes.filter(({ who }) => who.kind === "session");
     expect(rows.length).toBeGreaterThan(80);
@@ -35,7 +35,7 @@ describe("an unknown query", () => {
     expect([answer.status, answer.body.code]).toEqual([400, "invalid_request"]);
   });
 
-  it("of a device, a provider's callback, a probe and a page: ignored", async () => {
+  it("a device, a provider's callback, a probe and a page: ignored", async () => {
     const station = await world.openStation(42);
     const token = await world.credential(station.displayId, 42, DISPLAY_SCOPES);
     const display = await send(world.baseUrl, "GET", "/api/payments/v1/devices/display/?t=1", { token });

@@ -141,7 +141,7 @@ describe("comments", () => {
     expect((await refusalOf(write("  "))).code).toBe("invalid_request");
   });
 
-  test("of another organization's issue: not found", async () => {
+  test("another organization's issue: not found", async () => {
     const { issueId } = await openOne();
     const elsewhere = await world.openPlace();
     expect((await refusalOf(get(elsewhere, issueId))).code).toBe("not_found");
@@ -177,7 +177,7 @@ describe("undoing a closing", () => {
     expect(await refusalOf(undo(second.place, second.issueId))).toMatchObject({ reason: "issue_superseded" });
   });
 
-  test("of a provider payment: its station is notified that money may have moved, and the payment can settle", async () => {
+  test("a provider payment: its station is notified that money may have moved, and the payment can settle", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "9.00" });
     const issue = await scenes.onlyIssueOf(scene.place);

@@ -72,7 +72,7 @@ const decide = (issueId: number, status: "closed" | "attributed" = "closed") =>
   sql`update issues set status = ${status}, resolved_at = now(), resolved_by = 7, reason = 'checked' where issue_id = ${issueId}`;
 
 describe("the same difference again", () => {
-  test("of an open issue: marks it as seen, and changes nothing else", async () => {
+  test("an open issue: marks it as seen, and changes nothing else", async () => {
     const first = await raiseOne({ subject: "seen" });
     expect(first.outcome).toBe("opened");
     const before = await rowOf(first.issueId);
@@ -82,16 +82,13 @@ describe("the same difference again", () => {
     expect(after.last_seen_at.getTime()).toBeGreaterThan(before.last_seen_at.getTime());
   });
 
-  test.each(["closed", "attributed"] as const)(
-    "of one that is %s: the decision stays, however often",
-    async (status) => {
-      const subject = `stays ${status}`;
-      const { issueId } = await raiseOne({ subject });
-      await decide(issueId, status);
-      for (const _ of [1, 2, 3]) expect(await raiseOne({ subject })).toMatchObject({ issueId, outcome: "seen" });
-      expect(await rowOf(issueId)).toMatchObject({ status, reason: "checked", superseded_by: null });
-    },
-  );
+  test.each(["closed", "attributed"] as const)("one that is %s: the decision stays, however often", async (status) => {
+    const subject = `stays ${status}`;
+    const { issueId } = await raiseOne({ subject });
+    await decide(issueId, status);
+    for (const _ of [1, 2, 3]) expect(await raiseOne({ subject })).toMatchObject({ issueId, outcome: "seen" });
+    expect(await rowOf(issueId)).toMatchObject({ status, reason: "checked", superseded_by: null });
+  });
 
   test("in other letters and with spaces: the same evidence", async () => {
     const { issueId } = await raiseOne({ subject: "letters", currency: "EUR", status: "Settled", type: "Charge" });
@@ -117,7 +114,7 @@ describe("changed evidence", () => {
     expect(await raiseOne({ subject, ...more })).toMatchObject({ issueId: news.issueId, outcome: "seen" });
   });
 
-  test("of an open issue: replaces its evidence and keeps the earlier, up to a bound", async () => {
+  test("an open issue: replaces its evidence and keeps the earlier, up to a bound", async () => {
     const { issueId } = await raiseOne({ subject: "open", note: "the first" });
     for (let cents = 0; cents < 12; cents += 1)
       expect(await raiseOne({ subject: "open", amountMinor: `${100 + cents}`, note: `${cents}` })).toMatchObject({

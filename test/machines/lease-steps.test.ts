@@ -93,7 +93,7 @@ describe("a take-over", () => {
     expect(counter.cancels({ by: ROBIN }).reply).toMatchObject({ ok: true });
   });
 
-  it("of a station that is free by now, or the cashier's own: an ordinary acquisition", () => {
+  it("a station that is free by now, or the cashier's own: an ordinary acquisition", () => {
     expect(aCounter().takesOver(ROBIN, CASEY).happened).toEqual(["lease_acquired"]);
     expect(aServedCounter().takesOver(CASEY, ROBIN).happened).toEqual(["lease_acquired"]);
   });

@@ -81,7 +81,7 @@ describe("ended collections with long texts", () => {
     expect(counter.station.ended).toHaveLength(1);
   });
 
-  it("of the usual length: as many as the bound allows are kept", () => {
+  it("the usual length: as many as the bound allows are kept", () => {
     const counter = aServedCounter();
     for (let turn = 1; turn <= 10; turn += 1) counter.picks("cash").cancels();
     expect(counter.station.ended).toHaveLength(STATE_LIMITS.endedIntents);
@@ -89,7 +89,7 @@ describe("ended collections with long texts", () => {
 });
 
 describe("a commit", () => {
-  it("of a station whose device always reports as much as it can: stays within its bound", () => {
+  it("a station whose device always reports as much as it can: stays within its bound", () => {
     const counter = aServedCounter();
     for (let turn = 1; turn <= 10; turn += 1) collected(counter, turn);
     counter.order({ orderId: 800 }).leased().picks("smart_pos");

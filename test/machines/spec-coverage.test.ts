@@ -80,12 +80,12 @@ describe("SPEC.md", () => {
 });
 
 describe("the invariants of SPEC.md", () => {
-  it("of the design: from I1 to I15", () => {
+  it("the design: from I1 to I15", () => {
     const numbers = new Set(rows.map(({ number }) => number).filter((number) => number.startsWith("I")));
     expect([...numbers]).toEqual(Array.from({ length: 15 }, (_, index) => `I${index + 1}`));
   });
 
-  it("of the machines: without a gap", () => {
+  it("the machines: without a gap", () => {
     const ofMachines = rows.map(({ number }) => number).filter((number) => number.startsWith("M"));
     const numbers = [...new Set(ofMachines)];
     expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, index) => `M${index + 1}`));

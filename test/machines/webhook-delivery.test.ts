@@ -161,7 +161,7 @@ describe("each event with its facts", () => {
 });
 
 describe("the next delivery", () => {
-  it.each(DELIVERY_STATES)("of one that is %s: equals the machine's for every event", (state) => {
+  it.each(DELIVERY_STATES)("one that is %s: equals the machine's for every event", (state) => {
     for (const deliveredAtMs of [null, NOW - 1]) {
       for (const event of Object.values(EVENTS)) {
         const from = stepIn(state, { deliveredAtMs, lapsesAtMs: NOW });
@@ -217,7 +217,7 @@ describe("a request", () => {
     expect(twice?.context).toMatchObject({ requests: 3, before: "pending", plannedAtMs: dueAtMs });
   });
 
-  it("that fails: uses up no attempt of the schedule, and the delivery is due when it was", () => {
+  it("a failure: uses up no attempt of the schedule, and the delivery is due when it was", () => {
     const from = stepIn("requested", { before: "pending", plannedAtMs: NOW + 300_000 });
     const after = nextDelivery(from, { ...EVENTS["FAIL requested"], retryInMs: null });
     const context = { attempts: 4, manualAttempts: 1, dueAtMs: NOW + 300_000, before: null, plannedAtMs: null };

@@ -149,7 +149,7 @@ describe("an event id that is sent again with another body", () => {
     expect(await scenes.send(scene, pending)).toEqual(first);
   });
 
-  test("of a known payment: changes nothing", async () => {
+  test("a known payment: changes nothing", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, {}, "once");
     await scenes.paid(scene);

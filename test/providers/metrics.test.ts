@@ -134,7 +134,7 @@ describe("issues", () => {
     expect(grown).toEqual(prefixed("providers_issues_total", { unmatched_money: 1, amount_over: 1 }));
   });
 
-  test("that a station raises are counted as well", async () => {
+  test("issues that a station raises are counted as well", async () => {
     const { place, configId } = await addScheme();
     const intent = await world.openIntent(place, 1_250);
     world.stations.answer(intent.intentId, "provider_confirm", {

@@ -149,7 +149,7 @@ describe("a payment that its provider has asserted with another account", () => 
     expect(await siblings.askSeam({ place: scene.place, configId }, third, "ELSEWHERE")).toBe("money_already_used");
   });
 
-  test("again and again with other accounts is known by each of them", async () => {
+  test("repeated assertions with other accounts: each account knows it", async () => {
     const scene = await scenes.open();
     for (const account of ["M-2", "M-3"]) await scenes.pay(scene, { ...elsewhere, merchant_id: account });
     const order = await world.openIntent(scene.place, 1250);

@@ -135,7 +135,7 @@ describe("the next import", () => {
     await importAll();
   });
 
-  test("of two processes at the same moment: each takes another organization's import", async () => {
+  test("two processes at the same moment: each takes another organization's import", async () => {
     const both = [await addOrganization("Caffè", 3), await addOrganization("Taverna", 3)];
     const taken = await Promise.all([take(), take()]);
     expect(new Set(taken.map((row) => row?.account_id))).toEqual(new Set(both));

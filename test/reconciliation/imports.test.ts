@@ -173,7 +173,7 @@ describe("the same file again", () => {
 });
 
 describe("a large upload", () => {
-  test("of many chunks: stored as it was sent, and read to its end", async () => {
+  test("many chunks: stored as it was sent, and read to its end", async () => {
     const content = statement(10_000);
     const answer = await upload({ accountId: await addAccount(), content, declared: SANDBOX });
     expect(answer.body.sha256).toBe(createHash("sha256").update(content).digest("hex"));

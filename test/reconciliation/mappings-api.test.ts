@@ -233,7 +233,7 @@ describe("a preview", () => {
       await operator.refused("invalid_request", "POST", `${MAPPINGS}preview/`, { body });
   });
 
-  test("of an archive: the rows of its files, one after another; of a PDF: the kind of the file", async () => {
+  test("an archive: the rows of its files, one after another; of a PDF: the kind of the file", async () => {
     const one = await preview({ import_id: await sample(), definition: DEFINITION, limit: 100 });
     const two = await preview({ import_id: await zipped(), definition: DEFINITION, limit: 100 });
     expect(two.refusal).toBeNull();
@@ -244,7 +244,7 @@ describe("a preview", () => {
     expect(pdf.refusal).toMatchObject({ code: "not_text", detail: expect.stringContaining("a PDF") as string });
   });
 
-  test("of a file whose bytes are deleted: refused", async () => {
+  test("a file whose bytes are deleted: refused", async () => {
     const import_id = await sample();
     await database`update statement_imports set object_name = null where import_id = ${import_id}`;
     const body = { import_id, definition: DEFINITION };
@@ -277,12 +277,12 @@ describe("a test", () => {
     expect(await database`select from statement_lines where account_id = ${accountId}`).toHaveLength(0);
   });
 
-  test("of an archive: reads all its files", async () => {
+  test("an archive: reads all its files", async () => {
     const done = await start({ import_id: await zipped(), definition: DEFINITION });
     expect(done).toMatchObject({ status: "done", lines: 6, skipped: 2 });
   });
 
-  test("of a file that the mapping does not fit: refused; of one whose bytes are lost: failed", async () => {
+  test("a file that the mapping does not fit: refused; of one whose bytes are lost: failed", async () => {
     const other = { ...DEFINITION, header_row: 5 };
     const refused = await start({ import_id: await sample(), definition: other });
     expect(refused).toMatchObject({ status: "refused", refusal: { code: "mapping_refused" } });
@@ -291,7 +291,7 @@ describe("a test", () => {
     expect(await start({ import_id: lost, definition: DEFINITION })).toMatchObject({ status: "failed" });
   });
 
-  test("of an archive without a row for a long time: not lost meanwhile, and ends with its service", async () => {
+  test("an archive without a row for a long time: not lost meanwhile, and ends with its service", async () => {
     const { mapping_id: mappingId } = await store({ name: "Without rows" });
     const importId = await sample();
     const header = readFileSync(SAMPLE, "latin1").split("\n").slice(0, 4);
@@ -338,7 +338,7 @@ describe("a test", () => {
     }
   });
 
-  test("whose process has ended: failed", async () => {
+  test("its process has ended: failed", async () => {
     const { test_id } = await start({ import_id: await sample(), definition: DEFINITION });
     await database`
       update mapping_tests set status = 'running', ended_at = null, seen_at = now() - interval '1 hour' where test_id = ${test_id}`;
@@ -415,7 +415,7 @@ describe("lists of lines", () => {
     expect(amounts(await list(query))).toEqual(expected);
   });
 
-  test("of a file: in its order, with the position in it", async () => {
+  test("a file: in its order, with the position in it", async () => {
     const listed = await operator.good<Lines>("GET", `imports/${second}/lines/?limit=3`);
     expect(listed.lines.map(({ position, amount }) => [position, amount])).toEqual([
       [19, "-9999999999.99"],

@@ -330,7 +330,7 @@ describe("a person with a valid session", () => {
     await fixture.ask(sessions.changePassword, { ...request, oldPassword: person.password });
   });
 
-  test("that guesses at the old password is stopped, whatever address the guesses come from", async () => {
+  test("guesses at the old password are stopped, whatever address they come from", async () => {
     const person = await newPerson();
     const { caller, sessionId } = await openSession(person, newAddress());
     const guess = async (oldPassword: string): Promise<string> => {

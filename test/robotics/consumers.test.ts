@@ -120,7 +120,7 @@ describe("the change of a consumer", () => {
     ]);
   });
 
-  test("of another organization is refused", async () => {
+  test("another organization's consumer: refused", async () => {
     const fleet = await world.addFleet(place);
     const { owner: caller, filialId } = await world.openPlace();
     const { consumerId } = fleet;

@@ -85,7 +85,7 @@ describe("a task", () => {
     expect((await complete(taskId)).task.status).toBe("completed");
   });
 
-  test("of another fleet or organization: not found", async () => {
+  test("another fleet or organization: not found", async () => {
     const elsewhere = await world.openPlace();
     const neighbour = await world.addFleet(place);
     const stranger = await world.addFleet(elsewhere);

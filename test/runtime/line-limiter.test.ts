@@ -46,7 +46,7 @@ describe("lines of unknown callers", () => {
     expect(admitted([unknown, unknown, unknown])).toEqual([true, true, false]);
   });
 
-  test("of many codes: are limited together, and more codes than are counted share one count", () => {
+  test("many codes: are limited together, and more codes than are counted share one count", () => {
     const codes = ["a", "b", "c", "d", "e", "f", "g"].map((code) => ({ ...unknown, code }));
     expect(admitted(codes)).toEqual([true, true, true, true, true, false, false]);
     limiter.endWindow();
@@ -73,7 +73,7 @@ describe("lines of known callers", () => {
 });
 
 describe("lines about faults", () => {
-  test("of one message: are limited by the error's code", () => {
+  test("one message: are limited by the error's code", () => {
     const fault: ErrorLine = { level: "error", message: "a request failed", code: "57P03", cause: "fault" };
     const other = { ...fault, code: "ENOSPC" };
     expect(admitted([fault, fault, fault, other])).toEqual([true, true, false, true]);

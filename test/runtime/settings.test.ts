@@ -54,7 +54,7 @@ describe("settings from the environment", () => {
     await expect(runServices([], { audit: none }, options)).rejects.toThrow(/^Name the services to run: audit\.$/);
   });
 
-  it("of the actor host are those of the design by default, and bounded", () => {
+  it("the actor host's: by default those of the design, and bounded", () => {
     expect(readStationsSettings({})).toEqual({
       machine: { intentLifetimeMs: 180_000, deviceSilenceMs: 25_000, leaseLifetimeMs: 900_000 },
       passivateMs: 30_000,

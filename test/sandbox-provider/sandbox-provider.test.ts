@@ -180,7 +180,7 @@ describe("a payment", () => {
     expect((await ask("POST", "/v1/payments", asked, key)).status).toBe(409);
   });
 
-  test("of another account: cannot be seen, cancelled or read in the statement", async () => {
+  test("another account: cannot be seen, cancelled or read in the statement", async () => {
     const [mine, other] = [await openAccount(), await openAccount()];
     const asked = payment({ amount: "12.03" });
     await ask("POST", "/v1/payments", asked, mine.api_key);
@@ -297,7 +297,7 @@ test("a target that is no path: not found", async () => {
 });
 
 describe("callbacks", () => {
-  test("of one payment: each comes after the answer to the one before it", async () => {
+  test("one payment: each comes after the answer to the one before it", async () => {
     const { api_key: key } = await openAccount();
     answerAfterMs = 2 * SANDBOX_LIMITS.callbackGapMs;
     // The callback of the payment, then an older decline and an event of an unknown kind.

@@ -102,7 +102,7 @@ describe("an ended intent", () => {
     expect(again).toMatchObject({ intentId, ended: { intentId, status: "cancelled", cancelKey: "a" } });
   });
 
-  test("of a creation without a key: found by its id", async () => {
+  test("a creation without a key: found by its id", async () => {
     const { stationId, orderId } = await openStation();
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
     await world.ask(prepareIntent, { stationId, orderId, commandId: "next", ended: endedIntent(intentId) });

@@ -179,7 +179,7 @@ describe("an offer", () => {
     expect(world.receiver.at("/offers").map((one) => one.eventType)).toEqual(["serving_task.cancelled"]);
   });
 
-  test("with its next attempt after its expiry: lapses at once", async () => {
+  test("its next attempt would be after its expiry: lapses at once", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/short");
     world.receiver.behave("/short", () => ({ status: 503, headers: { "Retry-After": "600" } }));
@@ -193,7 +193,7 @@ describe("an offer", () => {
     expect(late.code).toBe("delivery_lapsed");
   });
 
-  test("that expires while its endpoint is paused: lapses by itself", async () => {
+  test("its endpoint is paused at its expiry: lapses by itself", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/asleep");
     await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
@@ -204,7 +204,7 @@ describe("an offer", () => {
 });
 
 describe("events", () => {
-  test("of a filial go to each of its consumers, and a consumer without an endpoint reads them", async () => {
+  test("events of a filial go to each of its consumers, and a consumer without an endpoint reads them", async () => {
     const fleet = await world.openFleet();
     const other = await world.addConsumer(fleet);
     await world.addEndpoint(fleet, "/both/1");
@@ -216,7 +216,7 @@ describe("events", () => {
     expect(JSON.parse(unsent?.body ?? "")).toMatchObject({ payload: { filial_id: fleet.filialId } });
   });
 
-  test("repeated by the bus: taken once", async () => {
+  test("repetitions by the bus: taken once", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/once");
     const eventId = await world.emit(fleet);
@@ -231,7 +231,7 @@ describe("events", () => {
     expect(world.receiver.at("/once")).toHaveLength(2);
   });
 
-  test("unreadable ones do not stop the others", async () => {
+  test("unreadable events: do not stop the others", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/unreadable");
     await world.bus.js.publish(`robotics.event.${fleet.filialId}`, "{}");

@@ -34,7 +34,7 @@ test("sends none of its earlier deliveries that another process has sent meanwhi
     insert into webhook_deliveries (organization_id, consumer_id, endpoint_id, event_type, body, status, due_at)
     select organization_id, consumer_id, endpoint_id, event_type, '{"n":' || n || '}', 'pending', now()
     from webhook_deliveries, generate_series(2, 3) n`;
-  let step: "holds it" | "is not told" | "is not told" | "goes on" = "holds it";
+  let step: "holds it" | "has been stopped" | "gets no answer" | "goes on" = "holds it";
   const meanwhile = async (answer: unknown): Promise<unknown> => {
     const rows = await answer;
     // Its lease has lapsed behind the answer that it holds the owner; the other has sent one and given the owner back.

@@ -173,7 +173,7 @@ describe("an outcome", () => {
     expect(await stateOf(deliveryId)).toMatchObject({ ...after, records: 1 });
   });
 
-  test("of an offer whose next attempt would be after its expiry: its end", async () => {
+  test("an offer whose next attempt would be after its expiry: its end", async () => {
     const [long, short] = [await deliveryIn({}, 90_000), await deliveryIn({}, 30_000)];
     await write(failure(long), failure(short));
     expect(await stateOf(long)).toMatchObject({ status: "pending", due_in: 60 });
@@ -216,7 +216,7 @@ describe("an outcome", () => {
     expect(other).toEqual({ address: null, response_body: "null" });
   });
 
-  test("of a delivery that is no longer kept: no record is left", async () => {
+  test("a delivery that is no longer kept: no record is left", async () => {
     const deliveryId = await deliveryIn({});
     await sql`delete from webhook_deliveries where delivery_id = ${deliveryId}`;
     await write(outcome(deliveryId));

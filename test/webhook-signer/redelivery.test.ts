@@ -92,7 +92,7 @@ describe("a request for a delivery that waits for its next attempt", () => {
     expect(waitMs).toBeLessThan(37_000);
   });
 
-  test("of an offer: it does not lapse before its time", async () => {
+  test("an offer: it does not lapse before its time", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/kept-offer");
     await world.addRelay();

@@ -113,7 +113,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address
     expect(statusOf(await (await open("127.0.0.2")).ask(DISPLAY, [await bearer()]))).toBe(200);
   });
 
-  it("that opens and ends connections without pause: is never refused", async () => {
+  it("connections opened and ended without pause: never refused", async () => {
     const refusedBefore = (await metric("gateway_connections_refused_total", "address")) ?? 0;
     for (let index = 0; index < 5 * PER_ADDRESS; index += 1) {
       const client = await open("127.0.0.2");
@@ -123,7 +123,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address
     expect(await metric("gateway_connections_refused_total", "address")).toBe(refusedBefore);
   });
 
-  it("that is crowded: an unknown caller's connection ends with its answer, a known device's stays", async () => {
+  it("a crowded address: an unknown caller's connection ends with its answer, a known device's stays", async () => {
     const [stranger, device, ...others] = await openMany("127.0.0.2", PER_ADDRESS / 2);
     expect(await stranger?.ask("/healthz")).toMatch(/\r\nConnection: close\r\n/);
     expect(await device?.ask(DISPLAY, [await bearer()])).not.toMatch(/\r\nConnection: close/i);
@@ -157,7 +157,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
     expect(await metric("gateway_connections_made_room_total", "all")).toBeGreaterThan(IN_ALL);
   });
 
-  it("whose unknown callers send requests: each answer ends its connection, so there is always room", async () => {
+  it("requests of unknown callers: each answer ends its connection, so there is always room", async () => {
     const known = await open("127.0.0.2");
     const authorization = await bearer();
     await known.ask(DISPLAY, [authorization]);
@@ -189,7 +189,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
     await live.close();
   });
 
-  it("when it is crowded, a file is refused with 503: it can wait", async () => {
+  it("crowded: a file is refused with 503, because it can wait", async () => {
     await flood(IN_ALL * 0.75);
     expect(statusOf(await (await open("127.0.0.3")).ask("/openapi.json"))).toBe(503);
     expect(statusOf(await (await open("127.0.0.3")).ask("/healthz"))).toBe(200);

@@ -96,12 +96,12 @@ async function servedStatuses(): Promise<number[][]> {
 const SERVED = Array.from({ length: 3 }, () => [200, 200, 200, 200]);
 
 describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("thousands of bodies that do not arrive", () => {
-  it("of five addresses: monitors, a device and a cashier are served", async () => {
+  it("five addresses: monitors, a device and a cashier are served", async () => {
     await flood(["127.0.3.1", "127.0.3.2", "127.0.3.3", "127.0.3.4", "127.0.3.5"], 900);
     expect(await servedStatuses()).toEqual(SERVED);
   });
 
-  it("of the address of the device and the cashier, more than it may have: they are served", async () => {
+  it("the address of the device and the cashier, more than it may have: they are served", async () => {
     await flood(["127.0.0.1"], 1_100);
     expect(await servedStatuses()).toEqual(SERVED);
   });

@@ -203,7 +203,7 @@ describe("a WebSocket", () => {
     ]);
   const whole = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", KEY];
 
-  it.each(["8", "12", "14", "", "13, 8"])("of version %j: 426 with the supported version", async (version) => {
+  it.each(["8", "12", "14", "", "13, 8"])("version %j: 426 with the supported version", async (version) => {
     const lines = whole.with(2, `Sec-WebSocket-Version: ${version}`);
     const answer = await sendRaw(world.gateway.port, [await handshake(lines)]);
     expect([answer.status, codeOf(answer)]).toEqual([426, "websocket_version_unsupported"]);
@@ -221,7 +221,7 @@ describe("a WebSocket", () => {
     expect([answer.status, codeOf(answer)]).toEqual([400, "invalid_request"]);
   });
 
-  it("whose client does not mask a message: ended", async () => {
+  it("a client that does not mask a message: ended", async () => {
     const socket = connect(world.gateway.port, "127.0.0.1");
     const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.write(await handshake(whole));
@@ -233,7 +233,7 @@ describe("a WebSocket", () => {
     await closed;
   });
 
-  it("whose client answers no ping in a recognizable way: ended after 24 s", () => {
+  it("a client that answers no ping in a recognizable way: ended after 24 s", () => {
     const live = new LiveSocket({ stationId: 1, userId: 1, sessionId: 1, sessionDigest: "", requestId: "" });
     const socket = { cork: (act: () => void) => act(), send: () => 1, ping: () => 1 };
     live.open(socket as unknown as Parameters<LiveSocket["open"]>[0]);

@@ -52,7 +52,7 @@ describe("bodies that are awaited", () => {
     expect([closed, unread.size, unread.closed.all]).toEqual([["first"], 3, 1]);
   });
 
-  it("that arrive: make room", () => {
+  it("arrived bodies: make room", () => {
     const { unread, begin } = bodies({ perAddress: 1 });
     for (let count = 0; count < 3; count += 1) unread.end(begin("body", "a"));
     expect([closed, unread.size]).toEqual([[], 0]);

@@ -116,7 +116,7 @@ describe("payments", () => {
     return { order, intent };
   };
 
-  it("of all stations: each with its transaction's facts, by a filter, and as a file without formulas", async () => {
+  it("all stations: each with its transaction's facts, by a filter, and as a file without formulas", async () => {
     const { order, intent } = await paid("Wine", "=SLIP-1");
     const [, stationId] = stations;
     const list = async (query: string, who = owner) =>
@@ -169,7 +169,7 @@ describe("payments", () => {
     await owner.refused("invalid_request", "GET", "overview/?day=2021-02-29");
   });
 
-  it("of one station: its cashiers read them, and cashiers of other organizations do not", async () => {
+  it("one station: its cashiers read them, and cashiers of other organizations do not", async () => {
     const { intent } = await paid("Juice", "SLIP-2");
     const [otherId = 0, stationId = 0] = stations;
     const list = async (query: string, id = stationId) =>

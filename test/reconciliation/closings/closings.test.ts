@@ -127,7 +127,7 @@ describe("an open period", () => {
 });
 
 describe("a close", () => {
-  test("of a period that is not ready: refused, with the missing parts", async () => {
+  test("a period that is not ready: refused, with the missing parts", async () => {
     const closing = close(world, world.terminalAccountId);
     await expect(closing).rejects.toThrow(/no statement covers 1 of its days/);
     expect(await refusalOf(close(world, world.terminalAccountId))).toBe("period_not_ready");
@@ -175,7 +175,7 @@ describe("a close", () => {
     expect(closings).toHaveLength(1);
   });
 
-  test("of a month: closes its days, and follows the closing before it", async () => {
+  test("a month: closes its days, and follows the closing before it", async () => {
     const { accountId } = await readyDay();
     await world.importLines(accountId, [], { from: "2026-04-01", to: "2026-04-10" });
     await run(accountId);

@@ -61,7 +61,7 @@ async function runWanted({ database }: RunWorld, isShort = false): Promise<numbe
 }
 
 describe("candidates", () => {
-  test("of a line: listed with their scores and reasons, the best first; another organization sees none", async () => {
+  test("a line: listed with their scores and reasons, the best first; another organization sees none", async () => {
     const world = await running.openWorld();
     const near = await world.pay({ reference: "a", amountMinor: 1000, day: "2026-03-09" });
     const far = await world.pay({ reference: "b", amountMinor: 1000, day: "2026-03-07" });

@@ -104,7 +104,7 @@ describe("equal rows without a reference", () => {
     expect(lines).toEqual({ one: "unmatched_money", two: "possible_duplicate" });
   });
 
-  test("of the same number in both files: no duplicates", async () => {
+  test("the same number in both files: no duplicates", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [row("one"), row("two")]);
     await world.importLines(world.qrAccountId, [row("two"), row("one")]);

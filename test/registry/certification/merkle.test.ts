@@ -67,11 +67,11 @@ function consistentRoots(
 }
 
 describe("the tree", () => {
-  test("of no leaf: the hash of nothing", () => {
+  test("no leaf: the hash of nothing", () => {
     expect(rootHash([]).toString("hex")).toBe("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   });
 
-  test.each(ROOTS.map((root, index) => [index + 1, root] as const))("of %i leaves: its root", (size, root) => {
+  test.each(ROOTS.map((root, index) => [index + 1, root] as const))("%i leaves: its root", (size, root) => {
     expect(rootHash(LEAVES.slice(0, size)).toString("hex")).toBe(root);
   });
 });
@@ -80,7 +80,7 @@ describe("a proof", () => {
   const many = Array.from({ length: 70 }, (_, index) => leafHash(Buffer.from(`leaf ${index}`)));
   const sizes = [1, 2, 3, 4, 5, 6, 7, 8, 13, 31, 32, 33, 64, 70];
 
-  test("of inclusion: it gives the root for each leaf, and for no other leaf", () => {
+  test("inclusion: it gives the root for each leaf, and for no other leaf", () => {
     for (const size of sizes) {
       const leaves = many.slice(0, size);
       const root = rootHash(leaves);
@@ -92,7 +92,7 @@ describe("a proof", () => {
     }
   });
 
-  test("of consistency: it gives both roots for each pair of sizes, and not for a changed tree", () => {
+  test("consistency: it gives both roots for each pair of sizes, and not for a changed tree", () => {
     for (const to of sizes) {
       for (let from = 1; from < to; from += 1) {
         const [before, after] = [many.slice(0, from), many.slice(0, to)];
@@ -109,7 +109,7 @@ describe("a proof", () => {
     expect(consistencyProof(many, many.length)).toEqual([]);
   });
 
-  test("of a missing leaf or size: refused", () => {
+  test("a missing leaf or size: refused", () => {
     expect(() => inclusionProof(many, 70)).toThrow("The tree has 70 leaves, and none with the index 70.");
     expect(() => inclusionProof(many, -1)).toThrow(RangeError);
     expect(() => consistencyProof(many, 71)).toThrow("The tree has 70 leaves, and not 71.");

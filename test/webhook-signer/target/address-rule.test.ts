@@ -66,7 +66,7 @@ describe("an address", () => {
   });
 });
 
-describe("of IPv4", () => {
+describe("an IPv4 address", () => {
   test("every address within the refused ranges is refused", () => {
     fc.assert(
       fc.property(privateIpv4, (value) => !isPublicAddress(dotted(value))),
@@ -96,7 +96,7 @@ describe("of IPv4", () => {
   });
 });
 
-describe("of IPv6", () => {
+describe("an IPv6 address", () => {
   const FORMS: Record<string, (value: number) => string> = {
     mapped: (value) => `::ffff:${hex(value)}`,
     "mapped, dotted": (value) => `::ffff:${dotted(value)}`,

@@ -66,7 +66,7 @@ describe("a target's address", () => {
   });
 });
 
-describe("where loopback is allowed", () => {
+describe("a target's address when loopback is allowed", () => {
   test.each([
     "http://localhost:4000/hook",
     "https://localhost:1/",
