@@ -56,7 +56,7 @@ export class SessionReplica implements FeedTarget {
     if (this.#sessions.size >= this.#sweepAt) this.#sweep(this.#clock.nowMs());
   }
 
-  /** The bucket forgets old sessions by their age without telling anybody. */
+  /** The bucket deletes old sessions by their age without a message. */
   #sweep(nowMs: number): void {
     for (const [key, entry] of this.#sessions) {
       if (entry.expiresAtMs <= nowMs) this.#sessions.delete(key);

@@ -129,7 +129,7 @@ export function applyProviderCleared(
   };
 }
 
-/** The providers service has taken note of the end of a QR intent; from here on telling the provider is its business. */
+/** The providers service has recorded the end of a QR intent; from here on that service notifies the provider. */
 export function noteReportedEnd(state: StationState, { intentId }: Command<"end_reported">): Outcome {
   if (!state.unreportedEnds.includes(intentId)) return { reply: ACCEPTED };
   const unreportedEnds = state.unreportedEnds.filter((other) => other !== intentId);

@@ -26,7 +26,7 @@ export interface SettlementSagaDeps {
 
 interface Settlement {
   readonly intentId: number;
-  /** Tells a second attestation of the same intent, after a refusal of the first, from a repetition. */
+  /** Distinguishes a second attestation of the same intent, after a refusal of the first, from a repetition. */
   readonly attestationId: string;
   /** When it was attested, in the time of the bus. */
   readonly attestedAtMs: number;

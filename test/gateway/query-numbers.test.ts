@@ -34,7 +34,7 @@ const numeric = routes.flatMap(({ operationId, query }) => {
   });
 });
 
-it("is one of a list's own names", () => {
+it("the numeric names are those that lists have", () => {
   expect(new Set(numeric.map(({ key }) => key))).toEqual(new Set(NUMBERS));
 });
 

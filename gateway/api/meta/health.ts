@@ -135,7 +135,7 @@ export const healthRoutes = [
     tag: "service",
     summary: "Whether this gateway should be sent requests",
     description:
-      "By dependency. The bus and the feeds that this gateway answers from are required. What is behind the bus is reported for monitors and decides nothing here, because all gateways share it; it is asked at most once a second, and the last answer is told when a new one is slow.",
+      "By dependency. The bus and the feeds that this gateway answers from are required. What is behind the bus is reported for monitors and decides nothing here, because all gateways share it; it is asked at most once a second, and when a new answer is slow, the last one is reported.",
     who: anyone,
     replies: {
       200: { description: "Ready.", schema: readinessSchema },

@@ -16,7 +16,7 @@ const KEY_ID_BYTES = 4;
 
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
 
-/** Tells keys of one name apart; it is no secret and proves nothing. */
+/** Distinguishes keys of one name; it is no secret and proves nothing. */
 export function noteKeyId({ name, publicKey }: Pick<NoteSigner, "name" | "publicKey">): Buffer {
   const hash = createHash("sha256").update(`${name}\n`).update(Buffer.of(ED25519)).update(publicKey);
   return hash.digest().subarray(0, KEY_ID_BYTES);
