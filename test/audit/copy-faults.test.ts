@@ -164,7 +164,7 @@ describe("PostgreSQL fails", () => {
     expect(await stopMs(audit)).toBeLessThan(2_000);
   });
 
-  test("stopped while the copier writes: the service ends all the same", async () => {
+  test("stopped while the copier writes: the service still ends", async () => {
     const audit = await startAudit();
     const station = await world.openStation();
     await untilCopied(database, station);

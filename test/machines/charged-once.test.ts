@@ -175,7 +175,7 @@ const NEWS_OF: Readonly<Record<string, (counter: Scenario, intentId: number) => 
   "a decline": (counter, intentId) => counter.reports("reported_declined", { intentId }),
   "late money": (counter, intentId) => counter.confirms({ intentId, reference: `PAY-${intentId}` }),
   "other money": (counter, intentId) => counter.differs("amount_mismatch", { intentId }),
-  "the provider's word": (counter, intentId) => counter.clears(intentId),
+  "the provider's report": (counter, intentId) => counter.clears(intentId),
 };
 /** A collection of the order, the evidence during it, and an attempt to attest it. */
 const collection = fc.record({

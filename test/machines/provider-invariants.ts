@@ -259,13 +259,13 @@ export class NewsWitness {
     const kind = findingOf(event);
     const isOfOrder = this.#orders.get(intentId) === this.#active?.orderId && intentId !== this.#active?.intentId;
     const key = `${intentId} ${kind}`;
-    const isNamed = kind === "late_money" && [...this.#reports.keys()].some((reports) => reports.startsWith(key));
+    const isNamed = kind === "late_money" && [...this.#reports.keys()].some((known) => known.startsWith(key));
     if (kind !== undefined && !isNamed && !this.#reports.has(key))
       this.#reports.set(key, { intentId, isNew: isOfOrder });
     // While the intent is active, its provider takes back only the differing payment.
     if (event.type === "unclear_resolved" && this.#ended.has(intentId))
-      for (const [reports, { intentId: cleared }] of this.#reports)
-        if (cleared === intentId) this.#reports.delete(reports);
+      for (const [finding, { intentId: cleared }] of this.#reports)
+        if (cleared === intentId) this.#reports.delete(finding);
     if (event.type !== "settlement_started") return;
     const news = [...this.#reports.values()].filter(({ isNew }) => isNew);
     if (!wasConfirmed) expect(news, "M57: what is new is confirmed before a cashier settles").toEqual([]);
@@ -273,7 +273,7 @@ export class NewsWitness {
   }
 
   #settleFindings(): void {
-    for (const reports of this.#reports.values()) reports.isNew = false;
+    for (const finding of this.#reports.values()) finding.isNew = false;
   }
 }
 
@@ -298,7 +298,7 @@ function findingOf(event: StationEvent): string | undefined {
 function checkSecondCollection(before: StationState | null, { command }: StepInput, after: Step): void {
   const wasConfirmed = after.events.some(({ type }) => type === "second_collection_confirmed");
   if (wasConfirmed)
-    expect(command, "M24: with the cashier's word only").toMatchObject({ confirmsMoneyMayHaveMoved: true });
+    expect(command, "M24: with the cashier's confirmation only").toMatchObject({ confirmsMoneyMayHaveMoved: true });
   if (command.type !== "intent_create" || after.repeated || !after.reply.ok) return;
   // Unclear at the end of the step: a deadline that was due just before the creation counts.
   const { orderId } = command.order;

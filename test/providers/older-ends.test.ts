@@ -123,7 +123,7 @@ test("an answer older than the payment: clears nothing, also when the payment's 
     return { ok: true, type: "accepted" };
   });
   answering.resolve();
-  await waitFor("the provider's word", () => askedBefore.length > 0);
+  await waitFor("the provider's answer", () => askedBefore.length > 0);
   expect(askedBefore).toEqual([2]);
 });
 

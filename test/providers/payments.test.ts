@@ -208,7 +208,7 @@ describe("the end of an intent", () => {
     await world.askProvider(place, configId, intent);
     await world.ask(paymentMessages.withdrawProviderPayment, { intentId: intent.intentId });
     await world.ask(paymentMessages.withdrawProviderPayment, { intentId: intent.intentId });
-    await waitFor("the station's word", () => world.stations.about(intent.intentId).length > 0);
+    await waitFor("the command to the station", () => world.stations.about(intent.intentId).length > 0);
     expect(world.stations.about(intent.intentId).map(({ command }) => command)).toEqual([
       { type: "provider_cleared", intentId: intent.intentId },
     ]);
@@ -278,7 +278,7 @@ describe("the end of an intent", () => {
     const refusal = { ok: false, code: "intent_not_actionable", status: "expired" } as const;
     world.stations.answer(intent.intentId, "provider_failed", refusal);
     await world.askProvider(place, configId, intent);
-    await waitFor("the station's word", () => world.stations.about(intent.intentId).length === 2);
+    await waitFor("the commands to the station", () => world.stations.about(intent.intentId).length === 2);
     const received = world.stations.about(intent.intentId).map(({ command }) => command.type);
     expect(received).toEqual(["provider_failed", "provider_cleared"]);
   });
@@ -295,7 +295,7 @@ describe("the end of an intent", () => {
     await world.database`
       update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intent.intentId}`;
     await world.database`update provider_tasks set due_at = now() where intent_id = ${intent.intentId}`;
-    await waitFor("the station's word", () => world.stations.about(intent.intentId).length > 0);
+    await waitFor("the command to the station", () => world.stations.about(intent.intentId).length > 0);
     expect(world.stations.about(intent.intentId)[0]?.command.type).toBe("provider_cleared");
     expect(await taskOf(intent.intentId, "poll")).toMatchObject({ outcome: expect.any(String) });
   });

@@ -171,7 +171,7 @@ describe("a person who has logged in from an address before", () => {
     expect(await codeOf(email, password, restaurant)).toBe("ok");
   });
 
-  test("is limited there by a budget of its own, which uses up nothing of the one for unknown addresses", async () => {
+  test("is limited there by a budget of its own, and the budget for unknown addresses stays", async () => {
     const { email, password } = await newPerson();
     const home = newAddress();
     await logIn(email, password, home);
@@ -375,7 +375,7 @@ describe("a flood of wrong passwords", () => {
     await Promise.all(flood);
   });
 
-  test("attempts without a place at the checks use up nothing of an account's budgets", async () => {
+  test("attempts without a place at the checks leave an account's budgets unchanged", async () => {
     const { email } = await newPerson();
     const full: Passwords = { hold: () => Promise.reject(new RefusedError({ code: "busy" })) };
     const { log } = fixture.serviceDeps;

@@ -75,7 +75,7 @@ describe("the words for a code", () => {
     expect(faultOf(error)).toMatchObject({ code: "EACCES", place: "/etc/passwd" });
   });
 
-  it("an address where nothing listens, and one that is taken: the address is named", async () => {
+  it("an address without a server, and one in use: the address is named", async () => {
     const taken = createServer();
     const port = await listening(taken);
     const second = createServer();

@@ -31,7 +31,7 @@ describe("metrics", () => {
     expect(await registry.metrics()).toContain('device_payments_polls_total{answer="200"} 9');
   });
 
-  it("report an unreadable value as NaN, and the others all the same", async () => {
+  it("report an unreadable value as NaN, and the others as usual", async () => {
     const registry = new Registry();
     addGauge(registry, "rows", "Rows.", () => Promise.reject(new Error("The database is away.")));
     addGauge(registry, "depth", "Depth.", () => {

@@ -67,7 +67,7 @@ describe("a request during an attempt", () => {
 });
 
 describe("a request for a delivery that waits for its next attempt", () => {
-  test("changes nothing of the schedule: its time and its count are as before", async () => {
+  test("keeps the schedule: its time and its count are as before", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/kept");
     world.receiver.behave("/kept", () => 500);

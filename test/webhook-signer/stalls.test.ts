@@ -49,7 +49,7 @@ async function beginAtDoor(events: number): Promise<{ readonly proxy: HoldingPro
   return { proxy, signer };
 }
 
-/** The bus may ask a stalled process as well, so PostgreSQL shows that it is stalled. */
+/** A question over the bus may reach the stalled process, so this reads PostgreSQL. */
 async function areDelivered(): Promise<boolean> {
   return (await countDelivered()) === EVENTS;
 }

@@ -190,7 +190,7 @@ describe("payments", () => {
 });
 
 describe("another organization", () => {
-  it("sees no data of it", async () => {
+  it("sees none of its data", async () => {
     expect(await listed("", stranger)).toEqual({ orders: [], has_more: false });
     expect(await stranger.good("GET", "leases/")).toEqual({ leases: [], has_more: false, through_id: 0 });
     expect(await stranger.good("GET", "active-intents/")).toMatchObject({ active_intents: [] });

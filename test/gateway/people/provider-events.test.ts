@@ -188,7 +188,7 @@ describe("the audit log of payment providers", () => {
       await owner.refused("invalid_request", "PATCH", `provider-configs/${configId}/`, { body: { reason } });
   });
 
-  it("only the owner reads it, and another organization's owner sees nothing of it", async () => {
+  it("only the owner reads it, and another organization's owner does not", async () => {
     for (const [api, details] of [
       ["cashier", system.cashier],
       ["reconciliation", { email: "rita@sandbox.example", password: "a long enough password" }],

@@ -19,7 +19,7 @@ const HOME = "127.0.0.5";
 const AHEAD_MS = 1_000;
 /** What a request may take longer than the same request took without the flood: the two cores are shared with the flood. */
 const LONGER = { times: 5, ms: 2_500 };
-/** Assertions about requests of the others; the flood must cause none. */
+/** Rows of `request_claims` that the requests of the others write; the flood must write none. */
 const CLAIMS = 20;
 
 let system: TestSystem;

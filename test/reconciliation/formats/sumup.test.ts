@@ -184,7 +184,7 @@ describe("SumUp's transaction report", () => {
     expect(refusal).toMatchObject({ code, message: expect.stringMatching(message) });
   });
 
-  it("a sale that was given back in part, or that was disputed, has moved its money all the same", async () => {
+  it("a sale that was given back in part, or that was disputed, has still moved its money", async () => {
     const header = "Date,Transaction ID,Transaction type,Status,Total,Fee\n";
     const rows = ["Partially refunded", "Charged back", "Teilweise erstattet"].map(
       (status, index) => `2026-01-0${index + 1} 12:00:00,T${index}AAAAAAAA,Sale,${status},5.00,0.10\n`,
