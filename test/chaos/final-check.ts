@@ -142,9 +142,11 @@ function checkLog(stationId: number, log: readonly StoredCommit[], auditLog: rea
     );
   }
   const stored = log.flatMap((commit) => commit.events.map(({ type }) => `${commit.version} ${type}`));
-  const copied = auditLog.filter(({ version }) => version >= first).map(({ version, type }) => `${version} ${type}`);
-  if (!same(stored, copied))
-    complaints.push(`Station ${stationId} committed ${text(stored)} and the copy has ${text(copied)}.`);
+  const copiedSince = auditLog
+    .filter(({ version }) => version >= first)
+    .map(({ version, type }) => `${version} ${type}`);
+  if (!same(stored, copiedSince))
+    complaints.push(`Station ${stationId} committed ${text(stored)} and the copy has ${text(copiedSince)}.`);
   const intent = log.at(-1)?.state.intent;
   if (intent !== null) complaints.push(`Station ${stationId} still has intent ${intent?.intentId}, ${intent?.status}.`);
   return complaints;

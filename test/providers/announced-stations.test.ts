@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const notices = ({ intent }: Scene): string[] =>
+const noticesOf = ({ intent }: Scene): string[] =>
   world.stations
     .about(intent.intentId)
     .filter(({ command }) => command.type === "provider_money_differs")
@@ -25,7 +25,7 @@ test("closed issue: a matching payment notifies the station of the intent that t
   await scenes.pay(scene, { reference: "UNKNOWN" });
   await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
   await scenes.pay(scene);
-  await waitFor("the notice", () => notices(scene).length === 1);
+  await waitFor("the notice", () => noticesOf(scene).length === 1);
   expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({ status: "closed", intentId: null });
   expect(await scenes.salesOf(scene.intent)).toEqual([]);
 });
@@ -33,15 +33,15 @@ test("closed issue: a matching payment notifies the station of the intent that t
 test("issue of a payment: another amount notifies the station again, and the same amount does not", async () => {
   const scene = await scenes.open();
   await scenes.pay(scene, { amount: "9.00" });
-  await waitFor("the first", () => notices(scene).length === 1);
+  await waitFor("the first", () => noticesOf(scene).length === 1);
   await scenes.pay(scene, { amount: "9.00" });
   await scenes.pay(scene, { amount: "8.00" });
-  await waitFor("the second", () => notices(scene).length === 2);
+  await waitFor("the second", () => noticesOf(scene).length === 2);
   await scenes.pay(scene, { amount: "8.00" });
   const second = await scenes.open(scene);
   await scenes.pay(second, { amount: "7.00", transaction_id: `T-${scene.intent.intentId}` });
-  await waitFor("the other intent's", () => notices(second).length === 1);
-  expect(new Set(notices(scene)).size).toBe(2);
+  await waitFor("the other intent's", () => noticesOf(second).length === 1);
+  expect(new Set(noticesOf(scene)).size).toBe(2);
 });
 
 test("two issues of one intent: the station is notified of both when it is back", async () => {
@@ -50,15 +50,15 @@ test("two issues of one intent: the station is notified of both when it is back"
   const answer = () => (isBack ? ({ ok: true, type: "accepted" } as const) : ("silence" as const));
   world.stations.answer(scene.intent.intentId, "provider_money_differs", answer);
   await scenes.pay(scene, { amount: "9.00" });
-  await waitFor("the first attempt", () => notices(scene).length === 1);
+  await waitFor("the first attempt", () => noticesOf(scene).length === 1);
   await scenes.pay(scene, { merchant_id: "M-2", transaction_id: `B-${scene.intent.intentId}` });
-  await waitFor("the attempt after it", () => notices(scene).length >= 2);
+  await waitFor("the attempt after it", () => noticesOf(scene).length >= 2);
   // Until every attempt that was begun has failed.
   await delay(PROVIDER_LIMITS.stationAttemptMs + 500);
-  const whileAway = notices(scene).length;
+  const whileAway = noticesOf(scene).length;
   isBack = true;
   expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
-  const notified = new Set(notices(scene).slice(whileAway));
+  const notified = new Set(noticesOf(scene).slice(whileAway));
   const issues = await scenes.issuesOf(scene.place);
   expect([...notified].toSorted()).toEqual(
     issues.map(({ issueId }) => `provider:differ:${scene.intent.intentId}:${issueId}`).toSorted(),
@@ -79,7 +79,7 @@ async function declineEnded(scene: Scene, whileClearing: () => Promise<void>): P
 
 /** The newest command ids about differing money, once one of them has this end. */
 const noticesUntil = (scene: Scene, end: RegExp): Promise<string[]> =>
-  waitFor(`a notice ${end}`, () => notices(scene).some((commandId) => end.test(commandId)) && notices(scene));
+  waitFor(`a notice ${end}`, () => noticesOf(scene).some((commandId) => end.test(commandId)) && noticesOf(scene));
 
 describe("an issue that is raised while the station clears the order", () => {
   test("first notice done before the answer: a second notice follows the answer", async () => {
@@ -105,7 +105,7 @@ describe("an issue that is raised while the station clears the order", () => {
     });
     await declineEnded(scene, async () => {
       await scenes.pay(scene, { amount: "7.00" });
-      await waitFor("the first notice", () => notices(scene).length === 1);
+      await waitFor("the first notice", () => noticesOf(scene).length === 1);
     });
     const notices = await noticesUntil(scene, /:cleared/);
     firstAnswer.resolve();
