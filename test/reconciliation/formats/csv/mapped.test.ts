@@ -61,7 +61,7 @@ describe("a mapped CSV file", () => {
       "13 bank_credit Gutschrift 200 EUR 2026-11-08",
     ]);
     expect(linesOf(records)[0]).toMatchObject({ payoutReference: "900001", valueOn: "2026-11-03" });
-    expect(linesOf(records).map(({ text }) => text)).toEqual([
+    expect(linesOf(records).map((line) => line.text)).toEqual([
       "SumUp PID900001 Auszahlung",
       "Miete\r\nNovember",
       "=1+1",
