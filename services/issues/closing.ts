@@ -159,6 +159,10 @@ export const undoIssueClosing: Handler<ClosingDeps, typeof bus.undoIssueClosing>
     // Nothing to undo: a repeated request, or another one before it.
     if (isUnresolved(before)) return { issue: before, follow: nothing };
     requireUndoable(deps, before, caller.userId);
+    if (await sql.isInClosedPeriod(tx, issueId)) {
+      const detail = "The period of this issue is closed, which is never undone: comment on the issue instead.";
+      throw issueConflict("period_closed", detail);
+    }
     const reopened = await sql.reopenIssue(tx, issueId);
     const then = hasMoney(before) ? await rules.afterUndoing(tx, before) : nothing;
     const data = { kind: before.kind, prior: { ...priorOf(before), reason: before.reason } };

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { parse } from "csv-parse/sync";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -113,6 +113,33 @@ test("an export: contains all rows that the filter names, as CSV without formula
   expect((await download("exports/issues/?format=json")).text).toBe("[]\n");
   expect((await download("exports/matches/")).text).toMatch(/^match_id,account_id,/);
   expect((await download("exports/lines/?account_id=999999")).status).toBe(404);
+});
+
+test("a closed issue: it can be opened again until its day is closed", async () => {
+  await database`
+    with l as (
+      insert into statement_lines (organization_id, account_id, fingerprint, fingerprint_version, kind, provider_type, amount_minor,
+        currency, booked_on, provider_reference, payment_reference, merchant_reference, payout_reference, terminal, account, text)
+      values (${system.sandbox.organizationId}, ${accountId}, sha256('unknown'), 1, 'payment', 'PAY', 500, 'EUR', '2026-03-12',
+        'unknown', '', '', '', '', '', '') returning line_id
+    )
+    insert into statement_line_sources (import_id, position, line_id)
+    select max(s.import_id), ${LINES + 1}, max(l.line_id) from statement_line_sources s, l`;
+  await operator.good("POST", "runs/", { body: { account_id: accountId } });
+  const list = () => operator.good<{ issues: { issue_id: number }[] }>("GET", "issues/?status=open");
+  const issueId = await vi.waitUntil(async () => (await list()).issues[0]?.issue_id, { timeout: 10_000 });
+  const close = (key: string) =>
+    operator.good("POST", `issues/${issueId}/close/`, { key, body: { reason: "Paid back." } });
+  const undo = (key: string) => operator.call("POST", `issues/${issueId}/undo/`, { key, body: {} });
+  await close("first");
+  expect((await undo("first")).body).toMatchObject({ status: "open" });
+  await close("second");
+  const body = { ...day, account_id: accountId, from_date: "2026-03-12" };
+  await vi.waitFor(() => operator.good("POST", "periods/close/", { body }), { timeout: 10_000 });
+  const refused = await undo("second");
+  expect(refused.status).toBe(409);
+  expect(refused.body).toMatchObject({ code: "conflict", reason: "period_closed" });
+  expect((await list()).issues).toEqual([]);
 });
 
 async function download(path: string) {

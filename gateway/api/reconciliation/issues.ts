@@ -310,7 +310,7 @@ export const issueRoutes = [
     path: `${issue}/undo/`,
     operation: "undoIssueClosing",
     summary: "Undo its closing",
-    description: `By the person who has closed it, within a day, unless a newer issue has taken its place; it is open or assigned again, as before. An issue that is open stays as it is. ${ISSUE_CONFLICT_DESCRIPTION}`,
+    description: `By the person who has closed it, within a day, unless its period was closed since or a newer issue has taken its place; it is open or assigned again, as before. An issue that is open stays as it is. ${ISSUE_CONFLICT_DESCRIPTION}`,
     replies: issueReply,
     errors: ["not_found", "conflict"],
     handler: undoIssueClosing,

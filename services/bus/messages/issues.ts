@@ -80,6 +80,8 @@ export const ISSUE_CONFLICTS = [
   /** Another person, or the system, has closed it. */
   "closed_by_another",
   "undo_too_late",
+  /** Its period was closed since, which is never undone. */
+  "period_closed",
   /** The issue has as many comments as it can have. */
   "too_many_comments",
   /** An attribution of it is at the payment seam. */
@@ -305,7 +307,7 @@ export const closeIssues = once(
     hasMore: z.boolean(),
   }),
 );
-/** The person who closed an issue opens it again, within `ISSUE_LIMITS.undoMs`. One that is open stays as it is. */
+/** The person who closed an issue opens it again, within `ISSUE_LIMITS.undoMs` and before its period is closed. One that is open stays as it is. */
 export const undoIssueClosing = repeatable("providers.undoIssueClosing", z.object({ caller, issueId: id }), oneIssue);
 
 export const ISSUE_EVENT_TYPES = [

@@ -148,6 +148,12 @@ export async function closeIssuesWithoutMoney(
     returning i.issue_id, i.kind, before.status, before.assignee_id`;
 }
 
+/** Whether a closing of a period contains the issue. A close locks the issues that it reads, so this holds once the issue is locked. */
+export async function isInClosedPeriod(sql: Transaction, issueId: number): Promise<boolean> {
+  const rows = await sql`select from closing_issues where issue_id = ${issueId} limit 1`;
+  return rows.count > 0;
+}
+
 /** A closing is undone: the issue is as it was before. */
 export async function reopenIssue(sql: Transaction, issueId: number): Promise<IssueRow> {
   const [row] = await sql<[IssueRow]>`
