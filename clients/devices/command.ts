@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { CommandError, checkFolder, findService, parseCommandLine, UsageError } from "../command.ts";
-import { trustCertificate } from "../device/transport.ts";
+import { trustCertificate } from "../http/transport.ts";
 import { createDeviceClient, OUTCOMES, type OutcomeWord } from "../device-kit/client.ts";
 import { companion } from "../device-kit/companion.ts";
 import type { DeviceState } from "../device-kit/device-machine.ts";
