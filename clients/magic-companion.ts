@@ -60,7 +60,10 @@ export function magicCompanion(options: DeviceOptions<CompanionState>, { log, si
     return await host.fetch(url, init);
   }
 
-  async function launch({ intent_id: intentId, amount, currency }: Launch, signal: AbortSignal): Promise<Outcome | null> {
+  async function launch(
+    { intent_id: intentId, amount, currency }: Launch,
+    signal: AbortSignal,
+  ): Promise<Outcome | null> {
     log.info({ intentId, amount, currency }, `collecting ${currency} ${amount}`);
     await pause(clientLimits.collectMs, stopped);
     stopped.throwIfAborted();
@@ -135,7 +138,8 @@ function virtualReference(intentId: number): string {
 }
 
 function intentIdOf(body: RequestInit["body"]): number {
-  return (JSON.parse(String(body)) as Pick<Report, "intent_id">).intent_id;
+  // The kit sends text.
+  return (JSON.parse(body as string) as Pick<Report, "intent_id">).intent_id;
 }
 
 function sentence(outcome: string, providerReference: string): string {

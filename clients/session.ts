@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { createBackoff, pause, repeatUntilAnswered } from "./http/pace.ts";
-import { type ServiceRequest, type ServiceTransport, ServiceError } from "./http/transport.ts";
+import { ServiceError, type ServiceRequest, type ServiceTransport } from "./http/transport.ts";
 import { clientLimits } from "./limits.ts";
 
 const sessionSchema = z.looseObject({ token: z.string() });

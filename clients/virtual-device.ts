@@ -133,8 +133,7 @@ function hindrance({ record, blockedReason, problem }: DeviceState, wasReady: bo
   // `credentialFile` reports what is wrong with the file.
   if (problem === null || problem.where === "storage") return { reason: "", message: "" };
   const { code, detail } = problem;
-  if (code === "no_answer")
-    return { reason: "unreachable", message: wasReady ? detail : "waiting for the service" };
+  if (code === "no_answer") return { reason: "unreachable", message: wasReady ? detail : "waiting for the service" };
   if (code === "credential_invalid" && record?.accepted === false)
     return { reason: "not_effective", message: "waiting until the service knows the new credential" };
   return { reason: code, message: detail };

@@ -8,7 +8,7 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { CommandError } from "../command.ts";
 import { createBackoff, pause, repeatUntilAnswered } from "../http/pace.ts";
-import { type ServiceTransport, ServiceError } from "../http/transport.ts";
+import { ServiceError, type ServiceTransport } from "../http/transport.ts";
 import { clientLimits } from "../limits.ts";
 import type { Progress } from "./progress.ts";
 

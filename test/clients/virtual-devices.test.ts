@@ -194,13 +194,16 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     expect(second.output()).not.toContain("collecting");
   });
 
-  it.each(["never polls", "is offline"])("its name ends in '%s': its parent process is notified that it is ready", async (ending) => {
-    await owner.good("PATCH", `devices/${companionId}/`, { body: { name: `Till ${ending}` } });
-    await newCompanion();
-    await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till of the day" } });
-    // It learns its new name, and collects from then on.
-    await reported(await beginCollection());
-  });
+  it.each(["never polls", "is offline"])(
+    "its name ends in '%s': its parent process is notified that it is ready",
+    async (ending) => {
+      await owner.good("PATCH", `devices/${companionId}/`, { body: { name: `Till ${ending}` } });
+      await newCompanion();
+      await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till of the day" } });
+      // It learns its new name, and collects from then on.
+      await reported(await beginCollection());
+    },
+  );
 
   it("a damaged credential file: it enrolls again when it has a code, and reports the damage", async () => {
     const file = join(folder.path, "virtual-companion.json");
