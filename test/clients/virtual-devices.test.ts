@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { KIT_LIMITS } from "../../clients/device-kit/limits.ts";
+import { clientLimits } from "../../clients/limits.ts";
 import { apiClient } from "../support/api-client.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
@@ -267,6 +268,20 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     expect(lines.filter((line) => line !== "" && !line.startsWith("{"))).toEqual([
       "The device's credential or code is no longer valid: issue a new enrollment code in the back office and start again with ENROLLMENT_CODE set to it.",
     ]);
+  });
+
+  it.each(["goes offline", "reports late"])("stopped while it '%s': it ends at once", async (ending) => {
+    await owner.good("PATCH", `devices/${companionId}/`, { body: { name: `Till ${ending}` } });
+    const program = await newCompanion();
+    await beginCollection();
+    await program.waitFor(/collecting EUR/);
+    await delay(clientLimits.collectMs + 1_000);
+    const stoppedAtMs = performance.now();
+    program.process.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
+    expect(performance.now() - stoppedAtMs, "long before the deadline").toBeLessThan(30_000);
+    expect(program.output()).not.toContain("reported success");
+    await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till of the day" } });
   });
 
   it("its parent process ends: it ends in good order", async () => {
