@@ -15,7 +15,7 @@ import {
   UsageError,
 } from "./command.ts";
 import { DEMOS, type Demo, demoOf, fieldOf, type Step, UNTIL_TRIES } from "./demo/scenarios.ts";
-import { trustCertificate } from "./device/transport.ts";
+import { trustCertificate } from "./http/transport.ts";
 
 const HELP = `Runs a demo against the running sandbox, and prints every request and answer.
 

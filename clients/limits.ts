@@ -2,34 +2,20 @@
 export const clientLimits = {
   /** Log lines that wait for their reader; a device writes a few lines a minute. */
   logWaitingBytes: 64 * 1_024,
-  /** A device that needs more than one request per second is misbehaving (contract, "Limits" 1). */
-  requestGapMs: 1_000,
-  /** Advised by the service; three may be lost before the device counts as offline. */
-  heartbeatEveryMs: 10_000,
-  /** As the device guide has it. A companion polls between collections only. */
-  companionPollMs: 2_000,
-  /** "Around every two seconds" (contract, "GET display"). */
-  displayPollMs: 2_000,
   /** How long the make-believe guest takes to pay. */
   collectMs: 1_000,
-  /** How long after a collection's deadline a companion that went offline is back: the collection has ended by then. */
-  returnAfterMs: 1_000,
-  /** A deadline further away than this is not believed; the service grants half an hour at most. */
-  silenceMaxMs: 31 * 60_000,
-  /** A blocked device has nothing to do; it tries again at the pace that the device guide names. */
-  blockedPollMs: 10_000,
-  /** As the device guide has it. The gateway may take 12 seconds; after a time-out the outcome is unknown, and the device repeats. */
+  /** How long after its deadline a collection has surely ended. Shorter than the kit waits for the last word of a payment. */
+  endedAfterMs: 1_000,
+  /** The gateway may take 12 seconds; after a time-out the outcome is unknown, and the client repeats what is safe to repeat. */
   requestTimeoutMs: 10_000,
   /** The first wait after a failure; it doubles each time. */
   backoffFirstMs: 1_000,
-  /** The longest wait between two tries, so that a device is back within half a minute of the service. */
+  /** The longest wait between two tries, so that a client is back within half a minute of the service. */
   backoffMaxMs: 30_000,
-  /** The longest wait between two tries of a new credential or session that is not yet effective; it mostly is within seconds. */
+  /** The longest wait between two tries of a new session that is not yet effective; it mostly is within seconds. */
   unknownMaxMs: 5_000,
   /** A longer Retry-After than this is not believed. */
   retryAfterMaxMs: 5 * 60_000,
-  /** Tries of one report; with the back-off this spans about a minute, then the next poll decides. */
-  reportTries: 6,
   /** Answers are a few hundred bytes; a larger one does not come from this service. */
   responseMaxBytes: 256 * 1024,
 

@@ -4,11 +4,11 @@
  * sandbox provider. What is about money that a provider takes (a wrong amount, currency, reference or account) has no
  * row: a device reports no money.
  */
-import type { ReportInput } from "./device/client.ts";
+import type { OutcomeWord } from "./device-kit/client.ts";
 
 /** A report of the make-believe payment. */
 interface MagicReport {
-  readonly outcome: ReportInput["outcome"];
+  readonly outcome: OutcomeWord;
   /** As a payment application would give it: a response code in the manner of ISO 8583, field 39. */
   readonly providerCode: string;
 }

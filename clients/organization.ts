@@ -15,7 +15,7 @@ import {
   readJson,
   UsageError,
 } from "./command.ts";
-import { trustCertificate } from "./device/transport.ts";
+import { trustCertificate } from "./http/transport.ts";
 
 const HELP = `Makes and lists organizations, and resets owners' passwords, by the platform's API.
 

@@ -1,6 +1,6 @@
 /** The person who runs a command, and what the commands of people share. */
 import { absence, CommandError, dataFile, findService, type Sandbox, UsageError } from "./command.ts";
-import { createTransport, ServiceError, ServiceUnreachable, trustCertificate } from "./device/transport.ts";
+import { createTransport, ServiceError, ServiceUnreachable, trustCertificate } from "./http/transport.ts";
 import { clientLimits } from "./limits.ts";
 import { openSession, type Session } from "./session.ts";
 

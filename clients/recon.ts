@@ -6,7 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { CommandError, endWithError, parseCommandLine, UsageError } from "./command.ts";
-import { ServiceError } from "./device/transport.ts";
+import { ServiceError } from "./http/transport.ts";
 import { clientLimits } from "./limits.ts";
 import {
   ACCESS_OPTIONS,

@@ -1,8 +1,8 @@
 /** The session of a person for one command. */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { createBackoff, pause, repeatUntilAnswered } from "./device/pace.ts";
-import { type DeviceRequest, type DeviceTransport, ServiceError } from "./device/transport.ts";
+import { createBackoff, pause, repeatUntilAnswered } from "./http/pace.ts";
+import { ServiceError, type ServiceRequest, type ServiceTransport } from "./http/transport.ts";
 import { clientLimits } from "./limits.ts";
 
 const sessionSchema = z.looseObject({ token: z.string() });
@@ -11,26 +11,26 @@ export type Session = Awaited<ReturnType<typeof openSession>>;
 
 /** Throws `ServiceError` or `ServiceUnreachable`, as each of its functions does. */
 export async function openSession(deps: {
-  readonly transport: DeviceTransport;
+  readonly transport: ServiceTransport;
   readonly details: { readonly email: string; readonly password: string };
   readonly signal: AbortSignal;
 }) {
   const { transport, details, signal } = deps;
   // Each request may be repeated as it is: a read, one with a key, or one whose repetition changes nothing.
-  const send = <TSchema extends z.ZodType>(request: Omit<DeviceRequest, "signal">, schema: TSchema, until = signal) =>
+  const send = <TSchema extends z.ZodType>(request: Omit<ServiceRequest, "signal">, schema: TSchema, until = signal) =>
     repeatUntilAnswered(() => transport.send({ ...request, signal: until }, schema), {
       signal: until,
       maxTries: clientLimits.triggerTries,
     });
   const opened = await send({ method: "POST", path: "session/", body: details }, sessionSchema);
-  const { token: credential } = opened.body as z.infer<typeof sessionSchema>;
+  const { token: credential } = opened.body;
   if (!opened.isEffective) await untilSessionIsEffective({ transport, credential, signal });
   return {
     credential,
     read: async <TSchema extends z.ZodType>(path: string, schema: TSchema) =>
-      (await send({ method: "GET", path, credential }, schema)).body as z.infer<TSchema>,
+      (await send({ method: "GET", path, credential }, schema)).body,
     act: async <TSchema extends z.ZodType>(path: string, body: object, schema: TSchema) =>
-      (await send({ method: "POST", path, body, credential, key: randomUUID() }, schema)).body as z.infer<TSchema>,
+      (await send({ method: "POST", path, body, credential, key: randomUUID() }, schema)).body,
     remove: async (path: string): Promise<void> =>
       void (await send({ method: "DELETE", path, credential }, z.looseObject({}).optional())),
     /** Also after the signal. A body in the answer means that the end of the session is stored and not yet effective. */
@@ -45,7 +45,7 @@ export async function openSession(deps: {
 
 /** A session that is not yet effective is refused as unknown; throws that refusal when it still is after some tries. */
 async function untilSessionIsEffective(request: {
-  readonly transport: DeviceTransport;
+  readonly transport: ServiceTransport;
   readonly credential: string;
   readonly signal: AbortSignal;
 }): Promise<void> {

@@ -1,11 +1,11 @@
 /**
- * A smart POS companion without hardware. It is an ordinary client of the device API and reports a success for each
- * collection about two seconds after it was handed over, unless the device's name or the amount forces something else
- * (`magic-behaviours.ts`).
+ * A smart POS companion without hardware. It is an ordinary client of the device API, by the device kit, and reports a
+ * success for each collection about two seconds after it was handed over, unless the device's name or the amount forces
+ * something else (`magic-behaviours.ts`).
  *
  *   BASE_URL=http://127.0.0.1:8480 ENROLLMENT_CODE=XXXXX-XXXXX CREDENTIAL_FILE=companion.json node clients/virtual-companion.ts
  */
-import { createCompanionTurn, isSilentName } from "./companion-turn.ts";
-import { runVirtualDevice } from "./virtual-device.ts";
+import { isReady, magicCompanion } from "./magic-companion.ts";
+import { runKitDevice } from "./virtual-device.ts";
 
-await runVirtualDevice({ name: "virtual-companion", createTurn: createCompanionTurn, isSilent: isSilentName });
+await runKitDevice({ name: "virtual-companion", start: magicCompanion, isReady });

@@ -1,52 +1,53 @@
 /** Runs one virtual device as a process: its settings, its log, its end, and one sentence when it cannot continue. */
 import { type Logger, pino, stdTimeFunctions } from "pino";
 import { z } from "zod";
-import { needsCode } from "./device/attach.ts";
-import { type DeviceKind, runDevice } from "./device/loop.ts";
-import { createPace } from "./device/pace.ts";
-import { createTransport, DeviceStopped, trustCertificate } from "./device/transport.ts";
 import type { DeviceState } from "./device-kit/device-machine.ts";
+import { type DeviceStorage, readRecord } from "./device-kit/record.ts";
 import type { Device, DeviceOptions } from "./device-kit/run-device.ts";
 import { fileStorage } from "./device-kit/storage/file.ts";
+import { trustCertificate } from "./http/transport.ts";
 import { clientLimits } from "./limits.ts";
+
+/** A device that cannot continue by itself; `message` is one sentence for the person who set it up. */
+class DeviceStopped extends Error {
+  override readonly name = "DeviceStopped";
+}
+
+interface VirtualDevice {
+  /** Also the log's name and, without CREDENTIAL_FILE, the credential file's. */
+  readonly name: string;
+  /** Starts a device of the kit. The signal ends what the device waits for outside the kit. */
+  readonly start: (
+    options: DeviceOptions<DeviceState>,
+    deps: { readonly log: Logger; readonly signal: AbortSignal },
+  ) => Device<DeviceState>;
+  /** Whether the station can use the device. A parent process waits for this. */
+  readonly isReady: (state: DeviceState) => boolean;
+}
 
 /**
  * Runs until SIGTERM, SIGINT or the end of the parent process. Sends a parent process `{ready: true}` once the device is
- * live, or `{ready: false, code, message}` when it cannot continue.
+ * ready, or `{ready: false, code, message}` when it cannot continue.
  */
-export function runVirtualDevice(kind: DeviceKind): Promise<void> {
-  return runProcess(kind.name, ({ settings, log, onReady, signal }) =>
-    runDevice(kind, {
-      credentialFile: settings.CREDENTIAL_FILE ?? `.data/${kind.name}.json`,
-      enrollmentCode: settings.ENROLLMENT_CODE || undefined,
-      transport: createTransport({ baseUrl: settings.BASE_URL, pace: createPace(clientLimits.requestGapMs) }),
-      log,
-      signal,
-      onReady,
-    }),
-  );
-}
-
-type KitDevice = (options: DeviceOptions<DeviceState>, log: Logger) => Device<DeviceState>;
-
-/** The same for a device of the kit. */
-export function runKitDevice(name: string, start: KitDevice): Promise<void> {
+export function runKitDevice({ name, start, isReady }: VirtualDevice): Promise<void> {
   return runProcess(name, async ({ settings, log, onReady, signal }) => {
     const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
     const code = settings.ENROLLMENT_CODE || undefined;
-    const report = createReporter(log, onReady, () => reject(needsCode(code !== undefined)));
+    const file = settings.CREDENTIAL_FILE ?? `.data/${name}.json`;
+    const report = createReporter({ log, isReady, onReady });
     const options = {
       baseUrl: settings.BASE_URL,
-      storage: fileStorage(settings.CREDENTIAL_FILE ?? `.data/${name}.json`),
+      storage: credentialFile(file, { code, log, onUnusable: reject }),
       code,
       onState(state: DeviceState) {
-        if (state.record !== null && state.phase === "needs_code") reject(needsCode(true));
-        else if (state.phase === "enrolled" && state.heartbeat === "off")
-          reject(new DeviceStopped(state.problem?.detail ?? "The service refuses the heartbeats."));
+        const { phase, record, heartbeat, problem } = state;
+        if (phase === "needs_code") reject(needsCode(record !== null || code !== undefined));
+        else if (phase === "enrolled" && heartbeat === "off")
+          reject(new DeviceStopped(problem?.detail ?? "The service refuses the heartbeats."));
         else report(state);
       },
     };
-    const device = start(options, log);
+    const device = start(options, { log, signal });
     signal.addEventListener("abort", () => resolve(), { once: true });
     if (signal.aborted) resolve();
     try {
@@ -57,28 +58,92 @@ export function runKitDevice(name: string, start: KitDevice): Promise<void> {
   });
 }
 
-/** Writes down what changes: that the device is live, why it is held up, and that it goes on. */
-function createReporter(log: Logger, onReady: () => void, onNeedsCode: () => void): (state: DeviceState) => void {
+/** The one sentence of a device whose credential is not accepted. */
+function needsCode(again: boolean): DeviceStopped {
+  const because = again ? "The device's credential or code is no longer valid" : "The device is not enrolled yet";
+  return new DeviceStopped(
+    `${because}: issue ${again ? "a new" : "an"} enrollment code in the back office and start again with ENROLLMENT_CODE set to it.`,
+  );
+}
+
+/** A file that cannot be used ends the device with one sentence, except a damaged one when there is a code: it enrolls again. */
+function credentialFile(
+  path: string,
+  deps: {
+    readonly code: string | undefined;
+    readonly log: Logger;
+    readonly onUnusable: (stopped: DeviceStopped) => void;
+  },
+): DeviceStorage {
+  const { code, log, onUnusable } = deps;
+  const storage = fileStorage(path);
+  const unusable = (why: string, cause?: unknown): void =>
+    onUnusable(new DeviceStopped(`The credential file ${path} ${why}.`, { cause }));
+  return {
+    async read() {
+      try {
+        const text = await storage.read();
+        if (readRecord(text) !== "damaged") return text;
+        if (code === undefined) unusable("is damaged; delete it and enroll again");
+        else log.warn({ file: path }, "the credential file is damaged");
+        return text;
+      } catch (error) {
+        unusable("cannot be read", error);
+        throw error;
+      }
+    },
+    async write(text) {
+      try {
+        await storage.write(text);
+      } catch (error) {
+        unusable("cannot be written", error);
+        throw error;
+      }
+    },
+    remove: () => storage.remove(),
+  };
+}
+
+/** Writes down what changes: that the device is ready, why it is held up, and that it goes on. */
+function createReporter(deps: {
+  readonly log: Logger;
+  readonly isReady: VirtualDevice["isReady"];
+  readonly onReady: () => void;
+}): (state: DeviceState) => void {
+  const { log, isReady, onReady } = deps;
   let wasReady = false;
   let logged = "";
-  return ({ phase, isReady, blockedReason, problem }) => {
-    if (phase === "needs_code") return onNeedsCode();
-    if (isReady && !wasReady) onReady();
-    wasReady ||= isReady;
-    const code = problem?.code === "no_answer" ? "unreachable" : (problem?.code ?? "");
-    const reason = blockedReason || code;
+  return (state) => {
+    // A blocked device is attached and goes on when the block ends. Its parent process does not wait for that.
+    if (!wasReady && (isReady(state) || state.blockedReason !== "")) {
+      wasReady = true;
+      onReady();
+    }
+    const { reason, message } = hindrance(state, wasReady);
     if (reason === logged) return;
-    if (reason !== "") log.warn({ reason }, problem?.detail ?? reason);
+    if (reason !== "") log.warn({ reason }, message);
     else if (wasReady) log.info({}, "the service accepts requests again");
     logged = reason;
   };
+}
+
+/** What holds the device up, in one word and in one sentence; two empty texts when nothing does. */
+function hindrance({ record, blockedReason, problem }: DeviceState, wasReady: boolean) {
+  if (blockedReason !== "") return { reason: blockedReason, message: problem?.detail ?? blockedReason };
+  // `credentialFile` reports what is wrong with the file.
+  if (problem === null || problem.where === "storage") return { reason: "", message: "" };
+  const { code, detail } = problem;
+  if (code === "no_answer") return { reason: "unreachable", message: wasReady ? detail : "waiting for the service" };
+  if (code === "credential_invalid" && record?.accepted === false)
+    return { reason: "not_effective", message: "waiting until the service knows the new credential" };
+  return { reason: code, message: detail };
 }
 
 interface ProcessDeps {
   readonly settings: z.infer<typeof settingsSchema>;
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Called once, when the device is live. */
+  /** Called once. */
   readonly onReady: () => void;
 }
 

@@ -14,14 +14,17 @@ function sentence(shown: DisplayState): string {
 }
 
 let line = "";
-await runKitDevice("virtual-display", (options, log) =>
-  display({
-    ...options,
-    render(shown) {
-      const next = shown === null ? "" : sentence(shown);
-      if (shown !== null && next !== line)
-        log.info({ state: shown.state, order: shown.order_display_number, amount: shown.amount }, next);
-      line = next;
-    },
-  }),
-);
+await runKitDevice({
+  name: "virtual-display",
+  isReady: ({ isReady }) => isReady,
+  start: (options, { log }) =>
+    display({
+      ...options,
+      render(shown) {
+        const next = shown === null ? "" : sentence(shown);
+        if (shown !== null && next !== line)
+          log.info({ state: shown.state, order: shown.order_display_number, amount: shown.amount }, next);
+        line = next;
+      },
+    }),
+});

@@ -15,7 +15,7 @@ import {
 } from "../conformance/command.ts";
 import type { DeviceRunResult } from "../conformance/devices/device-suite.ts";
 import { SUITE } from "../conformance/suite-version.ts";
-import { trustCertificate } from "../device/transport.ts";
+import { trustCertificate } from "../http/transport.ts";
 import { clientLimits } from "../limits.ts";
 import { ACCESS_OPTIONS, asPerson, idOf, type Person, print, printJson, queryOf, required } from "../person.ts";
 import { NOT_PROVEN, NotValid, partsOf, sentenceOf, verifyCertificate } from "../verify-certificate.mjs";

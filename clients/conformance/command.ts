@@ -16,7 +16,7 @@ import {
   UsageError,
   writeText,
 } from "../command.ts";
-import { trustCertificate } from "../device/transport.ts";
+import { trustCertificate } from "../http/transport.ts";
 import { idOf } from "../person.ts";
 import { DEVICE_OPTIONS, runAtDevice } from "./devices/command.ts";
 import type { DeviceRunResult } from "./devices/device-suite.ts";

@@ -3,7 +3,6 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { CommandError, checkFolder, findService, parseCommandLine, UsageError } from "../command.ts";
-import { trustCertificate } from "../device/transport.ts";
 import { createDeviceClient, OUTCOMES, type OutcomeWord } from "../device-kit/client.ts";
 import { companion } from "../device-kit/companion.ts";
 import type { DeviceState } from "../device-kit/device-machine.ts";
@@ -13,6 +12,7 @@ import { type DeviceRecord, readRecord } from "../device-kit/record.ts";
 import type { Device } from "../device-kit/run-device.ts";
 import { fileStorage } from "../device-kit/storage/file.ts";
 import { createTransport, type Failure } from "../device-kit/transport.ts";
+import { trustCertificate } from "../http/transport.ts";
 import { idOf, print, printJson, required } from "../person.ts";
 
 export const DEVICES_HELP = `  npm run cli -- devices enroll --code CODE --file FILE

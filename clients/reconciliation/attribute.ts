@@ -1,7 +1,7 @@
 /** Pays orders with money that does not fit: alone, or above the organization's limit by two people. */
 import { z } from "zod";
 import { UsageError } from "../command.ts";
-import { ServiceError } from "../device/transport.ts";
+import { ServiceError } from "../http/transport.ts";
 import { idOf, type Person, print, printJson, required, type Work } from "../person.ts";
 
 export const ATTRIBUTE_HELP = `  npm run recon -- attribute ISSUE --order ID --reason TEXT

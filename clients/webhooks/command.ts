@@ -1,7 +1,7 @@
 /** `webhooks listen|trigger`: helps to develop a webhook consumer on a developer's own machine. */
 import { absence, CommandError } from "../command.ts";
-import { createPace } from "../device/pace.ts";
-import { createTransport, ServiceError, ServiceUnreachable, trustCertificate } from "../device/transport.ts";
+import { createPace } from "../http/pace.ts";
+import { createTransport, ServiceError, ServiceUnreachable, trustCertificate } from "../http/transport.ts";
 import { clientLimits } from "../limits.ts";
 import { print, printJson } from "../person.ts";
 import { parseCommand, readAccess } from "./arguments.ts";

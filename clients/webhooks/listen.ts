@@ -7,8 +7,8 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { z } from "zod";
 import { CommandError } from "../command.ts";
-import { createBackoff, pause, repeatUntilAnswered } from "../device/pace.ts";
-import { type DeviceTransport, ServiceError } from "../device/transport.ts";
+import { createBackoff, pause, repeatUntilAnswered } from "../http/pace.ts";
+import { ServiceError, type ServiceTransport } from "../http/transport.ts";
 import { clientLimits } from "../limits.ts";
 import type { Progress } from "./progress.ts";
 
@@ -27,7 +27,7 @@ type Page = z.infer<typeof pageSchema>;
 type Delivery = Page["webhook_deliveries"][number];
 
 interface ListenDeps {
-  readonly transport: DeviceTransport;
+  readonly transport: ServiceTransport;
   readonly credential: string;
   readonly target: URL;
   readonly secret: string;

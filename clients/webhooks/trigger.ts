@@ -1,8 +1,8 @@
 /** Makes an event happen: what the owner would do, by the owner's API. */
 import { z } from "zod";
 import { CommandError } from "../command.ts";
-import { pause } from "../device/pace.ts";
-import type { DeviceTransport } from "../device/transport.ts";
+import { pause } from "../http/pace.ts";
+import type { ServiceTransport } from "../http/transport.ts";
 import { clientLimits } from "../limits.ts";
 import { openSession } from "../session.ts";
 import type { Trigger } from "./arguments.ts";
@@ -114,7 +114,7 @@ const REASON = { reason: "Triggered by a developer." };
 
 /** Opens a session for one command. Throws `ServiceError` or `ServiceUnreachable`, as each of its functions does. */
 export async function logIn(deps: {
-  readonly transport: DeviceTransport;
+  readonly transport: ServiceTransport;
   readonly details: { readonly email: string; readonly password: string };
   readonly signal: AbortSignal;
 }) {

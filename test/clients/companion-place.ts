@@ -1,11 +1,10 @@
 /** A station of its own with a virtual companion that runs in this process; every exchange of the companion is kept. */
 import { join } from "node:path";
 import { vi } from "vitest";
-import { createCompanionTurn, isSilentName } from "../../clients/companion-turn.ts";
-import { runDevice } from "../../clients/device/loop.ts";
-import { createPace } from "../../clients/device/pace.ts";
-import { createTransport, type DeviceTransport, ServiceError } from "../../clients/device/transport.ts";
-import { clientLimits } from "../../clients/limits.ts";
+import { hostPlatform, type Platform } from "../../clients/device-kit/platform.ts";
+import type { DeviceRecord } from "../../clients/device-kit/record.ts";
+import { fileStorage } from "../../clients/device-kit/storage/file.ts";
+import { isReady, magicCompanion } from "../../clients/magic-companion.ts";
 import type { Person } from "../support/people.ts";
 
 /** One request of the companion and what came of it. */
@@ -13,14 +12,16 @@ export interface Exchange {
   readonly atMs: number;
   readonly path: string;
   readonly body: unknown;
+  /** Undefined when there was no answer, and on 304. */
   readonly answer: unknown;
-  readonly refusal: ServiceError | undefined;
+  readonly status: number | undefined;
 }
 
 export interface RunningCompanion {
   readonly exchanges: readonly Exchange[];
   to(path: string): readonly Exchange[];
-  stop(): Promise<void>;
+  stored(): DeviceRecord | null;
+  stop(): void;
 }
 
 export interface Place {
@@ -65,7 +66,7 @@ export async function openPlace(deps: PlaceDeps, name: string): Promise<Place> {
         await owner.good("PATCH", `devices/${deviceId}/`, { body: { name: newName } });
       },
       restart: async () => {
-        await companion.stop();
+        companion.stop();
         return await start(undefined);
       },
     };
@@ -76,46 +77,51 @@ export async function openPlace(deps: PlaceDeps, name: string): Promise<Place> {
 async function startCompanion(
   { baseUrl, folder }: PlaceDeps,
   deviceId: number,
-  enrollmentCode: string | undefined,
+  code: string | undefined,
 ): Promise<RunningCompanion> {
   const stopping = new AbortController();
   const exchanges: Exchange[] = [];
-  const credentialFile = join(folder, `companion-${deviceId}.json`);
-  const { promise: ready, resolve: onReady, reject } = Promise.withResolvers<void>();
-  const kind = { name: "companion", createTurn: createCompanionTurn, isSilent: isSilentName };
-  const running = runDevice(kind, {
-    credentialFile,
-    enrollmentCode,
-    transport: watched(createTransport({ baseUrl, pace: createPace(clientLimits.requestGapMs) }), exchanges),
-    log: { info: () => undefined, warn: () => undefined },
-    signal: stopping.signal,
-    onReady,
-  });
-  running.catch(reject);
+  const { promise: ready, resolve: onReady } = Promise.withResolvers<void>();
+  const device = magicCompanion(
+    {
+      baseUrl,
+      storage: fileStorage(join(folder, `companion-${deviceId}.json`)),
+      code,
+      platform: watched(exchanges),
+      onState: (state) => (isReady(state) ? onReady() : undefined),
+    },
+    { log: { info: () => undefined, warn: () => undefined }, signal: stopping.signal },
+  );
   await ready;
   return {
     exchanges,
     to: (path) => exchanges.filter((exchange) => exchange.path === path),
-    async stop() {
+    stored: () => device.state().record,
+    stop() {
+      device.stop();
       stopping.abort();
-      await running;
     },
   };
 }
 
-/** The same transport; it writes down what went over it. */
-function watched(transport: DeviceTransport, exchanges: Exchange[]): DeviceTransport {
+/** The platform of Node; it writes down what went over the network. */
+function watched(exchanges: Exchange[]): Platform {
+  const host = hostPlatform();
   return {
-    async send(request, schema) {
-      const atMs = Date.now();
-      const { path, body } = request;
+    ...host,
+    async fetch(url, init) {
+      const asked = {
+        atMs: Date.now(),
+        path: url.slice(url.indexOf("devices/")),
+        body: typeof init.body === "string" ? (JSON.parse(init.body) as unknown) : undefined,
+      };
       try {
-        const answer = await transport.send(request, schema);
-        exchanges.push({ atMs, path, body, answer: answer.body, refusal: undefined });
-        return answer;
+        const response = await host.fetch(url, init);
+        const text = await response.clone().text();
+        exchanges.push({ ...asked, answer: text === "" ? undefined : JSON.parse(text), status: response.status });
+        return response;
       } catch (error) {
-        const refusal = error instanceof ServiceError ? error : undefined;
-        exchanges.push({ atMs, path, body, answer: undefined, refusal });
+        exchanges.push({ ...asked, answer: undefined, status: undefined });
         throw error;
       }
     },

@@ -1,6 +1,6 @@
 /** `docs/devices.md`: its shell lines run against the real system, and its numbers and codes are those of the program. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { clientLimits } from "../../clients/limits.ts";
+import { KIT_LIMITS } from "../../clients/device-kit/limits.ts";
 import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
 import { ERRORS, type ErrorCode } from "../../gateway/http/errors.ts";
 import { CREDENTIAL_RATE } from "../../gateway/read-model/throttles.ts";
@@ -119,15 +119,24 @@ describe("device guide: the table of answers", () => {
 
 describe("device guide: the numbers", () => {
   it.each([
-    ["the heartbeat", `every ${clientLimits.heartbeatEveryMs / 1_000} seconds, also while the guest pays`],
+    ["the heartbeat", `every ${KIT_LIMITS.heartbeatEveryMs / 1_000} seconds, also while the guest pays`],
     ["the silence", `silent for ${DEFAULT_MACHINE_SETTINGS.deviceSilenceMs / 1_000} seconds counts as offline`],
     [
       "the heartbeat's back-off",
-      `A heartbeat that fails is repeated after ${clientLimits.heartbeatEveryMs / 1_000} seconds at the latest`,
+      `A heartbeat that fails is repeated after ${KIT_LIMITS.heartbeatEveryMs / 1_000} seconds at the latest`,
     ],
-    ["the longest wait", `1 second, then of 2, 4 and so on up to ${clientLimits.backoffMaxMs / 1_000} seconds`],
+    ["the longest wait", `1 second, then of 2, 4 and so on up to ${KIT_LIMITS.backoffMaxMs / 1_000} seconds`],
     ["the throttle", `${1_000 / CREDENTIAL_RATE.intervalMs} request a second, ${CREDENTIAL_RATE.burst} at once`],
   ])("%s is the program's", (_name, sentence) => {
     expect(deviceGuide).toContain(sentence);
+  });
+
+  it("heartbeats and polls of the kit together: they stay within the throttle", () => {
+    const { heartbeatEveryMs, pollEveryMs, requestGapMs, burst } = KIT_LIMITS;
+    expect({ intervalMs: requestGapMs, burst }).toEqual({
+      intervalMs: CREDENTIAL_RATE.intervalMs,
+      burst: CREDENTIAL_RATE.burst,
+    });
+    expect(1 / heartbeatEveryMs + 1 / pollEveryMs).toBeLessThanOrEqual(1 / requestGapMs);
   });
 });

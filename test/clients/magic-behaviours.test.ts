@@ -48,7 +48,7 @@ beforeAll(async () => {
   deps = { baseUrl, owner, cashier, filialId: sandbox.filialId, folder: folder.path };
 });
 afterAll(async () => {
-  await Promise.all(places.map(({ companion }) => companion.stop()));
+  for (const { companion } of places) companion.stop();
   await system.stop();
   folder.remove();
 });
@@ -102,6 +102,10 @@ async function begin(place: Place, amount: string, by: Collection["by"]): Promis
   const { intent_id: intentId } = await cashier.good<IntentBody>("POST", `${place.path}/intents/`, { body });
   return { place, orderId, intentId, path: `${place.path}/intents/${intentId}/`, by };
 }
+
+/** The companion has read its newest name for its first collection. */
+const decided = ({ companion }: Place) =>
+  vi.waitFor(() => expect(companion.to("devices/me/").length).toBeGreaterThan(0), PATIENCE);
 
 const read = ({ path }: Collection) => cashier.good<IntentBody>("GET", path);
 const reached = (collection: Collection, status: string) =>
@@ -202,11 +206,7 @@ async function late(collection: Collection, reason: string | null): Promise<void
   if (status === "cancelled") await cancel(collection);
   await reached(collection, status);
   await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(1), PATIENCE);
-  expect(reportsOf(collection)[0]?.refusal).toMatchObject({
-    httpStatus: 409,
-    code: "intent_not_actionable",
-    intentStatus: status,
-  });
+  expect(reportsOf(collection)[0]).toMatchObject({ status: 409, answer: { code: "intent_not_actionable", status } });
   expect(await orderOf(collection)).toMatchObject({ status: "open", transaction: null });
   expect(await read(collection)).toMatchObject({ money_may_have_moved: reason ?? "" });
   await collectAgain(collection, reason);
@@ -294,6 +294,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     const first = await open("Second till declines");
     const collection = await begin(first, "12.50", "name");
     await reported(collection, "reported_declined", "05");
+    await vi.waitFor(() => expect(first.companion.stored()?.attempt?.step).toBe("answered"), PATIENCE);
     await first.rename("Second till approves");
     const second = await first.restart();
     places.push(second);
@@ -301,6 +302,31 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await reported(collection, "reported_declined", "05");
     expect(second.companion.to("devices/assignment/report/")).toEqual([]);
     await cancel(collection);
+  });
+
+  it("a companion that is started again before it reports late: it does not know the outcome, and collects the next one", async () => {
+    const first = await open("Fourth till reports late");
+    const collection = await begin(first, "12.50", "name");
+    await decided(first);
+    const second = await first.restart();
+    places.push(second);
+    await reported(collection, "reported_unknown", "");
+    expect(second.companion.to("devices/assignment/report/")).toHaveLength(1);
+    await cancel(collection);
+    await second.rename("Fourth till approves");
+    await ENDS.approve(await begin(second, "12.50", "name"));
+  });
+
+  it("a collection after one that was reported late: it is made, though the late one's wait has polled, too", async () => {
+    const place = await open("Fifth till reports late");
+    const collection = await begin(place, "12.50", "name");
+    await decided(place);
+    await place.rename("Fifth till approves");
+    await cancel(collection);
+    // The wait for the end of the first collection fetches this one.
+    const next = await begin(place, "12.50", "name");
+    await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(1), PATIENCE);
+    await ENDS.approve(next);
   });
 
   it("a name that the owner gave a moment before the collection: it decides", async () => {

@@ -1,6 +1,8 @@
-/** The session of a command: it ends also when the command was ended. */
+/** The session of a command: it may become effective later, and it ends also when the command was ended. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import type { DeviceRequest } from "../../clients/device/transport.ts";
+import { createTransport, type ServiceRequest } from "../../clients/http/transport.ts";
 import { openSession } from "../../clients/session.ts";
 
 test("Ctrl-C while the command works: the session is ended all the same", async () => {
@@ -8,10 +10,10 @@ test("Ctrl-C while the command works: the session is ended all the same", async 
   const sent: string[] = [];
   const session = await openSession({
     transport: {
-      async send({ method, path, signal }: DeviceRequest) {
+      async send({ method, path, signal }: ServiceRequest) {
         signal.throwIfAborted();
         sent.push(`${method} ${path}`);
-        return { body: { token: "t" } as never, etag: undefined, isEffective: true };
+        return { body: { token: "t" } as never, isEffective: true };
       },
     },
     details: { email: "o@example.com", password: "p" },
@@ -20,4 +22,28 @@ test("Ctrl-C while the command works: the session is ended all the same", async 
   stopping.abort();
   await session.logOut();
   expect(sent).toEqual(["POST session/", "DELETE session/"]);
+});
+
+test("a session that is stored and not yet effective: the command waits for it, and signs out of it without an error", async () => {
+  const requests: string[] = [];
+  const service = createServer(({ method = "" }, response) => {
+    requests.push(method);
+    const answer = (status: number, body: object, headers: Record<string, string> = {}): void =>
+      void response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+    const notEffective = { "x-effective": "false" };
+    if (method === "POST") return answer(202, { token: "token", effective: false }, notEffective);
+    if (method === "DELETE") return answer(202, { effective: false }, notEffective);
+    if (requests.filter((each) => each === "GET").length > 1) return answer(200, {});
+    return answer(401, { code: "credential_invalid", detail: "Unknown.", request_id: "1" });
+  });
+  await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+  const baseUrl = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+  const session = await openSession({
+    transport: createTransport({ baseUrl, api: "backoffice", pace: async () => undefined }),
+    details: { email: "owner@sandbox.example", password: "a long pass phrase" },
+    signal: new AbortController().signal,
+  });
+  await session.logOut();
+  expect(requests).toEqual(["POST", "GET", "GET", "DELETE"]);
+  await new Promise((resolve) => service.close(resolve));
 });

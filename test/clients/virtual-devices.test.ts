@@ -4,6 +4,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { KIT_LIMITS } from "../../clients/device-kit/limits.ts";
 import { clientLimits } from "../../clients/limits.ts";
 import { apiClient } from "../support/api-client.ts";
 import { logIn, type Person } from "../support/people.ts";
@@ -17,7 +18,7 @@ const PATIENCE = { timeout: 120_000, interval: 250 };
 /** In this time the throttle lets a full burst through again. */
 const BURST_MS = 10_000;
 /** Two polls of the companion and a second. */
-const POLLS_MS = 2 * clientLimits.companionPollMs + 1_000;
+const POLLS_MS = 2 * KIT_LIMITS.pollEveryMs + 1_000;
 const CLIENTS = join(import.meta.dirname, "..", "..", "clients");
 
 let system: TestSystem;
@@ -179,6 +180,32 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     expect(await cashier.good("GET", intent)).toMatchObject({ report_count: 1 });
   });
 
+  it("killed while the guest pays and started again: it never collects again, and reports an unknown outcome", async () => {
+    const first = await newCompanion();
+    const intent = await beginCollection();
+    await first.waitFor(/collecting EUR 12\.50/);
+    first.process.kill("SIGKILL");
+    await first.ended;
+    const second = start("virtual-companion");
+    await second.waitFor(/"attached"/);
+    expect(await reported(intent)).toMatchObject({
+      status: "processing",
+      reports: [{ outcome: "reported_unknown", provider_reference: "" }],
+    });
+    expect(second.output()).not.toContain("collecting");
+  });
+
+  it.each(["never polls", "is offline"])(
+    "its name ends in '%s': its parent process is notified that it is ready",
+    async (ending) => {
+      await owner.good("PATCH", `devices/${companionId}/`, { body: { name: `Till ${ending}` } });
+      await newCompanion();
+      await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till of the day" } });
+      // It learns its new name, and collects from then on.
+      await reported(await beginCollection());
+    },
+  );
+
   it("a damaged credential file: it enrolls again when it has a code, and reports the damage", async () => {
     const file = join(folder.path, "virtual-companion.json");
     writeFileSync(file, '{"device_id":7,"creden');
@@ -221,6 +248,18 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     await program.waitFor(/accepts requests again/);
   });
 
+  it("started while it is suspended: it is attached, and works once resumed", async () => {
+    const first = await newCompanion();
+    first.process.kill("SIGTERM");
+    await first.ended;
+    await owner.good("POST", `devices/${companionId}/suspend/`);
+    const program = start("virtual-companion");
+    await program.waitFor(/"attached"[^]*"reason":"device_suspended"/);
+    await owner.good("POST", `devices/${companionId}/resume/`);
+    await program.waitFor(/accepts requests again/);
+    await reported(await beginCollection());
+  });
+
   it("its credential is revoked: it ends with one sentence with the next step", async () => {
     const program = await newCompanion();
     await owner.good("POST", `devices/${companionId}/reset/`);
@@ -229,6 +268,20 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     expect(lines.filter((line) => line !== "" && !line.startsWith("{"))).toEqual([
       "The device's credential or code is no longer valid: issue a new enrollment code in the back office and start again with ENROLLMENT_CODE set to it.",
     ]);
+  });
+
+  it.each(["goes offline", "reports late"])("stopped while it '%s': it ends at once", async (ending) => {
+    await owner.good("PATCH", `devices/${companionId}/`, { body: { name: `Till ${ending}` } });
+    const program = await newCompanion();
+    await beginCollection();
+    await program.waitFor(/collecting EUR/);
+    await delay(clientLimits.collectMs + 1_000);
+    const stoppedAtMs = performance.now();
+    program.process.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
+    expect(performance.now() - stoppedAtMs, "long before the deadline").toBeLessThan(30_000);
+    expect(program.output()).not.toContain("reported success");
+    await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till of the day" } });
   });
 
   it("its parent process ends: it ends in good order", async () => {
@@ -250,7 +303,7 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
 });
 
 describe("a virtual device that cannot start", { timeout: TEST_MS }, () => {
-  it("no code, an unknown code, or an unusable setting: it ends with one sentence", async () => {
+  it("no code, an unknown code, an unusable file or setting: it ends with one sentence", async () => {
     const fresh = temporaryFolder("fresh");
     const run = (environment: Record<string, string>): RunningProgram =>
       runProgram(process.execPath, [join(CLIENTS, "virtual-display.ts")], {
@@ -263,6 +316,17 @@ describe("a virtual device that cannot start", { timeout: TEST_MS }, () => {
     expect(await lastWords(run({}))).toMatch(/^The device is not enrolled yet: issue an enrollment code .*\.$/);
     expect(await lastWords(run({ ENROLLMENT_CODE: "AAAAA-AAAAA" }))).toMatch(
       /^The device's credential or code is no longer valid: .*\.$/,
+    );
+    const display = seeded("customer_display").deviceId;
+    await owner.good("POST", `devices/${display}/reset/`);
+    const { code } = await owner.good<{ code: string }>("POST", `devices/${display}/enrollment-codes/`);
+    // Nothing can be written below /proc, and a folder is no file.
+    const unwritable = "/proc/devices-of-a-test/display.json";
+    expect(await lastWords(run({ ENROLLMENT_CODE: code, CREDENTIAL_FILE: unwritable }))).toBe(
+      `The credential file ${unwritable} cannot be written.`,
+    );
+    expect(await lastWords(run({ CREDENTIAL_FILE: fresh.path }))).toBe(
+      `The credential file ${fresh.path} cannot be read.`,
     );
     expect(await lastWords(run({ BASE_URL: "ftp://nowhere" }))).toBe(
       "The virtual-display cannot start: check the setting BASE_URL.",

@@ -1,8 +1,8 @@
 /** Robotics over HTTP: what lists contain, whose an `Idempotency-Key` is, and how much an offer may contain. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createPace } from "../../../clients/device/pace.ts";
-import { createTransport } from "../../../clients/device/transport.ts";
+import { createPace } from "../../../clients/http/pace.ts";
+import { createTransport } from "../../../clients/http/transport.ts";
 import { logIn as logInToTrigger } from "../../../clients/webhooks/trigger.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { addFleet, offerBody, offerTask, type TaskOnTheWire, type TestFleet } from "../../support/fleets.ts";

@@ -22,7 +22,7 @@ export function createPace(gapMs: number): (signal: AbortSignal) => Promise<void
   };
 }
 
-/** Doubling pauses with a bound; the jitter keeps many devices from coming back in the same instant. */
+/** Doubling pauses with a bound; the jitter keeps many clients from coming back in the same instant. */
 export function createBackoff(options: { firstMs: number; maxMs: number; random?: () => number }): {
   nextMs(): number;
   reset(): void;
@@ -64,7 +64,7 @@ export async function repeatUntilAnswered<T>(
 }
 
 /** How long to wait after a failure: the client's back-off, or longer when the service asked for it. */
-export function waitMs(error: unknown, backoffMs: number): number {
+function waitMs(error: unknown, backoffMs: number): number {
   const askedMs = error instanceof ServiceError ? (error.retryAfterMs ?? 0) : 0;
   return Math.max(askedMs, backoffMs);
 }

@@ -9,52 +9,48 @@ import { checkServerIdentity, getCACertificates } from "node:tls";
 import { Agent, buildConnector, setGlobalDispatcher } from "undici";
 import { z } from "zod";
 import { clientLimits } from "../limits.ts";
-export interface DeviceRequest {
+
+export interface ServiceRequest {
   readonly method: "GET" | "POST" | "DELETE";
-  /** Below the API, for example `devices/me/`. */
+  /** Below the API, for example `session/`. */
   readonly path: string;
   readonly body?: unknown;
   readonly credential?: string | undefined;
   /** Becomes `Idempotency-Key`. */
   readonly key?: string;
-  readonly etag?: string | undefined;
   readonly signal: AbortSignal;
 }
 
-/** An answer; `body` is undefined on 304, when nothing changed. */
-export interface DeviceAnswer<T> {
-  readonly body: T | undefined;
-  readonly etag: string | undefined;
+export interface ServiceAnswer<T> {
+  readonly body: T;
   /** False when the service has stored a change that is not yet effective. */
   readonly isEffective: boolean;
 }
 
-export interface DeviceTransport {
-  send<TSchema extends z.ZodType>(request: DeviceRequest, schema: TSchema): Promise<DeviceAnswer<z.infer<TSchema>>>;
+export interface ServiceTransport {
+  send<TSchema extends z.ZodType>(request: ServiceRequest, schema: TSchema): Promise<ServiceAnswer<z.infer<TSchema>>>;
 }
 
 export function createTransport(deps: {
   readonly baseUrl: string;
-  /** Which of the service's APIs; the devices' by default. */
-  readonly api?: "payments" | "backoffice" | "robotics" | "reconciliation";
+  /** Which of the service's APIs; the device kit has the devices'. */
+  readonly api: "backoffice" | "robotics" | "reconciliation";
   readonly pace: (signal: AbortSignal) => Promise<void>;
   /** The longest answer that is read. */
   readonly responseMaxBytes?: number;
-}): DeviceTransport {
+}): ServiceTransport {
   const { responseMaxBytes = clientLimits.responseMaxBytes } = deps;
-  const root = `${deps.baseUrl.replace(/\/+$/, "")}/api/${deps.api ?? "payments"}/v1/`;
+  const root = `${deps.baseUrl.replace(/\/+$/, "")}/api/${deps.api}/v1/`;
   return {
     async send(request, schema) {
       await deps.pace(request.signal);
       const response = await exchange(root, request);
-      const etag = response.headers.get("etag") ?? undefined;
       const isEffective = response.headers.get("x-effective") !== "false";
-      if (response.status === 304) return { body: undefined, etag, isEffective };
       const text = await readBounded(response, responseMaxBytes);
       if (response.status < 200 || response.status > 299) throw serviceError(response, text);
       const parsed = schema.safeParse(parseJson(text));
       if (!parsed.success) throw new ServiceUnreachable(`The answer to ${request.path} is not one of this service.`);
-      return { body: parsed.data, etag, isEffective };
+      return { body: parsed.data, isEffective };
     },
   };
 }
@@ -62,16 +58,13 @@ export function createTransport(deps: {
 const errorBodySchema = z.looseObject({
   code: z.string(),
   detail: z.string().optional(),
-  /** The intent's status, on a 409. */
-  status: z.string().optional(),
   /** Of a `conflict`: why. */
   reason: z.string().optional(),
 });
 
-async function exchange(root: string, request: DeviceRequest): Promise<Response> {
+async function exchange(root: string, request: ServiceRequest): Promise<Response> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (request.credential !== undefined) headers["authorization"] = `Bearer ${request.credential}`;
-  if (request.etag !== undefined) headers["if-none-match"] = request.etag;
   if (request.key !== undefined) headers["idempotency-key"] = request.key;
   if (request.body !== undefined) headers["content-type"] = "application/json";
   try {
@@ -112,7 +105,6 @@ function serviceError(response: Response, text: string): ServiceError {
     httpStatus: response.status,
     code,
     detail: (body.success ? body.data.detail : undefined) ?? `The service answered ${response.status} ${code}.`,
-    intentStatus: body.success ? body.data.status : undefined,
     reason: body.success ? body.data.reason : undefined,
     retryAfterMs: parseRetryAfter(response.headers.get("retry-after")),
   });
@@ -138,8 +130,6 @@ export class ServiceError extends Error {
   readonly httpStatus: number;
   /** The stable code of the error body; `http_<status>` when the body carried none. */
   readonly code: string;
-  /** The intent's status, where the error is about an intent. */
-  readonly intentStatus: string | undefined;
   /** Why, where the code alone does not say it. */
   readonly reason: string | undefined;
   /** What `Retry-After` asked for. */
@@ -149,14 +139,12 @@ export class ServiceError extends Error {
     httpStatus: number;
     code: string;
     detail: string;
-    intentStatus: string | undefined;
     reason: string | undefined;
     retryAfterMs: number | undefined;
   }) {
     super(answer.detail);
     this.httpStatus = answer.httpStatus;
     this.code = answer.code;
-    this.intentStatus = answer.intentStatus;
     this.reason = answer.reason;
     this.retryAfterMs = answer.retryAfterMs;
   }
@@ -167,22 +155,12 @@ export class ServiceUnreachable extends Error {
   override readonly name = "ServiceUnreachable";
 }
 
-/** A device that cannot continue by itself; `message` is one sentence for the person who set it up. */
-export class DeviceStopped extends Error {
-  override readonly name = "DeviceStopped";
-}
-
-/** Whether the same request may be sent again as it is. Reads and keyed reports are safe to repeat. */
+/** Whether the same request may be sent again as it is. Reads and requests with a key are safe to repeat. */
 export function isRetryable(error: unknown): boolean {
   if (error instanceof ServiceUnreachable) return true;
   return (
     error instanceof ServiceError && (error.httpStatus === 429 || error.httpStatus === 408 || error.httpStatus >= 500)
   );
-}
-
-/** A failure in one word for logs: the service's code, or that no answer came. */
-export function failureReason(error: unknown): string {
-  return error instanceof ServiceError ? error.code : "unreachable";
 }
 
 /**
