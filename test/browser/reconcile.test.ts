@@ -126,6 +126,13 @@ describe("the reconciliation", () => {
     await card.getByRole("cell", { name: "€6.00" }).waitFor(SOON);
     await card.getByText("unreadable").waitFor(SOON);
     await expectAccessible(page, "reconcile-mapping");
+    // Other columns, or amounts that are written otherwise, are another file: nothing is stored without its preview.
+    await card.getByLabel("Amounts are written").selectOption(".");
+    await card.getByRole("cell", { name: "€6.00" }).waitFor({ state: "detached", ...SOON });
+    await card.getByText("Give a name and look at the preview first.").waitFor(SOON);
+    await card.getByLabel("Amounts are written").selectOption(",");
+    await card.getByRole("button", { name: "Preview" }).click();
+    await card.getByRole("cell", { name: "€6.00" }).waitFor(SOON);
     await card.getByRole("button", { name: "Store the mapping and import" }).click();
     await card.getByText("New lines: 1 · known from other files: 0 · rows not readable: 1").waitFor(SOON);
   });
@@ -214,7 +221,19 @@ describe("the reconciliation", () => {
     await dialog.getByLabel("Reason").fill("Paid back.");
     await dialog.getByRole("button", { name: `Close ${count} issues` }).click();
     await page.getByText(`${count} closed.`).waitFor(SOON);
-    await page.getByText("Nothing is open").waitFor(SOON);
+    await page.getByText("No issue fits the filter").waitFor(SOON);
+    await expectAccessible(page);
+    // Sums that could not be counted anew are not those of the view before.
+    await page.route("**/issue-overview/?*", (route) => route.fulfill(BUSY));
+    await page.locator(".empty").getByRole("button", { name: "Clear the filter" }).click();
+    await page.locator(".issue-row").first().waitFor(SOON);
+    await page.getByText("The service has too much to do at the moment.").waitFor(SOON);
+    expect(await page.getByText("No issue fits the filter").count()).toBe(0);
+    expect(await page.locator(".sum").count()).toBe(0);
+    expect(await page.locator("summary:focus").textContent()).toBe("Filter");
+    await page.unroute("**/issue-overview/?*");
+    await page.getByRole("button", { name: "Try again" }).click(SOON);
+    await page.locator(".sum").first().waitFor(SOON);
     const { issues } = await operator.good<{ issues: unknown[] }>("GET", "issues/?decision=pending");
     expect(issues.length).toBeGreaterThan(0);
   });
@@ -341,6 +360,10 @@ describe("the reconciliation", () => {
     const since = new Date(Date.now() - 60 * 24 * 3_600_000).toISOString().slice(0, 10);
     await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=${since}`);
     await expect.poll(() => page.locator("tbody tr").count(), SOON).toBe(2 * 61);
+    await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=2000-01-01&to=2000-01-02`);
+    await page.getByText("No period fits the filter").waitFor(SOON);
+    await page.locator(".empty").getByRole("button", { name: "Clear the filter" }).click();
+    await page.locator("tbody tr").first().waitFor(SOON);
     await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=${closed}&to=${closed}`);
     const period = page.getByRole("row", { name: new RegExp(shownDay(closed ?? "")) });
     await period.getByRole("button", { name: "Close the period" }).click(SOON);

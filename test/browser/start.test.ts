@@ -149,6 +149,56 @@ describe("the link of a start", () => {
     await context.close();
   });
 
+  test("a second tab, also one that opens at the same moment, leaves the display of the first one paired", async () => {
+    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
+    // Both begin without a credential, as two tabs that a browser restores after its data was cleared.
+    const [link, second] = [await newLink(), await newLink()];
+    const ended: string[] = [];
+    context.on("response", (answer) => {
+      const isOfDisplay = /\/devices\/(?:display|heartbeat)\/$/.test(answer.url());
+      if (isOfDisplay && answer.status() === 401) ended.push(answer.url());
+    });
+    const pages = await Promise.all([context.newPage(), context.newPage()]);
+    await Promise.all([pages[0].goto(link), pages[1].goto(second)]);
+    const screens = async (): Promise<readonly (string | null)[]> => {
+      const shown = pages.map(async (page) => {
+        const display = (await frameOf(page, "Customer display")).locator("[data-screen]");
+        return await display.getAttribute("data-screen", SHOWN);
+      });
+      return (await Promise.all(shown)).toSorted();
+    };
+    await expect.poll(screens, SHOWN).toEqual(["elsewhere", "idle"]);
+    // Another visit, and each of these once more: the credential is that of the first.
+    const third = await context.newPage();
+    await third.goto(await newLink());
+    await displayShows(await frameOf(third, "Customer display"), "elsewhere");
+    await Promise.all(pages.map((page) => page.reload()));
+    await expect.poll(screens, SHOWN).toContain("elsewhere");
+    expect(ended).toEqual([]);
+    // The display goes on in a tab that stays.
+    await pages[0].close();
+    await pages[1].close();
+    await displayShows(await frameOf(third, "Customer display"), "idle");
+    await context.close();
+  });
+
+  test("a display that this browser is stays paired with its own station", async () => {
+    const context = await browser.newContext({ locale: "en-GB" });
+    const own = await context.newPage();
+    const [first] = system.sandbox.stations;
+    const code = first?.devices.find(({ kind }) => kind === "customer_display")?.enrollmentCode;
+    await own.goto(`${system.baseUrl}/display/#code=${code}`);
+    await own.locator('[data-screen="idle"]').waitFor(SHOWN);
+    const page = await context.newPage();
+    await page.goto(await newLink());
+    await displayShows(await frameOf(page, "Customer display"), "idle");
+    const till = await frameOf(page, "Till");
+    await addLine(till, "Soup", "4.00");
+    await displayShows(await frameOf(page, "Customer display"), "total");
+    expect(await own.locator("[data-screen]").getAttribute("data-screen")).toBe("idle");
+    await context.close();
+  });
+
   test("used a second time it says so in one sentence and offers the sign-in pages, and so does a page without a link", async () => {
     const link = await newLink();
     const first = await browser.newContext({ locale: "en-GB" });
