@@ -67,6 +67,7 @@ export function PeriodsSection() {
   const { data, failure, reload } = useLoad(`${kind} ${accountId} ${from} ${to}`, () => readPeriods(query), {
     everyMs: REFRESH_MS,
   });
+  const isFiltered = accountId !== "" || param("from") !== "" || param("to") !== "";
   const periods = data?.periods;
   const texts = words().periods;
   return (
@@ -100,11 +101,7 @@ export function PeriodsSection() {
       </div>
       {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
       {periods === undefined && failure === null && <Skeleton />}
-      {periods?.length === 0 && failure === null && (
-        <Empty title={texts.empty}>
-          <p>{texts.emptyHelp}</p>
-        </Empty>
-      )}
+      {periods?.length === 0 && failure === null && (isFiltered ? <NothingFits /> : <NoPeriods />)}
       {periods !== undefined && periods.length > 0 && (
         <Table
           caption={texts.title}
@@ -186,6 +183,29 @@ export function PeriodsSection() {
         />
       )}
     </div>
+  );
+}
+
+function NoPeriods() {
+  return (
+    <Empty title={words().periods.empty}>
+      <p>{words().periods.emptyHelp}</p>
+    </Empty>
+  );
+}
+
+function NothingFits() {
+  const clear = (): void => {
+    go({ account_id: null, from: null, to: null }, { isStep: false });
+    // The button that was clicked disappears.
+    document.querySelector<HTMLElement>(".periods select")?.focus({ preventScroll: true });
+  };
+  return (
+    <Empty title={words().periods.emptyFilter}>
+      <Button local onClick={clear}>
+        {words().filter.clear}
+      </Button>
+    </Empty>
   );
 }
 

@@ -17,7 +17,7 @@ export const de: Like<typeof en> = {
   chooseTitle: "Eine Abweichung wählen",
   chooseHelp: "Hier steht, was erwartet und was gefunden wurde. Mit j und k geht es durch die Liste.",
   emptyHelp: "Neue Abweichungen kommen mit Auszügen und mit Rückmeldungen der Anbieter.",
-  emptyFilter: "Keine Abweichung dieser Ansicht passt zum Filter.",
+  emptyFilter: "Keine Abweichung passt zum Filter",
   sums: "Summen je Währung",
   issueCount: (count: number) => (count === 1 ? "1 Abweichung" : `${count} Abweichungen`),
   closeAll: (count: number) => `Alle ${count} schließen …`,
@@ -269,6 +269,7 @@ export const de: Like<typeof en> = {
     closeTitle: (day: string) => `Den Zeitraum ${day} abschließen?`,
     closeHelp:
       "Endgültig: Seine Dateien gehen nicht mehr zurückzuziehen, und was später kommt, ist eine eigene Abweichung.",
+    emptyFilter: "Kein Zeitraum passt zum Filter",
     empty: "Es gibt keine Zeiträume",
     emptyHelp: "Zeiträume beginnen mit dem ersten Auszug eines Kontos.",
     lacks: (code: string, count: number, day: string) =>

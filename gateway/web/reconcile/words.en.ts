@@ -15,7 +15,7 @@ export const en = {
   chooseTitle: "Choose an issue",
   chooseHelp: "What was expected and what was found is shown here. With j and k you go through the list.",
   emptyHelp: "New differences come with statements and with callbacks of providers.",
-  emptyFilter: "No issue of this view fits the filter.",
+  emptyFilter: "No issue fits the filter",
   sums: "Sums by currency",
   issueCount: (count: number) => (count === 1 ? "1 issue" : `${count} issues`),
   closeAll: (count: number) => `Close all ${count} …`,
@@ -261,6 +261,7 @@ export const en = {
     closeTitle: (day: string) => `Close the period of ${day}?`,
     closeHelp:
       "For good: its files cannot be withdrawn, and what comes later is an issue of its own. This cannot be undone.",
+    emptyFilter: "No period fits the filter",
     empty: "There are no periods",
     emptyHelp: "Periods begin with the first statement of an account.",
     lacks: (code: string, count: number, day: string) =>

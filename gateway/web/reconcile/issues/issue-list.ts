@@ -41,8 +41,9 @@ export async function loadIssues(): Promise<void> {
     call("GET /api/reconciliation/v1/issue-overview/", { query }),
   ]);
   if (mine !== era) return;
-  listFailure.value = listed.ok ? null : listed;
-  if (counted.ok) overview.value = counted.reply;
+  listFailure.value = listed.ok ? (counted.ok ? null : counted) : listed;
+  // Sums of another view, or of an earlier moment, must not stand beside this list: a person closes all by them.
+  overview.value = counted.ok ? counted.reply : undefined;
   if (!listed.ok) return;
   issues.value = listed.reply.issues;
   hasMore.value = listed.reply.has_more;
