@@ -1,7 +1,7 @@
 /** The reconciliation in a real browser: from a dropped file to a decision, by mouse and by keyboard. */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -135,6 +135,15 @@ describe("the reconciliation", () => {
     await card.getByRole("cell", { name: "€6.00" }).waitFor(SOON);
     await card.getByRole("button", { name: "Store the mapping and import" }).click();
     await card.getByText("New lines: 1 · known from other files: 0 · rows not readable: 1").waitFor(SOON);
+    // Of many files the newest are listed, and older ones when a person asks for them.
+    const firstPage = (route: Route): Promise<void> => route.continue({ url: route.request().url().replace("=50", "=1") });
+    await page.route("**/imports/?*limit=50*", firstPage);
+    await page.reload();
+    await page.getByRole("article").first().waitFor(SOON);
+    expect(await page.getByRole("article").count()).toBe(1);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await expect.poll(() => page.getByRole("article").count(), SOON).toBe(2);
+    await page.unroute("**/imports/?*limit=50*");
   });
 
   test("differences are triaged by keyboard alone: chosen, closed, undone, assigned and commented", async () => {

@@ -6,7 +6,7 @@ import { Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { sharedWords } from "../../shared/words.ts";
 import { ask, type FormField, openForm } from "../shell/dialogs.tsx";
-import { SectionHead } from "../shell/frame.tsx";
+import { changePassword, SectionHead } from "../shell/frame.tsx";
 import { label, optionsOf } from "../shell/labels.ts";
 import { Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
 import { person } from "../shell/session.ts";
@@ -141,7 +141,11 @@ function Actions({ user, reload }: { readonly user: User; readonly reload: () =>
   return (
     <div class="cell-actions">
       <Button onClick={change}>{words().change}</Button>
-      {!isSelf && <Button onClick={setPassword}>{words().newPassword}</Button>}
+      {isSelf ? (
+        <Button onClick={changePassword}>{sharedWords().changePassword}</Button>
+      ) : (
+        <Button onClick={setPassword}>{words().newPassword}</Button>
+      )}
       {!isSelf && user.status === "active" && (
         <Button kind="danger" onClick={suspend}>
           {words().suspend}

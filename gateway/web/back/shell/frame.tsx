@@ -89,7 +89,8 @@ function Gate() {
   );
 }
 
-function changePassword(): void {
+/** One's own; the people section resets those of others. */
+export function changePassword(): void {
   const change: Parameters<typeof PasswordDialog>[0]["change"] = (body) =>
     call("PUT /api/backoffice/v1/session/password/", { body });
   showDialog(<PasswordDialog change={change} onClose={closeDialog} />);
