@@ -188,9 +188,9 @@ describe("what is shown once", () => {
     for (const label of ["Enrollment code", "Address of the display"]) {
       await press(`Copy: ${label}`, dialog(at));
       await said("The page may not copy here.", at);
-      const text = await at.evaluate<string>("String(getSelection())");
       const shown = await dialog(at).locator("code").allTextContents();
-      expect(text).toBe(shown[label === "Enrollment code" ? 0 : 1]);
+      const selected = (): Promise<string> => at.evaluate<string>("String(getSelection())");
+      await expect.poll(selected, SHOWN).toBe(shown[label === "Enrollment code" ? 0 : 1]);
     }
     await expectAccessible(at);
     await own.close();

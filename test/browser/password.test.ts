@@ -90,7 +90,7 @@ describe.each(CASES)("one's own password at /$page/", (of) => {
     await button(page, "Change password").waitFor(SHOWN);
     await expect(logIn(system.baseUrl, of.api, known)).rejects.toThrow(/login_failed/);
     await logIn(system.baseUrl, of.api, { ...known, password: NEW });
-    const { events } = await owner.good<{ events: { action: string }[] }>("GET", "events/?search=password_changed");
+    const { events } = await owner.good<{ events: { action: string }[] }>("GET", "events/?search=password%20changed");
     expect(events.map(({ action }) => action)).toContain("user_password_changed");
     await context.close();
   });
