@@ -38,9 +38,8 @@ async function newPerson({ page, role }: Case): Promise<LogIn> {
   return { email, password: OLD };
 }
 
-async function signIn(page: Page, name: string, { email, password }: LogIn, words: readonly string[]): Promise<void> {
+async function fillSignIn(page: Page, { email, password }: LogIn, words: readonly string[]): Promise<void> {
   const [emailLabel = "", passwordLabel = "", action = ""] = words;
-  await page.goto(`${system.baseUrl}/${name}/`);
   await page.getByLabel(emailLabel).fill(email, SHOWN);
   await page.getByLabel(passwordLabel, { exact: true }).fill(password);
   await click(page, action);
@@ -62,7 +61,8 @@ describe.each(CASES)("one's own password at /$page/", (of) => {
     const other = await logIn(system.baseUrl, of.api, known);
     const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_280, height: 800 } });
     const page = await context.newPage();
-    await signIn(page, of.page, known, ["E-mail address", "Password", "Sign in"]);
+    await page.goto(`${system.baseUrl}/${of.page}/`);
+    await fillSignIn(page, known, ["E-mail address", "Password", "Sign in"]);
     await press(page, "Change password");
     const dialog = page.getByRole("dialog");
     const type = async (old: string, next: string, again: string): Promise<void> => {
@@ -102,21 +102,28 @@ test("in German, at 360 pixels: too many attempts and a lost answer are said in 
   const known = await newPerson(till);
   const context: BrowserContext = await browser.newContext({ locale: "de-DE", viewport: { width: 360, height: 740 } });
   const page = await context.newPage();
-  await signIn(page, "till", known, ["E-Mail-Adresse", "Passwort", "Anmelden"]);
+  const throttled = { code: "login_throttled", detail: "", request_id: "r" };
+  const refuse = (path: string): Promise<unknown> =>
+    page.route(path, (route) => route.fulfill({ status: 429, headers: { "retry-after": "600" }, json: throttled }), {
+      times: 1,
+    });
+  await page.goto(`${system.baseUrl}/till/`);
+  await page.getByLabel("Passwort", { exact: true }).waitFor(SHOWN);
+  await refuse("**/cashier/v1/session/");
+  await fillSignIn(page, known, ["E-Mail-Adresse", "Passwort", "Anmelden"]);
+  await isShown(page, "In 10:00 können Sie es noch einmal versuchen.");
+  await fillSignIn(page, known, ["E-Mail-Adresse", "Passwort", "Anmelden"]);
   await click(page, "Passwort ändern");
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Bisheriges Passwort").fill(OLD);
   await dialog.getByLabel("Neues Passwort", { exact: true }).fill(NEW);
   await dialog.getByLabel("Neues Passwort wiederholen").fill(NEW);
-  const throttled = { code: "login_throttled", detail: "", request_id: "r" };
-  await page.route("**/session/password/", (route) =>
-    route.fulfill({ status: 429, headers: { "retry-after": "600" }, json: throttled }),
-  );
+  await refuse("**/session/password/");
   await dialog.getByRole("button", { name: "Passwort ändern" }).click();
-  await isShown(page, "Das waren zu viele Versuche. Warten Sie 10:00 und versuchen Sie es noch einmal.");
+  await isShown(page, "Das waren zu viele Versuche.");
+  await isShown(page, "In 10:00 können Sie es noch einmal versuchen.");
   await expectNoSideways(page);
   await expectAccessible(page);
-  await page.unroute("**/session/password/");
   // The request arrives, and its answer is lost.
   await page.route("**/session/password/", async (route) => {
     await route.fetch();

@@ -102,7 +102,9 @@ export function PasswordDialog({ change, onClose }: PasswordDialogProps) {
 function Refused({ failure }: { readonly failure: Failure }) {
   if (failure.code === "login_throttled") {
     return (
-      <Notice tone="bad" title={sharedWords().passwordThrottled(minutesAndSeconds(failure.retryAfterMs ?? 0))} isUrgent />
+      <Notice tone="bad" title={sharedWords().passwordThrottled} isUrgent>
+        <p>{sharedWords().tryAgainIn(minutesAndSeconds(failure.retryAfterMs ?? 0))}</p>
+      </Notice>
     );
   }
   return (

@@ -21,8 +21,9 @@ export function IssueDetail() {
       </Empty>
     );
   }
-  if (detailsFailure.value !== null) return <FailureNotice failure={detailsFailure.value} onRetry={loadDetails} />;
-  if (details.value === undefined) return <Skeleton />;
+  const failure = detailsFailure.value;
+  const notice = failure === null ? null : <FailureNotice failure={failure} onRetry={loadDetails} />;
+  if (details.value === undefined) return notice ?? <Skeleton />;
   const { issue } = details.value;
   const { amount, currency } = issue;
   return (
@@ -32,6 +33,7 @@ export function IssueDetail() {
           {words().back}
         </Button>
       </div>
+      {notice}
       <header>
         <div class="row row-spread">
           <h2>{kindTitle(issue.kind)}</h2>

@@ -100,7 +100,11 @@ effect(() => {
 });
 effect(() => {
   if (!isHere.value) return;
-  if (details.peek()?.issue.issue_id !== shownId.value) details.value = undefined;
+  if (details.peek()?.issue.issue_id !== shownId.value) {
+    details.value = undefined;
+    // It was about another issue.
+    detailsFailure.value = null;
+  }
   untracked(() => void loadDetails());
 });
 setInterval(() => {
