@@ -31,7 +31,7 @@ export const words = dictionary({
       robotics: "Roboter und Webhooks",
       station: "Eine Station",
     },
-    at: "Um",
+    at: "Zeitpunkt",
     who: "Wer",
     what: "Was",
     subject: "Worüber",
