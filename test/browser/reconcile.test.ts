@@ -415,5 +415,13 @@ describe("the reconciliation", () => {
     await page.getByRole("button", { name: "Sign in" }).click();
     await vi.waitFor(() => expect(new URL(page.url()).searchParams.get("issue")).not.toBeNull());
     await page.getByRole("heading", { name: "Details" }).waitFor(SOON);
+    // A refresh that fails takes nothing away that a person reads.
+    await page.route(/\/issues\/\d+\/$/, (route) => route.fulfill(BUSY));
+    await page.locator(".detail").getByText("The service has too much to do at the moment.").waitFor(SOON);
+    expect(await page.getByRole("heading", { name: "Details" }).isVisible()).toBe(true);
+    // The next person may be of another organization: nothing stays, not even in the address.
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Password").waitFor(SOON);
+    expect(new URL(page.url()).search).toBe("");
   });
 });

@@ -78,7 +78,8 @@ function Reconciliation() {
 
 async function signOut(): Promise<void> {
   const ended = await call("DELETE /api/reconciliation/v1/session/");
-  if (ended.ok || hasNoSession.peek()) person.value = null;
+  // Nothing that was loaded stays in the page: the next person may be of another organization.
+  if (ended.ok || hasNoSession.peek()) location.assign(location.pathname);
   else toastFailure(ended);
 }
 

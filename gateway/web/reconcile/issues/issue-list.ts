@@ -72,6 +72,8 @@ export async function loadDetails(): Promise<void> {
   if (chosenId() !== issue_id) return;
   detailsFailure.value = found.ok ? null : found;
   if (found.ok) details.value = found.reply;
+  // Other failures leave on the screen what a person reads.
+  else if (found.code === "not_found") details.value = undefined;
 }
 
 export async function reload(): Promise<void> {
