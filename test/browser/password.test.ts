@@ -49,7 +49,8 @@ async function press(page: Page, name: string): Promise<void> {
   await button(page, name).waitFor(SHOWN);
   for (let presses = 0; presses < 60; presses += 1) {
     const focused = page.locator(":focus");
-    if ((await focused.count()) > 0 && (await focused.textContent()) === name) return await page.keyboard.press("Enter");
+    if ((await focused.count()) > 0 && (await focused.textContent()) === name)
+      return await page.keyboard.press("Enter");
     await page.keyboard.press("Tab");
   }
   throw new Error(`The keyboard does not reach ${name}.`);

@@ -136,7 +136,8 @@ describe("the reconciliation", () => {
     await card.getByRole("button", { name: "Store the mapping and import" }).click();
     await card.getByText("New lines: 1 · known from other files: 0 · rows not readable: 1").waitFor(SOON);
     // Of many files the newest are listed, and older ones when a person asks for them.
-    const firstPage = (route: Route): Promise<void> => route.continue({ url: route.request().url().replace("=50", "=1") });
+    const firstPage = (route: Route): Promise<void> =>
+      route.continue({ url: route.request().url().replace("=50", "=1") });
     await page.route("**/imports/?*limit=50*", firstPage);
     await page.reload();
     await page.getByRole("article").first().waitFor(SOON);

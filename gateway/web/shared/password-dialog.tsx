@@ -69,7 +69,10 @@ export function PasswordDialog({ change, onClose }: PasswordDialogProps) {
       maxLength={MOST_CHARACTERS}
       required
       value={typed.value[name]}
-      fault={(wasTried.value ? faults[name] : null) ?? (name === "old" && isOldWrong(failure.value) ? texts.wrongPassword : null)}
+      fault={
+        (wasTried.value ? faults[name] : null) ??
+        (name === "old" && isOldWrong(failure.value) ? texts.wrongPassword : null)
+      }
       onInput={(value) => {
         typed.value = { ...typed.peek(), [name]: value };
         // What was said was about another password.

@@ -77,8 +77,7 @@ const passwordField = (): FormField => ({
   label: words().password,
   type: "password",
   help: words().passwordHelp,
-  check: (_trimmed, { password = "" }) =>
-    password.length < LEAST_CHARACTERS ? sharedWords().newPasswordFault : null,
+  check: (_trimmed, { password = "" }) => (password.length < LEAST_CHARACTERS ? sharedWords().newPasswordFault : null),
 });
 
 function addPerson(then: () => unknown): void {

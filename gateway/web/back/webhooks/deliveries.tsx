@@ -67,7 +67,10 @@ export function Deliveries({ consumers }: { readonly consumers: ConsumerNames })
           options={EVENTS.map((value) => ({ value, text: value }))}
         />
       </FilterBar>
-      <Listed of={deliveries} empty={<EmptyList filters={filters} title={words().noDelivery} text={words().noDeliveryText} />}>
+      <Listed
+        of={deliveries}
+        empty={<EmptyList filters={filters} title={words().noDelivery} text={words().noDeliveryText} />}
+      >
         {(rows) => (
           <Table
             caption={words().tabs.deliveries}

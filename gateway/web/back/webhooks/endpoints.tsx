@@ -68,7 +68,10 @@ export function Endpoints({ consumers }: { readonly consumers: ConsumerNames }) 
       >
         <ChoiceFilter filters={filters} name="consumer" label={words().consumer} options={consumers.options} />
       </FilterBar>
-      <Listed of={endpoints} empty={<EmptyList filters={filters} title={words().noEndpoint} text={words().noEndpointText} />}>
+      <Listed
+        of={endpoints}
+        empty={<EmptyList filters={filters} title={words().noEndpoint} text={words().noEndpointText} />}
+      >
         {(rows) => (
           <Table
             caption={words().tabs.endpoints}
