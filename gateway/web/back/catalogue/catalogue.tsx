@@ -63,7 +63,9 @@ export function Catalogue() {
                 title: shellWords().actions,
                 cell: (item) => (
                   <div class="cell-actions">
-                    <Button onClick={() => found && changeItem(item, found, items.reload)}>{words().change}</Button>
+                    {found !== null && (
+                      <Button onClick={() => changeItem(item, found, items.reload)}>{words().change}</Button>
+                    )}
                     <Button kind="danger" onClick={() => removeItem(item, items.reload)}>
                       {words().remove}
                     </Button>
