@@ -1,6 +1,6 @@
 /** The first minute in a real browser: the link of a start opens everything, and a collection is clicked to `paid`. */
 import { join } from "node:path";
-import type { Browser, Frame, Page } from "playwright-core";
+import type { Browser, Frame, Page, Response } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLoginLink } from "../../services/bus/messages/login-links.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -179,6 +179,11 @@ describe("the link of a start", () => {
     const third = await context.newPage();
     await third.goto(`${system.baseUrl}/start/`);
     await displayShows(await frameOf(third, "Customer display"), "elsewhere");
+    // The first one polls on by the credential that it has.
+    const isPoll = (answer: Response): boolean => answer.url().endsWith("/devices/display/");
+    for (let polls = 0; polls < 2; polls += 1) await context.waitForEvent("response", { predicate: isPoll, ...SHOWN });
+    expect(ended).toEqual([]);
+    await expect.poll(screens, SHOWN).toEqual(["elsewhere", "idle"]);
     await Promise.all(pages.map((page) => page.reload()));
     await expect.poll(screens, SHOWN).toContain("elsewhere");
     expect(ended).toEqual([]);
