@@ -11,6 +11,7 @@ import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
 import { Table } from "../shared/table.tsx";
 import { toast } from "../shared/toasts.tsx";
 import { useLoad } from "../shared/use-load.ts";
+import { sharedWords } from "../shared/words.ts";
 import { go, param } from "./address.ts";
 import { ClosingDialog } from "./closing-dialog.tsx";
 import { accounts } from "./known.ts";
@@ -67,7 +68,7 @@ export function PeriodsSection() {
   const { data, failure, reload } = useLoad(`${kind} ${accountId} ${from} ${to}`, () => readPeriods(query), {
     everyMs: REFRESH_MS,
   });
-  const isFiltered = accountId !== "" || param("from") !== "" || param("to") !== "";
+  const wrong = failure?.errors?.find(({ pointer }) => pointer === "/to_date");
   const periods = data?.periods;
   const texts = words().periods;
   return (
@@ -97,11 +98,21 @@ export function PeriodsSection() {
           value={from}
           onInput={(value) => go({ from: value }, { isStep: false })}
         />
-        <Field label={texts.to} type="date" value={to} onInput={(value) => go({ to: value }, { isStep: false })} />
+        <Field
+          label={texts.to}
+          type="date"
+          value={to}
+          fault={wrong === undefined ? null : sharedWords().invalid(wrong.detail)}
+          onInput={(value) => go({ to: value }, { isStep: false })}
+        />
       </div>
       {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
       {periods === undefined && failure === null && <Skeleton />}
-      {periods?.length === 0 && failure === null && (isFiltered ? <NothingFits /> : <NoPeriods />)}
+      {periods?.length === 0 && failure === null && (
+        <Empty title={texts.empty}>
+          <p>{texts.emptyHelp}</p>
+        </Empty>
+      )}
       {periods !== undefined && periods.length > 0 && (
         <Table
           caption={texts.title}
@@ -183,29 +194,6 @@ export function PeriodsSection() {
         />
       )}
     </div>
-  );
-}
-
-function NoPeriods() {
-  return (
-    <Empty title={words().periods.empty}>
-      <p>{words().periods.emptyHelp}</p>
-    </Empty>
-  );
-}
-
-function NothingFits() {
-  const clear = (): void => {
-    go({ account_id: null, from: null, to: null }, { isStep: false });
-    // The button that was clicked disappears.
-    document.querySelector<HTMLElement>(".periods select")?.focus({ preventScroll: true });
-  };
-  return (
-    <Empty title={words().periods.emptyFilter}>
-      <Button local onClick={clear}>
-        {words().filter.clear}
-      </Button>
-    </Empty>
   );
 }
 

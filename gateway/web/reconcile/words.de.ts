@@ -269,7 +269,6 @@ export const de: Like<typeof en> = {
     closeTitle: (day: string) => `Den Zeitraum ${day} abschließen?`,
     closeHelp:
       "Endgültig: Seine Dateien lassen sich nicht mehr zurückziehen, und was später kommt, ist eine eigene Abweichung.",
-    emptyFilter: "Kein Zeitraum passt zum Filter",
     empty: "Es gibt keine Zeiträume",
     emptyHelp: "Zeiträume beginnen mit dem ersten Auszug eines Kontos.",
     lacks: (code: string, count: number, day: string) =>

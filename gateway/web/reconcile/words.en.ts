@@ -261,7 +261,6 @@ export const en = {
     closeTitle: (day: string) => `Close the period of ${day}?`,
     closeHelp:
       "For good: its files cannot be withdrawn, and what comes later is an issue of its own. This cannot be undone.",
-    emptyFilter: "No period fits the filter",
     empty: "There are no periods",
     emptyHelp: "Periods begin with the first statement of an account.",
     lacks: (code: string, count: number, day: string) =>
