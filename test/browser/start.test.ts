@@ -167,12 +167,12 @@ describe("the link of a start", () => {
         body: JSON.stringify({ token: "${link.split("#")[1]}" }) }).then((answer) => answer.status)`,
     );
     await Promise.all(pages.map((page) => page.goto(`${system.baseUrl}/start/`)));
-    const screens = async (): Promise<readonly (string | null)[]> => {
+    const screens = async (): Promise<readonly string[]> => {
       const shown = pages.map(async (page) => {
         const display = (await frameOf(page, "Customer display")).locator("[data-screen]");
-        return await display.getAttribute("data-screen", SHOWN);
+        return (await display.getAttribute("data-screen", SHOWN)) ?? "";
       });
-      return (await Promise.all(shown)).toSorted();
+      return (await Promise.all(shown)).toSorted((left, right) => left.localeCompare(right));
     };
     await expect.poll(screens, SHOWN).toEqual(["elsewhere", "idle"]);
     // Another visit, and each of these once more: the credential is that of the first.

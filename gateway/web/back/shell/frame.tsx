@@ -89,11 +89,12 @@ function Gate() {
   );
 }
 
+const sendPassword: Parameters<typeof PasswordDialog>[0]["change"] = (body) =>
+  call("PUT /api/backoffice/v1/session/password/", { body });
+
 /** One's own; the people section resets those of others. */
 export function changePassword(): void {
-  const change: Parameters<typeof PasswordDialog>[0]["change"] = (body) =>
-    call("PUT /api/backoffice/v1/session/password/", { body });
-  showDialog(<PasswordDialog change={change} onClose={closeDialog} />);
+  showDialog(<PasswordDialog change={sendPassword} onClose={closeDialog} />);
 }
 
 function Menu({ groups, current }: { readonly groups: readonly SectionGroup[]; readonly current: string }) {
