@@ -172,7 +172,42 @@ describe("devices", () => {
   });
 });
 
+describe("what is shown once", () => {
+  test("where the browser does not let the page copy, a sentence says so and the text is selected", async () => {
+    const body = { station_id: stationId, name: "Copied by hand", kind: "customer_display" };
+    const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+    const own = await browser.newContext({ ...STILL, locale: "en-GB" });
+    // As on plain HTTP at another host.
+    await own.addInitScript(`Object.defineProperty(navigator, "clipboard", { value: undefined })`);
+    const at = await own.newPage();
+    watch(at);
+    await signIn(at);
+    await open(`devices/?device=${device_id}`, at);
+    await press("Issue a code", at);
+    await press("Issue a code", dialog(at));
+    for (const label of ["Enrollment code", "Address of the display"]) {
+      await press(`Copy: ${label}`, dialog(at));
+      await said("The page may not copy here.", at);
+      const shown = await dialog(at).locator("code").allTextContents();
+      const selected = (): Promise<string> => at.evaluate<string>("String(getSelection())");
+      await expect.poll(selected, SHOWN).toBe(shown[label === "Enrollment code" ? 0 : 1]);
+    }
+    await expectAccessible(at);
+    await own.close();
+  });
+});
+
 describe("kill switches", () => {
+  test("where there is nothing to freeze, the button says so", async () => {
+    const none = { provider_configs: [], has_more: false };
+    await page.route("**/provider-configs/?*", (route) => route.fulfill({ json: none }));
+    await open("switches/");
+    await page.getByLabel("What", { exact: true }).selectOption("provider");
+    await said("There is nothing of this kind to freeze.");
+    expect(await page.getByRole("button", { name: "Freeze …" }).getAttribute("aria-disabled")).toBe("true");
+    await page.unroute("**/provider-configs/?*");
+  });
+
   test("a frozen station offers cash alone, and everything again after the freeze", async () => {
     const offered = async (): Promise<string[]> => {
       const path = `stations/${stationId}/routes/`;
@@ -258,9 +293,34 @@ describe("lists", () => {
     expect(await page.locator(".skeleton").count()).toBe(0);
     await expectAccessible(page, "back-busy");
     goOn();
-    await said("No payment here");
+    await said("Nothing fits the filters");
     expect(await page.locator(".busy").count()).toBe(0);
     await page.unroute("**/payments/?*route=cash*");
+  });
+
+  test("one that its filters empty says so, and a button clears them; one that has nothing yet says how it begins", async () => {
+    const filtered = [
+      "payments/?search=no-payment-has-this",
+      "stations/?status=suspended",
+      "devices/?status=suspended",
+      "audit/?text=no-entry-has-this",
+      "webhooks/?view=endpoints&consumer=999999",
+      "webhooks/?view=deliveries&endpoint=999999",
+    ];
+    for (const address of filtered) {
+      await open(address);
+      const empty = page.locator(".empty");
+      await empty.getByText("Nothing fits the filters").waitFor(SHOWN);
+      await expectAccessible(page);
+      await empty.getByRole("button", { name: "Clear the filters" }).click();
+      await page.getByText("Nothing fits the filters").waitFor({ state: "detached", ...SHOWN });
+      const view = new URL(address, page.url()).searchParams.get("view");
+      expect(new URL(page.url()).search, address).toBe(view === null ? "" : `?view=${view}`);
+      expect(await page.locator(":focus").getAttribute("id"), address).toBe("content");
+    }
+    // The last one has no delivery yet, and no filter to clear.
+    await said("No delivery yet");
+    expect(await page.getByRole("button", { name: "Clear the filters" }).count()).toBe(0);
   });
 
   test("the audit log is searched whole, beyond what is loaded", async () => {
@@ -276,6 +336,12 @@ describe("lists", () => {
     await open("audit/");
     await page.getByRole("row").nth(100).waitFor(SHOWN);
     expect(await page.getByText("station created").count()).toBe(0);
+    await press("Show more");
+    await page.getByRole("row").nth(200).waitFor(SHOWN);
+    // What was read further back stays when the page reads the list again by itself.
+    await page.waitForResponse((answer) => answer.url().endsWith("/events/?limit=100"), { timeout: 30_000 });
+    await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    expect(await page.getByRole("row").count()).toBeGreaterThan(200);
     await page.getByLabel("Who or what contains").fill("station created");
     const found = page.getByRole("row", { name: /station created/ });
     await found.filter({ has: page.getByRole("cell", { name: `station ${station_id}`, exact: true }) }).waitFor(SHOWN);
@@ -293,6 +359,9 @@ describe("webhooks", () => {
     await press("Register an endpoint", dialog());
     await said("This is shown once.");
     expect(await dialog().locator("code.secret-value").textContent()).toMatch(/^whsec_/);
+    // No later answer has it: one key too many does not take it away.
+    for (const key of ["Escape", "Escape"]) await page.keyboard.press(key);
+    expect(await dialog().locator("code.secret-value").isVisible()).toBe(true);
     await press("I have it", dialog());
     receiver.behave(HOOK, () => ({ status: 500, body: HOSTILE }));
     await press("Send a test");

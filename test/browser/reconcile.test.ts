@@ -1,7 +1,7 @@
 /** The reconciliation in a real browser: from a dropped file to a decision, by mouse and by keyboard. */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -126,8 +126,25 @@ describe("the reconciliation", () => {
     await card.getByRole("cell", { name: "€6.00" }).waitFor(SOON);
     await card.getByText("unreadable").waitFor(SOON);
     await expectAccessible(page, "reconcile-mapping");
+    // Other columns, or amounts that are written otherwise, are another file: nothing is stored without its preview.
+    await card.getByLabel("Amounts are written").selectOption(".");
+    await card.getByRole("cell", { name: "€6.00" }).waitFor({ state: "detached", ...SOON });
+    await card.getByText("Give a name and look at the preview first.").waitFor(SOON);
+    await card.getByLabel("Amounts are written").selectOption(",");
+    await card.getByRole("button", { name: "Preview" }).click();
+    await card.getByRole("cell", { name: "€6.00" }).waitFor(SOON);
     await card.getByRole("button", { name: "Store the mapping and import" }).click();
     await card.getByText("New lines: 1 · known from other files: 0 · rows not readable: 1").waitFor(SOON);
+    // Of many files the newest are listed, and older ones when a person asks for them.
+    const firstPage = (route: Route): Promise<void> =>
+      route.continue({ url: route.request().url().replace("=50", "=1") });
+    await page.route("**/imports/?*limit=50*", firstPage);
+    await page.reload();
+    await page.getByRole("article").first().waitFor(SOON);
+    expect(await page.getByRole("article").count()).toBe(1);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await expect.poll(() => page.getByRole("article").count(), SOON).toBe(2);
+    await page.unroute("**/imports/?*limit=50*");
   });
 
   test("differences are triaged by keyboard alone: chosen, closed, undone, assigned and commented", async () => {
@@ -214,7 +231,19 @@ describe("the reconciliation", () => {
     await dialog.getByLabel("Reason").fill("Paid back.");
     await dialog.getByRole("button", { name: `Close ${count} issues` }).click();
     await page.getByText(`${count} closed.`).waitFor(SOON);
-    await page.getByText("Nothing is open").waitFor(SOON);
+    await page.getByText("No issue fits the filter").waitFor(SOON);
+    await expectAccessible(page);
+    // Sums that could not be counted anew are not those of the view before.
+    await page.route("**/issue-overview/?*", (route) => route.fulfill(BUSY));
+    await page.locator(".empty").getByRole("button", { name: "Clear the filter" }).click();
+    await page.locator(".issue-row").first().waitFor(SOON);
+    await page.getByText("The service has too much to do at the moment.").waitFor(SOON);
+    expect(await page.getByText("No issue fits the filter").count()).toBe(0);
+    expect(await page.locator(".sum").count()).toBe(0);
+    expect(await page.locator("summary:focus").textContent()).toBe("Filter");
+    await page.unroute("**/issue-overview/?*");
+    await page.getByRole("button", { name: "Try again" }).click(SOON);
+    await page.locator(".sum").first().waitFor(SOON);
     const { issues } = await operator.good<{ issues: unknown[] }>("GET", "issues/?decision=pending");
     expect(issues.length).toBeGreaterThan(0);
   });
@@ -341,6 +370,10 @@ describe("the reconciliation", () => {
     const since = new Date(Date.now() - 60 * 24 * 3_600_000).toISOString().slice(0, 10);
     await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=${since}`);
     await expect.poll(() => page.locator("tbody tr").count(), SOON).toBe(2 * 61);
+    await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=2026-01-02&to=2026-01-01`);
+    // The page marks the field that the service refuses, and says why.
+    await page.getByText("Must not be before from_date.").waitFor(SOON);
+    expect(await page.getByLabel("To", { exact: true }).getAttribute("aria-invalid")).toBe("true");
     await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=${closed}&to=${closed}`);
     const period = page.getByRole("row", { name: new RegExp(shownDay(closed ?? "")) });
     await period.getByRole("button", { name: "Close the period" }).click(SOON);
@@ -383,5 +416,13 @@ describe("the reconciliation", () => {
     await page.getByRole("button", { name: "Sign in" }).click();
     await vi.waitFor(() => expect(new URL(page.url()).searchParams.get("issue")).not.toBeNull());
     await page.getByRole("heading", { name: "Details" }).waitFor(SOON);
+    // A refresh that fails takes nothing away that a person reads.
+    await page.route(/\/issues\/\d+\/$/, (route) => route.fulfill(BUSY));
+    await page.locator(".detail").getByText("The service has too much to do at the moment.").waitFor(SOON);
+    expect(await page.getByRole("heading", { name: "Details" }).isVisible()).toBe(true);
+    // The next person may be of another organization: nothing stays, not even in the address.
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Password").waitFor(SOON);
+    expect(new URL(page.url()).search).toBe("");
   });
 });

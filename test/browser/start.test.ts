@@ -1,6 +1,6 @@
 /** The first minute in a real browser: the link of a start opens everything, and a collection is clicked to `paid`. */
 import { join } from "node:path";
-import type { Browser, Frame, Page } from "playwright-core";
+import type { Browser, Frame, Page, Response } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLoginLink } from "../../services/bus/messages/login-links.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -146,6 +146,68 @@ describe("the link of a start", () => {
     await guest.getByRole("button", { name: "Approve" }).click();
     await displayShows(await frameOf(page, "Customer display"), "paid");
     await page.getByText("Tap QR code at the till").waitFor(SHOWN);
+    await context.close();
+  });
+
+  test("a second tab, also one that opens at the same moment, leaves the display of the first one paired", async () => {
+    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
+    const link = await newLink();
+    const ended: string[] = [];
+    context.on("response", (answer) => {
+      const isOfDisplay = /\/devices\/(?:display|heartbeat)\/$/.test(answer.url());
+      if (isOfDisplay && answer.status() === 401) ended.push(answer.url());
+    });
+    // As a tab that was duplicated, or that the browser restores: it knows the station and needs no link.
+    await context.addInitScript(`sessionStorage.setItem("dp_start_station", "${station().stationId}")`);
+    const pages = await Promise.all([context.newPage(), context.newPage()]);
+    // Both begin without a credential.
+    await pages[0].goto(`${system.baseUrl}/till/`);
+    await pages[0].evaluate(
+      `fetch("/api/start/v1/session/", { method: "POST", headers: { "content-type": "application/json" },
+        body: JSON.stringify({ token: "${link.split("#")[1]}" }) }).then((answer) => answer.status)`,
+    );
+    await Promise.all(pages.map((page) => page.goto(`${system.baseUrl}/start/`)));
+    const screens = async (): Promise<readonly string[]> => {
+      const shown = pages.map(async (page) => {
+        const display = (await frameOf(page, "Customer display")).locator("[data-screen]");
+        return (await display.getAttribute("data-screen", SHOWN)) ?? "";
+      });
+      return (await Promise.all(shown)).toSorted((left, right) => left.localeCompare(right));
+    };
+    await expect.poll(screens, SHOWN).toEqual(["elsewhere", "idle"]);
+    // Another visit, and each of these once more: the credential is that of the first.
+    const third = await context.newPage();
+    await third.goto(`${system.baseUrl}/start/`);
+    await displayShows(await frameOf(third, "Customer display"), "elsewhere");
+    // The first one polls on by the credential that it has.
+    const isPoll = (answer: Response): boolean => answer.url().endsWith("/devices/display/");
+    for (let polls = 0; polls < 2; polls += 1) await context.waitForEvent("response", { predicate: isPoll, ...SHOWN });
+    expect(ended).toEqual([]);
+    await expect.poll(screens, SHOWN).toEqual(["elsewhere", "idle"]);
+    await Promise.all(pages.map((page) => page.reload()));
+    await expect.poll(screens, SHOWN).toContain("elsewhere");
+    expect(ended).toEqual([]);
+    // The display goes on in a tab that stays.
+    await pages[0].close();
+    await pages[1].close();
+    await displayShows(await frameOf(third, "Customer display"), "idle");
+    await context.close();
+  });
+
+  test("a display that this browser is stays paired with its own station", async () => {
+    const context = await browser.newContext({ locale: "en-GB" });
+    const own = await context.newPage();
+    const [first] = system.sandbox.stations;
+    const code = first?.devices.find(({ kind }) => kind === "customer_display")?.enrollmentCode;
+    await own.goto(`${system.baseUrl}/display/#code=${code}`);
+    await own.locator('[data-screen="idle"]').waitFor(SHOWN);
+    const page = await context.newPage();
+    await page.goto(await newLink());
+    await displayShows(await frameOf(page, "Customer display"), "idle");
+    const till = await frameOf(page, "Till");
+    await addLine(till, "Soup", "4.00");
+    await displayShows(await frameOf(page, "Customer display"), "total");
+    expect(await own.locator("[data-screen]").getAttribute("data-screen")).toBe("idle");
     await context.close();
   });
 

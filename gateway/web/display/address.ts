@@ -1,3 +1,10 @@
+/**
+ * Where the browser keeps the display's credential, and the name of its lock. The frame of `/start/` is a display of its own,
+ * beside the one that this browser may be.
+ */
+export const FIRST_MINUTE = "first-minute";
+export const displayName = (): string => (location.search === `?${FIRST_MINUTE}` ? FIRST_MINUTE : "device-kit");
+
 /** The code in the address, as the back office's QR code has it: `/display/#code=7K3QX-9M2TB`. */
 const CODE = /^#code=([\w-]{1,32})$/;
 

@@ -7,7 +7,7 @@ import { type Display, display } from "../../../clients/device-kit/display.ts";
 import { indexedDbStorage } from "../../../clients/device-kit/storage/indexed-db.ts";
 import "../shared/tokens.css";
 import "./display.css";
-import { takeCode } from "./address.ts";
+import { displayName, takeCode } from "./address.ts";
 import { keepAwake } from "./awake.ts";
 import { buildName, keepNewest, keepShell } from "./build.ts";
 import { Screen } from "./screen.tsx";
@@ -21,7 +21,7 @@ const REDRAW_EVERY_MS = 1_000;
 const place = document.getElementById("page") ?? document.body;
 // Before anything else can read the address.
 const code = takeCode();
-const storage = indexedDbStorage(window.indexedDB);
+const storage = indexedDbStorage(window.indexedDB, displayName());
 let view: View = FIRST_VIEW;
 let device: Display | undefined;
 
@@ -76,6 +76,7 @@ const check = keepNewest(() => isBusy(view));
 keepShell();
 keepAwake();
 whenAlone(
+  displayName(),
   () => {
     actions.change({ isOpenElsewhere: false });
     start();

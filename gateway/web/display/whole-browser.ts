@@ -1,10 +1,8 @@
 /**
- * One display for each browser: two tabs with one credential would use up its pace, and neither would be up to date. The
+ * One display of a name for each browser: two tabs with one credential would use up its pace, and neither would be up to date. The
  * next tab begins when the first one closes. A browser without locks trusts its person.
  */
-const LOCK = "customer-display";
-
-export function whenAlone(start: () => void, onWait: () => void): void {
+export function whenAlone(name: string, start: () => void, onWait: () => void): void {
   if (!("locks" in navigator)) return start();
   const { locks } = navigator;
   const hold = (): Promise<never> => {
@@ -13,11 +11,12 @@ export function whenAlone(start: () => void, onWait: () => void): void {
     return new Promise<never>(() => undefined);
   };
   const failed = (): void => start();
+  const lockName = `customer-display ${name}`;
   locks
-    .request(LOCK, { ifAvailable: true }, (lock) => {
+    .request(lockName, { ifAvailable: true }, (lock) => {
       if (lock !== null) return hold();
       onWait();
-      locks.request(LOCK, hold).catch(failed);
+      locks.request(lockName, hold).catch(failed);
       return undefined;
     })
     .catch(failed);

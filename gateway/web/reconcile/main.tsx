@@ -1,8 +1,10 @@
 /** The reconciliation: what differs between statements and payments, and what people decide about it. */
+import { signal } from "@preact/signals";
 import { Button } from "../shared/button.tsx";
 import { call, hasNoSession } from "../shared/call.ts";
 import { LanguageSwitch } from "../shared/language-switch.tsx";
 import { startPage } from "../shared/page.tsx";
+import { PasswordDialog } from "../shared/password-dialog.tsx";
 import { FailureNotice, Skeleton } from "../shared/states.tsx";
 import { toastFailure } from "../shared/toasts.tsx";
 import { sharedWords } from "../shared/words.ts";
@@ -23,6 +25,8 @@ const CONTENT = {
   periods: PeriodsSection,
   report: ReportSection,
 } as const;
+
+const isChangingPassword = signal(false);
 
 function Reconciliation() {
   if (beginFailure.value !== null || person.value === undefined) {
@@ -51,11 +55,20 @@ function Reconciliation() {
         <div class="page-person">
           <span class="small soft">{person.value.name}</span>
           <LanguageSwitch />
+          <Button kind="quiet" onClick={() => (isChangingPassword.value = true)}>
+            {sharedWords().changePassword}
+          </Button>
           <Button kind="quiet" onClick={signOut}>
             {sharedWords().signOut}
           </Button>
         </div>
       </header>
+      {isChangingPassword.value && (
+        <PasswordDialog
+          change={(body) => call("PUT /api/reconciliation/v1/session/password/", { body })}
+          onClose={() => (isChangingPassword.value = false)}
+        />
+      )}
       <main class="page-main">
         <Content />
       </main>
@@ -65,7 +78,8 @@ function Reconciliation() {
 
 async function signOut(): Promise<void> {
   const ended = await call("DELETE /api/reconciliation/v1/session/");
-  if (ended.ok || hasNoSession.peek()) person.value = null;
+  // Nothing that was loaded stays in the page: the next person may be of another organization.
+  if (ended.ok || hasNoSession.peek()) location.assign(location.pathname);
   else toastFailure(ended);
 }
 

@@ -11,6 +11,7 @@ import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
 import { Table } from "../shared/table.tsx";
 import { toast } from "../shared/toasts.tsx";
 import { useLoad } from "../shared/use-load.ts";
+import { sharedWords } from "../shared/words.ts";
 import { go, param } from "./address.ts";
 import { ClosingDialog } from "./closing-dialog.tsx";
 import { accounts } from "./known.ts";
@@ -67,6 +68,7 @@ export function PeriodsSection() {
   const { data, failure, reload } = useLoad(`${kind} ${accountId} ${from} ${to}`, () => readPeriods(query), {
     everyMs: REFRESH_MS,
   });
+  const wrong = failure?.errors?.find(({ pointer }) => pointer === "/to_date");
   const periods = data?.periods;
   const texts = words().periods;
   return (
@@ -96,7 +98,13 @@ export function PeriodsSection() {
           value={from}
           onInput={(value) => go({ from: value }, { isStep: false })}
         />
-        <Field label={texts.to} type="date" value={to} onInput={(value) => go({ to: value }, { isStep: false })} />
+        <Field
+          label={texts.to}
+          type="date"
+          value={to}
+          fault={wrong === undefined ? null : sharedWords().invalid(wrong.detail)}
+          onInput={(value) => go({ to: value }, { isStep: false })}
+        />
       </div>
       {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
       {periods === undefined && failure === null && <Skeleton />}

@@ -17,7 +17,7 @@ export const de: Like<typeof en> = {
   chooseTitle: "Eine Abweichung wählen",
   chooseHelp: "Hier steht, was erwartet und was gefunden wurde. Mit j und k geht es durch die Liste.",
   emptyHelp: "Neue Abweichungen kommen mit Auszügen und mit Rückmeldungen der Anbieter.",
-  emptyFilter: "Keine Abweichung dieser Ansicht passt zum Filter.",
+  emptyFilter: "Keine Abweichung passt zum Filter",
   sums: "Summen je Währung",
   issueCount: (count: number) => (count === 1 ? "1 Abweichung" : `${count} Abweichungen`),
   closeAll: (count: number) => `Alle ${count} schließen …`,
@@ -84,14 +84,14 @@ export const de: Like<typeof en> = {
   },
   close: {
     title: (kind: string) => `„${kind}“ schließen?`,
-    help: "Sie ist außerhalb dieses Dienstes geklärt. Keine Bestellung ändert sich. Rückgängig geht es einen Tag lang.",
+    help: "Sie ist außerhalb dieses Dienstes geklärt. Keine Bestellung ändert sich. Einen Tag lang lässt es sich rückgängig machen.",
   },
   bulk: {
     title: (count: number) => (count === 1 ? "1 Abweichung schließen?" : `${count} Abweichungen schließen?`),
     action: (count: number) => (count === 1 ? "1 Abweichung schließen" : `${count} Abweichungen schließen`),
     filtered: (view: string) => `Alle der Ansicht „${view}“, die der Filter nennt und die jetzt aufgelistet sind.`,
     whole: (view: string) => `Alle der Ansicht „${view}“, gleich welcher Art, die jetzt aufgelistet sind.`,
-    help: "Geld geschlossener Abweichungen bezahlt nichts mehr. Jedes Schließen steht im Protokoll und geht einen Tag lang rückgängig.",
+    help: "Geld geschlossener Abweichungen bezahlt nichts mehr. Jedes Schließen steht im Protokoll und lässt sich einen Tag lang rückgängig machen.",
     none: "Es gibt nichts zu schließen.",
     progress: (count: number) => `${count} sind geschlossen …`,
   },
@@ -101,7 +101,7 @@ export const de: Like<typeof en> = {
     propose: "Vorschlagen",
     order: "Bestellung (Id)",
     orderNeeded: "Zuerst die Id der Bestellung angeben.",
-    help: (amount: string) => `Die Bestellung wird mit ${amount} bezahlt. Das geht nicht rückgängig.`,
+    help: (amount: string) => `Die Bestellung wird mit ${amount} bezahlt. Das lässt sich nicht rückgängig machen.`,
     helpNoAmount: "Der Betrag ist nicht lesbar; der Dienst kann es ablehnen.",
     two: (limit: string) => `Über ${limit} entscheiden zwei: Sie schlagen vor, eine andere Person bestätigt.`,
   },
@@ -124,7 +124,7 @@ export const de: Like<typeof en> = {
   done: {
     closed: "Geschlossen.",
     undone: "Das Schließen ist rückgängig gemacht.",
-    notUndone: "Das Schließen geht nicht mehr rückgängig.",
+    notUndone: "Das Schließen lässt sich nicht mehr rückgängig machen.",
     assigned: (name: string) => `An ${name} zugewiesen.`,
     unassigned: "Keiner Person mehr zugewiesen.",
     attributed: "Die Bestellung ist bezahlt.",
@@ -137,7 +137,7 @@ export const de: Like<typeof en> = {
     confirmed: "Bestätigt. Der nächste Lauf zählt es.",
     rejected: "Abgelehnt. Kein Lauf schlägt es wieder vor.",
     bulk: (closed: number, refused: number) =>
-      refused === 0 ? `${closed} geschlossen.` : `${closed} geschlossen, ${refused} gehen jetzt nicht.`,
+      refused === 0 ? `${closed} geschlossen.` : `${closed} geschlossen, ${refused} lassen sich jetzt nicht schließen.`,
   },
   comparison: {
     title: "Erwartet und gefunden",
@@ -214,7 +214,7 @@ export const de: Like<typeof en> = {
     ({ cash: "bar", attested_terminal: "Terminal", smart_pos: "Smart POS", dynamic_qr: "QR" })[route] ?? route,
   history: {
     title: "Verlauf",
-    none: "Noch hat niemand etwas getan.",
+    none: "Noch ist nichts geschehen.",
     service: "Der Dienst",
     commented: "Kommentar",
     action: (action: string) =>
@@ -268,7 +268,7 @@ export const de: Like<typeof en> = {
     closed: "Der Zeitraum ist abgeschlossen und signiert.",
     closeTitle: (day: string) => `Den Zeitraum ${day} abschließen?`,
     closeHelp:
-      "Endgültig: Seine Dateien gehen nicht mehr zurückzuziehen, und was später kommt, ist eine eigene Abweichung.",
+      "Endgültig: Seine Dateien lassen sich nicht mehr zurückziehen, und was später kommt, ist eine eigene Abweichung.",
     empty: "Es gibt keine Zeiträume",
     emptyHelp: "Zeiträume beginnen mit dem ersten Auszug eines Kontos.",
     lacks: (code: string, count: number, day: string) =>

@@ -15,7 +15,7 @@ export const en = {
   chooseTitle: "Choose an issue",
   chooseHelp: "What was expected and what was found is shown here. With j and k you go through the list.",
   emptyHelp: "New differences come with statements and with callbacks of providers.",
-  emptyFilter: "No issue of this view fits the filter.",
+  emptyFilter: "No issue fits the filter",
   sums: "Sums by currency",
   issueCount: (count: number) => (count === 1 ? "1 issue" : `${count} issues`),
   closeAll: (count: number) => `Close all ${count} …`,

@@ -5,6 +5,7 @@ import { Button } from "./button.tsx";
 import { isOffline } from "./call.ts";
 import { errorText } from "./error-texts.ts";
 import type { Failure } from "./failures.ts";
+import { minutesAndSeconds } from "./format.ts";
 import { sharedWords } from "./words.ts";
 
 export type Tone = "good" | "warn" | "bad" | "accent" | "plain";
@@ -36,8 +37,12 @@ interface FailureNoticeProps {
   readonly onRetry?: (() => unknown) | undefined;
 }
 
+/** A shorter wait is over when the sentence is read. */
+const NAMED_WAIT_MS = 10_000;
+
 export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
   const { sentence, next } = errorText(failure);
+  const { retryAfterMs } = failure;
   useEffect(
     () =>
       isOffline.subscribe((isWithout) => {
@@ -48,6 +53,9 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
   return (
     <Notice tone="bad" title={sentence} isUrgent>
       <p>{next}</p>
+      {retryAfterMs !== null && retryAfterMs >= NAMED_WAIT_MS && (
+        <p>{sharedWords().tryAgainIn(minutesAndSeconds(retryAfterMs))}</p>
+      )}
       {failure.request_id !== undefined && (
         <p class="small soft">
           {sharedWords().requestNumber} <code>{failure.request_id}</code>

@@ -7,6 +7,7 @@
  *      └── a call failed ──► failed ── try again ──► opening
  */
 import { signal } from "@preact/signals";
+import { frameAddress } from "../display/first-minute.ts";
 import { call, newKey, type Result } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import type { ReplyOf } from "../shared/operations.ts";
@@ -86,28 +87,32 @@ async function opened(): Promise<Opening> {
 }
 
 async function prepare(stationId: number): Promise<Place> {
-  const query = { station_id: stationId, limit: PAGE };
-  const listed = await good(call("GET /api/backoffice/v1/devices/", { query }));
-  const devices = listed.devices.filter(({ status }) => status !== "revoked");
-  const companion = devices.find(({ kind }) => kind === "smart_pos_companion");
-  const display = devices.find(({ kind, name }) => kind === "customer_display" && name === DISPLAY_NAME);
+  const companion = (await devicesOf(stationId)).find(({ kind }) => kind === "smart_pos_companion");
   return {
     stationId,
     companionId: companion?.device_id ?? null,
     tillAddress: `/till/?station=${stationId}`,
-    displayAddress: `/display/#code=${await pairingCode(stationId, display)}`,
+    displayAddress: await frameAddress({
+      findDisplay: async () => (await devicesOf(stationId)).find(isOwnDisplay)?.device_id,
+      newCode: (displayId) => pairingCode(stationId, displayId),
+    }),
   };
 }
 
-/**
- * A reset first: this browser may have lost the credential of an earlier visit. Where it still has it, the display notices
- * that it has ended and takes the code.
- */
-async function pairingCode(stationId: number, known: Device | undefined): Promise<string> {
+async function devicesOf(stationId: number): Promise<readonly Device[]> {
+  const query = { station_id: stationId, limit: PAGE };
+  const listed = await good(call("GET /api/backoffice/v1/devices/", { query }));
+  return listed.devices.filter(({ status }) => status !== "revoked");
+}
+
+const isOwnDisplay = ({ kind, name }: Device): boolean => kind === "customer_display" && name === DISPLAY_NAME;
+
+/** A reset first: another browser may have the credential, or this one has lost that of an earlier visit. */
+async function pairingCode(stationId: number, displayId: number | undefined): Promise<string> {
   const body = { station_id: stationId, name: DISPLAY_NAME, kind: "customer_display" } as const;
-  const device = known ?? (await good(call("POST /api/backoffice/v1/devices/", { body })));
-  const path = { device_id: device.device_id };
-  if (known !== undefined) await good(call("POST /api/backoffice/v1/devices/{device_id}/reset/", { path }));
+  const device_id = displayId ?? (await good(call("POST /api/backoffice/v1/devices/", { body }))).device_id;
+  const path = { device_id };
+  if (displayId !== undefined) await good(call("POST /api/backoffice/v1/devices/{device_id}/reset/", { path }));
   const issued = call("POST /api/backoffice/v1/devices/{device_id}/enrollment-codes/", { path, body: {} });
   return (await good(issued)).code;
 }

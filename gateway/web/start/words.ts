@@ -48,7 +48,7 @@ export const words = dictionary({
     },
     till: "Kasse",
     display: "Kundenanzeige",
-    back: "Backoffice",
+    back: "Verwaltung",
     reconcile: "Abgleich",
     docs: "API",
     used: "Dieser Link wurde benutzt, oder seine 15 Minuten sind vorbei; ein neuer Start des Dienstes gibt einen neuen.",

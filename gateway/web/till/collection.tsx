@@ -11,7 +11,7 @@ import { FailureNotice, Notice, Tag, type Tone } from "../shared/states.tsx";
 import { Countdown } from "../shared/time.tsx";
 import { useKey } from "./key.ts";
 import { isConnected, isCurrent } from "./live.ts";
-import { openOrder, startNewOrder } from "./order-store.ts";
+import { openOrder, order, startNewOrder } from "./order-store.ts";
 import { type Intent, obstacleText } from "./reasons.ts";
 import { MayHaveMoved } from "./routes.tsx";
 import { useHeading } from "./use-heading.ts";
@@ -278,8 +278,9 @@ export function Ended({ intent, onDone }: { readonly intent: Intent; readonly on
         local
         kind="main"
         onClick={() => {
-          if (isPaid) startNewOrder();
-          else void openOrder(intent.order_id);
+          if (!isPaid) void openOrder(intent.order_id);
+          // Another order that the cashier has turned to meanwhile stays.
+          else if (order.peek()?.order_id === intent.order_id) startNewOrder();
           onDone();
         }}
       >

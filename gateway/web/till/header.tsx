@@ -1,11 +1,15 @@
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { Button } from "../shared/button.tsx";
+import { call } from "../shared/call.ts";
 import { LanguageSwitch } from "../shared/language-switch.tsx";
+import { PasswordDialog } from "../shared/password-dialog.tsx";
 import { sharedWords } from "../shared/words.ts";
 import { session, signOut } from "./session.ts";
 
 /** Who is here, and how to leave. */
 export function Header({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
+  const isChanging = useSignal(false);
   return (
     <header class="top">
       <h1>{title}</h1>
@@ -13,10 +17,19 @@ export function Header({ title, children }: { readonly title: string; readonly c
       <div class="row">
         <span class="soft">{session.value?.user.name}</span>
         <LanguageSwitch />
+        <Button kind="quiet" onClick={() => (isChanging.value = true)}>
+          {sharedWords().changePassword}
+        </Button>
         <Button kind="quiet" onClick={signOut}>
           {sharedWords().signOut}
         </Button>
       </div>
+      {isChanging.value && (
+        <PasswordDialog
+          change={(body) => call("PUT /api/cashier/v1/session/password/", { body })}
+          onClose={() => (isChanging.value = false)}
+        />
+      )}
     </header>
   );
 }

@@ -120,7 +120,10 @@ export function StationView({ stationId }: { readonly stationId: number }) {
               <Collection stationId={stationId} intent={state.active_intent} because={because} />
             )}
             {isEndShown && <Ended intent={ended} onDone={() => (seen.value = ended.intent_id)} />}
-            {state.active_intent === null && !isEndShown && <Routes stationId={stationId} because={because} />}
+            {state.active_intent === null && !isEndShown && (
+              // What was refused for one order says nothing of another one.
+              <Routes key={order.value?.order_id ?? 0} stationId={stationId} because={because} />
+            )}
             <History stationId={stationId} />
           </div>
         </div>

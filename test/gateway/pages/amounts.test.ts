@@ -1,5 +1,6 @@
 /** Amounts on the pages have the decimals of the service. */
 import { expect, test } from "vitest";
+import { currenciesOf } from "../../../gateway/web/reconcile/issues/amounts.ts";
 import { amountOf, currencyDigits, decimalOfMinor } from "../../../gateway/web/shared/amounts.ts";
 import { moneyIn } from "../../../gateway/web/shared/money.ts";
 
@@ -16,6 +17,15 @@ test.each([
 test("a typed amount: it gets the decimals of its currency, and too many are no amount", () => {
   expect(amountOf("12,5", currencyDigits("HUF"))).toBe("12.50");
   expect(amountOf("12.5", currencyDigits("JPY"))).toBeUndefined();
+});
+
+test("each side of a comparison has its own currency where they differ in it", () => {
+  const amount = { field: "amountMinor", expected: "1250", found: "1300" };
+  const currency = { field: "currency", expected: "EUR", found: "JPY" };
+  // The issue has the currency of the line: the expected 12.50 EUR would be 1250 JPY.
+  expect(currenciesOf([amount, currency], "JPY")).toEqual({ expected: "EUR", found: "JPY" });
+  expect(currenciesOf([amount], "EUR")).toEqual({ expected: "EUR", found: "EUR" });
+  expect(currenciesOf([], null)).toEqual({ expected: null, found: null });
 });
 
 test.each([

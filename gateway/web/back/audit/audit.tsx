@@ -4,7 +4,7 @@ import { call, type Result } from "../../shared/call.ts";
 import { dateAndClockTime } from "../../shared/format.ts";
 import { Empty } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
-import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../shell/filters.tsx";
+import { ChoiceFilter, EmptyList, FilterBar, type Filters, TextFilter, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { Listed, mapReply, type Page, pageOf, usePages } from "../shell/loading.tsx";
 import { usePlaces } from "../shell/places.ts";
@@ -33,6 +33,8 @@ interface LogEvent {
 
 const LOGS = ["organization", "providers", "robotics", "station"] as const;
 type LogName = (typeof LOGS)[number];
+/** Which log it is, and whose, is no filter of it. */
+const VIEWS = ["log", "station"];
 const EVERY_MS = 15_000;
 const LIMIT = 100;
 
@@ -107,7 +109,7 @@ function load({ log, stationId, text }: Wanted, cursor: Cursor, isWanted: () => 
 }
 
 export function Audit() {
-  const filters = useFilters();
+  const filters = useFilters(VIEWS);
   const { query } = filters;
   const log = LOGS.find((name) => name === query.log) ?? "organization";
   const places = usePlaces();
@@ -140,13 +142,19 @@ export function Audit() {
       {needsStation ? (
         <Empty title={words().chooseStation} />
       ) : (
-        <Log key={`${log} ${query.station}`} log={log} stationId={Number(query.station)} text={query.text ?? ""} />
+        <Log
+          key={`${log} ${query.station}`}
+          log={log}
+          stationId={Number(query.station)}
+          text={query.text ?? ""}
+          filters={filters}
+        />
       )}
     </>
   );
 }
 
-function Log({ log, stationId, text }: Wanted) {
+function Log({ log, stationId, text, filters }: Wanted & { readonly filters: Filters }) {
   const isStation = log === "station";
   const newestText = useRef(text);
   newestText.current = text;
@@ -160,7 +168,7 @@ function Log({ log, stationId, text }: Wanted) {
   const isWanted = (entry: Entry): boolean =>
     wanted === "" ||
     `${entry.who} ${entry.what} ${entry.subject} ${JSON.stringify(entry.data)}`.toLowerCase().includes(wanted);
-  const empty = <Empty title={words().empty}>{words().emptyText}</Empty>;
+  const empty = <EmptyList filters={filters} title={words().empty} text={words().emptyText} />;
   return (
     <>
       {wanted !== "" && <p class="small soft">{words().searched}</p>}

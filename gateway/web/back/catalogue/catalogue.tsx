@@ -5,10 +5,9 @@ import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import { money, samplePrice } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
-import { Empty } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { ask, type FormField, type FormValues, openForm } from "../shell/dialogs.tsx";
-import { ChoiceFilter, FilterBar, useFilters } from "../shell/filters.tsx";
+import { ChoiceFilter, EmptyList, FilterBar, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
 import { type Places, usePlaces } from "../shell/places.ts";
@@ -45,7 +44,7 @@ export function Catalogue() {
           options={found?.filialOptions ?? []}
         />
       </FilterBar>
-      <Listed of={items} empty={<Empty title={words().empty}>{words().emptyText}</Empty>}>
+      <Listed of={items} empty={<EmptyList filters={filters} title={words().empty} text={words().emptyText} />}>
         {(rows) => (
           <Table
             caption={shellWords().nav.catalogue}
@@ -64,7 +63,9 @@ export function Catalogue() {
                 title: shellWords().actions,
                 cell: (item) => (
                   <div class="cell-actions">
-                    <Button onClick={() => found && changeItem(item, found, items.reload)}>{words().change}</Button>
+                    {found !== null && (
+                      <Button onClick={() => changeItem(item, found, items.reload)}>{words().change}</Button>
+                    )}
                     <Button kind="danger" onClick={() => removeItem(item, items.reload)}>
                       {words().remove}
                     </Button>

@@ -67,7 +67,7 @@ export const words = dictionary({
     seconds: (count: number) => `${count} s`,
     failedFirst: "Fehlgeschlagene zuerst.",
     expected: "Erwartet",
-    actual: "Gekommen",
+    actual: "Erhalten",
     waiting: "Die ersten Prüfungen erscheinen gleich.",
   },
 });

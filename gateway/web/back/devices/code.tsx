@@ -9,7 +9,7 @@ import { QrCode } from "../../shared/qr-code.tsx";
 import { Notice } from "../../shared/states.tsx";
 import { Countdown } from "../../shared/time.tsx";
 import { toast } from "../../shared/toasts.tsx";
-import { CopyButton, closeDialog, openForm, showDialog } from "../shell/dialogs.tsx";
+import { Copyable, closeDialog, openForm, showDialog } from "../shell/dialogs.tsx";
 import { shellWords } from "../shell/words.ts";
 import { words } from "./words.ts";
 
@@ -88,10 +88,7 @@ export function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
       ) : (
         <>
           <p>{shellWords().shownOnce}</p>
-          <div class="row">
-            <code class="secret-value">{code}</code>
-            <CopyButton value={code} label={words().code} />
-          </div>
+          <Copyable value={code} label={words().code} class="secret-value" />
           <p>
             {words().codeLeft} <Countdown until={facts.expires_at} since={facts.created_at} label={words().codeLeft} />
           </p>
@@ -99,10 +96,7 @@ export function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
             <>
               <QrCode content={pairingAddress(code)} label={words().qrLabel} />
               <p class="small">{words().scan}</p>
-              <div class="row">
-                <code class="small">{pairingAddress(code)}</code>
-                <CopyButton value={pairingAddress(code)} label={words().displayLink} />
-              </div>
+              <Copyable value={pairingAddress(code)} label={words().displayLink} class="small" />
             </>
           )}
         </>

@@ -27,7 +27,7 @@ interface DeviceDetailProps {
   readonly filters: Filters;
 }
 
-export function DeviceDetail({ deviceId }: DeviceDetailProps) {
+export function DeviceDetail({ deviceId, filters }: DeviceDetailProps) {
   const path = { device_id: deviceId };
   const places = usePlaces();
   const device = useLoad(`device ${deviceId}`, () => call("GET /api/backoffice/v1/devices/{device_id}/", { path }), {
@@ -57,7 +57,7 @@ export function DeviceDetail({ deviceId }: DeviceDetailProps) {
     <>
       <SectionHead name="devices" />
       <p>
-        <a href="/back/devices/">{shellWords().back}</a>
+        <a href={filters.addressWith({ device: "" })}>{shellWords().back}</a>
       </p>
       <LoadedView of={device}>
         {(found) => (

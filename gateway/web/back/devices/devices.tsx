@@ -2,10 +2,9 @@
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
-import { Empty } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { openForm } from "../shell/dialogs.tsx";
-import { ChoiceFilter, FilterBar, useFilters } from "../shell/filters.tsx";
+import { ChoiceFilter, EmptyList, FilterBar, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { label, optionsOf } from "../shell/labels.ts";
 import { Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
@@ -117,7 +116,7 @@ function DeviceList() {
           options={optionsOf("status", ["pending", "active", "suspended", "revoked"])}
         />
       </FilterBar>
-      <Listed of={devices} empty={<Empty title={words().empty}>{words().emptyText}</Empty>}>
+      <Listed of={devices} empty={<EmptyList filters={filters} title={words().empty} text={words().emptyText} />}>
         {(items) => (
           <Table
             caption={shellWords().nav.devices}
@@ -127,7 +126,7 @@ function DeviceList() {
               {
                 title: words().device,
                 cell: (device) => (
-                  <a href={`/back/devices/?device=${device.device_id}`}>
+                  <a href={filters.addressWith({ device: String(device.device_id) })}>
                     <strong>{device.name}</strong>
                   </a>
                 ),

@@ -4,9 +4,9 @@ import { amountOf, currencyDigits } from "../../shared/amounts.ts";
 import { addressOf, call } from "../../shared/call.ts";
 import { dateAndTime, money } from "../../shared/format.ts";
 import type { ReplyOf, RequestOf } from "../../shared/operations.ts";
-import { Empty, Tag } from "../../shared/states.tsx";
+import { Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
-import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../shell/filters.tsx";
+import { ChoiceFilter, EmptyList, FilterBar, TextFilter, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { label, optionsOf } from "../shell/labels.ts";
 import { Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
@@ -136,7 +136,7 @@ function List() {
           </>
         )}
       </FilterBar>
-      <Listed of={payments} empty={<Empty title={words().empty}>{words().emptyText}</Empty>}>
+      <Listed of={payments} empty={<EmptyList filters={filters} title={words().empty} text={words().emptyText} />}>
         {(rows) => (
           <Table
             caption={shellWords().nav.payments}

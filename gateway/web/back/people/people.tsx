@@ -4,8 +4,9 @@ import { call } from "../../shared/call.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { sharedWords } from "../../shared/words.ts";
 import { ask, type FormField, openForm } from "../shell/dialogs.tsx";
-import { SectionHead } from "../shell/frame.tsx";
+import { changePassword, SectionHead } from "../shell/frame.tsx";
 import { label, optionsOf } from "../shell/labels.ts";
 import { Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
 import { person } from "../shell/session.ts";
@@ -68,11 +69,15 @@ const baseFields = (user?: User): FormField[] => [
   { name: "role", label: words().role, initial: user?.role ?? "cashier", options: optionsOf("role", ROLES) },
 ];
 
+/** The service's own bound (`BOUNDS.passwordCharacters`). */
+const LEAST_CHARACTERS = 12;
+
 const passwordField = (): FormField => ({
   name: "password",
   label: words().password,
   type: "password",
   help: words().passwordHelp,
+  check: (_trimmed, { password = "" }) => (password.length < LEAST_CHARACTERS ? sharedWords().newPasswordFault : null),
 });
 
 function addPerson(then: () => unknown): void {
@@ -135,7 +140,11 @@ function Actions({ user, reload }: { readonly user: User; readonly reload: () =>
   return (
     <div class="cell-actions">
       <Button onClick={change}>{words().change}</Button>
-      {!isSelf && <Button onClick={setPassword}>{words().newPassword}</Button>}
+      {isSelf ? (
+        <Button onClick={changePassword}>{sharedWords().changePassword}</Button>
+      ) : (
+        <Button onClick={setPassword}>{words().newPassword}</Button>
+      )}
       {!isSelf && user.status === "active" && (
         <Button kind="danger" onClick={suspend}>
           {words().suspend}

@@ -79,6 +79,6 @@ export const words = dictionary({
     rename: "Umbenennen",
     renamed: "Der Anbieter ist umbenannt.",
     empty: "Noch kein Anbieter",
-    emptyText: "Bargeld, Terminals und Smart POS gehen ohne. Legen Sie einen für QR-Zahlungen an.",
+    emptyText: "Bargeld, Terminals und Smart POS brauchen keinen. Legen Sie einen für QR-Zahlungen an.",
   },
 });

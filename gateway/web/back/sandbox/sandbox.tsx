@@ -27,6 +27,7 @@ export function Sandboxes() {
       pageOf(reply.sandboxes, reply.has_more, (one) => one.sandbox_id),
     ),
   );
+  const found = places.data;
   const played = useSignal<number | null>(null);
   // Passwords are shown once; the panel keeps those of this visit, so that it can play.
   const cashiers = useSignal<ReadonlyMap<number, SandboxCashier>>(new Map());
@@ -62,9 +63,11 @@ export function Sandboxes() {
   return (
     <>
       <SectionHead name="sandbox" intro={words().intro}>
-        <Button kind="main" onClick={() => places.data && seed(places.data, showFresh)}>
-          {words().seed}
-        </Button>
+        {found !== null && (
+          <Button kind="main" onClick={() => seed(found, showFresh)}>
+            {words().seed}
+          </Button>
+        )}
       </SectionHead>
       <Listed of={sandboxes} empty={<Empty title={words().empty}>{words().emptyText}</Empty>}>
         {(rows) => (

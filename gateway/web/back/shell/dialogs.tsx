@@ -5,6 +5,7 @@
  */
 import { signal, useSignal } from "@preact/signals";
 import type { ComponentChild, ComponentChildren } from "preact";
+import { useRef, useState } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import type { Result } from "../../shared/call.ts";
 import { Dialog } from "../../shared/dialog.tsx";
@@ -26,6 +27,14 @@ export function showDialog(content: ComponentChild): void {
 
 export function closeDialog(): void {
   open.value = null;
+}
+
+/** Closes the dialog that calls it. An answer may come when a person has closed that one, and opened another. */
+function useCloseThis(): () => void {
+  const [number] = useState(lastNumber);
+  return () => {
+    if (open.peek()?.number === number) closeDialog();
+  };
 }
 
 export function DialogPlace() {
@@ -65,13 +74,14 @@ function QuestionDialog({ question }: { readonly question: Question<unknown> }) 
   const reason = useSignal("");
   const failure = useSignal<Failure | null>(null);
   const { title, text, action, isDangerous = false, asksReason = false } = question;
+  const closeThis = useCloseThis();
   const confirm = async (): Promise<void> => {
     const result = await question.run(reason.value.trim());
     if (!result.ok) {
       failure.value = result;
       return;
     }
-    closeDialog();
+    closeThis();
     if (question.done !== undefined) announce(question.done, result.reply);
     await question.after?.(result.reply);
   };
@@ -152,14 +162,17 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
   const failure = useSignal<Failure | null>(null);
   const isBusy = useSignal(false);
   const wasTried = useSignal(false);
+  const closeThis = useCloseThis();
   const shown = form.fields.filter(({ when }) => when?.(values.value) ?? true);
   const faultOf = (field: FormField): string | null => {
     const value = (values.value[field.name] ?? "").trim();
     if (value === "") return field.isOptional === true ? null : sharedWords().required;
     return field.check?.(value, values.value) ?? null;
   };
-  const faultOfService = (name: string): string | null =>
-    failure.value?.errors?.find(({ pointer }) => pointer === `/${name}`)?.detail ?? null;
+  const faultOfService = (name: string): string | null => {
+    const found = failure.value?.errors?.find(({ pointer }) => pointer === `/${name}`);
+    return found === undefined ? null : sharedWords().invalid(found.detail);
+  };
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     wasTried.value = true;
@@ -173,7 +186,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
     isBusy.value = false;
     failure.value = result.ok ? null : result;
     if (!result.ok) return;
-    closeDialog();
+    closeThis();
     if (form.done !== undefined) announce(form.done, result.reply);
     await form.after?.(result.reply);
   };
@@ -227,18 +240,15 @@ interface ShownOnce {
   readonly children?: ComponentChildren;
 }
 
-/** A secret that no later answer shows. */
+/** A secret that no later answer shows: only its button closes the dialog, and no key that is pressed by mistake. */
 export function showOnce({ title, values, children }: ShownOnce): void {
   showDialog(
-    <Dialog title={title} onClose={closeDialog}>
+    <Dialog title={title} onClose={() => undefined}>
       <p>{shellWords().shownOnce}</p>
       {values.map(({ label, value }) => (
         <div key={label} class="secret">
           <p class="field-label">{label}</p>
-          <div class="row">
-            <code class="secret-value">{value}</code>
-            <CopyButton value={value} label={label} />
-          </div>
+          <Copyable value={value} label={label} class="secret-value" />
         </div>
       ))}
       {children}
@@ -252,19 +262,40 @@ export function showOnce({ title, values, children }: ShownOnce): void {
   );
 }
 
-export function CopyButton({ value, label }: { readonly value: string; readonly label: string }) {
-  const isCopied = useSignal(false);
+interface CopyableProps {
+  readonly value: string;
+  readonly label: string;
+  readonly class: string;
+}
+
+/** A text with a button that copies it. Where the browser does not let the page, it selects the text for the person. */
+export function Copyable({ value, label, class: looks }: CopyableProps) {
+  const text = useRef<HTMLElement>(null);
+  const outcome = useSignal<"copied" | "selected" | null>(null);
   const copy = async (): Promise<void> => {
-    isCopied.value = await copyText(value);
+    outcome.value = null;
+    const isCopied = await copyText(value);
+    if (!isCopied && text.current !== null) getSelection()?.selectAllChildren(text.current);
+    outcome.value = isCopied ? "copied" : "selected";
   };
   return (
-    <Button local onClick={copy} label={`${shellWords().copy}: ${label}`}>
-      {isCopied.value ? shellWords().copied : shellWords().copy}
-    </Button>
+    <>
+      <div class="row">
+        <code ref={text} class={looks}>
+          {value}
+        </code>
+        <Button local onClick={copy} label={`${shellWords().copy}: ${label}`}>
+          {outcome.value === "copied" ? shellWords().copied : shellWords().copy}
+        </Button>
+      </div>
+      <p class={outcome.value === "selected" ? "small" : "for-readers"} role="status">
+        {outcome.value === null ? "" : outcome.value === "copied" ? shellWords().copied : shellWords().copyByHand}
+      </p>
+    </>
   );
 }
 
-/** Pages without TLS and old browsers have no clipboard; a person then marks the text. */
+/** Pages without TLS and old browsers have no clipboard, and a person may have denied it. */
 async function copyText(value: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(value);

@@ -4,12 +4,15 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { Button } from "../../shared/button.tsx";
+import { Empty } from "../../shared/states.tsx";
 import { shellWords } from "./words.ts";
 
 type Changes = Readonly<Record<string, string>>;
 
 export interface Filters {
   readonly query: Changes;
+  /** Whether a filter is set. */
+  readonly isSet: boolean;
   /** An empty value takes the filter off. */
   set(changes: Changes): void;
   clear(): void;
@@ -17,7 +20,8 @@ export interface Filters {
   addressWith(changes: Changes): string;
 }
 
-export function useFilters(): Filters {
+/** `views` are parts of the address that say what is listed and are no filters: clearing the filters leaves them. */
+export function useFilters(views: readonly string[] = []): Filters {
   const { path, query, route } = useLocation();
   // From the address itself: a filter that is typed counts after a pause, and another one may be set meanwhile.
   const addressWith = (changes: Changes): string => {
@@ -29,7 +33,15 @@ export function useFilters(): Filters {
     return search.toString() === "" ? `${path}/` : `${path}/?${search}`;
   };
   const set = (changes: Changes): void => route(addressWith(changes), true);
-  return { query, set, clear: () => route(`${path}/`, true), addressWith };
+  const names = Object.keys(query).filter((name) => views.indexOf(name) < 0);
+  const clear = (): void => {
+    const nothing: Record<string, string> = {};
+    for (const name of names) nothing[name] = "";
+    set(nothing);
+    // The button that was clicked disappears.
+    document.getElementById("content")?.focus({ preventScroll: true });
+  };
+  return { query, isSet: names.some((name) => query[name] !== ""), set, clear, addressWith };
 }
 
 interface FilterBarProps {
@@ -40,12 +52,11 @@ interface FilterBarProps {
 }
 
 export function FilterBar({ filters, children, actions }: FilterBarProps) {
-  const isSet = Object.values(filters.query).some((value) => value !== "");
   return (
     <div class="filters" role="search" aria-label={shellWords().filters}>
       {children}
       <div class="filters-end">
-        {isSet && (
+        {filters.isSet && (
           <Button local kind="quiet" onClick={() => filters.clear()}>
             {shellWords().clearFilters}
           </Button>
@@ -53,6 +64,26 @@ export function FilterBar({ filters, children, actions }: FilterBarProps) {
         {actions}
       </div>
     </div>
+  );
+}
+
+interface EmptyListProps {
+  readonly filters: Filters;
+  /** What is said where nothing is there yet. */
+  readonly title: string;
+  readonly text: string;
+}
+
+/** A list without entries: because of its filters, or because there is nothing yet. */
+export function EmptyList({ filters, title, text }: EmptyListProps) {
+  if (!filters.isSet) return <Empty title={title}>{text}</Empty>;
+  return (
+    <Empty title={shellWords().nothingFits}>
+      <p>{shellWords().nothingFitsText}</p>
+      <Button local onClick={() => filters.clear()}>
+        {shellWords().clearFilters}
+      </Button>
+    </Empty>
   );
 }
 

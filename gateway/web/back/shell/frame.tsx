@@ -4,13 +4,14 @@ import type { ComponentChildren, FunctionComponent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { Button } from "../../shared/button.tsx";
-import { hasNoSession } from "../../shared/call.ts";
+import { call, hasNoSession } from "../../shared/call.ts";
 import { Dialog } from "../../shared/dialog.tsx";
 import { LanguageSwitch } from "../../shared/language-switch.tsx";
+import { PasswordDialog } from "../../shared/password-dialog.tsx";
 import { SignInForm } from "../../shared/sign-in-form.tsx";
 import { Empty, FailureNotice, Skeleton } from "../../shared/states.tsx";
 import { sharedWords } from "../../shared/words.ts";
-import { DialogPlace } from "./dialogs.tsx";
+import { closeDialog, DialogPlace, showDialog } from "./dialogs.tsx";
 import { person, readSession, sessionFailure, signIn, signOut } from "./session.ts";
 import { shellWords } from "./words.ts";
 
@@ -88,6 +89,14 @@ function Gate() {
   );
 }
 
+const sendPassword: Parameters<typeof PasswordDialog>[0]["change"] = (body) =>
+  call("PUT /api/backoffice/v1/session/password/", { body });
+
+/** One's own; the people section resets those of others. */
+export function changePassword(): void {
+  showDialog(<PasswordDialog change={sendPassword} onClose={closeDialog} />);
+}
+
 function Menu({ groups, current }: { readonly groups: readonly SectionGroup[]; readonly current: string }) {
   const isOpen = useSignal(false);
   const isFirst = useRef(true);
@@ -141,6 +150,9 @@ function Menu({ groups, current }: { readonly groups: readonly SectionGroup[]; r
               {sharedWords().signOut}
             </Button>
           </div>
+          <Button kind="quiet" onClick={changePassword}>
+            {sharedWords().changePassword}
+          </Button>
         </div>
       </div>
     </header>

@@ -115,7 +115,7 @@ export const labels = dictionary({
       success_reported: "Das Gerät meldete Erfolg.",
       qr_presented: "Der QR-Code wurde gezeigt.",
       provider_confirmed: "Der Anbieter bestätigte eine Zahlung.",
-      late_evidence: "Nach dem Ende kam ein Beleg.",
+      late_evidence: "Nach dem Ende kam ein Nachweis.",
       late_money: "Nach dem Ende kam Geld.",
       money_differs: "Es kam anderes Geld als verlangt.",
       handoff_presented: "Der Begleiter nahm sie und meldete nichts.",

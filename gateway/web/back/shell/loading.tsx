@@ -4,7 +4,7 @@
  */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import type { Result } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
@@ -45,34 +45,48 @@ export const pageOf = <T,>(items: readonly T[], hasMore: boolean, idOf: (item: T
 
 type LoadPage<T> = (cursor: string | number | undefined) => Promise<Result<Page<T>>>;
 
-/** A list that is read page by page; `reload` begins again with the first page. */
+/** Pages that were read after the first ones, and the list that they go on from: of another list they are no part. */
+interface Later<T> extends Page<T> {
+  readonly after: Page<T>;
+}
+
+/** A person who reads further back than this reads a list that does not change meanwhile. */
+const MOST_REFRESHED_PAGES = 10;
+
+/**
+ * A list that is read page by page. A reload reads as many pages as are shown, so that it takes away nothing that a person
+ * reads, and nothing is missing between two pages.
+ */
 export function usePages<T>(key: string, load: LoadPage<T>, everyMs?: number): Pages<T> {
-  const later = useSignal<Page<T> | null>(null);
+  const shown = useRef({ key, pages: 1 });
+  if (shown.current.key !== key) shown.current = { key, pages: 1 };
+  const later = useSignal<Later<T> | null>(null);
   const laterFailure = useSignal<Failure | null>(null);
-  const first = useLoad(
-    key,
-    async () => {
-      const result = await load(undefined);
-      if (result.ok) later.value = null;
-      return result;
-    },
-    { everyMs, keepsOld: true },
-  );
+  const first = useLoad(key, () => readPages(load, shown.current.pages), {
+    everyMs: shown.current.pages > MOST_REFRESHED_PAGES ? undefined : everyMs,
+    keepsOld: true,
+  });
+  const newest = useRef(first.data);
+  newest.current = first.data;
   useEffect(() => {
-    later.value = null;
     laterFailure.value = null;
   }, [key]);
-  const last = later.value ?? first.data;
+  const added = later.value !== null && later.value.after === first.data ? later.value : null;
+  const last = added ?? first.data;
   const more = async (): Promise<void> => {
-    const cursor = last?.next;
-    if (cursor === null || cursor === undefined) return;
-    const result = await load(cursor);
+    const { data: after } = first;
+    const { current } = shown;
+    if (after === null || last === null || last.next === null) return;
+    current.pages += 1;
+    const result = await load(last.next);
+    if (shown.current !== current) return;
     laterFailure.value = result.ok ? null : result;
-    if (!result.ok) return;
-    later.value = { items: [...(later.peek()?.items ?? []), ...result.reply.items], next: result.reply.next };
+    if (!result.ok) current.pages -= 1;
+    else if (newest.current !== after) await first.reload();
+    else later.value = { after, items: [...(added?.items ?? []), ...result.reply.items], next: result.reply.next };
   };
   return {
-    data: first.data === null ? null : [...first.data.items, ...(later.value?.items ?? [])],
+    data: first.data === null ? null : [...first.data.items, ...(added?.items ?? [])],
     failure: first.failure ?? laterFailure.value,
     isOld: first.isOld,
     reload: first.reload,
@@ -80,6 +94,19 @@ export function usePages<T>(key: string, load: LoadPage<T>, everyMs?: number): P
     hasMore: last !== null && last.next !== null && !first.isOld,
     more,
   };
+}
+
+async function readPages<T>(load: LoadPage<T>, pages: number): Promise<Result<Page<T>>> {
+  const items: T[] = [];
+  let cursor: string | number | undefined;
+  for (let page = 1; ; page += 1) {
+    const result = await load(cursor);
+    if (!result.ok) return result;
+    const { next } = result.reply;
+    items.push(...result.reply.items);
+    if (next === null || page >= pages) return { ...result, reply: { items, next } };
+    cursor = next;
+  }
 }
 
 /** How many things a selection or a name look-up reads at most: more would not be chosen from by hand. */

@@ -2,10 +2,10 @@
 import { Button } from "../../shared/button.tsx";
 import { call, newKey } from "../../shared/call.ts";
 import { clockTime } from "../../shared/format.ts";
-import { Empty, Tag } from "../../shared/states.tsx";
+import { Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { ask, openForm } from "../shell/dialogs.tsx";
-import { ChoiceFilter, FilterBar, useFilters } from "../shell/filters.tsx";
+import { ChoiceFilter, EmptyList, FilterBar, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { optionsOf } from "../shell/labels.ts";
 import { allPages, LoadedView, useLoad } from "../shell/loading.tsx";
@@ -36,6 +36,8 @@ export function Stations() {
   const places = usePlaces();
   const leases = useLeases();
   const { filial, status } = filters.query;
+  const isWanted = (station: Station): boolean =>
+    (!filial || String(station.filial_id) === filial) && (!status || station.status === status);
   const reload = (): Promise<unknown> => Promise.all([places.reload(), leases.reload()]);
   return (
     <>
@@ -59,14 +61,13 @@ export function Stations() {
                 options={optionsOf("status", ["active", "suspended", "closed"])}
               />
             </FilterBar>
-            {found.stations.length === 0 && <Empty title={words().empty}>{words().emptyText}</Empty>}
-            {found.stations.length > 0 && (
+            {!found.stations.some(isWanted) && (
+              <EmptyList filters={filters} title={words().empty} text={words().emptyText} />
+            )}
+            {found.stations.some(isWanted) && (
               <Table
                 caption={shellWords().nav.stations}
-                rows={found.stations.filter(
-                  (station) =>
-                    (!filial || String(station.filial_id) === filial) && (!status || station.status === status),
-                )}
+                rows={found.stations.filter(isWanted)}
                 keyOf={(station) => station.station_id}
                 columns={[
                   { title: shellWords().name, cell: (station) => <strong>{station.name}</strong> },

@@ -167,7 +167,7 @@ function FreezeForm({ subjects, then }: FreezeFormProps) {
   const freeze = (): void => {
     if (subject === undefined) return;
     ask({
-      title: words().freezeTitle(subject.kind === "organization" ? subject.name : `"${subject.name}"`),
+      title: words().freezeTitle(subject.kind === "organization" ? subject.name : words().quoted(subject.name)),
       text: [words().effect[subject.kind], words().alsoRunning],
       action: words().freeze,
       isDangerous: true,
@@ -202,7 +202,7 @@ function FreezeForm({ subjects, then }: FreezeFormProps) {
         )}
       </div>
       <p class="soft">{words().effect[kind.value]}</p>
-      <Button kind="danger" onClick={freeze}>
+      <Button kind="danger" onClick={freeze} disabledBecause={subject === undefined ? words().nothingToFreeze : null}>
         {words().freeze} …
       </Button>
     </section>

@@ -1,14 +1,14 @@
 import { call } from "../../shared/call.ts";
 import { dateAndTime } from "../../shared/format.ts";
 import type { ReplyOf, RequestOf } from "../../shared/operations.ts";
-import { Empty } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
-import { ChoiceFilter, FilterBar, useFilters } from "../shell/filters.tsx";
+import { ChoiceFilter, EmptyList, FilterBar, useFilters } from "../shell/filters.tsx";
 import { optionsOf } from "../shell/labels.ts";
 import { Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
 import { StatusTag } from "../shell/status-tag.tsx";
 import { shellWords } from "../shell/words.ts";
 import type { ConsumerNames } from "./consumer-names.ts";
+import { VIEWS } from "./views.ts";
 import { words } from "./words.ts";
 
 type OneDelivery = ReplyOf<"GET /api/backoffice/v1/webhook-deliveries/">["webhook_deliveries"][number];
@@ -32,7 +32,7 @@ const EVENTS = [
 const EVERY_MS = 5_000;
 
 export function Deliveries({ consumers }: { readonly consumers: ConsumerNames }) {
-  const filters = useFilters();
+  const filters = useFilters(VIEWS);
   const { consumer, endpoint, status, event } = filters.query;
   const deliveries = usePages(
     `deliveries ${consumer} ${endpoint} ${status} ${event}`,
@@ -67,7 +67,10 @@ export function Deliveries({ consumers }: { readonly consumers: ConsumerNames })
           options={EVENTS.map((value) => ({ value, text: value }))}
         />
       </FilterBar>
-      <Listed of={deliveries} empty={<Empty title={words().noDelivery}>{words().noDeliveryText}</Empty>}>
+      <Listed
+        of={deliveries}
+        empty={<EmptyList filters={filters} title={words().noDelivery} text={words().noDeliveryText} />}
+      >
         {(rows) => (
           <Table
             caption={words().tabs.deliveries}
@@ -77,7 +80,7 @@ export function Deliveries({ consumers }: { readonly consumers: ConsumerNames })
               {
                 title: words().delivery,
                 cell: (one) => (
-                  <a href={`/back/webhooks/?view=deliveries&delivery=${one.delivery_id}`}>{one.delivery_id}</a>
+                  <a href={filters.addressWith({ delivery: String(one.delivery_id) })}>{one.delivery_id}</a>
                 ),
               },
               { title: words().event, cell: (one) => <code>{one.event_type}</code> },

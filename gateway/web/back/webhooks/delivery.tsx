@@ -5,6 +5,7 @@ import { dateAndTime } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Tag } from "../../shared/states.tsx";
 import { ask } from "../shell/dialogs.tsx";
+import { useFilters } from "../shell/filters.tsx";
 import { Facts } from "../shell/frame.tsx";
 import { LoadedView, useLoad } from "../shell/loading.tsx";
 import { StatusTag } from "../shell/status-tag.tsx";
@@ -23,6 +24,7 @@ interface DeliveryProps {
 }
 
 export function Delivery({ deliveryId, consumers }: DeliveryProps) {
+  const filters = useFilters();
   const path = { delivery_id: deliveryId };
   const detail = useLoad(
     `delivery ${deliveryId}`,
@@ -32,7 +34,7 @@ export function Delivery({ deliveryId, consumers }: DeliveryProps) {
   return (
     <>
       <p>
-        <a href="/back/webhooks/?view=deliveries">{words().backToDeliveries}</a>
+        <a href={filters.addressWith({ delivery: "" })}>{words().backToDeliveries}</a>
       </p>
       <LoadedView of={detail}>
         {({ webhook_delivery: one, attempts }) => (

@@ -3,16 +3,17 @@ import { call } from "../../shared/call.ts";
 import { Dialog } from "../../shared/dialog.tsx";
 import { clockTime, dateAndTime } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
-import { Empty, FailureNotice, Notice } from "../../shared/states.tsx";
+import { FailureNotice, Notice } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { overlapOptions } from "../providers/providers.tsx";
 import { ask, closeDialog, openForm, showDialog, showOnce } from "../shell/dialogs.tsx";
-import { ChoiceFilter, FilterBar, useFilters } from "../shell/filters.tsx";
+import { ChoiceFilter, EmptyList, FilterBar, useFilters } from "../shell/filters.tsx";
 import { Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
 import { StatusTag } from "../shell/status-tag.tsx";
 import { shellWords } from "../shell/words.ts";
 import type { ConsumerNames } from "./consumer-names.ts";
 import { AttemptFacts } from "./delivery.tsx";
+import { VIEWS } from "./views.ts";
 import { words } from "./words.ts";
 
 type Endpoint = ReplyOf<"GET /api/backoffice/v1/webhook-endpoints/">["webhook_endpoints"][number];
@@ -25,7 +26,7 @@ const EVERY_MS = 10_000;
 const TEST_DEADLINE_MS = 25_000;
 
 export function Endpoints({ consumers }: { readonly consumers: ConsumerNames }) {
-  const filters = useFilters();
+  const filters = useFilters(VIEWS);
   const { consumer = "" } = filters.query;
   const endpoints = usePages(
     `endpoints ${consumer}`,
@@ -67,7 +68,10 @@ export function Endpoints({ consumers }: { readonly consumers: ConsumerNames }) 
       >
         <ChoiceFilter filters={filters} name="consumer" label={words().consumer} options={consumers.options} />
       </FilterBar>
-      <Listed of={endpoints} empty={<Empty title={words().noEndpoint}>{words().noEndpointText}</Empty>}>
+      <Listed
+        of={endpoints}
+        empty={<EmptyList filters={filters} title={words().noEndpoint} text={words().noEndpointText} />}
+      >
         {(rows) => (
           <Table
             caption={words().tabs.endpoints}

@@ -26,6 +26,10 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
   const failure = useSignal<Failure | null>(null);
   const isBusy = useSignal(false);
   const texts = words().account;
+  const faultOf = (name: Name): string | null => {
+    const found = failure.value?.errors?.find(({ pointer }) => pointer === `/${name}`);
+    return found === undefined ? null : sharedWords().invalid(found.detail);
+  };
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     if (isBusy.peek()) return;
@@ -59,6 +63,7 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
           label={texts.fields[name]}
           help={texts.helps[name]}
           value={typed.value[name]}
+          fault={faultOf(name)}
           required={name === "name" || name === "provider" || name === "reference"}
           onInput={(value) => {
             typed.value = { ...typed.value, [name]: value };

@@ -24,6 +24,9 @@ interface Sending {
 
 /** An import of some thousand lines takes about a second. */
 const REFRESH_MS = 1_500;
+/** As many as a person reads before older ones, and as many as one answer carries (`BOUNDS.listed`). */
+const PAGE = 50;
+const MOST = 500;
 let lastKey = 0;
 
 export function ImportsSection() {
@@ -43,12 +46,16 @@ interface ImportsProps {
 
 function ImportsOfAccount({ accountId, onAddAccount }: ImportsProps) {
   const sending = useSignal<readonly Sending[]>([]);
-  const query = { account_id: accountId, limit: 50 };
+  const limit = useSignal(PAGE);
   const { data, failure, reload } = useLoad(
     String(accountId),
-    () => call("GET /api/reconciliation/v1/imports/", { query }),
+    () => call("GET /api/reconciliation/v1/imports/", { query: { account_id: accountId, limit: limit.peek() } }),
     { everyMs: REFRESH_MS },
   );
+  const more = async (): Promise<void> => {
+    limit.value = Math.min(MOST, limit.peek() + PAGE);
+    await reload();
+  };
   const imports = data?.imports;
 
   const send = async (file: File): Promise<void> => {
@@ -96,6 +103,11 @@ function ImportsOfAccount({ accountId, onAddAccount }: ImportsProps) {
       {imports?.map((one) => (
         <ImportCard key={one.import_id} listed={one} onChanged={reload} />
       ))}
+      {data?.has_more === true && limit.value < MOST && (
+        <p class="more">
+          <Button onClick={more}>{words().more}</Button>
+        </p>
+      )}
     </div>
   );
 }

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
@@ -6,18 +7,26 @@ import { FailureNotice } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { words } from "../words.ts";
 
+/** As many as a person reads before the next ones. */
+const LIMIT = 50;
 type Rows = ReplyOf<"GET /api/reconciliation/v1/malformed-rows/">["malformed_rows"];
 
 /** The rows of a file that are no lines, loaded when a person opens them. */
 export function MalformedRows({ importId }: { readonly importId: number }) {
   const rows = useSignal<Rows | null>(null);
+  const hasMore = useSignal(false);
   const failure = useSignal<Failure | null>(null);
   const texts = words().imports;
   const load = async (): Promise<void> => {
-    const query = { import_id: importId, limit: 50 };
+    const known = rows.peek() ?? [];
+    const last = known[known.length - 1];
+    const since = last && { since_import_id: last.import_id, since_position: last.position };
+    const query = { import_id: importId, limit: LIMIT, ...since };
     const listed = await call("GET /api/reconciliation/v1/malformed-rows/", { query });
     failure.value = listed.ok ? null : listed;
-    if (listed.ok) rows.value = listed.reply.malformed_rows;
+    if (!listed.ok) return;
+    rows.value = [...known, ...listed.reply.malformed_rows];
+    hasMore.value = listed.reply.has_more;
   };
   return (
     <details onToggle={({ currentTarget }) => (currentTarget.open && rows.peek() === null ? void load() : undefined)}>
@@ -34,6 +43,11 @@ export function MalformedRows({ importId }: { readonly importId: number }) {
             { title: texts.reasonOfRow, cell: ({ reason }) => reason },
           ]}
         />
+      )}
+      {hasMore.value && (
+        <p class="more">
+          <Button onClick={load}>{words().more}</Button>
+        </p>
       )}
     </details>
   );

@@ -1,5 +1,5 @@
 /** Describes the columns of a CSV file that no dictionary has, with a preview of its first rows. */
-import { type Signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
@@ -87,9 +87,13 @@ export function MappingForm({ importId, encoding, onStored }: MappingFormProps) 
   const texts = words().mapping;
   const columns = columnsOf(sample, typed.value);
   const isWhole = typed.value.amount !== "" && typed.value.date !== "" && /^[1-9]\d?$/.test(typed.value.headerRow);
+  const isPreviewed = preview.value !== null && preview.value.refusal === null;
   const show = async (): Promise<void> => {
-    const body = { import_id: importId, definition: definitionOf(typed.peek(), encoding), limit: 8 };
+    const definition = definitionOf(typed.peek(), encoding);
+    const body = { import_id: importId, definition, limit: 8 };
     const shown = await call("POST /api/reconciliation/v1/statement-mappings/preview/", { body });
+    // Something was changed while the answer was on its way: it is about other columns.
+    if (JSON.stringify(definitionOf(typed.peek(), encoding)) !== JSON.stringify(definition)) return;
     failure.value = shown.ok ? null : shown;
     if (shown.ok) preview.value = shown.reply;
   };
@@ -102,7 +106,15 @@ export function MappingForm({ importId, encoding, onStored }: MappingFormProps) 
   return (
     <div class="stack">
       <p>{texts.help}</p>
-      <Fields typed={typed} columns={columns} />
+      <Fields
+        value={typed.value}
+        columns={columns}
+        change={(changes) => {
+          typed.value = { ...typed.peek(), ...changes };
+          // The rows that are shown were read in another way; a name changes nothing of them.
+          if (changes.name === undefined) preview.value = null;
+        }}
+      />
       {failure.value !== null && <FailureNotice failure={failure.value} />}
       <p>
         <Button onClick={show} disabledBecause={isWhole ? null : texts.chooseColumns}>
@@ -114,7 +126,7 @@ export function MappingForm({ importId, encoding, onStored }: MappingFormProps) 
         <Button
           kind="main"
           onClick={store}
-          disabledBecause={typed.value.name.trim() === "" || preview.value === null ? texts.previewFirst : null}
+          disabledBecause={typed.value.name.trim() === "" || !isPreviewed ? texts.previewFirst : null}
         >
           {texts.store}
         </Button>
@@ -123,12 +135,14 @@ export function MappingForm({ importId, encoding, onStored }: MappingFormProps) 
   );
 }
 
-function Fields({ typed, columns }: { readonly typed: Signal<Typed>; readonly columns: readonly string[] }) {
+interface FieldsProps {
+  readonly value: Typed;
+  readonly columns: readonly string[];
+  readonly change: (changes: Partial<Typed>) => void;
+}
+
+function Fields({ value, columns, change }: FieldsProps) {
   const texts = words().mapping;
-  const change = (changes: Partial<Typed>): void => {
-    typed.value = { ...typed.peek(), ...changes };
-  };
-  const { value } = typed;
   return (
     <div class="filter-fields">
       <Field label={texts.name} value={value.name} onInput={(name) => change({ name })} />

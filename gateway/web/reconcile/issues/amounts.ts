@@ -16,3 +16,18 @@ function partsOf(amount: string): Parts {
   const [whole = "", fraction = ""] = amount.replace("-", "").split(".");
   return { whole, fraction };
 }
+
+interface Difference {
+  readonly field: string;
+  readonly expected: string | null;
+  readonly found: string | null;
+}
+
+/** The currency of each side of a comparison. An issue has that of the line, and the payment may have another one. */
+export function currenciesOf(
+  differences: readonly Difference[],
+  ofIssue: string | null,
+): Readonly<Record<"expected" | "found", string | null>> {
+  const other = differences.find(({ field }) => field === "currency");
+  return { expected: other?.expected ?? ofIssue, found: other?.found ?? ofIssue };
+}

@@ -14,6 +14,14 @@ const WITHOUT_FILTERS: Readonly<Record<string, null>> = [...FILTERS, "issue"].re
   {},
 );
 
+export const FILTER_ID = "filter";
+
+/** The button that was clicked disappears: the keyboard goes on at the filter. */
+export function clearFilters(): void {
+  go(WITHOUT_FILTERS, { isStep: false });
+  document.getElementById(FILTER_ID)?.focus({ preventScroll: true });
+}
+
 const change = (name: FilterName, value: string): void => go({ [name]: value, issue: null }, { isStep: false });
 
 export function FilterBar() {
@@ -24,7 +32,7 @@ export function FilterBar() {
   );
   return (
     <details class="filter" open={filterCount() > 0}>
-      <summary>{filterCount() > 0 ? texts.titleWith(filterCount()) : texts.title}</summary>
+      <summary id={FILTER_ID}>{filterCount() > 0 ? texts.titleWith(filterCount()) : texts.title}</summary>
       <div class="filter-fields">
         {choice(
           "account",
@@ -55,7 +63,7 @@ export function FilterBar() {
         <TypedFilter name="max_amount" pattern={/^\d{1,10}(\.\d{1,3})?$/} />
       </div>
       {filterCount() > 0 && (
-        <Button local kind="quiet" onClick={() => go(WITHOUT_FILTERS, { isStep: false })}>
+        <Button local kind="quiet" onClick={clearFilters}>
           {texts.clear}
         </Button>
       )}

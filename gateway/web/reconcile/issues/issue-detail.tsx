@@ -7,6 +7,7 @@ import { kindHelp, kindTitle } from "../kind-words.ts";
 import { accountName, operatorName, person, stationName } from "../known.ts";
 import { words } from "../words.ts";
 import { assign, type Dialog, decideProposal, openDialog, orSayWhy, undoClosing } from "./actions.ts";
+import { currenciesOf } from "./amounts.ts";
 import { Candidates } from "./candidates.tsx";
 import { History } from "./history.tsx";
 import { choose, chosenId, details, detailsFailure, type Issue, loadDetails } from "./issue-list.ts";
@@ -21,8 +22,9 @@ export function IssueDetail() {
       </Empty>
     );
   }
-  if (detailsFailure.value !== null) return <FailureNotice failure={detailsFailure.value} onRetry={loadDetails} />;
-  if (details.value === undefined) return <Skeleton />;
+  const failure = detailsFailure.value;
+  const notice = failure === null ? null : <FailureNotice failure={failure} onRetry={loadDetails} />;
+  if (details.value === undefined) return notice ?? <Skeleton />;
   const { issue } = details.value;
   const { amount, currency } = issue;
   return (
@@ -32,6 +34,7 @@ export function IssueDetail() {
           {words().back}
         </Button>
       </div>
+      {notice}
       <header>
         <div class="row row-spread">
           <h2>{kindTitle(issue.kind)}</h2>
@@ -121,11 +124,14 @@ interface Compared {
 /** Of a callback from what was registered and what is asserted; of a statement as its run has found it. */
 function comparedOf({ evidence, currency }: Issue): readonly Compared[] {
   if (evidence.statement !== null) {
-    const read = (field: string, value: string | null) => (value === null ? null : factText(field, value, currency));
-    return evidence.statement.differences.map(({ field, expected, found }) => ({
+    const { differences } = evidence.statement;
+    const currencies = currenciesOf(differences, currency);
+    const read = (field: string, value: string | null, side: "expected" | "found") =>
+      value === null ? null : factText(field, value, currencies[side]);
+    return differences.map(({ field, expected, found }) => ({
       field,
-      expected: read(field, expected),
-      found: read(field, found),
+      expected: read(field, expected, "expected"),
+      found: read(field, found, "found"),
     }));
   }
   const { registered, asserted } = evidence;

@@ -41,8 +41,9 @@ export async function loadIssues(): Promise<void> {
     call("GET /api/reconciliation/v1/issue-overview/", { query }),
   ]);
   if (mine !== era) return;
-  listFailure.value = listed.ok ? null : listed;
-  if (counted.ok) overview.value = counted.reply;
+  listFailure.value = listed.ok ? (counted.ok ? null : counted) : listed;
+  // Sums of another view, or of an earlier moment, must not stand beside this list: a person closes all by them.
+  overview.value = counted.ok ? counted.reply : undefined;
   if (!listed.ok) return;
   issues.value = listed.reply.issues;
   hasMore.value = listed.reply.has_more;
@@ -71,6 +72,8 @@ export async function loadDetails(): Promise<void> {
   if (chosenId() !== issue_id) return;
   detailsFailure.value = found.ok ? null : found;
   if (found.ok) details.value = found.reply;
+  // Other failures leave on the screen what a person reads.
+  else if (found.code === "not_found") details.value = undefined;
 }
 
 export async function reload(): Promise<void> {
@@ -99,7 +102,11 @@ effect(() => {
 });
 effect(() => {
   if (!isHere.value) return;
-  if (details.peek()?.issue.issue_id !== shownId.value) details.value = undefined;
+  if (details.peek()?.issue.issue_id !== shownId.value) {
+    details.value = undefined;
+    // It was about another issue.
+    detailsFailure.value = null;
+  }
   untracked(() => void loadDetails());
 });
 setInterval(() => {

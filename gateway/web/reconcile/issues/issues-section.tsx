@@ -11,7 +11,7 @@ import { words } from "../words.ts";
 import { openDialog } from "./actions.ts";
 import { Dialogs } from "./dialogs.tsx";
 import { filterCount, issuesQuery, VIEWS, view } from "./filter.ts";
-import { FilterBar } from "./filter-bar.tsx";
+import { clearFilters, FilterBar } from "./filter-bar.tsx";
 import { IssueDetail } from "./issue-detail.tsx";
 import {
   choose,
@@ -131,10 +131,19 @@ function Sums() {
 function List() {
   const shown = issues.value;
   if (shown === undefined) return listFailure.value === null ? <Skeleton /> : null;
+  if (shown.length === 0 && filterCount() > 0) {
+    return (
+      <Empty title={words().emptyFilter}>
+        <Button local onClick={clearFilters}>
+          {words().filter.clear}
+        </Button>
+      </Empty>
+    );
+  }
   if (shown.length === 0) {
     return (
       <Empty title={words().empty[view()]}>
-        <p>{filterCount() > 0 ? words().emptyFilter : words().emptyHelp}</p>
+        <p>{words().emptyHelp}</p>
       </Empty>
     );
   }

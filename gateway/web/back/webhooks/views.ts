@@ -1,0 +1,2 @@
+/** Which of the lists is shown is no filter of it. */
+export const VIEWS = ["view"];

@@ -1,0 +1,59 @@
+/**
+ * The display in the frame of `/start/`: one for all tabs of this browser. A tab pairs it only when its credential has ended,
+ * because each pairing ends the credential of the one before; the other tabs wait for that.
+ */
+import { createDeviceClient } from "../../../clients/device-kit/client.ts";
+import { hostPlatform } from "../../../clients/device-kit/platform.ts";
+import { type DeviceRecord, readRecord } from "../../../clients/device-kit/record.ts";
+import { indexedDbStorage } from "../../../clients/device-kit/storage/indexed-db.ts";
+import { createTransport } from "../../../clients/device-kit/transport.ts";
+import { FIRST_MINUTE } from "./address.ts";
+
+const ADDRESS = `/display/?${FIRST_MINUTE}`;
+const LOCK = "pairing first-minute";
+/** The frame loads and claims its code; a browser that stores nothing never has a credential. */
+const PAIRING_MS = 10_000;
+const CHECK_MS = 200;
+
+interface Station {
+  /** The id of the station's display of this kind; undefined where none is registered. */
+  readonly findDisplay: () => Promise<number | undefined>;
+  readonly newCode: (displayId: number | undefined) => Promise<string>;
+}
+
+/** The address of the frame; with a new code where this browser has no credential that counts. */
+export function frameAddress({ findDisplay, newCode }: Station): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const open = async (): Promise<void> => {
+      const [displayId, before] = [await findDisplay(), await storedRecord()];
+      if (before !== null && before.device_id === displayId && (await isAccepted(before))) return resolve(ADDRESS);
+      resolve(`${ADDRESS}#code=${await newCode(displayId)}`);
+      await paired(before?.credential);
+    };
+    const opened = "locks" in navigator ? navigator.locks.request(LOCK, open) : open();
+    opened.catch(reject);
+  });
+}
+
+async function storedRecord(): Promise<DeviceRecord | null> {
+  const text = await indexedDbStorage(window.indexedDB, FIRST_MINUTE)
+    .read()
+    .catch(() => null);
+  const record = readRecord(text);
+  return record === "damaged" ? null : record;
+}
+
+/** Without an answer it counts: the display itself asks again. */
+async function isAccepted({ credential }: DeviceRecord): Promise<boolean> {
+  const client = createDeviceClient(createTransport({ baseUrl: location.origin, platform: hostPlatform() }));
+  client.use(credential);
+  const answered = await client.me();
+  return answered.ok || answered.failure.status !== 401;
+}
+
+async function paired(before: string | undefined): Promise<void> {
+  for (let waitedMs = 0; waitedMs < PAIRING_MS; waitedMs += CHECK_MS) {
+    if ((await storedRecord())?.credential !== before) return;
+    await new Promise((resolve) => setTimeout(resolve, CHECK_MS));
+  }
+}
