@@ -482,10 +482,7 @@ describe("dependencies", () => {
     const lockfile = '{"packages": {"": {"hasInstallScript": true}, "node_modules/a": {"hasInstallScript": true}}}';
     expect(installScriptsAreDecided('{"allowScripts": {"a@1.0.0": true}}', lockfile)).toHaveLength(1);
     expect(installScriptsAreDecided('{"allowScripts": {"a": false}}', lockfile)).toEqual([]);
-    const complaints = installScriptsAreDecided(
-      fileCalled("package.json").text,
-      fileCalled("package-lock.json").text,
-    );
+    const complaints = installScriptsAreDecided(fileCalled("package.json").text, fileCalled("package-lock.json").text);
     expect(complaints).toEqual([]);
   });
 });
