@@ -162,6 +162,7 @@ function listIssues({ kind, status, account, before, json }: Options): Work {
   return async ({ read }) => {
     const answer = await read(`issues/${query}`, issuesSchema);
     if (json === true) return printJson(answer);
+    if (answer.issues.length === 0) print("There is no such issue.");
     for (const {
       issue_id: id,
       kind: name,

@@ -106,6 +106,10 @@ function workOf(words: readonly string[], options: Options): Work {
       return async ({ read }) => {
         const answer = await read("accounts/", accountsSchema);
         if (options.json === true) return printJson(answer);
+        if (answer.statement_accounts.length === 0)
+          print(
+            "There is no account yet: add one on the page /reconcile/, or with POST /api/reconciliation/v1/accounts/.",
+          );
         for (const { account_id: id, provider, reference, name } of answer.statement_accounts)
           print(`${id}\t${provider}\t${reference}\t${name}`);
       };

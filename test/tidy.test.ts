@@ -10,7 +10,7 @@ import { citedPathsExist, citedSectionsExist, type Library } from "./tidy/citati
 import { BANS, banned, filesAreSmall, namesSayWhat } from "./tidy/code-rules.ts";
 import { importCycles } from "./tidy/import-cycles.ts";
 import { importsGoOneWay, machinesImportNothing, packagesStayAtHome } from "./tidy/layering.ts";
-import { dependenciesArePinnedAndExplained } from "./tidy/package-rules.ts";
+import { dependenciesArePinnedAndExplained, installScriptsAreDecided } from "./tidy/package-rules.ts";
 import { isIgnored, repositoryFiles } from "./tidy/repository-files.ts";
 import { settingsAreExplained, settingsIn } from "./tidy/settings-rules.ts";
 import { masked, type Rule, type SourceFile } from "./tidy/source-file.ts";
@@ -475,6 +475,14 @@ describe("dependencies", () => {
       fileCalled("package.json").text,
       fileCalled("CONTRIBUTING.md").text,
     );
+    expect(complaints).toEqual([]);
+  });
+
+  it("have their install scripts allowed or denied, by name", () => {
+    const lockfile = '{"packages": {"": {"hasInstallScript": true}, "node_modules/a": {"hasInstallScript": true}}}';
+    expect(installScriptsAreDecided('{"allowScripts": {"a@1.0.0": true}}', lockfile)).toHaveLength(1);
+    expect(installScriptsAreDecided('{"allowScripts": {"a": false}}', lockfile)).toEqual([]);
+    const complaints = installScriptsAreDecided(fileCalled("package.json").text, fileCalled("package-lock.json").text);
     expect(complaints).toEqual([]);
   });
 });

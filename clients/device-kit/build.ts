@@ -1,10 +1,10 @@
 /**
- * Builds the package: JavaScript for Chrome 69 and Node 18, and its types.
+ * Builds the package, which `npm install FOLDER` installs: JavaScript for Chrome 69 and Node 18, and its types.
  *
  *   npm run device-kit -- FOLDER
  */
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { rolldown } from "rolldown";
 
@@ -36,7 +36,7 @@ export async function bundle(names: readonly string[], folder: string): Promise<
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }\n');
 }
 
-export function writeTypes(folder: string): void {
+function writeTypes(folder: string): void {
   const compiler = join(ROOT, "node_modules", ".bin", "tsc");
   execFileSync(compiler, ["-p", SOURCE, "--outDir", folder], { stdio: ["ignore", "ignore", "inherit"] });
   // The one file for Node alone has the types of Node.
@@ -51,8 +51,22 @@ export function writeTypes(folder: string): void {
   }
 }
 
+/** Writes the package into the folder. */
+export async function buildPackage(folder: string): Promise<void> {
+  const code = join(folder, "dist");
+  await bundle(entries(), code);
+  writeTypes(code);
+  for (const name of ["package.json", "SPEC.md", "traces"])
+    cpSync(join(SOURCE, name), join(folder, name), { recursive: true });
+}
+
 if (import.meta.main) {
-  const folder = resolve(process.argv[2] ?? join(SOURCE, "dist"));
-  await bundle(entries(), folder);
-  writeTypes(folder);
+  const [folder, surplus] = process.argv.slice(2);
+  if (folder === undefined || folder.startsWith("-") || surplus !== undefined) {
+    process.stderr.write("Usage: npm run device-kit -- FOLDER\n");
+    process.exitCode = 2;
+  } else {
+    await buildPackage(resolve(folder));
+    process.stdout.write(`The package is built. Install it in your project with: npm install ${resolve(folder)}\n`);
+  }
 }

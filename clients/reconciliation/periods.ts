@@ -73,6 +73,7 @@ function listPeriods(kind: string, { account, filial, from, to, json }: PeriodOp
   return async ({ read }) => {
     const answer = await read(`periods/${query}`, periodsSchema);
     if (json === true) return printJson(answer);
+    if (answer.periods.length === 0) print("There is no such period.");
     for (const { account_id: id, from_date: day, state, missing, closing_id: closingId } of answer.periods) {
       const lacks = missing.map(({ code, count }) => `${code} ${count}`).join(", ");
       print(`${id}\t${day}\t${state}\t${closingId === null ? lacks : `closing ${closingId}`}`);

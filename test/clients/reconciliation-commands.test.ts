@@ -70,6 +70,19 @@ function statementFile(rows: number): string {
 }
 const DECLARED = ["--format", "sandbox", "--encoding", "utf-8"] as const;
 
+describe("a list without a row", () => {
+  test("accounts, issues, period list: each prints one sentence", async () => {
+    const [accounts, issues, periods] = await Promise.all([
+      command("statement", "accounts"),
+      command("recon", "issues"),
+      command("recon", "period", "list", "--from", "2026-11-01", "--to", "2026-11-01"),
+    ]);
+    expect(accounts).toMatchObject({ code: 0, printed: expect.stringMatching(/^There is no account yet: .+\n$/) });
+    expect(issues).toMatchObject({ code: 0, printed: "There is no such issue.\n" });
+    expect(periods).toMatchObject({ code: 0, printed: "There is no such period.\n" });
+  });
+});
+
 describe("npm run statement", () => {
   test("import: it sends the file with a bar, waits for its end, and says what became of it", async () => {
     const { code, text } = await command(

@@ -3,6 +3,11 @@
 interface PackageJson {
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly allowScripts?: Readonly<Record<string, boolean>>;
+}
+
+interface Lockfile {
+  readonly packages: Readonly<Record<string, { readonly hasInstallScript?: boolean }>>;
 }
 
 const EXACT = /^(?:npm:(?:@[\w.-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+(?:-[\w.]+)?$/;
@@ -17,4 +22,18 @@ export function dependenciesArePinnedAndExplained(packageJson: string, contribut
       ? []
       : [`CONTRIBUTING.md's table of dependencies does not say why ${name} is there.`]),
   ]);
+}
+
+/**
+ * Complaints about install scripts: `allowScripts` decides each by the package's name alone. The lockfile has no addresses, so
+ * npm knows no version that it trusts, and does not apply an entry with a version.
+ */
+export function installScriptsAreDecided(packageJson: string, lockfile: string): readonly string[] {
+  const { allowScripts = {} } = JSON.parse(packageJson) as PackageJson;
+  const { packages } = JSON.parse(lockfile) as Lockfile;
+  return Object.entries(packages).flatMap(([path, { hasInstallScript }]) => {
+    const name = path.split("node_modules/").at(-1) ?? "";
+    if (name === "" || hasInstallScript !== true || name in allowScripts) return [];
+    return [`package.json does not say in "allowScripts" whether npm runs the install script of ${name}.`];
+  });
 }

@@ -2,7 +2,7 @@
  * A smart POS companion to start from. Replace `payWith` and `askFor` by calls to your payment application; the kit does
  * everything else: credential, heartbeats, polls, reports, and what has to happen after a power cut.
  *
- *   BASE_URL=http://127.0.0.1:8480 CODE=XXXXX-XXXXX FILE=companion.json node clients/device-kit/samples/companion.ts
+ *   BASE_URL=http://127.0.0.1:8480 CODE=XXXXX-XXXXX FILE=companion.json node_modules/.bin/node clients/device-kit/samples/companion.ts
  *
  * With the package installed the imports are "device-kit/companion" and "device-kit/storage/file".
  */

@@ -1,7 +1,7 @@
 /**
  * A customer display to start from. Replace `show` by your screen; the kit does everything else.
  *
- *   BASE_URL=http://127.0.0.1:8480 CODE=XXXXX-XXXXX FILE=display.json node clients/device-kit/samples/display.ts
+ *   BASE_URL=http://127.0.0.1:8480 CODE=XXXXX-XXXXX FILE=display.json node_modules/.bin/node clients/device-kit/samples/display.ts
  *
  * In a page: import "device-kit/display" and "device-kit/storage/indexed-db", and use `indexedDbStorage(indexedDB)`.
  */

@@ -1,11 +1,10 @@
 /** The package of the device kit: small, without dependencies, and built for Chrome 69 and Node 18. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bundle, entries, writeTypes } from "../../../clients/device-kit/build.ts";
+import { buildPackage, bundle, entries } from "../../../clients/device-kit/build.ts";
 import { ERROR_CODES } from "../../../clients/device-kit/error-codes.ts";
 import { errorCodesOf } from "../../../gateway/http/documents/error-replies.ts";
 import { routes } from "../../../gateway/routes.ts";
@@ -19,7 +18,7 @@ const NEWER =
   /\.replaceAll\(|\.at\(|\.flat\(|\.findLast|\bglobalThis\b|structuredClone|queueMicrotask|AbortSignal\.(?:any|timeout)|withResolvers|allSettled|Promise\.any|fromEntries|randomUUID|matchAll|hasOwn|\?\.|\?\?/;
 const text = (path: string): string => readFileSync(path, "utf8");
 const sources = readdirSync(KIT, { recursive: true, encoding: "utf8" }).filter(
-  (file) => file.endsWith(".ts") && file !== "build.ts" && !file.startsWith("samples") && !file.startsWith("dist"),
+  (file) => file.endsWith(".ts") && file !== "build.ts" && !file.startsWith("samples"),
 );
 
 let folder: TemporaryFolder;
@@ -28,10 +27,7 @@ let installed: string;
 beforeAll(async () => {
   folder = temporaryFolder("kit");
   installed = join(folder.path, "node_modules", "device-kit");
-  mkdirSync(installed, { recursive: true });
-  writeFileSync(join(installed, "package.json"), text(join(KIT, "package.json")));
-  await bundle(entries(), join(installed, "dist"));
-  writeTypes(join(installed, "dist"));
+  await buildPackage(installed);
 });
 afterAll(() => folder.remove());
 
@@ -66,11 +62,27 @@ describe("the package of the device kit", () => {
     for (const newer of ["a?.b", "a??b", "x.replaceAll(1)", "AbortSignal.any([])"]) expect(newer).toMatch(NEWER);
   });
 
-  it("a program that installs it: it runs, and its types are found", async () => {
-    for (const name of entries()) {
-      expect(existsSync(join(installed, "dist", `${name}.d.ts`)), name).toBe(true);
-      await import(pathToFileURL(join(installed, "dist", `${name}.js`)).href);
+  it("the built folder: it has the rules and the golden traces for ports", () => {
+    expect(existsSync(join(installed, "SPEC.md"))).toBe(true);
+    expect(readdirSync(join(installed, "traces")).length).toBeGreaterThan(0);
+  });
+
+  it("the command without a folder, or with an option in its place: it prints how to use it and writes nothing", () => {
+    for (const args of [[], ["--help"], ["a", "b"]]) {
+      const { status, stderr } = spawnSync(process.execPath, [join(KIT, "build.ts"), ...args], {
+        cwd: folder.path,
+        encoding: "utf8",
+      });
+      expect([status, stderr]).toEqual([2, "Usage: npm run device-kit -- FOLDER\n"]);
     }
+    expect(readdirSync(folder.path)).not.toContain("--help");
+  });
+
+  it("a program that installs it: it runs, and its types are found", () => {
+    for (const name of entries()) expect(existsSync(join(installed, "dist", `${name}.d.ts`)), name).toBe(true);
+    const imports = entries().map((name) => `await import("device-kit/${name}");`);
+    const run = ["--input-type=module", "--eval", imports.join("\n")];
+    execFileSync(process.execPath, run, { cwd: folder.path, stdio: "pipe" });
     const program = `import { companion } from "device-kit/companion";
       import { display } from "device-kit/display";
       import { fileStorage } from "device-kit/storage/file";
