@@ -261,7 +261,7 @@ export const getIssue = repeatable(
   }),
 );
 /** Null for `assigneeId`: it waits for any person again. Refuses with `not_found` for a person who may not decide issues. */
-export const assignIssue = repeatable(
+export const assignIssue = once(
   "providers.assignIssue",
   z.object({ caller, issueId: id, assigneeId: id.nullable() }),
   oneIssue,
@@ -286,7 +286,7 @@ export const attributeIssue = repeatable(
  * Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is asserted later.
  * Repeated and refused as `attributeIssue`.
  */
-export const closeIssue = repeatable(
+export const closeIssue = once(
   "providers.closeIssue",
   z.object({ caller, issueId: id, reason: z.string() }),
   oneIssue,
@@ -306,7 +306,7 @@ export const closeIssues = once(
   }),
 );
 /** The person who closed an issue opens it again, within `ISSUE_LIMITS.undoMs`. One that is open stays as it is. */
-export const undoIssueClosing = repeatable("providers.undoIssueClosing", z.object({ caller, issueId: id }), oneIssue);
+export const undoIssueClosing = once("providers.undoIssueClosing", z.object({ caller, issueId: id }), oneIssue);
 
 export const ISSUE_EVENT_TYPES = [
   /** New, or back: a decision was undone, or its cause has come again. */
