@@ -73,10 +73,14 @@ async function upload(accountId: number, lines: number): Promise<number> {
 }
 
 const importOf = async (importId: number) =>
-  (await sql`select status, attempts, records::int, lines_new::int from statement_imports where import_id = ${importId}`)[0];
+  (
+    await sql`select status, attempts, records::int, lines_new::int from statement_imports where import_id = ${importId}`
+  )[0];
 
 const newestRun = async (accountId: number) =>
-  (await sql`select status, failure, started_by::int from reconciliation_runs where account_id = ${accountId} order by run_id desc limit 1`)[0];
+  (
+    await sql`select status, failure, started_by::int from reconciliation_runs where account_id = ${accountId} order by run_id desc limit 1`
+  )[0];
 
 /** SIGTERM; returns how long the process took to end. */
 async function stop(): Promise<number> {
@@ -122,7 +126,10 @@ describe("SIGTERM", { timeout: LONG_MS }, () => {
     expect(await leftRunning()).toHaveLength(0);
     await service.restart();
     await holder`rollback`;
-    await vi.waitFor(async () => expect(await importOf(importId)).toMatchObject({ status: "imported", lines_new: 2 }), SOON);
+    await vi.waitFor(
+      async () => expect(await importOf(importId)).toMatchObject({ status: "imported", lines_new: 2 }),
+      SOON,
+    );
   });
 
   test("while an import stores lines: the next process stores each once", async () => {

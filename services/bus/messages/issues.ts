@@ -286,11 +286,7 @@ export const attributeIssue = repeatable(
  * Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is asserted later.
  * Repeated and refused as `attributeIssue`.
  */
-export const closeIssue = once(
-  "providers.closeIssue",
-  z.object({ caller, issueId: id, reason: z.string() }),
-  oneIssue,
-);
+export const closeIssue = once("providers.closeIssue", z.object({ caller, issueId: id, reason: z.string() }), oneIssue);
 /**
  * Closes the oldest unresolved issues that the filter names, each as `closeIssue` would. The ids are fixed when the request
  * begins; `throughId` leaves out what the person has not seen. An issue that cannot be closed is in `refused` with its reason.
