@@ -20,6 +20,7 @@ const TIMED = [
   "test/providers/isolation.test.ts",
   "test/relay/take-over.test.ts",
   "test/deploy/hanging-servers.test.ts",
+  "test/reconciliation/stop.test.ts",
   "test/webhook-signer/slots-of-owners.test.ts",
   "test/chaos/frozen-feed.test.ts",
   "test/stations/ownership.test.ts",

@@ -59,7 +59,7 @@ export type IntentEvent =
       readonly attestation?: RecordedAttestation | undefined;
     }
   | { readonly type: "REFUSED" }
-  | { readonly type: "CANCEL"; readonly atMs: number; readonly key: string }
+  | { readonly type: "CANCEL"; readonly atMs: number; readonly key: string; readonly requestId?: string | undefined }
   | { readonly type: "EXPIRE"; readonly atMs: number }
   | {
       readonly type: "QR_READY";
@@ -73,7 +73,12 @@ export type IntentEvent =
       readonly attestation: Attestation;
       readonly providerReference: string;
     }
-  | { readonly type: "FAIL"; readonly atMs: number; readonly reason: FailureReason }
+  | {
+      readonly type: "FAIL";
+      readonly atMs: number;
+      readonly reason: FailureReason;
+      readonly requestId?: string | undefined;
+    }
   | { readonly type: "OVERTAKEN"; readonly atMs: number; readonly reason: OrderObstacle }
   | { readonly type: "MARK"; readonly reason: UnclearReason }
   | { readonly type: "CLEAR" };
@@ -147,6 +152,11 @@ function endReasonOf(event: IntentEvent): IntentRecord["endReason"] {
   return event.type === "OVERTAKEN" ? event.reason : "";
 }
 
+/** The request that ended the intent unpaid; a deadline and an order that was paid elsewhere have none. */
+function requestIdOf(event: IntentEvent): string | undefined {
+  return event.type === "CANCEL" || event.type === "FAIL" ? event.requestId : undefined;
+}
+
 export const paymentIntentMachine = setup({
   types: { context: {} as IntentRecord, events: {} as IntentEvent },
   guards: {
@@ -201,6 +211,7 @@ export const paymentIntentMachine = setup({
               ...context.provider,
               qrPayload: event.qrPayload,
               providerReference: event.providerReference,
+              requestId: undefined,
             },
           }
         : context,
@@ -215,6 +226,7 @@ export const paymentIntentMachine = setup({
               qrPayload: "",
               providerReference: event.providerReference,
               confirmedAtMs: context.provider.confirmedAtMs ?? event.atMs,
+              requestId: undefined,
             },
           }
         : context,
@@ -239,7 +251,7 @@ export const paymentIntentMachine = setup({
             moneyMayHaveMoved: event.type === "OVERTAKEN" ? markedByOvertaking(context) : context.moneyMayHaveMoved,
             ...withReports(context, context.reports, context.reports.slice(-STATE_LIMITS.endedReports)),
             // No guest scans it any more, and ended intents are most of a commit.
-            provider: context.provider === null ? null : { ...context.provider, qrPayload: "" },
+            provider: context.provider && { ...context.provider, qrPayload: "", requestId: requestIdOf(event) },
           }
         : context,
     ),

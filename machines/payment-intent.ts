@@ -104,6 +104,11 @@ export interface ProviderPayment {
   readonly providerReference: string;
   /** When the provider confirmed the money; null until then, and for good once set. */
   readonly confirmedAtMs: number | null;
+  /**
+   * The HTTP request that created the collection, until its QR is there; from an unpaid end on the one that ended it. Another
+   * host that asks the provider, or reports the end, logs the same id.
+   */
+  readonly requestId?: string | undefined;
 }
 
 /** An order that the same reference has settled before, as the payment seam names it. */

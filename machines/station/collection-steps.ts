@@ -49,7 +49,7 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     reportCount: 0,
     formerReports: [],
     attestation: null,
-    provider: route === "dynamic_qr" ? newProviderPayment(state) : null,
+    provider: route === "dynamic_qr" ? newProviderPayment(state, input) : null,
     moneyMayHaveMoved: "",
     reasonSinceEnd: "",
     endedAtMs: null,
@@ -130,7 +130,12 @@ export function cancelIntent(state: StationState, command: Command<"intent_cance
   const { intentId } = command;
   const refused = refuseWithoutLease(state, input) ?? refuseUnlessActive(state, intentId, input);
   if (refused !== undefined) return refused;
-  const next = moveIntent(state, { type: "CANCEL", atMs: input.atMs, key: digestOf(input.commandId) });
+  const next = moveIntent(state, {
+    type: "CANCEL",
+    atMs: input.atMs,
+    key: digestOf(input.commandId),
+    requestId: input.requestId,
+  });
   if (next === undefined) return refuse("settlement_in_progress", { status: "processing" });
   return {
     state: next,
@@ -140,10 +145,10 @@ export function cancelIntent(state: StationState, command: Command<"intent_cance
 }
 
 /** What a new intent knows of its provider payment: only the station's config. The caller has checked that the route is offered. */
-function newProviderPayment(state: StationState): ProviderPayment {
+function newProviderPayment(state: StationState, { requestId }: StepInput): ProviderPayment {
   const { configId } = state.provider;
   if (configId === null) throw new Error("The route dynamic_qr is offered without a provider config.");
-  return { configId, qrPayload: "", providerReference: "", confirmedAtMs: null };
+  return { configId, qrPayload: "", providerReference: "", confirmedAtMs: null, requestId };
 }
 
 function isSettlingFor(state: StationState, intentId: number, commandId: string): boolean {

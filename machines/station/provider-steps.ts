@@ -51,14 +51,15 @@ export function confirmPayment(state: StationState, command: Command<"provider_c
 }
 
 /** The provider's side ended it: no QR, or a decline. A repetition finds the same end and changes nothing. */
-export function failPayment(state: StationState, command: Command<"provider_failed">, atMs: number): Outcome {
+export function failPayment(state: StationState, command: Command<"provider_failed">, input: StepInput): Outcome {
   const { intentId, reason } = command;
+  const { atMs, requestId } = input;
   const intent = findIntent(state, intentId);
   if (intent === undefined || intent.provider === null) return refuse("intent_unknown");
   const { status } = intent;
   if (intent.endReason === reason) return { reply: { ok: true, type: "intent", intentId, status } };
   if (status === "settling") return refuse("settlement_in_progress", { status: "processing" });
-  const next = state.intent === intent ? moveIntent(state, { type: "FAIL", atMs, reason }) : undefined;
+  const next = state.intent === intent ? moveIntent(state, { type: "FAIL", atMs, reason, requestId }) : undefined;
   // Ended otherwise, or the money is there: a provider that reports both is an issue, and the payment counts.
   if (next === undefined) return refuse("intent_not_actionable", { status: wireStatus(status) });
   return {

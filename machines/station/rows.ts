@@ -54,7 +54,13 @@ type AttestationRow = readonly [
 ];
 
 /** Without a payload: an ended intent has none. */
-type ProviderRow = readonly [configId: number, providerReference: string, confirmedAfterMs: number | null];
+type ProviderRow = readonly [
+  configId: number,
+  providerReference: string,
+  confirmedAfterMs: number | null,
+  /** Left out where no request has ended it. */
+  requestId?: string,
+];
 
 /** Times after `createdAtMs` are distances from it. */
 export type IntentRow = readonly [
@@ -111,7 +117,7 @@ export function writeIntent(intent: PaymentIntent): IntentRow {
     attestation === null ? null : writeAttestation(attestation, createdAtMs),
     after(intent.endedAtMs),
     INTENT_STATES.indexOf(intent.status),
-    provider === null ? null : [provider.configId, provider.providerReference, after(provider.confirmedAtMs)],
+    provider === null ? null : writeProvider(provider, after(provider.confirmedAtMs)),
     endReason === "" ? null : END_REASONS.indexOf(endReason),
     moneyMayHaveMoved === "" ? null : UNCLEAR_REASONS.indexOf(moneyMayHaveMoved),
     intent.orderRevision,
@@ -194,9 +200,17 @@ function readAttestation(row: AttestationRow, sinceMs: number): Attestation {
   return confirms === 1 ? { ...attested, confirmsReferenceAlreadyUsed: true } : attested;
 }
 
-function readProvider([configId, providerReference, confirmedAfterMs]: ProviderRow, sinceMs: number): ProviderPayment {
+function writeProvider(provider: ProviderPayment, confirmedAfterMs: number | null): ProviderRow {
+  const { configId, providerReference, requestId } = provider;
+  const row = [configId, providerReference, confirmedAfterMs] as const;
+  return requestId === undefined ? row : [...row, requestId];
+}
+
+function readProvider(row: ProviderRow, sinceMs: number): ProviderPayment {
+  const [configId, providerReference, confirmedAfterMs, requestId] = row;
   const confirmedAtMs = confirmedAfterMs === null ? null : sinceMs + confirmedAfterMs;
-  return { configId, qrPayload: "", providerReference, confirmedAtMs };
+  const provider = { configId, qrPayload: "", providerReference, confirmedAtMs };
+  return requestId === undefined ? provider : { ...provider, requestId };
 }
 
 export type UnclearRow = readonly [

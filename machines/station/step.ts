@@ -89,7 +89,7 @@ function dispatch(state: StationState, input: StepInput): Outcome {
     case "provider_confirm":
       return confirmPayment(state, command, input);
     case "provider_failed":
-      return failPayment(state, command, input.atMs);
+      return failPayment(state, command, input);
     case "provider_cleared":
       return applyProviderCleared(state, command, input);
     case "provider_money_differs":

@@ -125,6 +125,32 @@ export async function readNext(
   return asRead(message);
 }
 
+/** JetStream's error for a query that finds no message. */
+const NO_MESSAGE = 10_037;
+
+interface LeaderAnswer {
+  readonly message?: { readonly seq: number; readonly data?: string };
+  readonly error?: { readonly err_code?: number; readonly description?: string };
+}
+
+/** The same from the leader of the stream: what it lacks is not only late. Throws NoCopyAnswersError. */
+export async function readNextOfLeader(
+  { nc }: Pick<Bus, "nc">,
+  read: DirectRead & { readonly from: number; readonly subjects: string },
+): Promise<Pick<ReadMessage, "sequence" | "data"> | null> {
+  const { stream, from, subjects, timeoutMs } = read;
+  const query = JSON.stringify({ seq: from, next_by_subj: subjects });
+  const answer = await nc
+    .request(`$JS.API.STREAM.MSG.GET.${stream}`, query, { timeout: timeoutMs })
+    .catch((cause: unknown) => {
+      throw new NoCopyAnswersError(stream, { cause });
+    });
+  const { message, error } = answer.json<LeaderAnswer>();
+  if (error?.err_code === NO_MESSAGE) return null;
+  if (message === undefined) throw new NoCopyAnswersError(stream, { cause: error?.description });
+  return { sequence: message.seq, data: Buffer.from(message.data ?? "", "base64") };
+}
+
 function asRead(message: Msg): ReadMessage {
   const header = (name: string): string => message.headers?.get(name) ?? "";
   return {

@@ -145,7 +145,7 @@ export const BUS_LIMITS = {
   /** Chunks that a reader has at once: a megabyte for each import under way. */
   fileReadChunks: 8,
   fileReadMs: 5_000,
-  /** A copy that lags has the next chunk soon; after so many attempts it is lost. */
-  fileReadAttempts: 50,
-  fileReadPauseMs: 100,
+  /** A chunk is lost when the leader reports it so often, with this pause between. */
+  fileReadAttempts: 3,
+  fileReadPauseMs: 300,
 } as const;

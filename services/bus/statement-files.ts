@@ -12,7 +12,7 @@ import { JetStreamApiError } from "@nats-io/jetstream";
 import { nuid } from "nats";
 import { z } from "zod";
 import type { Bus } from "./connection.ts";
-import { readBatch, readNext } from "./direct-reader.ts";
+import { type ReadMessage, readBatch, readNextOfLeader } from "./direct-reader.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { RefusedError } from "./refusals.ts";
 import { STATEMENT_FILES } from "./streams.ts";
@@ -110,28 +110,42 @@ async function* chunked(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Ar
 
 /** The bytes of a file from its beginning, as they are asked for. Throws `FileLostError`, or `NoCopyAnswersError`. */
 export async function* readFile(bus: Pick<Bus, "nc">, name: string): AsyncIterable<Uint8Array> {
-  const { fileReadMs: timeoutMs, fileReadChunks: most } = BUS_LIMITS;
-  const read = { stream: STREAM, timeoutMs };
-  const written = await readNext(bus, { ...read, from: 1, subjects: completionOf(name) });
-  if (written === null) throw new FileLostError(`The file ${name} is not in the object store.`);
-  const { size } = completionSchema.parse(JSON.parse(written.string()));
+  const [written] = await readOn(bus, { from: 1, subjects: completionOf(name) });
+  if (written === undefined) throw new FileLostError(`The file ${name} is not in the object store.`);
+  const { size } = completionSchema.parse(JSON.parse(Buffer.from(written.data).toString()));
   let readBytes = 0;
   let from = 1;
-  let empty = 0;
   while (readBytes < size) {
-    const messages = await readBatch(bus.nc, { ...read, subjects: chunksOf(name), from, most });
+    const messages = await readOn(bus, { from, subjects: chunksOf(name) });
+    if (messages.length === 0) break;
     for (const { data, sequence } of messages) {
       readBytes += data.length;
       from = sequence + 1;
       yield data;
     }
-    empty = messages.length === 0 ? empty + 1 : 0;
-    if (empty > BUS_LIMITS.fileReadAttempts) break;
-    // The copy that has answered lags behind the one that has the completion.
-    if (empty > 0) await delay(BUS_LIMITS.fileReadPauseMs);
   }
   if (readBytes !== size)
     throw new FileLostError(`The file ${name} has ${size} bytes, of which ${readBytes} are left.`);
+}
+
+/**
+ * The next chunks, from any copy. A copy may lag, so where it has none the leader answers, which may have been elected a moment
+ * ago and not have applied all. None where the stream has lost them.
+ */
+async function readOn(
+  bus: Pick<Bus, "nc">,
+  query: { readonly from: number; readonly subjects: string },
+): Promise<readonly Pick<ReadMessage, "sequence" | "data">[]> {
+  const { fileReadMs: timeoutMs, fileReadChunks: most, fileReadAttempts, fileReadPauseMs } = BUS_LIMITS;
+  const read = { stream: STREAM, timeoutMs, ...query };
+  for (let attempt = 1; attempt <= fileReadAttempts; attempt += 1) {
+    const messages = await readBatch(bus.nc, { ...read, most });
+    if (messages.length > 0) return messages;
+    const next = await readNextOfLeader(bus, read);
+    if (next !== null) return [next];
+    if (attempt < fileReadAttempts) await delay(fileReadPauseMs);
+  }
+  return [];
 }
 
 /** A second time it deletes nothing. */

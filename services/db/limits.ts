@@ -51,6 +51,8 @@ export const DATABASE_LIMITS = {
   unacknowledgedMs: 6_000,
   /** Shutdown waits this long for running statements before it cuts them off: a process ends within 2 s of Ctrl-C. */
   closeTimeoutSeconds: 1,
+  /** How often a stopping process cancels the statement of a transaction that has not ended: the next statement may have begun. */
+  cancelAgainMs: 50,
   /** How long a starting process tries to reach PostgreSQL before it ends with a sentence, as with the bus. */
   startDeadlineMs: 10_000,
   /** The longest statement of a migration: one that rewrites a large table. Longer means that no answer comes any more. */

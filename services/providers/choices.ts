@@ -12,6 +12,7 @@ import type { ProvidersDeps } from "./deps.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import {
   type ChoiceRow,
+  deliveredPositions,
   hasUndeliveredStation,
   listStationIds,
   type MarkedStation,
@@ -98,7 +99,7 @@ async function deliveryToAll({ database }: ProvidersDeps, place: Place): Promise
     if (performance.now() + flushPollMs >= deadlineMs) return { positions: {}, isUndelivered: true };
     await delay(flushPollMs);
   }
-  return { positions: {} };
+  return { positions: await deliveredPositions(database, place, PROVIDER_LIMITS.deliveredWithinMs) };
 }
 
 /** Marks the next stations; the announcement does the rest. */

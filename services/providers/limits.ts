@@ -204,6 +204,8 @@ export const PROVIDER_LIMITS = {
   flushedStations: 20,
   flushTimeoutMs: 1_000,
   flushPollMs: 100,
+  /** What was delivered to them longer ago does not count: a gateway that answers shows what is older than 1.5 s. */
+  deliveredWithinMs: 5_000,
 
   /** Callbacks of one moment share the disk's flushes; the tasks that they start need connections beside them. */
   databaseConnections: 16,

@@ -1,4 +1,5 @@
 /** Runs that start without a person: after an import has ended or was withdrawn, and after a decision about a match. */
+import { WorkStoppedError } from "../db/stoppable.ts";
 import { type Repeated, repeat } from "../runtime/repeat.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { RUN_LIMITS } from "./limits.ts";
@@ -27,8 +28,9 @@ export function startAutomaticRuns(deps: AutomaticRunDeps): Repeated {
 }
 
 /**
- * Carries out the run that waits longest. False when there is none, or no space for it; a run that fails is tried again later. `busy`: accounts of
- * which a run, or the withdrawal of an import, is under way; the others do not wait for them.
+ * Carries out the run that waits longest. False when there is none, no space for it, or the process stops; a run that fails is
+ * tried again later. `busy`: accounts of which a run, or the withdrawal of an import, is under way; the others do not wait for
+ * them.
  */
 export async function runNext(
   deps: AutomaticRunDeps,
@@ -47,6 +49,7 @@ export async function runNext(
     await sql.endWantedRun(database, wanted);
     log.info({ runId, accountId }, "run done");
   } catch (error) {
+    if (error instanceof WorkStoppedError) return false;
     if (error instanceof RunUnderWayError) busy.add(accountId);
     else {
       // A full disk is no fault of the run.

@@ -9,6 +9,7 @@ import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
+import { WorkStoppedError } from "../db/stoppable.ts";
 import { checkReason } from "../issues/life-cycle.ts";
 import type { SigningKey } from "../runtime/signing-key.ts";
 import { canonicalJson } from "./canonical-json.ts";
@@ -47,6 +48,8 @@ export async function closePeriod(deps: ClosingDeps, request: CloseRequest): Pro
     return { closing: closingOf(existing(await sql.findClosing(database, { organizationId, closingId }))) };
   } catch (error) {
     if (isLockTimeout(error)) throw busy();
+    // The same request again finds the closing, or closes the period.
+    if (error instanceof WorkStoppedError) throw new RefusedError({ code: "unavailable" });
     throw error;
   }
 }

@@ -9,6 +9,7 @@ import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
 import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
+import { WorkStoppedError } from "../db/stoppable.ts";
 import { checkReason } from "../issues/life-cycle.ts";
 import { announceIssues, recordSteps } from "../issues/recording.ts";
 import { type Repeated, repeat } from "../runtime/repeat.ts";
@@ -123,7 +124,9 @@ function carryOut(deps: DecisionDeps, importId: number): Promise<void> {
       const ended = await sql.withdrawImport(tx, row);
       await recordEndedIssues(tx, row, ended);
     })
-    .catch((error: unknown) => deps.log.error({ err: error, importId }, "a withdrawal failed"));
+    .catch((error: unknown) => {
+      if (!(error instanceof WorkStoppedError)) deps.log.error({ err: error, importId }, "a withdrawal failed");
+    });
   deps.underWay.add(done);
   return done.finally(() => deps.underWay.delete(done));
 }

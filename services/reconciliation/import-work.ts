@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import { FileLostError } from "../bus/statement-files.ts";
 import type { Database, Transaction } from "../db/pool.ts";
+import { WorkStoppedError } from "../db/stoppable.ts";
 import { fileRows } from "./file-rows.ts";
 import type { CsvMapping } from "./formats/csv/mapping.ts";
 import { decode } from "./formats/decode.ts";
@@ -72,7 +73,7 @@ export async function importNext(deps: ImportDeps): Promise<boolean> {
     if (error instanceof StatementRefusedError) await work.refuse(error);
     else if (error instanceof FileLostError) await work.refuse(LOST);
     else if (error instanceof ImportHeldError) await work.hold(error);
-    else if (error instanceof ImportStoppedError)
+    else if (error instanceof ImportStoppedError || error instanceof WorkStoppedError)
       await sql.returnImport(deps.database, { importId: taken.import_id, attempt });
     else if (isDiskFull(error)) {
       await sql.uncountAttempt(deps.database, { importId: taken.import_id, attempt });
@@ -181,9 +182,15 @@ class ImportWork {
     }
   }
 
+  #requireTurn(): void {
+    const { stopping, isShortOfSpace } = this.#deps;
+    if (stopping?.aborted === true || isShortOfSpace?.() === true) throw new ImportStoppedError();
+  }
+
   /** Keeps the import also while a file has no row for long: blank lines, or what stands between the entries. */
   async *#kept(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     for await (const chunk of bytes) {
+      this.#requireTurn();
       if (performance.now() > this.#reportedAtMs + IMPORT_LIMITS.silentMs) {
         await this.#written;
         await this.#report([], true);
@@ -197,8 +204,7 @@ class ImportWork {
   async #writeAll(tx: Transaction, records: AsyncIterable<StatementRecord>): Promise<LineWriter | undefined> {
     const writeNext = async (): Promise<void> => {
       await this.#written;
-      const { stopping, isShortOfSpace } = this.#deps;
-      if (stopping?.aborted === true || isShortOfSpace?.() === true) throw new ImportStoppedError();
+      this.#requireTurn();
       const [lines, malformed] = [this.#lines, this.#malformed];
       [this.#lines, this.#malformed, this.#characters] = [[], [], 0];
       const write = async (): Promise<void> => {

@@ -20,7 +20,7 @@ export function startImports({ database, longDatabase, log, bus, stopping }: Wor
   const deps = { database, longDatabase, openFile, formatNamed: statementFormat, stopping, isShortOfSpace };
   return Array.from({ length: IMPORT_LIMITS.importsAtOnce }, () =>
     repeat({ everyMs: IMPORT_LIMITS.waitingIntervalMs, what: "importing statements", log }, async (signal) => {
-      while (!signal.aborted && (await importNext(deps))) {
+      while (!signal.aborted && !stopping.aborted && (await importNext(deps))) {
         // Until no file waits.
       }
     }),

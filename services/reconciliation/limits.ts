@@ -119,8 +119,8 @@ export const RUN_LIMITS = {
   /** How long a person's request waits for another run of the account: within the time of a call. */
   turnMs: 3_000,
   turnPollMs: 100,
-  /** How long a service that stops waits for its runs; one that is cut off leaves nothing, and starts again by itself. */
-  stopMs: 10_000,
+  /** How long a service that stops waits for the work that it has cancelled; what PostgreSQL does not end by then is cut off. */
+  stopMs: 1_000,
   /** An account's run starts when no import of it has ended for this long: imports often come together. */
   quietMs: 500,
   /** A run starts all the same when it has waited this long. */

@@ -7,6 +7,7 @@
  * The same lines and payments give the same result, in whatever order they were imported.
  */
 import type { Database, Transaction } from "../db/pool.ts";
+import { WorkStoppedError } from "../db/stoppable.ts";
 import { announceIssues, recordEnded } from "../issues/recording.ts";
 import type { RaisedIssue } from "../issues/sql/raise.ts";
 import * as candidates from "./sql/run-candidates.ts";
@@ -17,6 +18,7 @@ import * as issues from "./sql/run-issues.ts";
 import * as matches from "./sql/run-matches.ts";
 import * as results from "./sql/run-results.ts";
 import * as sql from "./sql/runs.ts";
+import { wantRun } from "./sql/wanted-runs.ts";
 
 /** Another run of the account is under way. */
 export class RunUnderWayError extends Error {
@@ -28,9 +30,9 @@ export class RunUnderWayError extends Error {
 /** The organization has no such account. */
 export class NoSuchAccountError extends Error {}
 
-/** Nothing of such a run is stored. */
+/** Nothing of such a run is stored, and it has not failed. */
 export const isRefusal = (error: unknown): boolean =>
-  error instanceof RunUnderWayError || error instanceof NoSuchAccountError;
+  error instanceof RunUnderWayError || error instanceof NoSuchAccountError || error instanceof WorkStoppedError;
 
 export interface RunRequest {
   readonly organizationId: number;
@@ -75,7 +77,7 @@ const STEPS: readonly (readonly [string, (tx: Transaction, scope: sql.RunScope) 
 
 /**
  * Carries a run out. `onStarted` gets its id as soon as it is stored. Throws `RunUnderWayError` and `NoSuchAccountError`
- * before anything is stored; a run that fails later is stored as failed.
+ * before anything is stored; a run that fails later, or whose process stops, is stored as failed.
  */
 export async function runReconciliation(
   { database, longDatabase }: MatchingDeps,
@@ -95,7 +97,7 @@ export async function runReconciliation(
       await carryOut(database, tx, scope);
     });
   } catch (error) {
-    if (runId !== undefined) await sql.endRun(database, runId, sentenceOf(error));
+    if (runId !== undefined) await endUnfinished(database, { ...request, runId }, error);
     throw error;
   }
   if (runId === undefined) throw new Error("The run has no id.");
@@ -127,4 +129,18 @@ async function carryOut(database: Database, tx: Transaction, scope: sql.RunScope
   await announceIssues(tx, { type: "issues_changed", organizationId, issueIds: withOutcome("changed") });
 }
 
+/** A run that its process has stopped is carried out by another process, or by this one after its start. */
+async function endUnfinished(
+  database: Database,
+  run: RunRequest & Pick<sql.RunScope, "runId">,
+  error: unknown,
+): Promise<void> {
+  await database.begin(async (tx) => {
+    await sql.endRun(tx, run.runId, error instanceof WorkStoppedError ? STOPPED : sentenceOf(error));
+    // One that has started by itself is wanted until it is done.
+    if (error instanceof WorkStoppedError && run.startedBy !== null) await wantRun(tx, run);
+  });
+}
+
+const STOPPED = "The process of the run has stopped; another run of these days starts by itself.";
 const sentenceOf = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 500);

@@ -6,6 +6,7 @@ import type * as bus from "../bus/messages/reconciliation-runs.ts";
 import { RUN_STEPS } from "../bus/messages/reconciliation-runs.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
+import { WorkStoppedError } from "../db/stoppable.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { RUN_LIMITS } from "./limits.ts";
 import { wordIn } from "./matches.ts";
@@ -49,6 +50,7 @@ export async function startRun(
   } catch (error) {
     if (error instanceof RunUnderWayError) throw conflict("run_under_way", error.message);
     if (error instanceof NoSuchAccountError) throw new RefusedError({ code: "not_found" });
+    if (error instanceof WorkStoppedError) throw new RefusedError({ code: "unavailable" });
     throw error;
   }
 }

@@ -22,7 +22,7 @@ export function serveRuns(responder: ServeDeps, deps: ReconciliationDeps): Servi
   ];
 }
 
-/** Waits for the runs under way, and not for ever: one that is cut off with its connection leaves nothing. */
+/** Waits for the end of the work that was cancelled, and not for ever: what is cut off with its connection leaves nothing. */
 export async function settleRuns(
   { underWay }: Pick<ReconciliationDeps, "underWay">,
   repeated: readonly Repeated[],

@@ -6,6 +6,7 @@ import { readFile } from "../bus/statement-files.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
+import { stoppable } from "../db/stoppable.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
@@ -41,15 +42,15 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
     longestWorkMs,
     idleInTransactionMs: longestWorkMs,
   });
+  const stopping = new AbortController();
   const deps: ReconciliationDeps = {
     database,
-    longDatabase,
+    longDatabase: stoppable(longDatabase, { stopping: stopping.signal, canceller: database }),
     log,
     metrics: addRunMetrics(metrics, database),
     underWay: new Set(),
     startedRuns: new Set(),
   };
-  const stopping = new AbortController();
   const serving = serveAll(serviceDeps, deps, stopping.signal);
   const repeated = [
     ...startImports({ ...deps, bus: serviceDeps.bus, stopping: stopping.signal }),

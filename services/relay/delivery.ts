@@ -16,7 +16,7 @@ import { issueEventSubject, roboticsEventSubject } from "../bus/subjects.ts";
 import { deleteEntry, putOnce, setSwitch } from "./buckets.ts";
 import type { RelayDeps } from "./deps.ts";
 import { RELAY_LIMITS } from "./limits.ts";
-import { type DeliveredRow, listPendingRows, markDelivered, type PendingRow } from "./sql/outbox.ts";
+import { type DeliveredRows, listPendingRows, markDelivered, type PendingRow } from "./sql/outbox.ts";
 
 /** Where a row was stored, or why its receiver refuses it, which repeating would not change. */
 export type Delivery =
@@ -93,15 +93,17 @@ export async function publishIssueEvent(
   return ack.seq;
 }
 
-/** How far each replica must have come to show these rows. */
-export function barrierOf(rows: readonly DeliveredRow[]): Barrier {
+/** How far each replica must have come to show these rows. What a receiver has refused is never shown. */
+export function barrierOf(rows: readonly DeliveredRows[]): Barrier {
   const positions: Record<string, number> = {};
+  let isRefused = false;
   for (const { kind, stream, sequence } of rows) {
     // No replica shows an event: who follows events reads their stream.
-    if (kind === "robotics_event" || kind === "issue_event" || stream === null || sequence === null) continue;
-    positions[stream] = Math.max(positions[stream] ?? 0, sequence);
+    if (kind === "robotics_event" || kind === "issue_event") continue;
+    if (stream === null || sequence === null) isRefused = true;
+    else positions[stream] = Math.max(positions[stream] ?? 0, sequence);
   }
-  return { positions };
+  return isRefused ? { positions, isUndelivered: true } : { positions };
 }
 
 /** What is known of a key that has work; a key without is forgotten, so this map is bounded by what is outstanding. */

@@ -56,6 +56,5 @@ async function flush(sql: Database, deliverer: KeyDeliverer, key: string): Promi
   if (!(await Promise.race([deliverer.deliver(key), timeout]))) {
     throw new RefusedError({ code: "unavailable", retryAfterMs: RELAY_LIMITS.longestRetryPauseMs });
   }
-  const { barrierAgeMs: withinMs, barrierRows: limit } = RELAY_LIMITS;
-  return barrierOf(await listDeliveredRows(sql, key, { withinMs, limit }));
+  return barrierOf(await listDeliveredRows(sql, key, RELAY_LIMITS.barrierAgeMs));
 }

@@ -57,8 +57,6 @@ export const RELAY_LIMITS = {
   summaryMs: 400,
   /** Waiting rows counted at most: beyond it their exact number no longer matters, and counting costs. */
   summaryRows: 10_000,
-  /** The last rows of a key by which a flush finds how far the replicas must come. */
-  barrierRows: 16,
   /**
    * A row that was delivered longer ago does not count for a flush: a replica that answers is complete up to 1.5 s ago, and a
    * stream that was lost since may never come as far again. A flush waits no longer than this for its own rows.

@@ -51,7 +51,9 @@ export async function runProcess(
 
   const stopAll = async (): Promise<void> => {
     for (const step of started.toReversed()) {
+      const startedAtMs = Date.now();
       await step.stop().catch((error: unknown) => log.error({ err: error, step: step.name }, "a step did not stop"));
+      log.debug({ step: step.name, stoppedInMs: Date.now() - startedAtMs }, "step stopped");
     }
   };
   const end = (exitCode: number, reason: string): Promise<never> => {

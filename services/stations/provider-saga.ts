@@ -25,7 +25,7 @@ import { createProviderPayment } from "../bus/messages/provider-payments.ts";
 import { call, type ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
-import type { Log } from "../runtime/log.ts";
+import { currentRequestId, forRequest, type Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Mailboxes } from "./mailboxes.ts";
 import { type HostCommand, isFailure, type StationAnswer, SYSTEM } from "./work.ts";
@@ -74,7 +74,9 @@ export class ProviderSaga {
     if (!isAsked || intent.provider === null || known?.intentId === intent.intentId) return;
     const collection: Collection = { intentId: intent.intentId, stationStatus: state.status, isOver: false };
     this.#collections.set(stationId, collection);
-    void this.#run({ stationId, organizationId: state.organizationId, intent, asked: intent.provider }, collection);
+    const request = { stationId, organizationId: state.organizationId, intent, asked: intent.provider };
+    // The work that has led here may be of another request, or of none.
+    void forRequest(intent.provider.requestId, () => this.#run(request, collection));
   }
 
   /** Leaves the collections of a partition to its next owner. */
@@ -148,7 +150,7 @@ export class ProviderSaga {
     let pauseMs: number = STATION_LIMITS.providerPauseMs;
     while (!collection.isOver) {
       const answer = await new Promise<StationAnswer>((resolve) => {
-        this.#deps.mailboxes.submitFirst(stationId, { ...work, answer: resolve });
+        this.#deps.mailboxes.submitFirst(stationId, { ...work, requestId: currentRequestId(), answer: resolve });
       });
       if (!isFailure(answer)) return;
       await pause(pauseMs);

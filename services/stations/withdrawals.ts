@@ -8,10 +8,10 @@
  */
 import type { NatsConnection } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
-import type { StationState } from "../../machines/station/state.ts";
+import { findIntent, type StationState } from "../../machines/station/state.ts";
 import { withdrawProviderPayment } from "../bus/messages/provider-payments.ts";
 import { call } from "../bus/operation.ts";
-import type { Log } from "../runtime/log.ts";
+import { currentRequestId, forRequest, type Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Mailboxes } from "./mailboxes.ts";
 import { isFailure, type StationAnswer, SYSTEM } from "./work.ts";
@@ -22,11 +22,17 @@ export interface WithdrawalsDeps {
   readonly mailboxes: Mailboxes;
 }
 
+interface End {
+  readonly intentId: number;
+  /** The HTTP request that ended it. */
+  readonly requestId: string | undefined;
+}
+
 /** A station with ends to report. */
 interface Report {
   readonly stationId: number;
   /** As of the newest state that was read or committed. */
-  unreportedEnds: readonly number[];
+  ends: readonly End[];
   pauseMs: number;
   timer: NodeJS.Timeout | undefined;
   /** True once nothing is left to report, or another host reports it. */
@@ -46,18 +52,22 @@ export class Withdrawals {
   }
 
   /** Notes a state that was read or committed. */
-  observe(stationId: number, { unreportedEnds }: StationState): void {
+  observe(stationId: number, state: StationState): void {
     const known = this.#reports.get(stationId);
-    if (unreportedEnds.length === 0) {
+    if (state.unreportedEnds.length === 0) {
       if (known !== undefined) this.#end(known);
       return;
     }
+    const ends = state.unreportedEnds.map((intentId) => ({
+      intentId,
+      requestId: findIntent(state, intentId)?.provider?.requestId,
+    }));
     if (known !== undefined) {
-      known.unreportedEnds = unreportedEnds;
+      known.ends = ends;
       return;
     }
     const pauseMs = STATION_LIMITS.withdrawPauseMs;
-    const report: Report = { stationId, unreportedEnds, pauseMs, timer: undefined, isOver: false };
+    const report: Report = { stationId, ends, pauseMs, timer: undefined, isOver: false };
     this.#reports.set(stationId, report);
     this.#queue(report);
   }
@@ -98,9 +108,10 @@ export class Withdrawals {
 
   /** Reports one end, then the next one, or the same again after a pause. */
   async #send(report: Report): Promise<void> {
-    const [intentId] = report.unreportedEnds;
-    if (intentId === undefined || report.isOver) return;
-    const isReported = await this.#attempt(report, intentId);
+    const [end] = report.ends;
+    if (end === undefined || report.isOver) return;
+    // The work that has led here may be of another request, or of none.
+    const isReported = await forRequest(end.requestId, () => this.#attempt(report, end.intentId));
     if (report.isOver) return;
     if (isReported) {
       report.pauseMs = STATION_LIMITS.withdrawPauseMs;
@@ -123,6 +134,7 @@ export class Withdrawals {
         commandId: `end_reported:${intentId}`,
         actor: SYSTEM,
         command,
+        requestId: currentRequestId(),
         answer: resolve,
       });
     });

@@ -97,9 +97,9 @@ export async function startClusterWorld(
   const ports = [await freePort(), await freePort()] as const;
   const gateways = [`http://127.0.0.1:${ports[0]}`, `http://127.0.0.1:${ports[1]}`] as const;
   const newKey = (): string => randomBytes(KEY_BYTES).toString("base64url");
-  // Requests go to the first copy of the sandbox provider; its callbacks come from both.
   const sandboxPorts = [await freePort(), await freePort()] as const;
-  const sandboxUrl = `http://127.0.0.1:${sandboxPorts[0]}`;
+  // Each copy of `providers` asks another copy of the sandbox provider; both know all accounts and payments.
+  const sandboxUrl = (copy: 0 | 1): string => `http://127.0.0.1:${sandboxPorts[copy]}`;
   const installationKey = newKey();
   const shared = {
     ...process.env,
@@ -109,7 +109,6 @@ export async function startClusterWorld(
     PROVIDER_CALLBACK_BASE_URL: gateways[0],
     SANDBOX_PROVIDER_KEY: newKey(),
     SANDBOX_PROVIDER_INSTALLATION_KEY: installationKey,
-    SANDBOX_PROVIDER_URL: sandboxUrl,
     SANDBOX_PROVIDER_DECIDES_AFTER_MS: DECIDES_AFTER_MS,
     WEBHOOK_SECRETS_KEY: newKey(),
     CLOSING_SIGNING_KEY: newKey(),
@@ -126,6 +125,7 @@ export async function startClusterWorld(
       ...shared,
       NATS_URL: natsUrl,
       SANDBOX_PROVIDER_PORT: String(sandboxPorts[copy]),
+      SANDBOX_PROVIDER_URL: sandboxUrl(copy),
       ...(copy === LINKED_COPY ? { NODE_OPTIONS } : {}),
     };
     const program =
@@ -154,7 +154,7 @@ export async function startClusterWorld(
   });
   const { filialId } = sandbox;
   const provider = kinds.includes("sandbox-provider")
-    ? await openProviderAccount({ owner, filialId, url: sandboxUrl, installationKey })
+    ? await openProviderAccount({ owner, filialId, url: sandboxUrl(0), installationKey })
     : undefined;
   const stations = await addStations({ system: { baseUrl, sandbox }, owner, cashier }, stationCount);
   if (provider !== undefined) await vi.waitFor(() => offersQr(cashier, stations), QR_OFFERED);

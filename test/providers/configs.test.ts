@@ -322,7 +322,7 @@ describe("notices to stations", () => {
 });
 
 describe("a config of a filial with more stations than the relay is asked for", () => {
-  test("a change: is undelivered while a station's row waits, and its repetition is not once all are delivered", async () => {
+  test("a change: is undelivered while a station's row waits, and its repetition covers all once they are delivered", async () => {
     const place = await world.openPlace();
     const { configId } = (await create(place)).config;
     await Promise.all(Array.from({ length: PROVIDER_LIMITS.flushedStations }, () => addStation(place)));
@@ -331,7 +331,11 @@ describe("a config of a filial with more stations than the relay is asked for", 
       positions: {},
       isUndelivered: true,
     });
-    await world.database`update outbox set delivered_at = now(), sequence = 1 where delivered_at is null`;
-    expect((await world.ask(configMessages.changeProviderConfig, change)).barrier).toEqual({ positions: {} });
+    await world.database`
+      update outbox set delivered_at = now(), stream = 'STATION_LOG_0', sequence = 1_000 + outbox_id where delivered_at is null`;
+    const [newest] = await world.database<[{ sequence: number }]>`select max(sequence) as sequence from outbox`;
+    expect((await world.ask(configMessages.changeProviderConfig, change)).barrier).toEqual({
+      positions: { STATION_LOG_0: newest.sequence },
+    });
   });
 });

@@ -1,8 +1,9 @@
 /** What runs leave in metrics, and how long their differences are kept. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { deleteOldDifferences } from "../../services/reconciliation/sql/runs.ts";
+import { deleteOldDifferences, endRun, findRun, insertRun } from "../../services/reconciliation/sql/runs.ts";
 import { summarizeStatements } from "../../services/reconciliation/sql/summary.ts";
-import { type RunDatabase, type RunWorld, startRunDatabase } from "./matching/run-world.ts";
+import { endDeadRuns } from "../../services/reconciliation/sql/wanted-runs.ts";
+import { FIRST_DAY, LAST_DAY, type RunDatabase, type RunWorld, startRunDatabase } from "./matching/run-world.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -58,5 +59,21 @@ describe("differences of old runs", () => {
       where organization_id = ${world.organizationId}`;
     await deleteOldDifferences(world.database, 30, 100);
     expect(await Promise.all(runs.map(({ runId }) => differencesOf(world, runId)))).toEqual([0, 1]);
+  });
+});
+
+describe("a run that counts as dead between its rollback and the record of its end", () => {
+  test("has the reason that its process knows, and is never done", async () => {
+    const { database, organizationId, qrAccountId: accountId } = await running.openWorld();
+    const days = { fromDate: FIRST_DAY, toDate: LAST_DAY };
+    const run = await insertRun(database, { organizationId, accountId, ...days, startedBy: 7 });
+    const runId = run?.runId ?? 0;
+    const ended = async () => (await findRun(database, { organizationId, runId }))?.failure;
+    await database.begin((tx) => endDeadRuns(tx, "The process of the run has ended."));
+    expect(await ended()).toBe("The process of the run has ended.");
+    await endRun(database, runId, null);
+    expect(await ended()).toBe("The process of the run has ended.");
+    await endRun(database, runId, "The disk is full.");
+    expect(await ended()).toBe("The disk is full.");
   });
 });

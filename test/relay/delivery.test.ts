@@ -78,6 +78,19 @@ describe("the relay", () => {
     expect(await fixture.flush(stationKey(999))).toEqual({ positions: {} });
   });
 
+  test("a flush covers each stream, also when many rows of another stream have followed", async () => {
+    const put = { kind: "credential_put", hash: hash("e"), entry: credentialEntry } as const;
+    const later = Array.from({ length: 40 }, (_, index) => stationRow(201, 2 + index));
+    await fixture.write(stationRow(201, 1), { key: stationKey(201), ...put }, ...later);
+    await fixture.delivered();
+    // As if all were delivered within a moment, however busy the machine is.
+    await fixture.sql`update outbox set delivered_at = now() where key = ${stationKey(201)}`;
+    const { positions } = await fixture.flush(stationKey(201));
+    const entry = await credential(hash("e"));
+    const newest = (await fixture.commits(201)).at(-1);
+    expect(positions).toEqual({ STATION_LOG_0: newest?.sequence, KV_CREDENTIALS: entry.sequence });
+  });
+
   test("many flushes of one key at once are answered, each after its own row", async () => {
     const numbers = Array.from({ length: 40 }, (_, index) => 1_000 + index);
     await Promise.all(

@@ -1,7 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { EndReason, PaymentIntent, ProviderEndReason } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
+import { requestIdOf } from "../../services/bus/deadline.ts";
+import { createProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import { SWITCHES } from "../../services/bus/streams.ts";
+import { forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import {
@@ -208,7 +211,7 @@ describe("the provider saga", () => {
     expect(await endReason(stationId, intentId)).toBe("station_suspended");
   });
 
-  it("is found by the next host when the one that asked is killed before the answer", async () => {
+  it("is found by the next host, for the request that created it, when the one that asked is killed before the answer", async () => {
     let isHeld = true;
     const providers = await script(async ({ intentId }) => {
       if (isHeld) await new Promise(() => undefined);
@@ -216,14 +219,25 @@ describe("the provider saga", () => {
     });
     const killed = await world.startHostProcess();
     const stationIds = await Promise.all(Array.from({ length: 4 }, openQrStation));
-    const intents = await Promise.all(stationIds.map(async (stationId) => ({ stationId, ...(await pick(stationId)) })));
+    const intents = await Promise.all(
+      stationIds.map((stationId) =>
+        forRequest(`request-${stationId}`, async () => ({ stationId, ...(await pick(stationId)) })),
+      ),
+    );
     await eventually(() => providers.questions.length === 4);
     await killed.kill9();
     isHeld = false;
+    const requestIds = new Map<number, string | undefined>();
+    const overheard = world.bus.nc.subscribe(createProviderPayment.subject, {
+      callback: (_, message) => void requestIds.set(message.json<Question>().intentId, requestIdOf(message)),
+    });
     await world.startHost();
     // Nobody commands anything: the host finds the open questions by itself.
     for (const { stationId, intentId } of intents) await isEventually(stationId, intentId, "presented");
-    for (const { intentId } of intents) {
+    overheard.unsubscribe();
+    for (const { stationId, intentId } of intents) {
+      expect(requestIds.get(intentId)).toBe(`request-${stationId}`);
+      expect((await find(stationId, intentId))?.provider?.requestId, "the QR is there").toBeUndefined();
       expect(providers.questions.filter((question) => question.intentId === intentId)).toHaveLength(2);
     }
   });

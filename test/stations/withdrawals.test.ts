@@ -1,5 +1,8 @@
 /** What a station has yet to tell of its QR collections is told by whichever host lives to tell it. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { requestIdOf } from "../../services/bus/deadline.ts";
+import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
+import { forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
@@ -38,18 +41,23 @@ describe("the end of a QR collection", () => {
   };
   const untold = async (stationId: number) => (await world.newest(stationId)).state.unreportedEnds;
 
-  it("is told by another host after the first was killed between the cancellation and the telling", async () => {
+  it("is told by another host, for the request that cancelled it, after the first was killed between the cancellation and the telling", async () => {
     providers = await startScriptedProviders(world);
     const first = await world.startHostProcess();
     const cancelled = await present();
     await providers.stop();
-    await world.ask(cancelled.stationId, { type: "intent_cancel", intentId: cancelled.intentId });
+    const { stationId, intentId } = cancelled;
+    await forRequest("the cancellation", () => world.ask(stationId, { type: "intent_cancel", intentId }));
     expect(await untold(cancelled.stationId)).toEqual([cancelled.intentId]);
     await first.kill9();
     expect(await untold(cancelled.stationId)).toEqual([cancelled.intentId]);
     providers = await startScriptedProviders(world);
     await pause(100);
     expect(providers.withdrawn, "nobody is left to tell").toEqual([]);
+    const requestIds: (string | undefined)[] = [];
+    const overheard = world.bus.nc.subscribe(withdrawProviderPayment.subject, {
+      callback: (_, message) => void requestIds.push(requestIdOf(message)),
+    });
     await world.startHostProcess();
     const startedAtMs = performance.now();
     const isTold = () => providers.withdrawn.includes(cancelled.intentId);
@@ -58,6 +66,8 @@ describe("the end of a QR collection", () => {
     await eventually(async () => (await untold(cancelled.stationId)).length === 0);
     await pause(500);
     expect(providers.withdrawn, "once it is noted it is told no more").toEqual([cancelled.intentId]);
+    overheard.unsubscribe();
+    expect(requestIds).toEqual(["the cancellation"]);
   });
 
   it("is told when its order was paid by another way", async () => {

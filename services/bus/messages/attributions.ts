@@ -10,7 +10,7 @@
  */
 import { z } from "zod";
 import { AMOUNT_MINOR_PATTERN } from "../bounds.ts";
-import { repeatable } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { issueSchema } from "./issues.ts";
 
@@ -18,7 +18,7 @@ const id = z.int().positive();
 const oneIssue = z.object({ issue: issueSchema });
 
 /** One proposal waits at a time. Refuses as `attributeIssue`. */
-export const proposeAttribution = repeatable(
+export const proposeAttribution = once(
   "providers.proposeAttribution",
   z.object({ caller, issueId: id, orderId: id, reason: z.string() }),
   oneIssue,
@@ -56,7 +56,7 @@ export const listAttributionLimits = repeatable(
   z.object({ limits: z.array(attributionLimitSchema) }),
 );
 /** Null: the default again. Needs `organization.manage`. */
-export const setAttributionLimit = repeatable(
+export const setAttributionLimit = once(
   "providers.setAttributionLimit",
   z.object({
     caller,

@@ -263,7 +263,7 @@ export const getIssue = repeatable(
   }),
 );
 /** Null for `assigneeId`: it waits for any person again. Refuses with `not_found` for a person who may not decide issues. */
-export const assignIssue = repeatable(
+export const assignIssue = once(
   "providers.assignIssue",
   z.object({ caller, issueId: id, assigneeId: id.nullable() }),
   oneIssue,
@@ -288,11 +288,7 @@ export const attributeIssue = repeatable(
  * Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is asserted later.
  * Repeated and refused as `attributeIssue`.
  */
-export const closeIssue = repeatable(
-  "providers.closeIssue",
-  z.object({ caller, issueId: id, reason: z.string() }),
-  oneIssue,
-);
+export const closeIssue = once("providers.closeIssue", z.object({ caller, issueId: id, reason: z.string() }), oneIssue);
 /**
  * Closes the oldest unresolved issues that the filter names, each as `closeIssue` would. The ids are fixed when the request
  * begins; `throughId` leaves out what the person has not seen. An issue that cannot be closed is in `refused` with its reason.
@@ -308,7 +304,7 @@ export const closeIssues = once(
   }),
 );
 /** The person who closed an issue opens it again, within `ISSUE_LIMITS.undoMs` and before its period is closed. One that is open stays as it is. */
-export const undoIssueClosing = repeatable("providers.undoIssueClosing", z.object({ caller, issueId: id }), oneIssue);
+export const undoIssueClosing = once("providers.undoIssueClosing", z.object({ caller, issueId: id }), oneIssue);
 
 export const ISSUE_EVENT_TYPES = [
   /** New, or back: a decision was undone, or its cause has come again. */

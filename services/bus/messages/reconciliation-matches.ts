@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
-import { repeatable } from "../operation.ts";
+import { once, repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 import { LINE_KINDS } from "./statement-formats.ts";
@@ -120,7 +120,7 @@ export type MatchDecision = z.infer<typeof decisionSchema>;
  * These lines are these payments: one line of several payments, or several lines of one. The sums are equal. A run of the
  * account follows by itself. Refuses with `not_found`, `invalid_request` and `conflict` with a reason of `MATCH_CONFLICTS`.
  */
-export const confirmMatch = repeatable(
+export const confirmMatch = once(
   "reconciliation.confirmMatch",
   z.object({
     caller,
@@ -132,7 +132,7 @@ export const confirmMatch = repeatable(
 );
 
 /** The line is not the payment: no later run matches or proposes them. Refuses with `not_found`, `invalid_request`. */
-export const rejectMatch = repeatable(
+export const rejectMatch = once(
   "reconciliation.rejectMatch",
   z.object({ caller, lineId: id, paymentKey, reason }),
   z.object({ decisions: z.array(decisionSchema) }),

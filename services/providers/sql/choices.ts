@@ -88,6 +88,21 @@ export async function hasUndeliveredStation(sql: Queryable, place: Place): Promi
   return row.waits;
 }
 
+/** By stream: how far it goes with what the relay has delivered to the place's stations within the last `withinMs`. */
+export async function deliveredPositions(
+  sql: Queryable,
+  place: Place,
+  withinMs: number,
+): Promise<Record<string, number>> {
+  const rows = await sql<{ stream: string; sequence: number }[]>`
+    select stream, max(sequence) as sequence from outbox
+    where delivered_at > now() - ${withinMs}::float8 * interval '1 ms' and sequence is not null and key in (
+      select 'station.' || station_id from stations
+      where filial_id = ${place.filialId} and sandbox = ${place.mode === "test"})
+    group by stream`;
+  return Object.fromEntries(rows.map(({ stream, sequence }) => [stream, sequence]));
+}
+
 interface Recovery {
   /** When the relay announced the stations again; as text, because a date would lose its microseconds. */
   readonly announced: string;

@@ -145,11 +145,12 @@ export async function writeStep(database: Database, runId: number, step: string)
   await database`update reconciliation_runs set step = ${step} where run_id = ${runId} and status = 'running'`;
 }
 
+/** Its process knows the reason of a failure, also of a run that counted as dead between its rollback and this. */
 export async function endRun(sql: Queryable, runId: number, failure: string | null): Promise<void> {
   await sql`
     update reconciliation_runs set status = case when ${failure}::text is null then 'done' else 'failed' end,
       ended_at = clock_timestamp(), failure = ${failure}
-    where run_id = ${runId} and status = 'running'`;
+    where run_id = ${runId} and (status = 'running' or status = 'failed' and ${failure}::text is not null)`;
 }
 
 export async function findRun(

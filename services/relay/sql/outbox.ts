@@ -55,24 +55,31 @@ export async function summarizePendingRows(sql: Database, limit: number): Promis
   return { rows: row.rows, oldestAgeMs: row.oldest_age_ms };
 }
 
-export interface DeliveredRow {
+export interface DeliveredRows {
   readonly kind: OutboxRow["kind"];
-  /** Where it was stored; both are null for a row that was refused. */
+  /** Where they were stored, and the furthest of their sequences; both are null for rows that were refused. */
   readonly stream: string | null;
   readonly sequence: number | null;
 }
 
-/** The key's newest rows that were delivered within the last `withinMs`. */
-export async function listDeliveredRows(
-  sql: Database,
-  key: string,
-  { withinMs, limit }: { readonly withinMs: number; readonly limit: number },
-): Promise<DeliveredRow[]> {
-  return sql<DeliveredRow[]>`
-    select kind, stream, sequence from (
-      select kind, stream, sequence, delivered_at from outbox
-      where key = ${key} and delivered_at is not null order by outbox_id desc limit ${limit}) as newest
-    where delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond'`;
+/**
+ * What was delivered of the key within the last `withinMs`, by kind and stream. It goes back from row to row, which are
+ * delivered one after another, so that it reads no older one.
+ */
+export async function listDeliveredRows(sql: Database, key: string, withinMs: number): Promise<DeliveredRows[]> {
+  return sql<DeliveredRows[]>`
+    with recursive newest as (
+      (select outbox_id, kind, stream, sequence, delivered_at from outbox
+        where key = ${key} and delivered_at is not null order by outbox_id desc limit 1)
+      union all
+      select before.* from newest cross join lateral (
+        select outbox_id, kind, stream, sequence, delivered_at from outbox
+        where key = ${key} and delivered_at is not null and outbox_id < newest.outbox_id
+        order by outbox_id desc limit 1) before
+      where newest.delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond'
+    )
+    select kind, stream, max(sequence) as sequence from newest
+    where delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond' group by kind, stream`;
 }
 
 /** The newest entry of each bucket that was delivered within the last `withinMs`. */

@@ -1,0 +1,104 @@
+/**
+ * A process that was stalled carries out a request that another process has answered long ago. What people have decided in
+ * between stays.
+ */
+import { createInbox } from "nats";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { z } from "zod";
+import * as attributions from "../../services/bus/messages/attributions.ts";
+import * as issues from "../../services/bus/messages/issues.ts";
+import type { Operation, RequestOf } from "../../services/bus/operation.ts";
+import { raiseIssues } from "../../services/issues/sql/raise.ts";
+import { type Place, type ProvidersWorld, startProvidersWorld } from "../providers/providers-world.ts";
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+async function raise({ organizationId, stationId }: Place): Promise<number> {
+  const raised = await world.database.begin((tx) =>
+    raiseIssues(
+      tx,
+      tx`
+        select ${organizationId}::bigint, ${`statement:${organizationId}`}::text, ${stationId}::bigint, 'rounding'::text,
+          'line:1', 'paid', 'payment', 1::bigint, 'EUR', 'statement', null::bigint, 1::bigint, null::bigint,
+          null::bigint, '', '{}'::jsonb, false, null::text, null::bigint`,
+    ),
+  );
+  return raised[0]?.issueId ?? 0;
+}
+
+/** Has a request carried out, and returns a function that has the same one carried out again: both have one inbox. */
+async function carryOut<TOperation extends Operation<z.ZodType, z.ZodType>>(
+  { subject }: TOperation,
+  request: RequestOf<TOperation>,
+): Promise<() => Promise<unknown>> {
+  const { nc } = world.bus;
+  const inbox = createInbox();
+  const send = async (): Promise<unknown> => {
+    const answered = Promise.withResolvers<unknown>();
+    const subscription = nc.subscribe(inbox, {
+      callback: (_, message) => {
+        const body = message.json<object>();
+        if (!("working" in body)) answered.resolve(body);
+      },
+    });
+    nc.publish(subject, JSON.stringify(request), { reply: inbox });
+    return await answered.promise.finally(() => subscription.unsubscribe());
+  };
+  expect(await send()).toHaveProperty("reply");
+  return send;
+}
+
+const statusOf = async ({ operator }: Place, issueId: number): Promise<string> =>
+  (await world.ask(issues.getIssue, { caller: operator, issueId })).issue.status;
+
+describe("a late execution", () => {
+  test("of a limit: the newer limit stays", async () => {
+    const { owner: caller } = await world.openPlace();
+    const limit = { caller, currency: "EUR", reason: "As agreed." };
+    const again = await carryOut(attributions.setAttributionLimit, { ...limit, aloneUpToMinor: "100000" });
+    await world.ask(attributions.setAttributionLimit, { ...limit, aloneUpToMinor: "0" });
+    await again();
+    const { limits } = await world.ask(attributions.listAttributionLimits, { caller });
+    expect(limits.find(({ currency }) => currency === "EUR")?.aloneUpToMinor).toBe("0");
+  });
+
+  test("of an assignment: the newer one stays", async () => {
+    const place = await world.openPlace();
+    const { operator: caller } = place;
+    const issueId = await raise(place);
+    const [assignee] = await world.database<[{ user_id: number }]>`
+      insert into users (organization_id, email, name, role, password_hash)
+      values (${caller.organizationId}, 'sara@late.example', 'Sara', 'reconciliation_operator', 'x') returning user_id`;
+    const assigneeId = assignee.user_id;
+    const again = await carryOut(issues.assignIssue, { caller, issueId, assigneeId });
+    await world.ask(issues.assignIssue, { caller, issueId, assigneeId: null });
+    await again();
+    const { issue } = await world.ask(issues.getIssue, { caller, issueId });
+    expect(issue.assigneeId).toBeNull();
+  });
+
+  test("of a closing that was undone: the issue stays open", async () => {
+    const place = await world.openPlace();
+    const { operator: caller } = place;
+    const issueId = await raise(place);
+    const again = await carryOut(issues.closeIssue, { caller, issueId, reason: "Rounding." });
+    await world.ask(issues.undoIssueClosing, { caller, issueId });
+    await again();
+    expect(await statusOf(place, issueId)).toBe("open");
+  });
+
+  test("of an undoing, after the issue was closed again: it stays closed", async () => {
+    const place = await world.openPlace();
+    const { operator: caller } = place;
+    const issueId = await raise(place);
+    await world.ask(issues.closeIssue, { caller, issueId, reason: "Rounding." });
+    const again = await carryOut(issues.undoIssueClosing, { caller, issueId });
+    await world.ask(issues.closeIssue, { caller, issueId, reason: "Rounding after all." });
+    await again();
+    expect(await statusOf(place, issueId)).toBe("closed");
+  });
+});
