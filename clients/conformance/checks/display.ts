@@ -52,6 +52,17 @@ async function shows(world: World, state: string, waitMs = 3_000): Promise<Recor
   return body;
 }
 
+const QR = "qr_dynamic_present";
+
+async function readDisplay({ owner, sandbox }: World): Promise<{ readonly capabilities: readonly string[] }> {
+  const answer = hasStatus(await owner.send("GET", `devices/${sandbox.displayId}/`), 200);
+  return objectOf(answer) as { readonly capabilities: readonly string[] };
+}
+
+async function declare({ owner, sandbox }: World, capabilities: readonly string[]): Promise<void> {
+  hasStatus(await owner.send("PATCH", `devices/${sandbox.displayId}/`, { json: { capabilities } }), 200);
+}
+
 const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIELDS)[]).map((field) => ({
   id: `display.${field}`,
   capability: "display_total",
@@ -120,6 +131,9 @@ export const displayChecks: readonly Check[] = [
       "qr_payload | string | required field; carries a value only in state `qr` and only for devices whose capabilities include `qr_dynamic_present`",
     ],
     async run(world) {
+      // The sandbox's display may be one without codes; the end of the run makes it so again.
+      const { capabilities } = await readDisplay(world);
+      if (!capabilities.includes(QR)) await declare(world, [...capabilities, QR]);
       const offered = () => world.routeOffered("dynamic_qr");
       await world.until("`dynamic_qr` is offered", clientLimits.conformanceProviderMs, offered, (is) => is);
       shownIn(world).qr = await world.collect("dynamic_qr", { lines: TWICE_CONFIRMED_LINES });
@@ -177,11 +191,11 @@ export const displayChecks: readonly Check[] = [
       "The owner declares the device capabilities and, for a smart POS companion, the launch reference of the co-resident payment application (exposed as `handoff_target`).",
     ],
     async run(world) {
-      const path = `devices/${world.sandbox.displayId}/`;
-      const declare = async (capabilities: unknown) =>
-        hasStatus(await world.owner.send("PATCH", path, { json: { capabilities } }), 200);
-      const { capabilities } = objectOf(hasStatus(await world.owner.send("GET", path), 200));
-      await declare((capabilities as string[]).filter((name) => name !== "qr_dynamic_present"));
+      const { capabilities } = await readDisplay(world);
+      await declare(
+        world,
+        capabilities.filter((name) => name !== QR),
+      );
       const collection = await world.collect("dynamic_qr", { lines: NEVER_PAID });
       const waitMs = clientLimits.conformanceProviderMs;
       const intent = () => world.intent(collection.intentId);
@@ -190,7 +204,7 @@ export const displayChecks: readonly Check[] = [
         const { qr_payload: payload } = await shows(world, "total");
         isSame("`qr_payload` on a display without the capability", payload, "");
       } finally {
-        await declare(capabilities);
+        await declare(world, capabilities);
         await world.discard(collection);
       }
     },

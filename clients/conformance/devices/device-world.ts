@@ -35,6 +35,10 @@ export class DeviceWorld {
     this.kind = parts.kind;
   }
 
+  isTaken(): Promise<boolean> {
+    return this.world.isTaken();
+  }
+
   get deviceId(): number {
     const { companionId, displayId } = this.world.sandbox;
     return this.kind === "companion" ? companionId : displayId;
