@@ -52,7 +52,7 @@ export const CONFORMANCE_HELP = `Checks that a running service, or a device at i
   SESSION_TOKEN is a session of the owner instead; the run ends it.
 
   Exit codes: 0 all checks passed, 1 a check failed or did not run, 2 the suite could not
-  run, 3 the run left something behind.
+  run, or another run goes on at the sandbox, 3 the run left something behind.
 `;
 export const OPTIONS = {
   help: { type: "boolean", short: "h" },

@@ -30,6 +30,7 @@ const shownIn = perRun(() => ({
   qr: {} as Collection,
   paidOrder: {},
   idleEtag: "",
+  qrEtag: "",
 }));
 /** An amount for which the sandbox provider sends its callback three times. */
 const TWICE_CONFIRMED = "25.04";
@@ -144,6 +145,8 @@ export const displayChecks: readonly Check[] = [
       isSame("`order_display_number` on the display", body["order_display_number"], orderDisplayNumber);
       isSame("`currency` on the display", body["currency"], world.currency);
       isSame("`intent_status` on the display", body["intent_status"], "presented");
+      const { headers } = hasStatus(await world.display.send("GET", "display/"), 200);
+      shownIn(world).qrEtag = headers.get("etag") ?? "";
     },
   },
   {
@@ -173,6 +176,8 @@ export const displayChecks: readonly Check[] = [
     quotes: ["States: `idle`, `total`, `qr`, `paid`."],
     async run(world) {
       const body = await shows(world, "paid");
+      const headers = { "if-none-match": shownIn(world).qrEtag };
+      hasStatus(await world.display.send("GET", "display/", { headers }), 200);
       isSame("`amount` on the display", body["amount"], TWICE_CONFIRMED);
       isSame("`intent_status` on the display", body["intent_status"], "succeeded");
       isSame("`qr_payload` in the state `paid`", body["qr_payload"], "");
@@ -203,6 +208,8 @@ export const displayChecks: readonly Check[] = [
         await world.until("the QR code is there", waitMs, intent, (now) => now["status"] === "presented");
         const { qr_payload: payload } = await shows(world, "total");
         isSame("`qr_payload` on a display without the capability", payload, "");
+        const me = objectOf(hasStatus(await world.display.send("GET", "me/"), 200));
+        isSame("`capabilities` after the owner's change", (me["capabilities"] as string[]).includes(QR), false);
       } finally {
         await declare(world, capabilities);
         await world.discard(collection);

@@ -130,10 +130,15 @@ export const reportChecks: readonly Check[] = [
     after: ["report.accepted"],
     quotes: [
       "A device supplies no money field and cannot amend one; every money value is authored by the backend from order truth.",
+      "report stored and shown to the cashier; no transaction created; order not marked paid; intent not terminated",
     ],
     async run(world) {
-      await world.report(sharedIn(world).collection.intentId, "reported_success", { amount: "0.01", currency: "XXX" });
-      const intent = await world.intent(sharedIn(world).collection.intentId);
+      const { collection, slip } = sharedIn(world);
+      // Under a key of its own, so that it is another report.
+      await world.report(collection.intentId, "reported_success", { amount: "0.01", currency: "XXX" });
+      const intent = await world.intent(collection.intentId);
+      const kept = (intent["reports"] as Record<string, unknown>[]).map((each) => each["provider_reference"]);
+      isSame("the first report is kept beside a second one", kept.includes(slip), true);
       isSame("`amount` of the intent", intent["amount"], AMOUNT);
       isSame("`total` of the order", (await world.order(sharedIn(world).collection.orderId))["total"], AMOUNT);
     },
@@ -287,13 +292,14 @@ export const decisionChecks: readonly Check[] = [
     after: ["report.declined"],
     quotes: ["processing | cashier cancels | cashier decides from the evidence"],
     async run(world) {
+      const etag = (await world.fetchAssignment()).headers.get("etag") ?? "";
       hasStatus(await world.decide(sharedIn(world).collection.intentId, "cancel"), 200);
       isSame(
         "`status` of the intent",
         (await world.intent(sharedIn(world).collection.intentId))["status"],
         "cancelled",
       );
-      const { assignment } = objectOf(hasStatus(await world.fetchAssignment(), 200));
+      const { assignment } = objectOf(hasStatus(await world.fetchAssignment(etag), 200));
       isSame("`assignment` after its end", assignment, null);
       const attested = await world.decide(sharedIn(world).collection.intentId, "attest");
       holds("attestation of a cancelled intent", attested.status >= 400, "a refusal", attested.status);
@@ -330,6 +336,18 @@ export const decisionChecks: readonly Check[] = [
       const collection = await reportNew(world, "reported_cancelled", { client_idempotency_key: undefined });
       isSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "processing");
       await world.discard(collection);
+    },
+  },
+  {
+    id: "attest.after_decline",
+    capability: "settlement",
+    after: ["report.cancelled"],
+    quotes: ["After a reported decline the cashier still is offered settle; this is correct."],
+    async run(world) {
+      const { intentId, orderId } = await reportNew(world, "reported_declined");
+      hasStatus(await world.decide(intentId, "attest", { confirms_money_may_have_moved: true }), 200);
+      isSame("`status` of the intent", (await world.intent(intentId))["status"], "succeeded");
+      isSame("`status` of the order", (await world.order(orderId))["status"], "paid");
     },
   },
   {
