@@ -105,7 +105,9 @@ async function runUntil(
     ...(values.only === undefined ? {} : { only: values.only }),
     onBegun: (begun) => left.remember(begun),
     ...("token" in owner ? {} : { endLeft: (person, sandbox) => left.end(person, sandbox) }),
-    ...(values.json === true ? {} : { onWait: () => print("A run is at this sandbox; waiting whether it goes on.") }),
+    ...(values.json === true
+      ? {}
+      : { onWait: () => print("The station is leased; waiting until the lease is renewed or ends.") }),
     onResult: (each) => print(values.json === true ? JSON.stringify({ check: checkJson(each) }) : lineOf(each)),
   };
   try {

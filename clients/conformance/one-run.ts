@@ -1,7 +1,7 @@
 /**
- * One run at a time at a sandbox. The cashier of a run holds the station by a short lease and renews it: a run that finds such
- * a lease waits whether it is renewed, and does not begin where it is. A run that was killed renews nothing, and its lease ends.
- * Two runs that begin at the same moment find no lease: the later reset counts, and the run of the earlier one ends.
+ * One run at a time at a sandbox. The cashier of a run takes a short lease of the station and renews it. A run that finds such
+ * a lease waits: when the lease is renewed, another run goes on, and this one does not begin; when it ends, that run was killed.
+ * Two runs that begin at the same moment find no lease. The later reset counts, and the run of the earlier one ends.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
@@ -21,17 +21,22 @@ export class Taken extends CannotRun {
 }
 
 /** Renews the lease until it is stopped. A renewal that fails is followed by the next one. */
-export function keepStation(world: World): { readonly stop: () => void } {
-  // Its requests are no step of a check.
-  const wire: Wire = { ...world.wire };
-  const timer = setInterval(
-    () => void world.holdStation(world.cashier.over(wire)).catch(() => undefined),
-    clientLimits.conformanceRenewMs,
-  );
-  return { stop: () => clearInterval(timer) };
+export function keepStation(world: World): { readonly stop: () => Promise<void> } {
+  // Its requests are no step of a check. They are awaited, so that none comes after the reset at the end.
+  const wire: Wire = { ...world.wire, signal: new AbortController().signal };
+  let renewal: Promise<unknown> = Promise.resolve();
+  const timer = setInterval(() => {
+    renewal = world.holdStation(world.cashier.over(wire)).catch(() => undefined);
+  }, clientLimits.conformanceRenewMs);
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await renewal;
+    },
+  };
 }
 
-/** Throws `Taken` while another run goes on. A lease that a person has taken is longer, and the reset ends it. */
+/** Throws `Taken` when another run goes on. A lease that a person has taken is longer, and the reset ends it. */
 export async function waitUntilFree(
   owner: Party,
   sandboxId: number,

@@ -76,7 +76,7 @@ export async function atSandbox<T>(
       remember(options, begun);
       done = await work(begun.world);
     } finally {
-      keeping.stop();
+      await keeping.stop();
     }
   } catch (error) {
     const leftBehind = await cleanUp(begun);

@@ -204,7 +204,7 @@ test("kill -9 in the middle: the next run waits for the lease, and ends the sess
   const [left] = begunRuns(sandboxId);
   const next = conformance("--sandbox", sandboxId, "--only", "settle.cash");
   expect(await next.ended, next.output()).toBe(0);
-  expect(next.output()).toContain("A run is at this sandbox; waiting whether it goes on.");
+  expect(next.output()).toContain("The station is leased; waiting until the lease is renewed or ends.");
   const { token = "" } = left ?? {};
   expect((await send(system.baseUrl, "GET", "/api/backoffice/v1/session/", { token })).status).toBe(401);
   expect(begunRuns(sandboxId)).toEqual([]);
@@ -220,7 +220,7 @@ describe("two runs at one sandbox", () => {
     await first.waitFor(/✓ enroll\.claims_code/);
     const second = conformance("--sandbox", sandboxId, "--only", "settle.cash");
     const runId = await startRun(sandboxId);
-    const waiting = "A run is at this sandbox; waiting whether it goes on.";
+    const waiting = "The station is leased; waiting until the lease is renewed or ends.";
     expect([await second.ended, second.output().replace(`${waiting}\n`, "")]).toEqual([
       2,
       `${TAKEN} ${sandboxId}; wait for its end, or give each run a sandbox of its own.\n`,
@@ -238,7 +238,10 @@ describe("two runs at one sandbox", () => {
     const runs = [1, 2].map(() => conformance("--sandbox", sandboxId, "--only", "report.accepted"));
     const codes = await Promise.all(runs.map(({ ended }) => ended));
     const outputs = runs.map((run) => run.output());
-    expect(codes.toSorted(), outputs.join("\n---\n")).toEqual([0, 2]);
+    expect(
+      codes.toSorted((one, other) => Number(one) - Number(other)),
+      outputs.join("\n---\n"),
+    ).toEqual([0, 2]);
     expect(outputs[codes.indexOf(2)]).toContain(TAKEN);
     expect(outputs.join("")).not.toContain("✗");
     expect(outputs[codes.indexOf(0)]).toContain("Nothing is left behind.");
@@ -255,7 +258,7 @@ describe("what a check has changed in the sandbox", () => {
   const settingsOf = async (sandboxId: string) => {
     const { display, companion } = await owner.good<Devices>("GET", `sandboxes/${sandboxId}/`);
     const read = async (id: number) => {
-      const { capabilities, handoff_target } = await owner.good<Record<string, unknown>>("GET", `devices/${id}/`);
+      const { capabilities, handoff_target } = await owner.good("GET", `devices/${id}/`);
       return { capabilities, handoff_target };
     };
     return [await read(display.device_id), await read(companion.device_id)];
