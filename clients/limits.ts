@@ -22,6 +22,10 @@ export const clientLimits = {
   /** The conformance suite: longer than any answer of the service may take. */
   conformanceAnswerMs: 15_000,
   conformancePollMs: 200,
+  /** The station's lease of a run, the shortest that there is: the next run waits as long for the end of one that was killed. */
+  conformanceLeaseSeconds: 30,
+  /** Four renewals may fail. */
+  conformanceRenewMs: 5_000,
   /** A service that checks too many passwords at once has a place again within seconds. */
   conformanceLogInTries: 5,
   /** The longest wait for a place to enroll: the throttle counts by the minute. */

@@ -4,12 +4,10 @@
  *
  *   npm run conformance -- --help
  */
-import { rmSync } from "node:fs";
 import { dirname } from "node:path";
 import {
   CommandError,
   checkFolder,
-  dataFile,
   endWithError,
   findService,
   parseCommandLine,
@@ -21,7 +19,7 @@ import { idOf } from "../person.ts";
 import { DEVICE_OPTIONS, runAtDevice } from "./devices/command.ts";
 import type { DeviceRunResult } from "./devices/device-suite.ts";
 import { NoAnswer } from "./http.ts";
-import { endLastSession, rememberSession } from "./last-session.ts";
+import { LeftRuns } from "./left-runs.ts";
 import { checkJson, htmlOf, jsonOf, junitOf, lineOf, resultJson, summaryOf } from "./reports.ts";
 import { type RunOptions, type RunResult, runSuite } from "./suite.ts";
 import { CannotRun, LeftBehind } from "./world.ts";
@@ -54,7 +52,7 @@ export const CONFORMANCE_HELP = `Checks that a running service, or a device at i
   SESSION_TOKEN is a session of the owner instead; the run ends it.
 
   Exit codes: 0 all checks passed, 1 a check failed or did not run, 2 the suite could not
-  run, 3 the run left something behind.
+  run, or another run goes on at the sandbox, 3 the run left something behind.
 `;
 export const OPTIONS = {
   help: { type: "boolean", short: "h" },
@@ -98,20 +96,29 @@ async function runUntil(
   values: Options,
   { baseUrl, sandboxId, owner }: Pick<RunOptions, "baseUrl" | "sandboxId" | "owner">,
 ): Promise<RunResult | DeviceRunResult> {
-  const file = dataFile(process.env, `conformance-${sandboxId}.json`);
-  await endLastSession(file, baseUrl);
+  const left = new LeftRuns(process.env, sandboxId, baseUrl);
   const options: RunOptions = {
     baseUrl,
     sandboxId,
     owner,
     signal,
     ...(values.only === undefined ? {} : { only: values.only }),
-    onSession: (token) => rememberSession(file, baseUrl, token),
+    onBegun: (begun) => left.remember(begun),
+    ...("token" in owner ? {} : { endLeft: (person, sandbox) => left.end(person, sandbox) }),
+    ...(values.json === true
+      ? {}
+      : { onWait: () => print("The station is leased; waiting until the lease is renewed or ends.") }),
     onResult: (each) => print(values.json === true ? JSON.stringify({ check: checkJson(each) }) : lineOf(each)),
   };
-  const result = values.device === undefined ? await runSuite(options) : await runAtDevice(options, values);
-  if (result.leftBehind.length === 0 && !("token" in owner)) rmSync(file, { force: true });
-  return result;
+  try {
+    const result = values.device === undefined ? await runSuite(options) : await runAtDevice(options, values);
+    if (result.leftBehind.length === 0) left.forget();
+    return result;
+  } catch (error) {
+    // A run that could not begin has ended its session; what one has left behind the next one ends.
+    if (!(error instanceof LeftBehind)) left.forget();
+    throw error;
+  }
 }
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);

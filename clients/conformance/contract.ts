@@ -34,8 +34,20 @@ export function sentencesOf(markdown: string): readonly Sentence[] {
   return sentences;
 }
 
-export const holdsSentence = ({ quotes }: Check, { text }: Sentence): boolean =>
-  quotes.some((quote) => text.includes(quote) || quote.includes(text));
+const BAR = " | ";
+/** From so many cells on the beginning of a row says which row it is: `status | string` begins several. */
+const CELLS_OF_A_BEGINNING = 3;
+
+/** A row is quoted whole, or from its beginning: the end of `station_name | string` is another row. */
+function isRowQuoted(row: string, quote: string): boolean {
+  const whole = row.replace(/[\s|]+$/, "");
+  return whole === quote || (quote.split(BAR).length >= CELLS_OF_A_BEGINNING && whole.startsWith(quote));
+}
+
+export const holdsSentence = ({ quotes }: Pick<Check, "quotes">, { text }: Sentence): boolean =>
+  quotes.some((quote) =>
+    text.includes(BAR) && quote.includes(BAR) ? isRowQuoted(text, quote) : text.includes(quote) || quote.includes(text),
+  );
 
 /** Why no check holds the sentence; undefined where there is no reason. */
 export function exemptionOf({ section, text }: Sentence): string | undefined {

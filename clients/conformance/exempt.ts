@@ -9,7 +9,8 @@ const HEAD = "introduces what follows";
 const ADVICE = "is for who builds a device or a consumer, and the service cannot break it";
 const WEBHOOKS =
   "is about the webhooks of robots, which no device of a sandbox takes part in; the project's own tests hold it";
-const OUTSIDE = "cannot be seen over HTTP without a provider's secret or a statement; the project's own tests hold it";
+const OUTSIDE =
+  "shows in reconciliation alone, and the suite acts as a cashier, a device and the owner; the project's own tests hold it";
 const ITSELF = "is about this suite; its exit codes 1 and 3 hold it";
 
 export const EXEMPT_SECTIONS: Readonly<Record<string, string>> = {

@@ -3,9 +3,21 @@ import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
 import type { Check, CheckResult } from "./check.ts";
 import { CHECKS } from "./checks.ts";
+import { type DeviceSettings, readSettings, restoreSettings } from "./device-settings.ts";
 import { hasStatus, isSame, Mismatch, objectOf } from "./expect.ts";
 import { curlLine, NoAnswer, newWire, type Party, type Wire } from "./http.ts";
-import { CannotRun, LeftBehind, type LogIn, type OpenSession, ownerOf, resetSandbox, World } from "./world.ts";
+import type { BegunRun } from "./left-runs.ts";
+import { keepStation, Taken, waitUntilFree } from "./one-run.ts";
+import {
+  CannotRun,
+  type FreshSandbox,
+  LeftBehind,
+  type LogIn,
+  type OpenSession,
+  ownerOf,
+  resetSandbox,
+  World,
+} from "./world.ts";
 
 export interface RunOptions {
   readonly baseUrl: string;
@@ -14,8 +26,12 @@ export interface RunOptions {
   readonly signal: AbortSignal;
   /** Only these checks, and the checks that they depend on. All checks when undefined. */
   readonly only?: readonly string[];
-  /** Called when the owner has a session, so that the next run can clean up after a run that was killed. */
-  readonly onSession?: (token: string) => void;
+  /** Called with what a later run ends if this one is killed: first the session alone, then all of it. */
+  readonly onBegun?: (begun: BegunRun) => void;
+  /** Called once the sandbox is this run's: ends what runs that were killed have left. */
+  readonly endLeft?: (owner: Party, sandbox: FreshSandbox) => Promise<void>;
+  /** Called when the sandbox is held, maybe by a run that was killed. */
+  readonly onWait?: () => void;
   readonly onResult?: (result: CheckResult) => void;
 }
 
@@ -34,30 +50,66 @@ export async function runSuite(options: RunOptions): Promise<RunResult> {
   return { results, leftBehind, durationMs: performance.now() - startedAtMs };
 }
 
-/** Works at the sandbox as its owner and its cashier. Ends all that has begun, whatever came of the work. */
+/**
+ * Works at the sandbox as its owner and its cashier. Ends all that has begun, whatever came of the work. Throws `Taken` where
+ * another run goes on there.
+ */
 export async function atSandbox<T>(
-  { baseUrl, sandboxId, owner: details, signal, onSession }: RunOptions,
+  options: RunOptions,
   work: (world: World) => Promise<T>,
 ): Promise<{ readonly done: T; readonly leftBehind: readonly string[] }> {
+  const { baseUrl, sandboxId, owner: details, signal, onWait } = options;
   const wire = newWire(baseUrl, signal);
   const owner = await ownerOf(wire, details);
-  let world: World | undefined;
+  const begun: Begun = { wire, owner, world: undefined, settings: [] };
   let done: T;
   try {
-    if (!("token" in details)) onSession?.(owner.token);
+    remember(options, begun);
+    await waitUntilFree(owner, sandboxId, { signal, onWait });
     const { sandbox, currency } = await resetSandbox(owner, sandboxId);
-    world = new World(wire, owner, sandbox, currency);
-    await world.logInCashier();
-    done = await work(world);
+    begun.world = new World(wire, owner, sandbox, currency);
+    await begun.world.logInCashier();
+    const keeping = keepStation(begun.world);
+    try {
+      await options.endLeft?.(owner, sandbox);
+      begun.settings = await readSettings(owner, sandbox);
+      remember(options, begun);
+      done = await work(begun.world);
+    } finally {
+      await keeping.stop();
+    }
   } catch (error) {
-    const leftBehind = await cleanUp(wire, owner, world);
+    const leftBehind = await cleanUp(begun);
+    if (leftBehind === "taken") throw new Taken(sandboxId);
     throw leftBehind.length === 0 ? error : new LeftBehind(error, leftBehind);
   }
-  return { done, leftBehind: await cleanUp(wire, owner, world) };
+  const leftBehind = await cleanUp(begun);
+  if (leftBehind === "taken") throw new Taken(sandboxId);
+  return { done, leftBehind };
 }
 
-/** Runs the checks one after the other. */
-export async function runChecks<TWorld extends { readonly wire: Wire }>(
+/** What a run has begun, and has to end. */
+interface Begun {
+  readonly wire: Wire;
+  readonly owner: Party;
+  world: World | undefined;
+  /** Of its devices, as they were. */
+  settings: readonly DeviceSettings[];
+}
+
+function remember({ owner, onBegun }: RunOptions, { owner: { token }, settings }: Begun): void {
+  // A session that was given to the run ends with whoever gave it.
+  if (!("token" in owner)) onBegun?.({ token, settings });
+}
+
+interface RunWorld {
+  readonly wire: Wire;
+  /** Whether the sandbox is another run's by now. */
+  isTaken(): Promise<boolean>;
+}
+
+/** Runs the checks one after the other. Throws `CannotRun` where another run has taken the sandbox. */
+export async function runChecks<TWorld extends RunWorld>(
   world: TWorld,
   checks: readonly Check<TWorld>[],
   onResult: RunOptions["onResult"],
@@ -65,6 +117,9 @@ export async function runChecks<TWorld extends { readonly wire: Wire }>(
   const results: CheckResult[] = [];
   for (const check of checks) {
     const result = await runCheck(world, check, results);
+    // What it has found is then the other run's.
+    if (result.outcome === "failed" && (await world.isTaken().catch(() => false)))
+      throw new CannotRun("The sandbox was taken.");
     results.push(result);
     onResult?.(result);
   }
@@ -133,8 +188,11 @@ async function runCheck<TWorld extends { readonly wire: Wire }>(
   }
 }
 
-/** Ends all that the run has made, and reads afterwards that it has ended. Runs also after SIGINT, and before there is a world. */
-async function cleanUp(wireOfRun: Wire, ownerOfRun: Party, world: World | undefined): Promise<readonly string[]> {
+/**
+ * Ends all that the run has made, and reads afterwards that it has ended; where another run has taken the sandbox, only the
+ * session. Runs also after SIGINT, and before there is a world.
+ */
+async function cleanUp({ wire: wireOfRun, owner: ownerOfRun, world, settings }: Begun): Promise<string[] | "taken"> {
   const wire: Wire = { ...wireOfRun, signal: AbortSignal.timeout(clientLimits.conformanceCleanUpMs) };
   const left: string[] = [];
   const deadlineMs = performance.now() + clientLimits.conformanceCleanUpMs;
@@ -157,18 +215,30 @@ async function cleanUp(wireOfRun: Wire, ownerOfRun: Party, world: World | undefi
     }
   };
   const owner = ownerOfRun.over(wire);
-  if (world !== undefined) await endWorld(wire, owner, world, must);
+  let isTaken = false;
+  if (world !== undefined) {
+    await must("the sandbox cannot be read", async () => void (isTaken = await world.isTaken(owner)));
+    if (!isTaken) await endWorld({ wire, owner, world, settings }, must);
+  }
   await must("the owner's session is open", async () => {
     await owner.send("DELETE", "session/");
     await refused(owner, "session/");
   });
-  return left;
+  return isTaken && left.length === 0 ? "taken" : left;
+}
+
+interface Frozen {
+  readonly subject: { readonly kind: string; readonly id: number };
 }
 
 type Must = (what: string, work: () => Promise<void>) => Promise<void>;
 
-async function endWorld(wire: Wire, owner: Party, world: World, must: Must): Promise<void> {
+async function endWorld(
+  { wire, owner, world, settings }: Begun & { readonly world: World },
+  must: Must,
+): Promise<void> {
   const { sandboxId, stationId } = world.sandbox;
+  await must("a device has other settings than before", () => restoreSettings(owner, settings));
   await must("the sandbox is not reset", async () => void (await resetSandbox(owner, sandboxId)));
   await must("the station is leased", async () => {
     const lease = objectOf(hasStatus(await owner.send("GET", `stations/${stationId}/lease/`), 200));
@@ -183,6 +253,14 @@ async function endWorld(wire: Wire, owner: Party, world: World, must: Must): Pro
       intents.filter((each) => each.station_id === stationId),
       [],
     );
+  });
+  await must("something is frozen", async () => {
+    const answer = hasStatus(await owner.send("GET", "kill-switches/?limit=500"), 200);
+    const { kill_switches: switches } = objectOf(answer) as { kill_switches: readonly Frozen[] };
+    const { displayId, companionId } = world.sandbox;
+    const isHere = ({ subject: { kind, id } }: Frozen): boolean =>
+      kind === "station" ? id === stationId : kind === "device" && [displayId, companionId].includes(id);
+    isSame("freezes of the sandbox", switches.filter(isHere), []);
   });
   await must("an order is open", async () => {
     const answer = await owner.send("GET", `orders/?station_id=${stationId}&status=open`);

@@ -20,6 +20,8 @@ export interface OpenSession {
 
 export interface FreshSandbox {
   readonly sandboxId: number;
+  /** Another time is that of another reset. */
+  readonly resetAt: string;
   readonly stationId: number;
   readonly displayId: number;
   readonly displayCode: string;
@@ -117,7 +119,20 @@ export class World {
 
   async logInCashier(): Promise<void> {
     this.#cashier = await logIn(this.wire, "cashier", this.sandbox.cashier);
-    hasStatus(await this.cashier.send("POST", `stations/${this.sandbox.stationId}/lease/`, { json: {} }), 200, 201);
+    hasStatus(await this.holdStation(this.cashier), 200);
+  }
+
+  /** Takes the station, or renews its lease. */
+  holdStation(cashier: Party): Promise<SuiteAnswer> {
+    const json = { lifetime_seconds: clientLimits.conformanceLeaseSeconds };
+    return cashier.send("POST", `stations/${this.sandbox.stationId}/lease/`, { json });
+  }
+
+  /** Whether another run, or a person, has reset the sandbox meanwhile: what this run finds there says nothing. */
+  async isTaken(owner = this.owner): Promise<boolean> {
+    const { sandboxId, resetAt } = this.sandbox;
+    const { status, body } = await owner.send("GET", `sandboxes/${sandboxId}/`);
+    return status === 200 && (body as { reset_at?: unknown } | undefined)?.reset_at !== resetAt;
   }
 
   /** The same token at another API, where it must not be good for anything. */
@@ -314,6 +329,7 @@ export async function resetSandbox(
     currency: String(body["currency"]),
     sandbox: {
       sandboxId,
+      resetAt: String(body["reset_at"]),
       stationId: Number(body["station_id"]),
       displayId: Number(display["device_id"]),
       displayCode: String(display["enrollment_code"]),

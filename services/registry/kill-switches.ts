@@ -7,12 +7,12 @@ import * as killSwitches from "../bus/messages/kill-switches.ts";
 import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing } from "../bus/refusals.ts";
-import { insertOutbox, switchKey } from "../db/outbox.ts";
+import { insertOutbox, type OutboxRow, switchKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
 import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { OPERATOR, userActor } from "./events.ts";
 import { lockDevice } from "./sql/devices.ts";
-import { recordEvent } from "./sql/events.ts";
+import { type RegistryEvent, recordEvent } from "./sql/events.ts";
 import * as sql from "./sql/kill-switches.ts";
 import { lockStation } from "./sql/stations.ts";
 
@@ -86,20 +86,47 @@ async function lockSubject(
   return subject;
 }
 
+interface MovedSwitch {
+  readonly row: sql.KillSwitchRow;
+  /** What records and publishes the change; undefined where nothing has changed. */
+  readonly changed: { readonly event: RegistryEvent; readonly outboxRow: OutboxRow } | undefined;
+}
+
+async function moveSwitch(tx: Transaction, facts: sql.SwitchChange): Promise<MovedSwitch> {
+  const { row, isChanged } = await sql.setKillSwitch(tx, facts);
+  if (!isChanged) return { row, changed: undefined };
+  const { kind, id, organizationId, actor, isOn, reason } = facts;
+  const action = `${kind}_${isOn ? "frozen" : "unfrozen"}`;
+  const subject = { kind: kind === "provider" ? ("provider_config" as const) : kind, id };
+  const event = { organizationId, actor, action, subject, data: { reason } };
+  return { row, changed: { event, outboxRow: switchPut(row) } };
+}
+
+const switchPut = (row: sql.KillSwitchRow): OutboxRow => ({
+  key: switchKey(row.switch_id),
+  kind: "switch_set",
+  entry: switchEntry(row),
+});
+
+/** Ends a freeze that there is, for a change that writes its own events and outbox rows. */
+export async function endFreeze(
+  tx: Transaction,
+  facts: Omit<sql.SwitchChange, "isOn">,
+): Promise<MovedSwitch["changed"]> {
+  if (!(await sql.isFrozen(tx, facts))) return undefined;
+  return (await moveSwitch(tx, { ...facts, isOn: false })).changed;
+}
+
 async function change(
   deps: RegistryDeps,
   facts: Omit<sql.SwitchChange, "kind" | "id">,
   lock: (tx: Transaction) => Promise<Subject>,
 ): Promise<{ killSwitch: killSwitches.KillSwitch; barrier: Barrier }> {
   const row = await deps.sql.begin(async (tx) => {
-    const { kind, id } = await lock(tx);
-    const { row: after, isChanged } = await sql.setKillSwitch(tx, { ...facts, kind, id });
-    if (!isChanged) return after;
-    const { organizationId, actor, isOn, reason } = facts;
-    const action = `${kind}_${isOn ? "frozen" : "unfrozen"}`;
-    const subject = { kind: kind === "provider" ? ("provider_config" as const) : kind, id };
-    await recordEvent(tx, { organizationId, actor, action, subject, data: { reason } });
-    await insertOutbox(tx, { key: switchKey(after.switch_id), kind: "switch_set", entry: switchEntry(after) });
+    const { row: after, changed } = await moveSwitch(tx, { ...facts, ...(await lock(tx)) });
+    if (changed === undefined) return after;
+    await recordEvent(tx, changed.event);
+    await insertOutbox(tx, changed.outboxRow);
     return after;
   });
   // Also when nothing was changed: a repeated request shows whether the first one is effective.

@@ -24,6 +24,7 @@ import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { capabilitiesFor, deviceMessage, devicePut, moveLockedDevice } from "./devices.ts";
 import { issueCode } from "./enrollment-codes.ts";
 import { ownerEvent, userActor } from "./events.ts";
+import { endFreeze } from "./kill-switches.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import { organizationParty } from "./passwords.ts";
 import * as devices from "./sql/devices.ts";
@@ -156,6 +157,7 @@ export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = asyn
     const display = await resetDevice(change, held, "customer_display");
     const companion = await resetDevice(change, held, "smart_pos_companion");
     const sessionKeys = await resetCashier(change, held.cashier_id, password.hash);
+    await endFreezes(change, held, "The sandbox was reset.");
     const row = await sql.markReset(tx, { sandboxId, displayId: display.device_id, companionId: companion.device_id });
     change.record("sandbox_reset", { kind: "station", id: held.station_id }, { sandbox_id: sandboxId });
     const codes = await issueCodes(change, display, companion);
@@ -165,6 +167,7 @@ export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = asyn
       credentialKey(held.display_id),
       credentialKey(held.companion_id),
       ...sessionKeys,
+      ...change.outboxRows.map(({ key }) => key),
     ];
     return { sandbox: await messageOf(tx, row), ...codes, keys: changedKeys };
   });
@@ -179,6 +182,7 @@ export const deleteSandbox: RegistryHandler<typeof sandboxes.deleteSandbox> = as
     await closeStation(change, held.station_id);
     for (const deviceId of [held.display_id, held.companion_id]) await revokeDevice(change, deviceId);
     const sessionKeys = await suspendCashier(change, held.cashier_id);
+    await endFreezes(change, held, "The sandbox was deleted.");
     await sql.markDeleted(tx, sandboxId);
     const unusedConfigId = (await sql.isConfigUnused(tx, held.config_id)) ? held.config_id : null;
     change.record("sandbox_deleted", { kind: "station", id: held.station_id }, { sandbox_id: sandboxId });
@@ -188,6 +192,7 @@ export const deleteSandbox: RegistryHandler<typeof sandboxes.deleteSandbox> = as
       credentialKey(held.display_id),
       credentialKey(held.companion_id),
       ...sessionKeys,
+      ...change.outboxRows.map(({ key }) => key),
     ];
     return { unusedConfigId, keys: changedKeys };
   });
@@ -280,6 +285,22 @@ async function resetDevice(change: Change, sandbox: sql.SandboxRow, kind: Device
   change.events.push(event);
   change.outboxRows.push(...outboxRows);
   return row;
+}
+
+/** A freeze of the organization is not the sandbox's. */
+async function endFreezes(change: Change, sandbox: sql.SandboxRow, reason: string): Promise<void> {
+  const { organizationId } = change.caller;
+  const facts = { organizationId, reason, actor: userActor(change.caller) };
+  for (const subject of [
+    { kind: "station", id: sandbox.station_id },
+    { kind: "device", id: sandbox.display_id },
+    { kind: "device", id: sandbox.companion_id },
+  ] as const) {
+    const changed = await endFreeze(change.tx, { ...facts, ...subject });
+    if (changed === undefined) continue;
+    change.events.push(changed.event);
+    change.outboxRows.push(changed.outboxRow);
+  }
 }
 
 async function revokeDevice(change: Change, deviceId: number): Promise<void> {

@@ -154,7 +154,41 @@ export const BROKEN_RULES: readonly BrokenService[] = [
     if (memory.has("withdrawn") && smartPos !== undefined) smartPos["offered"] = false;
   }),
 
+  broken(
+    "a summary renames the device",
+    "heartbeat.summary",
+    goodAt("POST", "heartbeat/", (body, passing) => {
+      const summary = requestOf(passing)["summary"] as Record<string, unknown> | undefined;
+      if (summary?.["name"] !== undefined) body["name"] = summary["name"];
+    }),
+  ),
+  broken("a device that polls its assignment is live", "presence.silent_withdrawn", (passing, answer, memory) => {
+    if (isAt(passing, "GET", "assignment/")) memory.set("polledAtMs", performance.now());
+    const isLive = performance.now() - Number(memory.get("polledAtMs") ?? -Infinity) < 25_000;
+    if (!isLive || !isCashier(passing, "GET", /\/routes\/$/)) return;
+    for (const each of (answer.body?.["routes"] ?? []) as Record<string, unknown>[]) each["offered"] = true;
+  }),
+
   // Assignments.
+  broken("a cancelled collection is called unchanged", "cancel.by_cashier", (passing, answer, memory) => {
+    if (isCashier(passing, "POST", /\/cancel\/$/)) memory.set("cancelled", true);
+    if (!memory.has("cancelled") || !isAt(passing, "GET", "assignment/")) return;
+    if (passing.headers["if-none-match"] === undefined) return;
+    answer.status = 304;
+    answer.body = undefined;
+  }),
+  broken(
+    "each fetch moves the deadline",
+    "assignment.not_modified",
+    atDevice("GET", "assignment/", (answer, _, memory) => {
+      const assignment = inner(answer, "assignment");
+      if (assignment === undefined) return;
+      const moves = Number(memory.get("moves") ?? 0);
+      memory.set("moves", moves + 1);
+      const expiresAtMs = Date.parse(String(assignment["expires_at"])) + moves * 1_000;
+      assignment["expires_at"] = new Date(expiresAtMs).toISOString();
+    }),
+  ),
   broken("a heartbeat presents the collection", "intent.created", (passing, answer, memory) => {
     if (isCashier(passing, "POST", /\/intents\/$/)) memory.set("collecting", true);
     else if (memory.has("collecting") && isAt(passing, "POST", "heartbeat/")) memory.set("beaten", true);
@@ -282,7 +316,27 @@ export const BROKEN_RULES: readonly BrokenService[] = [
     }),
   ),
 
+  broken(
+    "a second report takes the place of the first",
+    "report.no_money_field",
+    intentReads((intent) => {
+      const reports = intent["reports"] as unknown[];
+      intent["reports"] = reports.slice(-1);
+    }),
+  ),
+
   // The cashier's decision and settlement.
+  broken(
+    "a decline cannot be attested",
+    "attest.after_decline",
+    once(
+      (passing, answer) =>
+        isAt(passing, "POST", "assignment/report/") && inner(answer, "report")?.["outcome"] === "reported_declined",
+      (passing, answer) => {
+        if (isCashier(passing, "POST", /\/attest\/$/)) refuse(answer, 409, "evidence_required");
+      },
+    ),
+  ),
   broken("a collection without a report is attested", "attest.needs_evidence", (passing, answer) => {
     if (isCashier(passing, "POST", /\/attest\/$/) && answer.body?.["code"] === "evidence_required") accept(answer, {});
   }),
@@ -330,7 +384,21 @@ export const BROKEN_RULES: readonly BrokenService[] = [
       accept(answer, { order_id: 1 });
   }),
 
-  // Standing and kill switches.
+  // Throttles, standing and kill switches.
+  broken("all devices of a station have one throttle", "throttle.per_credential", (passing, answer, memory) => {
+    if (answer.status === 429) memory.set("throttled", true);
+    if (memory.has("throttled") && isAt(passing, "GET", "me/")) {
+      answer.headers["retry-after"] = "1";
+      refuse(answer, 429, "throttled");
+    }
+  }),
+  broken(
+    "a suspended device's heartbeats are refused",
+    "standing.device_suspended",
+    atDevice("POST", "heartbeat/", (answer) => {
+      if (answer.body?.["blocked_reason"] === "device_suspended") refuse(answer, 403, "device_suspended");
+    }),
+  ),
   broken(
     "a frozen station's companion may report",
     "standing.report_refused",
@@ -366,6 +434,24 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   }),
 
   // Display.
+  broken("a paid display is called unchanged", "display.paid", (passing, answer, memory) => {
+    if (!isAt(passing, "GET", "display/")) return;
+    if (answer.body?.["state"] === "qr") memory.set("qr", true);
+    if (!memory.has("qr") || passing.headers["if-none-match"] === undefined) return;
+    answer.status = 304;
+    answer.body = undefined;
+  }),
+  broken(
+    "a display keeps a capability that it no longer has",
+    "display.qr_needs_capability",
+    (passing, answer, memory) => {
+      if (!isAt(passing, "GET", "me/") && !isAt(passing, "POST", "enroll/")) return;
+      const device = inner(answer, "device") ?? answer.body;
+      if (device?.["kind"] !== "customer_display") return;
+      memory.set("capabilities", memory.get("capabilities") ?? device["capabilities"]);
+      device["capabilities"] = memory.get("capabilities");
+    },
+  ),
   broken(
     "the QR is shown in another currency",
     "display.qr",

@@ -21,6 +21,14 @@ const isSnapshot = /\/(?:heartbeat|me)\/$/;
 export const BROKEN_TRUTHS: readonly BrokenService[] = [
   // Enrollment and scopes.
   broken(
+    "a display is enrolled as another device",
+    "snapshot.owner_truth",
+    goodAt("POST", "enroll/", (body) => {
+      const device = body["device"] as Record<string, unknown>;
+      if (device["kind"] === "customer_display") device["device_id"] = Number(device["device_id"]) + 1;
+    }),
+  ),
+  broken(
     "a spent code has a header of its own",
     "enroll.alike_refusals",
     atDevice("POST", "enroll/", (answer, passing) => {

@@ -6,7 +6,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { DEVICE_CHECKS } from "../../clients/conformance/devices/checks.ts";
-import { ofCapabilities } from "../../clients/conformance/devices/device-suite.ts";
 import { SUITE } from "../../clients/conformance/suite-version.ts";
 import { partsOf, verifyCertificate } from "../../clients/verify-certificate.mjs";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -18,6 +17,7 @@ import { programEnvironment, runProgram } from "../support/running-program.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 import { consistentRoots } from "./consistent-roots.ts";
+import { enroll, footprint, resultOf, type Sandbox } from "./recorded-run.ts";
 
 type Kind = "companion" | "display";
 interface Artifact {
@@ -53,50 +53,6 @@ afterAll(async () => {
   folder.remove();
 });
 
-interface Sandbox {
-  readonly sandbox_id: number;
-  readonly companion: { readonly device_id: number; readonly enrollment_code: string };
-  readonly display: { readonly device_id: number; readonly enrollment_code: string };
-}
-const enroll = async (code: string): Promise<void> => {
-  const answer = await send(system.baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json: { code } });
-  expect(answer.status, answer.text).toBe(201);
-};
-
-/** What the suite does at a device, seen from the audit log. */
-async function footprint(kind: Kind): Promise<{ readonly sandboxId: number; readonly deviceId: number }> {
-  const body = { filial_id: system.sandbox.filialId, name: "Certified", currency: "EUR" };
-  const { sandbox_id: sandboxId } = await owner.good<Sandbox>("POST", "sandboxes/", { body });
-  const reset = () => owner.good<Sandbox>("POST", `sandboxes/${sandboxId}/reset/`);
-  const { device_id: deviceId, enrollment_code: code } = (await reset())[kind];
-  await enroll(code);
-  for (const step of ["suspend/", "resume/", "reset/"])
-    await owner.good("POST", `devices/${deviceId}/${step}`, step === "reset/" ? {} : { body: { reason: "Suite" } });
-  const issued = await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`);
-  await enroll(issued.code);
-  await reset();
-  return { sandboxId, deviceId };
-}
-
-const result = (
-  kind: Kind,
-  { sandboxId, deviceId }: { readonly sandboxId: number; readonly deviceId: number },
-  capabilities?: readonly string[],
-) => ({
-  sandbox_id: sandboxId,
-  device_id: deviceId,
-  provider: "Acme",
-  software_version: "4.2.0",
-  suite_version: SUITE.version,
-  suite_sha256: SUITE.sha256(),
-  contract_sha256: SUITE.contractSha256(),
-  checks: ofCapabilities(DEVICE_CHECKS[kind], capabilities).map(({ id }) => ({
-    id,
-    outcome: "passed",
-    duration_ms: 10,
-  })),
-  left_behind: [],
-});
 const record = (body: object): Promise<Recorded> => owner.good<Recorded>("POST", "certification-artifacts/", { body });
 /** Reads of the public log; asks again while the rate of this address is used up. */
 function sendToLog<T>(rest: string): Promise<Answer<T>> {
@@ -133,8 +89,8 @@ describe("a passed run", () => {
   });
 
   test("is recorded once, with one artifact for each capability, which the verifier takes", async () => {
-    const run = await footprint("companion");
-    const body = { ...result("companion", run), software_sha256: "ab".repeat(32), model: "P2" };
+    const run = await footprint(system, owner, "companion");
+    const body = { ...resultOf("companion", run), software_sha256: "ab".repeat(32), model: "P2" };
     const [first, second] = await Promise.all([record(body), record(body)]);
     expect(second).toEqual(first);
     const { certification_artifacts: artifacts } = first;
@@ -173,8 +129,8 @@ describe("a passed run", () => {
   });
 
   test("of one capability certifies that one alone", async () => {
-    const run = await footprint("display");
-    const { certification_artifacts: artifacts } = await record(result("display", run, ["display_total"]));
+    const run = await footprint(system, owner, "display");
+    const { certification_artifacts: artifacts } = await record(resultOf("display", run, ["display_total"]));
     expect(artifacts.map(({ capability }) => capability)).toEqual(["display_total"]);
     const { certification_artifacts: listed } = await owner.good<Recorded>(
       "GET",
@@ -185,10 +141,10 @@ describe("a passed run", () => {
 });
 
 describe("a run that writes nothing", () => {
-  type Body = ReturnType<typeof result>;
+  type Body = ReturnType<typeof resultOf>;
   let run: Awaited<ReturnType<typeof footprint>>;
   beforeAll(async () => {
-    run = await footprint("display");
+    run = await footprint(system, owner, "display");
   });
   const changed = (body: Body, change: (checks: Body["checks"]) => Body["checks"]): Body => ({
     ...body,
@@ -222,13 +178,13 @@ describe("a run that writes nothing", () => {
     [
       "the checks of another kind of device",
       "run_incomplete",
-      (b) => ({ ...b, checks: result("companion", run).checks }),
+      (b) => ({ ...b, checks: resultOf("companion", run).checks }),
     ],
     ["another version of the suite", "suite_differs", (b) => ({ ...b, suite_version: "0.1.9" })],
     ["another contract", "suite_differs", (b) => ({ ...b, contract_sha256: "cd".repeat(32) })],
   ])("%s: %s", async (_, reason, change) => {
     const before = await readLog();
-    const body = change(result("display", run));
+    const body = change(resultOf("display", run));
     const refused = await owner.refused("conflict", "POST", "certification-artifacts/", { body });
     expect(refused.body).toMatchObject({ reason });
     expect(await readLog()).toEqual(before);
@@ -239,9 +195,9 @@ describe("a run that writes nothing", () => {
       body: { filial_id: system.sandbox.filialId, name: "Unseen", currency: "EUR" },
     });
     const unseen = await owner.good<Sandbox>("POST", `sandboxes/${sandboxId}/reset/`);
-    await enroll(unseen.display.enrollment_code);
+    await enroll(system, unseen.display.enrollment_code);
     await owner.good("POST", `sandboxes/${sandboxId}/reset/`);
-    const body = result("display", { sandboxId, deviceId: unseen.display.device_id });
+    const body = resultOf("display", { sandboxId, deviceId: unseen.display.device_id });
     const refused = await owner.refused("conflict", "POST", "certification-artifacts/", { body });
     expect(refused.body).toMatchObject({ reason: "run_not_seen" });
     const theirs = { ...body, device_id: run.deviceId };
@@ -250,7 +206,7 @@ describe("a run that writes nothing", () => {
 
   test("one that a device's credential, a cashier or a request without a session sends", async () => {
     const path = "/api/backoffice/v1/certification-artifacts/";
-    const json = result("display", run);
+    const json = resultOf("display", run);
     expect((await send(system.baseUrl, "POST", path, { json })).status).toBe(401);
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
     expect((await send(system.baseUrl, "POST", path, { json, token: cashier.token })).status).toBe(403);
@@ -259,8 +215,8 @@ describe("a run that writes nothing", () => {
 
 describe("the log", () => {
   test("a revocation is a new leaf, which the newest certificate has; the old leaf stays", async () => {
-    const run = await footprint("display");
-    const { certification_artifacts: artifacts } = await record(result("display", run));
+    const run = await footprint(system, owner, "display");
+    const { certification_artifacts: artifacts } = await record(resultOf("display", run));
     const [artifact, other] = artifacts as [Artifact, Artifact];
     const before = await readLog();
     const earlier = await certificateOf(artifact);
@@ -333,8 +289,8 @@ describe("npm run cli -- certificate", () => {
   }
 
   test("download, verify, revoke: 0 valid, 1 not valid, 2 revoked; by the published keys and offline", async () => {
-    const run = await footprint("display");
-    const { certification_artifacts: artifacts } = await record(result("display", run));
+    const run = await footprint(system, owner, "display");
+    const { certification_artifacts: artifacts } = await record(resultOf("display", run));
     const id = String(artifacts[0]?.artifact_id);
     const { output } = await cli("certificate", "download", id, "--output", folder.path, "--json");
     const { file } = JSON.parse(output) as { file: string };
@@ -374,7 +330,7 @@ describe("npm run cli -- certificate", () => {
   });
 
   test("certify whose reader goes away: it cleans up", async () => {
-    const { sandboxId } = await footprint("display");
+    const { sandboxId } = await footprint(system, owner, "display");
     const [before] = await sql<
       [{ ids: number[] }]
     >`select array_agg(session_id) as ids from sessions where ended_at is null`;

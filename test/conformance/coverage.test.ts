@@ -30,6 +30,18 @@ describe("the contract", () => {
     expect(CHECKS.some((check) => holdsSentence(check, added as (typeof sentences)[number]))).toBe(false);
   });
 
+  it("has rows that end or begin like a quoted one: that quote does not hold them", () => {
+    const row = (text: string) => ({ section: "Device snapshot", text });
+    const quotes = (quote: string) => ({ quotes: [quote] as const });
+    expect(holdsSentence(quotes("name | string"), row("name | string | "))).toBe(true);
+    expect(holdsSentence(quotes("name | string"), row("station_name | string | "))).toBe(false);
+    expect(holdsSentence(quotes("status | string"), row("status | string | intent status"))).toBe(false);
+    expect(holdsSentence(quotes("status | string | intent status"), row("status | string | "))).toBe(false);
+    expect(holdsSentence(quotes("404 | not_assigned | the intent"), row("404 | not_assigned | the intent is"))).toBe(
+      true,
+    );
+  });
+
   it("has every sentence that a check quotes or that is exempt", () => {
     for (const { id, quotes } of CHECKS)
       for (const quote of quotes) {

@@ -1,11 +1,9 @@
 /** The suite against the whole system: it passes, it says so, and nothing is left behind. */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { VERSION } from "../../services/runtime/version.ts";
-import { freePort } from "../support/free-port.ts";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
@@ -182,7 +180,13 @@ test("Ctrl-C while the owner logs in: the session has ended, exit code 2", async
   }
 });
 
-test("kill -9 in the middle: the next run ends the session and the collection that were left", async () => {
+/** What runs at the sandbox have begun and not ended. */
+const begunRuns = (sandboxId: string) =>
+  readdirSync(dataDir())
+    .filter((name) => name.startsWith(`conformance-${sandboxId}-`))
+    .map((name) => JSON.parse(readFileSync(join(dataDir(), name), "utf8")) as { readonly token: string });
+
+test("kill -9 in the middle: the next run waits for the lease, and ends the session and the collection that were left", async () => {
   const sandboxId = await seed();
   const address = `${system.baseUrl}/`;
   const program = conformance(
@@ -197,12 +201,127 @@ test("kill -9 in the middle: the next run ends the session and the collection th
   await program.waitFor(/✓ assignment\.fetched/);
   program.process.kill("SIGKILL");
   await program.ended;
-  const left = JSON.parse(readFileSync(join(dataDir(), `conformance-${sandboxId}.json`), "utf8")) as {
-    token: string;
-  };
+  const [left] = begunRuns(sandboxId);
   const next = conformance("--sandbox", sandboxId, "--only", "settle.cash");
   expect(await next.ended, next.output()).toBe(0);
-  expect((await send(system.baseUrl, "GET", "/api/backoffice/v1/session/", { token: left.token })).status).toBe(401);
+  expect(next.output()).toContain("The station is leased; waiting until the lease is renewed or ends.");
+  const { token = "" } = left ?? {};
+  expect((await send(system.baseUrl, "GET", "/api/backoffice/v1/session/", { token })).status).toBe(401);
+  expect(begunRuns(sandboxId)).toEqual([]);
+});
+
+describe("two runs at one sandbox", () => {
+  const TAKEN = "Another run goes on at sandbox";
+
+  test("the second by command or by API: it does not begin, exit code 2, and the first one passes", async () => {
+    const before = await openSessions();
+    const sandboxId = await seed();
+    const first = conformance("--sandbox", sandboxId, "--only", "expiry.expires");
+    await first.waitFor(/✓ enroll\.claims_code/);
+    const second = conformance("--sandbox", sandboxId, "--only", "settle.cash");
+    const runId = await startRun(sandboxId);
+    const waiting = "The station is leased; waiting until the lease is renewed or ends.";
+    expect([await second.ended, second.output().replace(`${waiting}\n`, "")]).toEqual([
+      2,
+      `${TAKEN} ${sandboxId}; wait for its end, or give each run a sandbox of its own.\n`,
+    ]);
+    const byApi = await untilRun(runId, ({ status }) => status !== "running");
+    expect(byApi).toMatchObject({ status: "could_not_run", problem: expect.stringContaining(TAKEN) as string });
+    expect(await first.ended, first.output()).toBe(0);
+    expect(await openSessions()).toEqual(before);
+    expect(begunRuns(sandboxId)).toEqual([]);
+  });
+
+  test("that begin at the same moment: one of them passes, the other ends with exit code 2 and reports no failure", async () => {
+    const before = await openSessions();
+    const sandboxId = await seed();
+    const runs = [1, 2].map(() => conformance("--sandbox", sandboxId, "--only", "report.accepted"));
+    const codes = await Promise.all(runs.map(({ ended }) => ended));
+    const outputs = runs.map((run) => run.output());
+    expect(
+      codes.toSorted((one, other) => Number(one) - Number(other)),
+      outputs.join("\n---\n"),
+    ).toEqual([0, 2]);
+    expect(outputs[codes.indexOf(2)]).toContain(TAKEN);
+    expect(outputs.join("")).not.toContain("✗");
+    expect(outputs[codes.indexOf(0)]).toContain("Nothing is left behind.");
+    expect(await openSessions()).toEqual(before);
+  });
+});
+
+describe("what a check has changed in the sandbox", () => {
+  interface Devices {
+    readonly station_id: number;
+    readonly display: { readonly device_id: number };
+    readonly companion: { readonly device_id: number };
+  }
+  const settingsOf = async (sandboxId: string) => {
+    const { display, companion } = await owner.good<Devices>("GET", `sandboxes/${sandboxId}/`);
+    const read = async (id: number) => {
+      const { capabilities, handoff_target } = await owner.good("GET", `devices/${id}/`);
+      return { capabilities, handoff_target };
+    };
+    return [await read(display.device_id), await read(companion.device_id)];
+  };
+  const frozen = async () => (await owner.good<{ kill_switches: unknown[] }>("GET", "kill-switches/")).kill_switches;
+  const isFreeze = (text: string): boolean => /^POST \S+\/stations\/\d+\/freeze\//.test(text);
+  const isDeclared = (text: string): boolean => text.startsWith("PATCH ") && text.includes("capabilities");
+  /** A run that ends by a signal once the service has changed something, and then another one by the same address. */
+  async function endedAndNext(
+    sandboxId: string,
+    signal: NodeJS.Signals,
+    only: string,
+    isIt: (text: string) => boolean,
+  ) {
+    let isEnded = false;
+    const breaks: BrokenService["breaks"] = ({ method, path, requestText }) => {
+      if (isEnded || !isIt(`${method} ${path} ${requestText}`)) return;
+      isEnded = true;
+      program.process.kill(signal);
+    };
+    const proxy = await startBreakingProxy(system.baseUrl, { breaks }, "198.51.100.3");
+    const run = (check: string) => conformance("--sandbox", sandboxId, "--base-url", proxy.baseUrl, "--only", check);
+    const program = run(only);
+    const ended = { code: await program.ended, output: program.output(), settings: await settingsOf(sandboxId) };
+    const left = await frozen();
+    const next = run("display.qr");
+    expect(await next.ended, next.output()).toBe(0);
+    await proxy.stop();
+    return { ...ended, frozen: left };
+  }
+
+  test.each([
+    ["the station is frozen", "kill_switch.station", isFreeze],
+    ["a device has other settings", "display.qr_needs_capability", isDeclared],
+  ] as const)("Ctrl-C while %s: it is as before, and the next run passes", async (_, only, isIt) => {
+    const sandboxId = await seed();
+    const before = await settingsOf(sandboxId);
+    const { code, output, settings, frozen: left } = await endedAndNext(sandboxId, "SIGINT", only, isIt);
+    expect(code, output).toBe(1);
+    expect(output).toContain("Nothing is left behind.");
+    expect(left).toEqual([]);
+    expect(settings).toEqual(before);
+  });
+
+  test.each([
+    ["the station is frozen", "kill_switch.station", isFreeze],
+    ["a device has other settings", "display.qr_needs_capability", isDeclared],
+  ] as const)("kill -9 while %s: the next run passes, and then it is as before", async (_, only, isIt) => {
+    const sandboxId = await seed();
+    const before = await settingsOf(sandboxId);
+    const { settings, frozen: left } = await endedAndNext(sandboxId, "SIGKILL", only, isIt);
+    expect([left.length > 0, settings]).not.toEqual([false, before]);
+    expect(await frozen()).toEqual([]);
+    expect(await settingsOf(sandboxId)).toEqual(before);
+  });
+
+  test("a run that has passed: its launch reference is as before", async () => {
+    const sandboxId = await seed();
+    const before = await settingsOf(sandboxId);
+    const program = conformance("--sandbox", sandboxId, "--only", "snapshot.handoff_target_opaque");
+    expect(await program.ended, program.output()).toBe(0);
+    expect(await settingsOf(sandboxId)).toEqual(before);
+  });
 });
 
 test.each([
@@ -230,28 +349,27 @@ test("no room for the session of the run: it cannot run, and the session has end
 });
 
 test.each([
-  ["503", 503, "The session of a run that was killed cannot be ended: 503 <p>Later</p>\n"],
-  ["a redirect", 302, "The session of a run that was killed cannot be ended: 302 <p>Later</p>\n"],
-])(
-  "a session of a killed run that the service does not end, %s: it is kept for the next run",
-  async (_, status, said) => {
-    const port = await freePort();
-    const server = createServer((_request, response) =>
-      response.writeHead(status, { location: "/" }).end("<p>Later</p>"),
-    );
-    await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-    const baseUrl = `http://127.0.0.1:${port}`;
-    const file = join(folder.path, "conformance-1.json");
-    writeFileSync(file, JSON.stringify({ baseUrl, token: "a" }));
-    try {
-      const program = conformanceAt(folder.path, "--sandbox", "1", "--base-url", baseUrl);
-      expect([await program.ended, program.output()]).toEqual([2, said]);
-      expect(existsSync(file)).toBe(true);
-    } finally {
-      server.close();
-    }
-  },
-);
+  ["503", 503],
+  ["a redirect", 302],
+])("a session of a killed run that the service does not end, %s: it is kept for the next run", async (_, status) => {
+  const sandboxId = await seed();
+  const token = "a-session-of-a-killed-run";
+  const breaks: BrokenService["breaks"] = ({ method, headers }, answer) => {
+    if (method === "DELETE" && headers["authorization"] === `Bearer ${token}`) Object.assign(answer, { status });
+  };
+  const proxy = await startBreakingProxy(system.baseUrl, { breaks }, "198.51.100.4");
+  const file = join(dataDir(), `conformance-${sandboxId}-killed.json`);
+  // No process has this id.
+  writeFileSync(file, JSON.stringify({ baseUrl: proxy.baseUrl, pid: 2 ** 30, token, settings: [] }));
+  try {
+    const program = conformance("--sandbox", sandboxId, "--base-url", proxy.baseUrl, "--only", "settle.cash");
+    const said = expect.stringContaining(`The session of a run that was killed cannot be ended: ${status} `) as string;
+    expect([await program.ended, program.output()]).toEqual([2, said]);
+    expect(existsSync(file)).toBe(true);
+  } finally {
+    await proxy.stop();
+  }
+});
 
 test("a failed check prints what was expected, what came, and a line of curl; exit code 1", async () => {
   const service = BROKEN_SERVICES.find(({ name }) => name === "cash settles another amount");

@@ -179,7 +179,9 @@ export const unchangedAssignmentChecks: readonly Check[] = [
       const unchanged = hasStatus(await world.fetchAssignment(etag), 304);
       isSame("body of 304", unchanged.text, "");
       isSame("header `ETag` of 304", unchanged.headers.get("etag"), etag);
-      hasStatus(await world.fetchAssignment('"another"'), 200);
+      const fetched = hasStatus(await world.fetchAssignment('"another"'), 200);
+      const first = objectOf(again, "assignment");
+      isSame("the assignment of a second fetch", objectOf(fetched, "assignment"), first);
     },
   },
 ];

@@ -133,7 +133,7 @@ export const presenceChecks: readonly Check[] = [
       const station = await read(`stations/${stationId}/`);
       const shows = async (snapshot: Record<string, unknown>, deviceId: number): Promise<void> => {
         const device = await read(`devices/${deviceId}/`);
-        for (const name of ["name", "kind", "capabilities", "status"])
+        for (const name of ["device_id", "name", "kind", "capabilities", "status"])
           isSame(`\`${name}\` of the device`, snapshot[name], device[name]);
         isSame("`station_name`", snapshot["station_name"], station["name"]);
         isSame("`station_status`", snapshot["station_status"], station["status"]);
@@ -196,10 +196,13 @@ export const silenceChecks: readonly Check[] = [
     ],
     async run(world) {
       let polledAtMs = 0;
+      const polls = ["me/", "assignment/"];
       const read = async () => {
         // A poll is no heartbeat: a device that only polls is silent.
         if (performance.now() - polledAtMs > POLL_MS) {
-          hasStatus(await world.companion.send("GET", "me/"), 200);
+          const [next = ""] = polls;
+          hasStatus(await world.companion.send("GET", next), 200);
+          polls.push(...polls.splice(0, 1));
           polledAtMs = performance.now();
         }
         return world.routeOffered("smart_pos");
@@ -249,9 +252,13 @@ export const heartbeatChecks: readonly Check[] = [
     after: ["enroll.claims_code"],
     quotes: ["Request JSON: `summary` (object with arbitrary keys and values; optional)."],
     async run(world) {
-      const summary = { battery: 0.5, ключ: [1, { nested: null }], text: "ok" };
-      hasStatus(await world.companion.send("POST", "heartbeat/", { json: { summary } }), 200);
-      hasStatus(await world.companion.send("POST", "heartbeat/"), 200);
+      const summary = { battery: 0.5, ключ: [1, { nested: null }], name: "Another", status: "revoked", device_id: 0 };
+      const { name, status, device_id } = objectOf(
+        hasStatus(await world.companion.send("POST", "heartbeat/", { json: { summary } }), 200),
+      );
+      const known = objectOf(hasStatus(await world.companion.send("POST", "heartbeat/"), 200));
+      const expected = { name: known["name"], status: known["status"], device_id: world.sandbox.companionId };
+      isSame("the snapshot after a summary that names its fields", { name, status, device_id }, expected);
       hasStatus(await world.companion.send("POST", "heartbeat/", { json: { summary: "text" } }), 400);
     },
   },

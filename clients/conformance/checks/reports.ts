@@ -130,10 +130,15 @@ export const reportChecks: readonly Check[] = [
     after: ["report.accepted"],
     quotes: [
       "A device supplies no money field and cannot amend one; every money value is authored by the backend from order truth.",
+      "report stored and shown to the cashier; no transaction created; order not marked paid; intent not terminated",
     ],
     async run(world) {
-      await world.report(sharedIn(world).collection.intentId, "reported_success", { amount: "0.01", currency: "XXX" });
-      const intent = await world.intent(sharedIn(world).collection.intentId);
+      const { collection, slip } = sharedIn(world);
+      // Under a key of its own, so that it is another report.
+      await world.report(collection.intentId, "reported_success", { amount: "0.01", currency: "XXX" });
+      const intent = await world.intent(collection.intentId);
+      const kept = (intent["reports"] as Record<string, unknown>[]).map((each) => each["provider_reference"]);
+      isSame("the first report is kept beside a second one", kept.includes(slip), true);
       isSame("`amount` of the intent", intent["amount"], AMOUNT);
       isSame("`total` of the order", (await world.order(sharedIn(world).collection.orderId))["total"], AMOUNT);
     },
@@ -282,9 +287,35 @@ export const decisionChecks: readonly Check[] = [
     },
   },
   {
-    id: "cancel.by_cashier",
+    id: "attest.after_decline",
     capability: "settlement",
     after: ["report.declined"],
+    quotes: ["After a reported decline the cashier still is offered settle; this is correct."],
+    async run(world) {
+      const { intentId, orderId } = sharedIn(world).collection;
+      hasStatus(await world.decide(intentId, "attest", { confirms_money_may_have_moved: true }), 200);
+      isSame("`status` of the intent", (await world.intent(intentId))["status"], "succeeded");
+      isSame("`status` of the order", (await world.order(orderId))["status"], "paid");
+    },
+  },
+  {
+    id: "report.cancelled",
+    capability: "outcome_report",
+    after: ["attest.after_decline"],
+    quotes: [
+      "`reported_cancelled` = guest or cashier abandoned it in the app",
+      "client_idempotency_key | string | no, but senders should always send it | idempotency key for this report",
+    ],
+    async run(world) {
+      const collection = await reportNew(world, "reported_cancelled", { client_idempotency_key: undefined });
+      isSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "processing");
+      sharedIn(world).collection = collection;
+    },
+  },
+  {
+    id: "cancel.by_cashier",
+    capability: "settlement",
+    after: ["report.cancelled"],
     quotes: ["processing | cashier cancels | cashier decides from the evidence"],
     async run(world) {
       hasStatus(await world.decide(sharedIn(world).collection.intentId, "cancel"), 200);
@@ -293,7 +324,7 @@ export const decisionChecks: readonly Check[] = [
         (await world.intent(sharedIn(world).collection.intentId))["status"],
         "cancelled",
       );
-      const { assignment } = objectOf(hasStatus(await world.fetchAssignment(), 200));
+      const { assignment } = objectOf(hasStatus(await world.fetchAssignment(sharedIn(world).etag), 200));
       isSame("`assignment` after its end", assignment, null);
       const attested = await world.decide(sharedIn(world).collection.intentId, "attest");
       holds("attestation of a cancelled intent", attested.status >= 400, "a refusal", attested.status);
@@ -319,23 +350,9 @@ export const decisionChecks: readonly Check[] = [
     },
   },
   {
-    id: "report.cancelled",
-    capability: "outcome_report",
-    after: ["cancel.by_cashier"],
-    quotes: [
-      "`reported_cancelled` = guest or cashier abandoned it in the app",
-      "client_idempotency_key | string | no, but senders should always send it | idempotency key for this report",
-    ],
-    async run(world) {
-      const collection = await reportNew(world, "reported_cancelled", { client_idempotency_key: undefined });
-      isSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "processing");
-      await world.discard(collection);
-    },
-  },
-  {
     id: "report.unknown",
     capability: "outcome_report",
-    after: ["report.cancelled"],
+    after: ["cancel.by_cashier"],
     quotes: [
       "`reported_unknown` is a valid answer for a timed-out or unusable collection.",
       "`reported_unknown` = nothing usable returned or the wait timed out.",
@@ -363,7 +380,8 @@ export const decisionChecks: readonly Check[] = [
 
 async function reportNew(world: World, outcome: string, more: object = {}): Promise<Collection> {
   const collection = await world.collect("smart_pos");
-  hasStatus(await world.fetchAssignment(), 200);
+  const fetched = hasStatus(await world.fetchAssignment(), 200);
+  sharedIn(world).etag = fetched.headers.get("etag") ?? "";
   const report = objectOf(hasStatus(await world.report(collection.intentId, outcome, more), 200), "report");
   isSame("`outcome` of the report", report["outcome"], outcome);
   // Neither is sent, and each is required in the answer.

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../../limits.ts";
 import { hasStatus, Mismatch, objectOf } from "../expect.ts";
-import { Party, type Wire } from "../http.ts";
+import { DEVICE_ROOT, type Exchange, Party, type Wire } from "../http.ts";
 import { CannotRun, type Collection, type World } from "../world.ts";
 import type { DeviceUnderTest, PaymentAct } from "./device.ts";
 import type { Observed, Observer } from "./observer.ts";
@@ -13,6 +13,29 @@ export type DeviceKind = "companion" | "display";
 interface Absence {
   readonly fromMs: number;
   readonly toMs: number;
+}
+
+/** What curl repeats of a request, beside its credential. */
+const REPEATED_HEADERS = ["content-type", "if-none-match"];
+
+function exchangeOf(
+  observed: Observed | undefined,
+  { baseUrl, party }: { readonly baseUrl: string; readonly party: string },
+): Exchange | undefined {
+  if (observed === undefined) return undefined;
+  const { method, operation, headers, text } = observed;
+  const repeated = REPEATED_HEADERS.flatMap((name) => {
+    const value = headers[name];
+    return typeof value === "string" ? [[name, value] as const] : [];
+  });
+  return {
+    method,
+    url: operation.startsWith("/") ? baseUrl + operation : baseUrl + DEVICE_ROOT + operation,
+    request: { headers: Object.fromEntries(repeated), ...(text === "" ? {} : { body: text }) },
+    party,
+    hasToken: headers.authorization !== undefined,
+    answer: undefined,
+  };
 }
 
 const REPORT = "assignment/report/";
@@ -28,11 +51,21 @@ export class DeviceWorld {
   readonly startedAtMs = performance.now();
 
   constructor(parts: Pick<DeviceWorld, "world" | "device" | "observer" | "kind">) {
-    this.wire = parts.world.wire;
+    this.wire = this.#wireOfDevice(parts.world.wire);
     this.world = parts.world;
     this.device = parts.device;
     this.observer = parts.observer;
     this.kind = parts.kind;
+  }
+
+  /** Its newest exchange is the device's: a failed check is about that one, and not about what the cashier asked last. */
+  #wireOfDevice(wire: Wire): Wire {
+    const newest = () => exchangeOf(this.requests().at(-1), { baseUrl: wire.baseUrl, party: this.kind });
+    return Object.defineProperty({ ...wire }, "last", { get: () => newest() ?? wire.last });
+  }
+
+  isTaken(): Promise<boolean> {
+    return this.world.isTaken();
   }
 
   get deviceId(): number {
@@ -96,7 +129,7 @@ export class DeviceWorld {
     );
     const credential = String(enrolled.answer?.json["credential"]);
     // The end of the run makes sure that it is refused.
-    this.world.credentials.push(new Party(this.wire, this.kind, "/api/payments/v1/devices/", credential));
+    this.world.credentials.push(new Party(this.world.wire, this.kind, "/api/payments/v1/devices/", credential));
     return { enrolled, credential };
   }
 

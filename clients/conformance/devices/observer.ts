@@ -17,6 +17,7 @@ const ROOT = "/api/payments/v1/devices/";
 
 /** One request of the device. Times are of the monotonic clock, in milliseconds. */
 export interface Observed {
+  readonly method: string;
   readonly operation: string;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
@@ -130,6 +131,7 @@ export class Observer {
     const url = request.url ?? "/";
     const operation = url.startsWith(ROOT) ? url.slice(ROOT.length).replace(/\?.*$/s, "") : url;
     const observed: Observed = {
+      method: request.method ?? "GET",
       operation,
       headers: request.headers,
       text,

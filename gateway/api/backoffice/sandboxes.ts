@@ -283,7 +283,7 @@ export const sandboxRoutes = [
     operation: "resetSandbox",
     summary: "Reset a sandbox",
     description:
-      "Ends the credentials of its devices and the sessions of its cashier, cancels its collection, voids its open orders, frees its station, and gives new codes and a new password. Only what the sandbox owns changes, by the events that every station has; ids, paid orders and certification artifacts stay. A device that was revoked is replaced by a new one. A reset that was interrupted is repeated as a whole.",
+      "Ends the credentials of its devices and the sessions of its cashier, cancels its collection, voids its open orders, ends the freezes of its station and its devices, frees the station, and gives new codes and a new password. Only what the sandbox owns changes, by the events that every station has; ids, paid orders and certification artifacts stay. A device that was revoked is replaced by a new one. A reset that was interrupted is repeated as a whole.",
     replies: { 200: freshReply },
     errors: ["not_found", "conflict", "busy"],
     awaitsEffect: true,

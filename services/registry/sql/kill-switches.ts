@@ -52,6 +52,13 @@ export async function setKillSwitch(
   return { row, isChanged: false };
 }
 
+/** Whether the subject itself is frozen, and not what it belongs to. */
+export async function isFrozen(sql: Transaction, { kind, id }: Pick<SwitchChange, "kind" | "id">): Promise<boolean> {
+  const rows = await sql`
+    select 1 from kill_switches where subject_kind = ${kind} and subject_id = ${id} and is_on`;
+  return rows.length > 0;
+}
+
 /** Those that are on, of the organization and of the platform, after one of them, by id. */
 export async function listKillSwitches(
   sql: Queryable,

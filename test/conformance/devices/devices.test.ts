@@ -98,6 +98,7 @@ describe("a broken device", () => {
       const caught = results.find(({ id }) => id === caughtBy);
       const failures = results.filter(({ outcome }) => outcome !== "passed");
       expect([caught?.id, caught?.outcome], JSON.stringify(failures, null, 1)).toEqual([caughtBy, "failed"]);
+      expect(caught?.failure?.curl, "the device's request").toContain("/api/payments/v1/devices/");
       const failed = capabilities.filter(({ outcome }) => outcome === "failed");
       expect(
         failed.map(({ capability }) => capability),

@@ -13,9 +13,13 @@ export type CompanionFlaw =
   | "reports without a key"
   | "sends an amount"
   | "takes silence for a success"
+  | "takes silence for a decline"
+  | "takes a cancellation for a decline"
+  | "launches again after a power cut"
   | "takes a decline for a cancellation"
   | "repeats a report after 409"
   | "forgets a report without an answer"
+  | "forgets a report at 429"
   | "forgets a report at 503"
   | "forgets a report at 403"
   | "reports each answer of the payment application"
@@ -71,6 +75,10 @@ export class TestCompanion extends TestDevice<CompanionFlaw> {
       for (const step of this.#steps.values()) step.isAnswered = true;
     }
     for (const step of this.#steps.values()) {
+      if (step.outcome === undefined && this.flaw === "launches again after a power cut") {
+        await delay(PAYMENT_MS, undefined, { signal });
+        step.outcome = OUTCOMES[this.act];
+      }
       step.outcome ??= "reported_unknown";
       await this.#report(step, signal);
     }
@@ -109,17 +117,22 @@ export class TestCompanion extends TestDevice<CompanionFlaw> {
       this.#finished = Promise.withResolvers();
       const hasFinished = this.#finished.promise.then(() => true);
       const isApproved = await Promise.race([hasFinished, delay(leftMs, false, { signal })]);
-      const silence = this.flaw === "takes silence for a success" ? "reported_success" : "reported_unknown";
-      step.outcome = isApproved ? "reported_success" : silence;
+      step.outcome = isApproved ? "reported_success" : this.#silence();
     } else {
       await delay(PAYMENT_MS, undefined, { signal });
       step.outcome = OUTCOMES[act];
     }
+    if (act === "cancel" && this.flaw === "takes a cancellation for a decline") step.outcome = "reported_declined";
     if (act === "decline" && this.flaw === "takes a decline for a cancellation") step.outcome = "reported_cancelled";
     await this.#report(step, signal, amount);
     if (act === "approve_twice" && this.flaw === "reports each answer of the payment application") {
       await this.#report({ ...step, key: randomUUID(), isAnswered: false }, signal);
     }
+  }
+
+  #silence(): string {
+    if (this.flaw === "takes silence for a success") return "reported_success";
+    return this.flaw === "takes silence for a decline" ? "reported_declined" : "reported_unknown";
   }
 
   async #report(step: Step, signal: AbortSignal, amount = ""): Promise<void> {

@@ -10,6 +10,7 @@ export type DisplayFlaw =
   | "shows no state with fields that it does not know"
   | "shows nothing by another clock"
   | "shows another QR code"
+  | "goes on showing a total"
   | "goes on showing a QR code";
 
 const NOTHING: Shown = { state: "nothing", amount: "", qr_payload: "" };
@@ -59,6 +60,7 @@ export class TestDisplay extends TestDevice<DisplayFlaw> {
       return;
     const isOld = Math.abs(Date.parse(serverTime ?? "") - Date.now()) > CLOCK_MS;
     if (this.flaw === "shows nothing by another clock" && isOld) return;
+    if (this.flaw === "goes on showing a total" && this.#shown.state === "total" && state === "idle") return;
     if (this.flaw === "goes on showing a QR code" && this.#shown.state === "qr") return;
     this.#shown = {
       state: state ?? "",

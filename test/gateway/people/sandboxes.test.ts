@@ -178,6 +178,32 @@ describe("a reset", () => {
     await (await logInCashier(reset)).good("POST", `stations/${sandbox.station_id}/lease/`);
   });
 
+  it("ends the freezes of its station and its devices, and no other one; a deletion does, too", async () => {
+    const sandbox = await seed();
+    const other = await seed("Another one");
+    const freeze = async ({ station_id: stationId, display, companion }: Sandbox): Promise<void> => {
+      const ids = [display.device_id, companion.device_id];
+      for (const path of [`stations/${stationId}`, ...ids.map((id) => `devices/${id}`)])
+        await owner.good("POST", `${path}/freeze/`, { body: { reason: "Test" } });
+    };
+    const frozen = async (): Promise<number[]> => {
+      const { kill_switches: switches } = await owner.good<{
+        kill_switches: { subject: { kind: string; id: number } }[];
+      }>("GET", "kill-switches/?limit=500");
+      return switches.filter(({ subject }) => subject.kind === "station").map(({ subject }) => subject.id);
+    };
+    await freeze(sandbox);
+    await freeze(other);
+    const reset = await owner.good<Fresh>("POST", `sandboxes/${sandbox.sandbox_id}/reset/`);
+    expect(await frozen()).toEqual([other.station_id]);
+    const cashier = await logInCashier(reset);
+    const companion = await enrollDevice(system.baseUrl, reset.companion.enrollment_code);
+    await companion.good("POST", "heartbeat/", { body: {} });
+    await beginCollection(cashier, reset);
+    expect((await owner.call("DELETE", `sandboxes/${other.sandbox_id}/`)).status).toBe(204);
+    expect(await owner.good("GET", "kill-switches/")).toMatchObject({ kill_switches: [] });
+  });
+
   it("a closed station: refused; a reset can be made twice in a row", async () => {
     const sandbox = await seed();
     const path = `sandboxes/${sandbox.sandbox_id}/reset/`;

@@ -17,6 +17,8 @@ const RETRY_AFTER_SECONDS = 2;
 const EARLY_MS = 100;
 /** In this time a device that takes a collection for a new one has reported it again. */
 const SECOND_REPORT_MS = 5_000;
+/** From the fetch until the payment application is open. */
+const LAUNCH_MS = 1_500;
 /** The shortest that the service gives, and then the device's own pauses. */
 const LIFETIME_SECONDS = 30;
 const AFTER_EXPIRY_MS = 15_000;
@@ -196,20 +198,21 @@ export const reportChecks: readonly DeviceCheck[] = [
       "Repeat the same request, with the same key, while the answer is 403, 408, 429, 500 or 503, or there is none; the table below has the pauses.",
     ],
     async run(world) {
-      const [first, second] = await repeats(world, {
-        kind: "refuse",
-        status: 503,
-        code: "unavailable",
-        retryAfterSeconds: RETRY_AFTER_SECONDS,
-      });
-      const gapMs = second.atMs - (first.answer?.atMs ?? 0);
-      const atLeastMs = RETRY_AFTER_SECONDS * 1_000 - EARLY_MS;
-      holds(
-        "milliseconds until the repetition",
-        gapMs >= atLeastMs,
-        `at least ${RETRY_AFTER_SECONDS} s`,
-        Math.round(gapMs),
-      );
+      for (const refused of [
+        { status: 503, code: "unavailable" },
+        { status: 429, code: "throttled" },
+      ] as const) {
+        const fault = { kind: "refuse", ...refused, retryAfterSeconds: RETRY_AFTER_SECONDS } as const;
+        const [first, second] = await repeats(world, fault);
+        const gapMs = second.atMs - (first.answer?.atMs ?? 0);
+        const atLeastMs = RETRY_AFTER_SECONDS * 1_000 - EARLY_MS;
+        holds(
+          "milliseconds until the repetition",
+          gapMs >= atLeastMs,
+          `at least ${RETRY_AFTER_SECONDS} s`,
+          Math.round(gapMs),
+        );
+      }
     },
   },
   {
@@ -257,6 +260,33 @@ export const reportChecks: readonly DeviceCheck[] = [
         end();
       }
     },
+  },
+  {
+    id: "device.never_launches_again",
+    capability: "outcome_report",
+    after: ["device.reports_success", "device.keeps_credential"],
+    quotes: ["Never launch it again for this intent:"],
+    run: (world) =>
+      world.collecting(
+        "hold",
+        async (collection) => {
+          await world.until("the device fetches the assignment", () => fetched(world, collection.intentId));
+          await world.watch(LAUNCH_MS);
+          const first = await world.absent(async () => {
+            await world.device.restart();
+            // What the payment application would answer if it was launched again.
+            await world.device.payments("decline");
+            return world.until(
+              "the device reports that it does not know",
+              () => world.reportsOf(collection).find(({ answer }) => answer !== undefined),
+              LIFETIME_SECONDS * 1_000 + AFTER_EXPIRY_MS,
+            );
+          });
+          isSame("`outcome` of a payment that a power cut has ended", first.json["outcome"], "reported_unknown");
+          isSame("keys of the reports", keysOf(world.reportsOf(collection)), 1);
+        },
+        { lifetimeSeconds: LIFETIME_SECONDS },
+      ),
   },
   {
     id: "device.never_guesses",

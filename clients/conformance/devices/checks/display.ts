@@ -89,6 +89,16 @@ export const displayChecks: readonly DeviceCheck[] = [
     run: (world) => withTotal(world, async () => void (await showsTotal(world))),
   },
   {
+    id: "device.clears_total",
+    capability,
+    after: ["device.shows_total"],
+    quotes: ["state | string | one of `idle`, `total`, `qr`, `paid`; rendered verbatim by the device"],
+    async run(world) {
+      await withTotal(world, async () => void (await showsTotal(world)));
+      await shows(world, "idle once the collection has ended", ({ state }) => state === "idle");
+    },
+  },
+  {
     id: "device.keeps_unchanged",
     capability,
     after: ["device.shows_total"],
