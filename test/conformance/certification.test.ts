@@ -42,7 +42,7 @@ let owner: Person;
 let sql: Database;
 let folder: TemporaryFolder;
 beforeAll(async () => {
-  system = await startSystem({ sandboxProvider: true });
+  system = await startSystem({ sandboxProvider: true, environment: { TRUSTED_PROXIES: "127.0.0.1" } });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   sql = openDatabase({ url: system.database.url, name: "certification test", maxConnections: 1 });
   folder = temporaryFolder("certification");
