@@ -6,7 +6,7 @@ import type { ClusterWorld } from "./cluster-world.ts";
 import type { Draw } from "./faults.ts";
 import { History } from "./history.ts";
 import { type Judgement, judge } from "./judge.ts";
-import { type FaultResult, isCommand, isPoll, lateness, outagesOf, slowness, waitedMs } from "./outages.ts";
+import { type FaultResult, isCommand, isPoll, lateness, outagesOf, SLOW_MS, slowness, waitedMs } from "./outages.ts";
 import { staleAnswers } from "./stale-answers.ts";
 import { StationDriver } from "./station-driver.ts";
 
@@ -28,9 +28,9 @@ export interface TrialResult extends Judgement {
   readonly slow: readonly string[];
 }
 
-/** Work before the first fault, and after each, so that one fault's outage is not counted as the next one's. */
+/** Quick work before the first fault, and after each, so that one fault's outage is not counted as the next one's. */
 const CALM_MS = 4_000;
-/** From the end of a fault to work at every station. */
+/** From the end of a fault to quick work at every station. */
 const RECOVERED_WITHIN_MS = 90_000;
 const POLL_MS = 200;
 /** How long the log's copy may take at the end. */
@@ -50,15 +50,15 @@ export async function runTrial(world: ClusterWorld, { seed, draws, print }: Tria
   const canaries = await addCanaries(world, draws.length);
   print("| fault | target | commands ms | displays ms | at most | slowest ms | stations | wrong errors |");
   print("| --- | --- | --- | --- | --- | --- | --- | --- |");
+  await delay(CALM_MS);
   for (const [index, draw] of draws.entries()) {
-    await delay(CALM_MS);
     const fault = await draw(world, random);
     const fromMs = performance.now();
     const wrongBefore = history.wrongErrors.length;
     const over = new AbortController();
     const watched = watchCanary(world, canaries[index] as Canary, over.signal);
     await fault.run();
-    await workAgain(world, history);
+    await calm(world, history);
     const toMs = performance.now();
     over.abort();
     stale.push(...(await watched));
@@ -81,10 +81,24 @@ function rowOf({ name, target, withinMs, slowest, wrongErrors, ...result }: Faul
   return `| ${[name, target, commandOutageMs, pollOutageMs, withinMs, slow, stationsWithGap, wrongErrors].join(" | ")} |`;
 }
 
-/** Resolves when each station has had a command and a poll answered that began after now, or when time is over. */
-async function workAgain({ stations }: ClusterWorld, { steps }: History): Promise<void> {
+/**
+ * Resolves when all stations have worked quickly for some seconds, or when time is over. A server that returns can cost a log a
+ * second election: that is of this fault, and not of the next one.
+ */
+async function calm(world: ClusterWorld, history: History): Promise<void> {
+  const deadlineMs = performance.now() + RECOVERED_WITHIN_MS;
+  await workAgain(world, history, deadlineMs);
+  while (performance.now() < deadlineMs) {
+    const sinceMs = performance.now();
+    await delay(CALM_MS);
+    await workAgain(world, history, deadlineMs);
+    if (!history.steps.some((step) => step.endedAtMs >= sinceMs && waitedMs(step) > SLOW_MS)) return;
+  }
+}
+
+/** Resolves when each station has had a command and a poll answered that began after now, or at the deadline. */
+async function workAgain({ stations }: ClusterWorld, { steps }: History, deadlineMs: number): Promise<void> {
   const sinceMs = performance.now();
-  const deadlineMs = sinceMs + RECOVERED_WITHIN_MS;
   const works = (isOfKind: (step: string) => boolean): boolean => {
     const done = new Set<number>();
     for (let index = steps.length - 1; index >= 0; index -= 1) {

@@ -37,11 +37,17 @@ export function Dialog({ title, children, onClose }: DialogProps) {
         ref={native}
         class="dialog"
         aria-labelledby={titleId}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape") return;
+          // Else Chrome closes it at a second Escape, also one that stays.
+          event.preventDefault();
+          onClose();
+        }}
+        // Other ways to close it, for example the gesture "back": the second time Chrome does not ask.
         onCancel={(event) => {
           event.preventDefault();
           onClose();
         }}
-        // Chrome closes it at a second Escape, also one that stays.
         onClose={({ currentTarget }) => (currentTarget.isConnected ? currentTarget.showModal() : undefined)}
       >
         {content}
