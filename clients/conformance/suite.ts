@@ -98,7 +98,7 @@ interface Begun {
 }
 
 function remember({ owner, onBegun }: RunOptions, { owner: { token }, settings }: Begun): void {
-  // A session that was given to the run ends with whoever gave it.
+  // The program that has given the run a session ends that session.
   if (!("token" in owner)) onBegun?.({ token, settings });
 }
 

@@ -208,7 +208,7 @@ describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})
     expect(complaints).toEqual([]);
     process.stderr.write(`kill -9: ${JSON.stringify({ ...results, sumMinor: String(sumMinor) })}\n`);
     expect(results.paidOrders).toBeGreaterThan(COLLECTIONS / 2);
-    expect(results.provider.moneys).toBeGreaterThan(QR_COLLECTIONS / 2);
+    expect(results.provider.payments).toBeGreaterThan(QR_COLLECTIONS / 2);
   });
 });
 

@@ -21,7 +21,7 @@ export interface StatementLine {
 export interface ProviderCheck {
   readonly complaints: readonly string[];
   /** Lines of the statement. */
-  readonly moneys: number;
+  readonly payments: number;
   readonly paid: number;
   readonly issues: Readonly<Record<string, number>>;
 }
@@ -35,7 +35,7 @@ export async function checkProvider(sql: postgres.Sql, provider: ProviderAccount
     ...(await checkTasks(sql)),
     ...(await checkDeliveries(sql)),
   ];
-  return { ...money, complaints, moneys: lines.length };
+  return { ...money, complaints, payments: lines.length };
 }
 
 async function readStatement({ url, apiKey }: ProviderAccount): Promise<readonly StatementLine[]> {

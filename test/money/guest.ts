@@ -15,9 +15,9 @@ export interface Scene {
 const ASKED_WITHIN_MS = 3_000;
 const END_WITHIN_MS = 2_500;
 
-let moneys = 0;
+let payments = 0;
 let events = 0;
-const newMoney = (): string => `T${(moneys += 1)}`;
+const newMoney = (): string => `T${(payments += 1)}`;
 const newEvent = (): string => `E${(events += 1)}`;
 
 export async function playGuest(scene: Scene, steps: readonly GuestStep[]): Promise<void> {

@@ -1,4 +1,4 @@
-/** The money key: a provider payment that has settled an order settles no other order, whoever asks. */
+/** The money key: a provider payment that has settled an order settles no other order, whichever service asks. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { moneyKey, moneyName, prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
 import { changeOrder, openOrder } from "../../services/bus/messages/orders.ts";

@@ -1,4 +1,4 @@
-/** What a station has yet to tell of its QR collections is told by whichever host lives to tell it. */
+/** A station reports each unpaid end of its QR collections, whichever host has the station by then. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { requestIdOf } from "../../services/bus/deadline.ts";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
@@ -8,7 +8,7 @@ import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
 import { eventually, PROVIDER, pause, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
 
-/** From a host's take-over to the telling; a restart of the providers service is not part of it. */
+/** From a host's take-over to the report; a restart of the providers service is not part of it. */
 const TOLD_WITHIN_MS = 5_000;
 
 describe("the end of a QR collection", () => {
@@ -39,21 +39,21 @@ describe("the end of a QR collection", () => {
     await eventually(async () => (await world.newest(stationId)).state.intent?.status === "presented");
     return { stationId, intentId, orderId };
   };
-  const untold = async (stationId: number) => (await world.newest(stationId)).state.unreportedEnds;
+  const unreported = async (stationId: number) => (await world.newest(stationId)).state.unreportedEnds;
 
-  it("is told by another host, for the request that cancelled it, after the first was killed between the cancellation and the telling", async () => {
+  it("is reported by another host, for the request that cancelled it, after the first was killed between the cancellation and the report", async () => {
     providers = await startScriptedProviders(world);
     const first = await world.startHostProcess();
     const cancelled = await present();
     await providers.stop();
     const { stationId, intentId } = cancelled;
     await forRequest("the cancellation", () => world.ask(stationId, { type: "intent_cancel", intentId }));
-    expect(await untold(cancelled.stationId)).toEqual([cancelled.intentId]);
+    expect(await unreported(cancelled.stationId)).toEqual([cancelled.intentId]);
     await first.kill9();
-    expect(await untold(cancelled.stationId)).toEqual([cancelled.intentId]);
+    expect(await unreported(cancelled.stationId)).toEqual([cancelled.intentId]);
     providers = await startScriptedProviders(world);
     await pause(100);
-    expect(providers.withdrawn, "nobody is left to tell").toEqual([]);
+    expect(providers.withdrawn, "no host is left that reports it").toEqual([]);
     const requestIds: (string | undefined)[] = [];
     const overheard = world.bus.nc.subscribe(withdrawProviderPayment.subject, {
       callback: (_, message) => void requestIds.push(requestIdOf(message)),
@@ -63,14 +63,14 @@ describe("the end of a QR collection", () => {
     const isTold = () => providers.withdrawn.includes(cancelled.intentId);
     await eventually(isTold, 3 * (STATION_LIMITS.takeOverMs + TOLD_WITHIN_MS));
     expect(performance.now() - startedAtMs).toBeLessThan(STATION_LIMITS.takeOverMs + TOLD_WITHIN_MS);
-    await eventually(async () => (await untold(cancelled.stationId)).length === 0);
+    await eventually(async () => (await unreported(cancelled.stationId)).length === 0);
     await pause(500);
-    expect(providers.withdrawn, "once it is noted it is told no more").toEqual([cancelled.intentId]);
+    expect(providers.withdrawn, "once it is recorded it is reported no more").toEqual([cancelled.intentId]);
     overheard.unsubscribe();
     expect(requestIds).toEqual(["the cancellation"]);
   });
 
-  it("is told when its order was paid by another way", async () => {
+  it("is reported when its order was paid by another way", async () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const { stationId, intentId, orderId } = await present();
@@ -101,7 +101,7 @@ describe("the end of a QR collection", () => {
     expect((await world.ask(stationId, differs, sent)).reply.ok).toBe(true);
     const { version } = await world.newest(stationId);
     expect((await world.ask(stationId, differs, sent)).reply.ok).toBe(true);
-    expect((await world.newest(stationId)).version, "told twice is told once").toBe(version);
+    expect((await world.newest(stationId)).version, "a second report changes nothing").toBe(version);
     const expired = { type: "provider_failed", intentId, reason: "provider_expired" } as const;
     await world.ask(stationId, expired, { actor: PROVIDER });
     const again = await world.ask(stationId, { type: "intent_create", route: "cash", orderId });
@@ -109,7 +109,7 @@ describe("the end of a QR collection", () => {
     expect(again.reply).toEqual({ ok: false, code: "money_may_have_moved", ...named });
   });
 
-  it("is told of every one when many wait for a providers service that comes back", async () => {
+  it("is reported for each intent when many wait for a providers service that comes back", async () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const made = await Promise.all(Array.from({ length: 12 }, present));
@@ -117,6 +117,8 @@ describe("the end of a QR collection", () => {
     await Promise.all(made.map(({ stationId, intentId }) => world.ask(stationId, { type: "intent_cancel", intentId })));
     providers = await startScriptedProviders(world);
     await eventually(() => providers.withdrawn.length >= made.length, 2 * STATION_LIMITS.withdrawLongestPauseMs);
-    await eventually(async () => (await Promise.all(made.map((each) => untold(each.stationId)))).flat().length === 0);
+    await eventually(
+      async () => (await Promise.all(made.map((each) => unreported(each.stationId)))).flat().length === 0,
+    );
   });
 });
