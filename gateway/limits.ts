@@ -221,6 +221,12 @@ export const CONNECTION_LIMITS = {
    */
   closingAnswerBytes: 8 * KIB,
   /**
+   * How long a connection stays behind its last answer while the client may still be sending a body: some round trips of a
+   * bad mobile line. And how many do so at once; beyond that they end at once, so that a flood of refused bodies holds none.
+   */
+  bodyFollowsMs: 1_000,
+  bodiesFollowing: 256,
+  /**
    * The server does not report what waits of an answer without a body. A device that gets 304 this often in a row (250 KB
    * of heads) gets it with `Connection: close`, and every so often another caller whose answers have no body.
    */

@@ -9,6 +9,9 @@
  * arrived in the same packet, and never closes if the client does not read. Here the response counts as pending until it
  * is closed, so a request behind it closes the connection at once.
  *
+ * Where the client may still be sending the body, the connection ends a moment later instead: what arrives at a connection
+ * that has ended resets it, and the client, or a proxy in between, reports that in place of the answer (RFC 9112 §9.6).
+ *
  * All but the polls of known devices, which their throttle bounds, are answered in the turn behind their request: the server
  * handles all requests that it has read of a connection in one turn, thousands of them, and keeps everyone else waiting. As
  * long as one is not answered, the next one behind it closes the connection. So of requests that a client sends without
@@ -22,6 +25,8 @@ export interface WriteOptions {
   readonly isHead: boolean;
   /** Ends the connection as well. */
   readonly close: boolean;
+  /** The client may still be sending a body that nobody reads. */
+  readonly bodyFollows?: boolean;
   /** A known caller's connection stays open behind an answer without a body. */
   readonly isKnownCaller?: boolean;
   /** Called when the answer is written or, where that ends the connection, when it is closed. */
@@ -31,6 +36,8 @@ export interface WriteOptions {
 export class AnswerWriter {
   readonly #unsent: UnsentAnswers;
   #bodiless = 0;
+  /** Connections that end in a moment, because a body may follow. */
+  #ending = 0;
 
   constructor(unsent: UnsentAnswers) {
     this.#unsent = unsent;
@@ -52,9 +59,9 @@ export class AnswerWriter {
     const { body } = answer;
     if (body === undefined || body === "" || isHead) {
       if (!close && isKnownCaller && !isHead && this.#staysOpen()) endWithoutBody(res, answer);
-      else return closeBehind(res, answer, options);
+      else return this.#closeBehind(res, answer, options);
     } else if (close && typeof body === "string" && Buffer.byteLength(body) <= CONNECTION_LIMITS.closingAnswerBytes) {
-      return closeBehind(res, answer, options);
+      return this.#closeBehind(res, answer, options);
     } else {
       res.cork(() => {
         writeHead(res, answer);
@@ -69,6 +76,27 @@ export class AnswerWriter {
   /** Ends a response whose head is written. */
   send(res: HttpResponse, body: string): void {
     this.#unsent.send(res, body);
+  }
+
+  #closeBehind(res: HttpResponse, answer: Answer, options: WriteOptions): void {
+    const { bodyFollowsMs, bodiesFollowing } = CONNECTION_LIMITS;
+    let isOver = false;
+    let timer: NodeJS.Timeout | undefined;
+    res.onAborted(() => {
+      isOver = true;
+      if (timer !== undefined) this.#ending -= 1;
+      clearTimeout(timer);
+      options.onWritten?.(true);
+    });
+    writeWhole(res, answer, options.isHead);
+    if (options.bodyFollows === true && this.#ending < bodiesFollowing) {
+      this.#ending += 1;
+      timer = setTimeout(() => res.close(), bodyFollowsMs);
+    } else {
+      setImmediate(() => {
+        if (!isOver) res.close();
+      });
+    }
   }
 
   #staysOpen(): boolean {
@@ -95,12 +123,7 @@ function endWithoutBody(res: HttpResponse, answer: Answer): void {
  * Writes the end of the head, and the body, as part of the last header's value: the server writes a value as it is and
  * ends it with a line break, which is the empty line behind a head and white space behind JSON.
  */
-function closeBehind(res: HttpResponse, { status, headers, cookies, body }: Answer, options: WriteOptions): void {
-  let isOver = false;
-  res.onAborted(() => {
-    isOver = true;
-    options.onWritten?.(true);
-  });
+function writeWhole(res: HttpResponse, { status, headers, cookies, body }: Answer, isHead: boolean): void {
   // The server's own `end` would write it.
   const date = new Date().toUTCString();
   res.cork(() => {
@@ -109,11 +132,8 @@ function closeBehind(res: HttpResponse, { status, headers, cookies, body }: Answ
     if (status === 204 || status === 304) res.writeHeader("Date", `${date}\r\n`);
     else {
       res.writeHeader("Date", date);
-      res.writeHeader("Content-Length", lengthAndBody(body ?? "", options.isHead));
+      res.writeHeader("Content-Length", lengthAndBody(body ?? "", isHead));
     }
-  });
-  setImmediate(() => {
-    if (!isOver) res.close();
   });
 }
 

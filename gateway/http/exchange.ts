@@ -98,7 +98,7 @@ export class Exchange {
     // while it is written, and an answer without a body leaves no trace of having been written.
     setImmediate(() => {
       if (this.#isGone) this.#deps.onOver(this);
-      else this.#write(given, close);
+      else this.#write(given, { close, bodyFollows: !isCrowded && this.#bodyFollows() });
     });
   }
 
@@ -138,12 +138,17 @@ export class Exchange {
     if (!this.#isOver) this.res.close();
   }
 
-  #write(answer: Answer, close: boolean): void {
+  #bodyFollows(): boolean {
+    return this.readsBody ? this.isBodyUnread : Number(this.facts.headers["content-length"] ?? 0) > 0;
+  }
+
+  #write(answer: Answer, { close, bodyFollows }: { readonly close: boolean; readonly bodyFollows: boolean }): void {
     const mustRecognise = this.readsBody && this.#deps.connections.unused.has(this.#block());
     const hasBody = answer.body !== undefined && answer.body !== "";
     this.#deps.writer.write(this.res, answer, {
       isHead: this.facts.method === "HEAD",
       close: close || (mustRecognise && !hasBody),
+      bodyFollows,
       isKnownCaller: this.isKnownCaller,
       onWritten: mustRecognise ? (isClosed) => this.#recognise(isClosed) : undefined,
     });

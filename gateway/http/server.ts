@@ -244,7 +244,8 @@ export class Server {
     this.#deps.pipeline.log.debug({ requestId, url: req.getUrl(), refusal: fault }, "refused: the head is not valid");
     const facts = fault === "invalid_request" ? { detail: FAULT_DETAIL } : {};
     const answer = errorAnswer(fault, requestId, facts);
-    this.#writer.writeSoon(res, answer, { isHead, close: true });
+    const bodyFollows = this.#head.announcesBody && !this.#isCrowded(res);
+    this.#writer.writeSoon(res, answer, { isHead, close: true, bodyFollows });
     this.#deps.metrics.refused(NO_OPERATION, answer.status, answer.code);
   }
 
@@ -260,9 +261,10 @@ export class Server {
     const isHead = method === "HEAD";
     // A body may follow that no handler reads; only a connection that ends cannot take it for a request.
     const mayHaveBody = this.#head.announcesBody || mayHideBody(method, false);
-    const close = this.#isDraining || mayHaveBody || this.#isCrowded(res);
+    const isCrowded = this.#isCrowded(res);
+    const close = this.#isDraining || mayHaveBody || isCrowded;
     const answer = errorAnswer(code, requestId, facts);
-    this.#writer.writeSoon(res, answer, { isHead, close });
+    this.#writer.writeSoon(res, answer, { isHead, close, bodyFollows: this.#head.announcesBody && !isCrowded });
     this.#deps.metrics.refused(NO_OPERATION, answer.status, code);
     this.#deps.pipeline.log.debug({ requestId, method, url: req.getUrl(), refusal: code }, "refused");
   }

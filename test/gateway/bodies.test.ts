@@ -1,5 +1,9 @@
 /** Bodies that are too large, cut off, slow, deep, of the wrong type or with wrong values (design §4, "bodies"). */
+import { once } from "node:events";
+import { connect } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CONNECTION_LIMITS } from "../../gateway/limits.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { COMPANION_SCOPES, type GatewayWorld, startGatewayWorld, type TestStation } from "./gateway-world.ts";
@@ -54,6 +58,40 @@ describe("the size of a body", () => {
     ]);
     expect([answer.status, answer.isClosed]).toEqual([413, true]);
     expect(JSON.parse(answer.body)).toMatchObject({ code: "body_too_large" });
+  });
+
+  it.each<[string, string, string[]]>([
+    ["too large", HEARTBEAT, []],
+    ["to a path that there is not", `${DEVICES}nowhere/`, []],
+    ["behind a head with two keys", HEARTBEAT, ["Idempotency-Key: a", "Idempotency-Key: b"]],
+  ])(
+    "still being sent when its refusal comes, %s: the client can send all of it and read the answer",
+    async (_, path, lines) => {
+      const length = 64 * 1_024;
+      const socket = connect(world.gateway.port, "127.0.0.1");
+      const errors: Error[] = [];
+      socket.on("error", (error) => errors.push(error));
+      socket.write(await sendHead(path, [...lines, "Content-Type: application/json", `Content-Length: ${length}`]));
+      const [answer] = (await once(socket, "data")) as [Buffer];
+      for (let sent = 0; sent < length; sent += length / 4) {
+        socket.write("x".repeat(length / 4));
+        await delay(20);
+      }
+      expect(errors).toEqual([]);
+      expect(answer.toString()).toMatch(/^HTTP\/1\.1 4[\s\S]+\r\nConnection: close\r\n/);
+      socket.end();
+      await once(socket, "close");
+    },
+  );
+
+  it("refused on so many connections at once that none may stay for its body: the connection ends with the answer", async () => {
+    const { bodiesFollowing, bodyFollowsMs } = CONNECTION_LIMITS;
+    const heads = await Promise.all(
+      Array.from({ length: bodiesFollowing + 100 }, () => sendHead(HEARTBEAT, ["Content-Length: 99999"])),
+    );
+    const answers = await Promise.all(heads.map((head) => sendRaw(world.gateway.port, [head])));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([413]));
+    expect(answers.filter(({ elapsedMs }) => elapsedMs < bodyFollowsMs)).not.toEqual([]);
   });
 
   it("unannounced: a chunked body is 411, and the connection ends", async () => {
