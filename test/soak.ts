@@ -1,8 +1,6 @@
-/**
- * `npm run soak`: the long forms of tests that draw what they do, and the signer under an even load for two minutes. It
- * takes about half an hour; `npm test` runs the short forms.
- */
+/** `npm run soak`: the long forms of tests, and the signer under an even load; `npm test` runs the short forms. */
 import { runCommand } from "../deploy/run-command.ts";
+import { commandOptions } from "./support/command-options.ts";
 
 const LONG_FORMS = [
   { file: "test/chaos/kill.test.ts", environment: { CHAOS_COLLECTIONS: "200" } },
@@ -21,10 +19,31 @@ const LONG_FORMS = [
   { file: "test/webhook-signer/processes.test.ts", environment: { KILLS_EVENTS: "10000" } },
 ];
 
-for (const { file, environment } of LONG_FORMS) {
+const HELP = `Runs the long forms of tests one after another, and then the webhook signer under an even load. It takes about an hour.
+
+  npm run soak
+  npm run soak -- --only=devices
+  npm run soak -- --seconds=600
+
+  --only=TEXT         the long forms whose file's name has this text, and not the signer
+  --seconds=120       how long the signer is under load
+`;
+
+const { only, seconds } = commandOptions(HELP, {
+  only: { type: "string" },
+  seconds: { type: "string", default: "120" },
+});
+const chosen = LONG_FORMS.filter(({ file }) => only === undefined || file.includes(only));
+if (chosen.length === 0) {
+  process.stderr.write(`No long form has "${only}" in its file's name.\n`);
+  process.exit(2);
+}
+for (const { file, environment } of chosen) {
   Object.assign(process.env, environment);
   const { code } = await runCommand("vitest", ["run", file]);
   if (code !== 0) process.exitCode = 1;
 }
-const { code } = await runCommand("node", ["test/bench/webhook-soak.ts", ...process.argv.slice(2)]);
-if (code !== 0) process.exitCode = 1;
+if (only === undefined) {
+  const { code } = await runCommand("node", ["test/bench/webhook-soak.ts", seconds]);
+  if (code !== 0) process.exitCode = 1;
+}

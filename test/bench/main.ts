@@ -1,13 +1,8 @@
-/**
- * `npm run bench` prints a table with each result and its control. A complete run also stores it as JSON and text; a short
- * run and a run of one part store nothing.
- *
- * `-- --short` measures less. `-- --only=<part>` runs one part. Only `-- --only=scale` measures how commands scale with
- * hosts, copies and logs. `-- --rows=200000` limits the rows of the reconciliation files.
- */
+/** `npm run bench`: each result beside its control, as a table. A complete run stores it as JSON and text as well. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
+import { commandOptions } from "../support/command-options.ts";
 import { type BenchResult, table } from "./bench-result.ts";
 import { startBenchWorld } from "./bench-world.ts";
 import { callbackResults, measureCallbacks } from "./callbacks.ts";
@@ -21,11 +16,32 @@ import { measureScale, scaleResults } from "./scale.ts";
 import { measureVisibility, visibilityResults } from "./visibility.ts";
 import { measureWebhooks, webhookResults } from "./webhooks.ts";
 
-const isShort = process.argv.includes("--short");
-const option = (name: string): string | undefined =>
-  process.argv.find((argument) => argument.startsWith(`--${name}=`))?.slice(`--${name}=`.length);
-const only = option("only");
-const maxRows = Number(option("rows") ?? (isShort ? 5_000 : 5_000_000));
+const PARTS = ["polls", "commands", "callbacks", "webhooks", "reconciliation", "visibility", "curve", "scale"];
+const HELP = `Measures the speed of an installation on this machine and prints each result beside its control.
+
+  npm run bench
+  npm run bench -- --short
+  npm run bench -- --only=polls
+
+  --short             measures less
+  --only=PART         one part: ${PARTS.join(", ")}
+  --rows=5000000      the most rows of the reconciliation's files
+
+  A complete run takes about an hour and stores its table in test/bench/results/. A short run and a run of one part store
+  nothing. "scale" runs only when it is named.
+`;
+
+const values = commandOptions(HELP, {
+  short: { type: "boolean", default: false },
+  only: { type: "string" },
+  rows: { type: "string" },
+});
+const { short: isShort, only } = values;
+if (only !== undefined && !PARTS.includes(only)) {
+  process.stderr.write(`There is no part ${only}. Name one of these: ${PARTS.join(", ")}.\n`);
+  process.exit(2);
+}
+const maxRows = Number(values.rows ?? (isShort ? 5_000 : 5_000_000));
 const rowsUpTo = (...sizes: number[]): number[] => [...new Set(sizes.map((rows) => Math.min(rows, maxRows)))];
 const printProgress = (line: string): void => void process.stderr.write(`${line}\n`);
 

@@ -1,6 +1,6 @@
 /** `npm run chaos`: the long form of the trial on a cluster, once for each seed; it prints a table of faults. */
-import { parseArgs } from "node:util";
 import { runCommand } from "../../deploy/run-command.ts";
+import { commandOptions } from "../support/command-options.ts";
 
 const HELP = `Collects at stations on a cluster of three NATS servers while faults happen, and judges what was seen.
 
@@ -18,21 +18,14 @@ const HELP = `Collects at stations on a cluster of three NATS servers while faul
   Exit codes: 0 nothing was lost, doubled, stuck, wrong, stale, late or slow; 1 something was.
 `;
 
-const { values } = parseArgs({
-  options: {
-    help: { type: "boolean", default: false },
-    faults: { type: "string", default: "100" },
-    seeds: { type: "string", default: "1,2" },
-    stations: { type: "string", default: "12" },
-    targets: { type: "string", default: "all" },
-    "upgrade-from": { type: "string" },
-  },
+const values = commandOptions(HELP, {
+  faults: { type: "string", default: "100" },
+  seeds: { type: "string", default: "1,2" },
+  stations: { type: "string", default: "12" },
+  targets: { type: "string", default: "all" },
+  "upgrade-from": { type: "string" },
 });
 
-if (values.help) {
-  process.stdout.write(HELP);
-  process.exit();
-}
 const { "upgrade-from": upgradeFrom } = values;
 if (upgradeFrom !== undefined) process.env["CLUSTER_UPGRADE_FROM"] = upgradeFrom;
 for (const seed of upgradeFrom === undefined ? values.seeds.split(",") : ["1"]) {
