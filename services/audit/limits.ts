@@ -9,8 +9,14 @@ export const AUDIT_LIMITS = {
   lingerMs: 25,
   /** A read of the log; any of its copies answers it in a few milliseconds, and another attempt follows at once. */
   readMs: 300,
-  /** How often an idle copier polls for a commit; each poll costs the server a read at the end of the stream. */
+  /**
+   * How often a copier polls for the next commit, and for how long after the last one. Each poll costs the server a read at
+   * the end of the stream.
+   */
   pollMs: 50,
+  busyMs: 1_000,
+  /** How often it polls after that: a host's next commit wakes it, and this finds what it did not notice. */
+  idlePollMs: 500,
   /** A request to the leader of a log; without an answer there is none now, and the copier tries again. */
   leaderMs: 1_000,
   /** How often the copier checks its place in the log although nothing has failed: a log may lose its end unnoticed. */

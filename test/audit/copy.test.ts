@@ -1,6 +1,8 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readCopyLags, waitUntilCopied } from "../../services/audit/copy/progress.ts";
+import { AUDIT_LIMITS } from "../../services/audit/limits.ts";
 import { StationLogs } from "../../services/bus/streams.ts";
 import { findCopiedIntent } from "../../services/db/intent-history.ts";
 import { readStoredJson } from "../../services/db/stored-text.ts";
@@ -46,6 +48,22 @@ describe("the audit copy", () => {
     });
     const { type: _type, ...data } = newest?.commit.events[0] ?? { type: "" };
     expect(row?.["data"]).toEqual(data);
+    await audit.stop();
+  });
+
+  test("nothing is committed for a while: the copier rests, and still copies the next commit", async () => {
+    const audit = await world.startAudit();
+    const station = await world.openStation();
+    await world.untilCopied();
+    await delay(AUDIT_LIMITS.busyMs + AUDIT_LIMITS.idlePollMs);
+    let reads = 0;
+    const reading = world.bus.nc.subscribe("$JS.API.DIRECT.GET.>", { callback: () => void (reads += 1) });
+    await delay(4 * AUDIT_LIMITS.idlePollMs);
+    reading.unsubscribe();
+    expect(reads).toBeLessThanOrEqual(5);
+    await station.collect(1000, orderSnapshot(1));
+    await world.untilCopied();
+    expect(await copiedEvents(world.database, station.facts.stationId)).toEqual(committedEvents(station));
     await audit.stop();
   });
 

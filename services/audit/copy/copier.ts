@@ -29,6 +29,7 @@ import {
   upsertIntents,
 } from "../sql/copy.ts";
 import { applyLaterEvents, upsertPayments } from "../sql/payments.ts";
+import { CommitNotice } from "./commit-notice.ts";
 import { startingPosition } from "./lost-commits.ts";
 import { batchRows, type Gap, readCommit, type StreamedCommit } from "./rows.ts";
 
@@ -80,12 +81,16 @@ class LogCopier {
   #position = 0;
   /** How far the log is read: its messages that are of no station move this, and not the position. */
   #readTo = 0;
+  readonly #notice: CommitNotice;
+  /** Until then another commit is likely. */
+  #busyUntilMs = 0;
   #heldAtMs = 0;
 
   constructor(deps: CopierDeps, log: StationLogDefinition, holder: string) {
     this.#deps = deps;
     this.#log = log;
     this.#hold = { stream: log.name, holder };
+    this.#notice = new CommitNotice(deps.bus.nc, log.commits);
     this.#outage = new OutageLog(deps.log, `the audit copy of ${log.name}`);
   }
 
@@ -122,6 +127,7 @@ class LogCopier {
       while (!over.aborted && performance.now() < checkAtMs) await this.#turn(over);
     } finally {
       stopListening();
+      this.#notice.disarm();
     }
   }
 
@@ -133,7 +139,7 @@ class LogCopier {
     const next = await this.#read(signal, () => readNext(bus, { stream, subjects, from: this.#readTo + 1, timeoutMs }));
     await this.#renewHold();
     if (next === undefined) return;
-    if (next === null) return await sleep(AUDIT_LIMITS.pollMs, signal);
+    if (next === null) return await this.#wait(signal);
     await sleep(AUDIT_LIMITS.lingerMs, signal);
     for (let isFull = true; isFull && !signal.aborted; ) {
       const from = this.#readTo + 1;
@@ -143,6 +149,16 @@ class LogCopier {
       await this.#copy(messages);
       isFull = messages.length === most;
     }
+  }
+
+  /** Where the log has no commit: often for a while after one, then until a host sends one. */
+  async #wait(signal: AbortSignal): Promise<void> {
+    if (performance.now() < this.#busyUntilMs) return await sleep(AUDIT_LIMITS.pollMs, signal);
+    // The caller reads once more: a commit may have come before.
+    if (!this.#notice.isArmed) return this.#notice.arm();
+    if (!(await this.#notice.within(AUDIT_LIMITS.idlePollMs, signal))) return;
+    this.#busyUntilMs = performance.now() + AUDIT_LIMITS.busyMs;
+    await sleep(AUDIT_LIMITS.lingerMs, signal);
   }
 
   /** Undefined where no copy of the log answers: another attempt follows soon. */
@@ -169,6 +185,7 @@ class LogCopier {
       const gaps = await this.#write(commits, to);
       this.#position = to;
       this.#heldAtMs = performance.now();
+      this.#busyUntilMs = this.#heldAtMs + AUDIT_LIMITS.busyMs;
       metrics.commits.add({}, commits.length);
       metrics.gaps.add({}, gaps.length);
       for (const gap of gaps) log.error(gap, "commits are missing in the audit copy");

@@ -1,0 +1,47 @@
+/**
+ * Notices that a host sends a commit to a log, so that the copier of an idle log need not poll often:
+ *
+ *   arm ── subscribe, for one message ──► a host sends a commit ──► woken; the server has ended the subscription
+ *
+ * The message is a hint and no more. It comes before the server has stored the commit, and the server may refuse it; in a
+ * cluster it may get lost. The copier reads the log after a hint, and now and then without one. A log with many commits
+ * costs nothing here, because its copier does not arm the notice.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import type { NatsConnection, Subscription } from "nats";
+
+export class CommitNotice {
+  readonly #nc: NatsConnection;
+  readonly #subjects: string;
+  #armed: { readonly subscription: Subscription; readonly woken: AbortController } | undefined;
+
+  constructor(nc: NatsConnection, subjects: string) {
+    this.#nc = nc;
+    this.#subjects = subjects;
+  }
+
+  get isArmed(): boolean {
+    return this.#armed !== undefined;
+  }
+
+  /** What was sent before is not noticed: the caller reads the log once more. */
+  arm(): void {
+    const woken = new AbortController();
+    const subscription = this.#nc.subscribe(this.#subjects, { max: 1, callback: () => woken.abort() });
+    this.#armed = { subscription, woken };
+  }
+
+  /** Whether a commit was sent since the notice was armed, waiting `timeoutMs` for one. Then it is no longer armed. */
+  async within(timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    const woken = this.#armed?.woken.signal ?? signal;
+    await pause(timeoutMs, undefined, { signal: AbortSignal.any([signal, woken]) }).catch(() => undefined);
+    if (!woken.aborted) return false;
+    this.#armed = undefined;
+    return true;
+  }
+
+  disarm(): void {
+    this.#armed?.subscription.unsubscribe();
+    this.#armed = undefined;
+  }
+}
