@@ -10,6 +10,8 @@ export const ROBOTICS_LIMITS = {
   credentialBytes: 32,
   /** How often the service checks for offers past their deadline: their consumers receive the event within a second. */
   expiryIntervalMs: 250,
+  /** How often it reads when the next one is: well within the shortest life of an offer, which another process may write. */
+  expiryReadMs: 1_000,
   /** Offers that one transaction expires: a few hundred short statements, well within its deadline. */
   offersPerTransaction: 50,
   /** Transactions of one check; the next check expires what is left, so that a stopping process need not wait for all. */

@@ -9,7 +9,7 @@ import { type Operation, type Serving, serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
-import { repeat, sample } from "../runtime/repeat.ts";
+import { DueTime, repeat, sample } from "../runtime/repeat.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
@@ -22,7 +22,7 @@ import * as pause from "./pause.ts";
 import { taskRetention } from "./retention.ts";
 import * as tasks from "./serving-tasks.ts";
 import { roboticsSettingsSchema } from "./settings.ts";
-import { readOldestDueAgeMs } from "./sql/serving-tasks.ts";
+import { readDueInMs, readOldestDueAgeMs } from "./sql/serving-tasks.ts";
 
 const NAME = "robotics";
 
@@ -41,7 +41,11 @@ export async function startRoboticsService(serviceDeps: ServiceDeps): Promise<Se
   const deps: RoboticsDeps = { database, metrics, retentionDays };
   const serving = serveAll(serviceDeps, deps);
   const expiry = { everyMs: ROBOTICS_LIMITS.expiryIntervalMs, what: "expiring offers", log };
-  const repeated = [repeat(expiry, () => tasks.expireOffers(deps)), startRetention(taskRetention(deps), log)];
+  const due = new DueTime(() => readDueInMs(database), ROBOTICS_LIMITS.expiryReadMs);
+  const expireDue = async (): Promise<void> => {
+    if (await due.isDue()) await tasks.expireOffers(deps);
+  };
+  const repeated = [repeat(expiry, expireDue), startRetention(taskRetention(deps), log)];
   return {
     async stop() {
       await Promise.all(serving.map((served) => served.drain()));

@@ -40,6 +40,38 @@ export function repeat(
   };
 }
 
+/**
+ * Whether work is due whose times are in the database: turns come often, and most need no statement, because the next time is
+ * known. It is read again at the latest after `idleMs`: other processes write such work, too.
+ */
+export class DueTime {
+  readonly #readDueInMs: () => Promise<number | undefined>;
+  readonly #idleMs: number;
+  #nextReadAtMs = 0;
+
+  /** `readDueInMs`: how long until the next work is due, not above zero when it is; undefined when none waits. */
+  constructor(readDueInMs: () => Promise<number | undefined>, idleMs: number) {
+    this.#readDueInMs = readDueInMs;
+    this.#idleMs = idleMs;
+  }
+
+  /** For each turn. */
+  async isDue(): Promise<boolean> {
+    const nowMs = performance.now();
+    if (nowMs < this.#nextReadAtMs) return false;
+    // Before the read: what is written meanwhile may bring the time forward.
+    this.#nextReadAtMs = nowMs + this.#idleMs;
+    const dueInMs = (await this.#readDueInMs()) ?? Number.POSITIVE_INFINITY;
+    this.#nextReadAtMs = Math.min(this.#nextReadAtMs, nowMs + dueInMs);
+    return dueInMs <= 0;
+  }
+
+  /** This process has written such work, or may have. */
+  readAgain(): void {
+    this.#nextReadAtMs = 0;
+  }
+}
+
 export interface BackOffLimits {
   readonly firstMs: number;
   readonly longestMs: number;

@@ -15,6 +15,8 @@ export interface SandboxDeps {
   readonly certificateFile: string | undefined;
   /** Of a payment's guest page. Known once the server listens. */
   readonly guestUrl: (paymentId: string) => string;
+  /** When the newest POST came, by `performance.now()`: what it writes may be due at once. */
+  readonly activity: { lastPostAtMs: number };
 }
 
 export interface Reply {

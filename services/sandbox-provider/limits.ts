@@ -15,8 +15,11 @@ export const SANDBOX_LIMITS = {
   longestPaymentMs: 24 * 3_600_000,
   /** After a rotation callbacks carry a signature with the old secret too, for as long as the old one may be accepted. */
   secretOverlapMs: 24 * 3_600_000,
-  /** How often due decisions and callbacks are polled. */
+  /** How often due decisions and callbacks are polled while requests come, and for how long after the last one. */
   workIntervalMs: 50,
+  busyMs: 2_000,
+  /** How often at the least after that: other processes may have written some. */
+  idlePollMs: 500,
   decisionsPerTurn: 50,
   callbacksAtOnce: 32,
   /** A callback that was taken is due again after this: longer than one attempt. */

@@ -52,6 +52,7 @@ export async function startHttpServer(
 
 async function answer(deps: SandboxDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
   let reply: Reply;
+  if (request.method === "POST") deps.activity.lastPostAtMs = performance.now();
   try {
     reply = await route(deps, request);
   } catch (error) {

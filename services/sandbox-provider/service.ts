@@ -29,6 +29,7 @@ export async function startSandboxProviderService(shared: ServiceDeps): Promise<
     decidesAfterMs: settings.SANDBOX_PROVIDER_DECIDES_AFTER_MS,
     callbackOrigin: new URL(settings.PROVIDER_CALLBACK_BASE_URL).origin,
     certificateFile: settings.GATEWAY_CERTIFICATE_FILE,
+    activity: { lastPostAtMs: Number.NEGATIVE_INFINITY },
     guestUrl: (paymentId) => new URL(`/pay/${paymentId}`, publicUrl).href,
   };
   const host = settings.SANDBOX_PROVIDER_HOST;

@@ -141,6 +141,15 @@ export async function lockPayment(sql: Transaction, paymentId: string): Promise<
   return row;
 }
 
+/** In how many milliseconds the next decision or callback is due, not above zero when one is; undefined when none waits. */
+export async function readDueInMs(sql: Queryable): Promise<number | undefined> {
+  const [row] = await sql<[{ due_in_ms: number | null }]>`
+    select extract(epoch from least(
+      (select min(decides_at) from sandbox_provider_payments where decides_at is not null),
+      (select min(due_at) from sandbox_provider_callbacks where done_at is null)) - now())::float8 * 1000 as due_in_ms`;
+  return row.due_in_ms ?? undefined;
+}
+
 /** Up to `limit` payments whose decision is due, locked until the transaction ends. Other transactions skip them. */
 export async function takeDeciding(sql: Transaction, limit: number): Promise<PaymentRow[]> {
   return sql<PaymentRow[]>`

@@ -1,7 +1,7 @@
 /** What the sandbox provider does without a request: decides payments, delivers callbacks, and deletes old payments. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Agent } from "undici";
-import { type Repeated, repeat } from "../runtime/repeat.ts";
+import { DueTime, type Repeated, repeat } from "../runtime/repeat.ts";
 import { type Retention, startRetention } from "../runtime/retention.ts";
 import { agentTrusting } from "../runtime/trusted-certificate.ts";
 import { callbackSecret, signatureHeader } from "./accounts.ts";
@@ -14,6 +14,7 @@ import {
   findAccount,
   finishCallback,
   postponeCallback,
+  readDueInMs,
   takeDueCallbacks,
 } from "./sql.ts";
 
@@ -21,10 +22,17 @@ export function startWork(deps: SandboxDeps): Repeated {
   const connections = SANDBOX_LIMITS.callbacksAtOnce;
   const agent = agentTrusting(deps.certificateFile, { connections, pipelining: 1 });
   const atWork = new Set<Promise<void>>();
+  const due = new DueTime(() => readDueInMs(deps.database), SANDBOX_LIMITS.idlePollMs);
   const turn = async (): Promise<void> => {
+    if (performance.now() - deps.activity.lastPostAtMs < SANDBOX_LIMITS.busyMs) due.readAgain();
+    if (!(await due.isDue())) return;
     await decideDue(deps.database);
     for (const delivery of await startDueCallbacks(deps, agent, SANDBOX_LIMITS.callbacksAtOnce - atWork.size)) {
-      const tracked = delivery.finally(() => atWork.delete(tracked));
+      const tracked = delivery.finally(() => {
+        atWork.delete(tracked);
+        // It may have to be sent again, or another one after it.
+        due.readAgain();
+      });
       atWork.add(tracked);
     }
   };

@@ -113,6 +113,14 @@ export async function setTaskStatus(
   return row;
 }
 
+/** In how many milliseconds the next offer expires, not above zero when one has; undefined when none is open. */
+export async function readDueInMs(sql: Queryable): Promise<number | undefined> {
+  const [row] = await sql<[{ due_in_ms: number | null }]>`
+    select extract(epoch from min(expires_at) - now())::float8 * 1000 as due_in_ms
+    from serving_tasks where status = 'offered'`;
+  return row.due_in_ms ?? undefined;
+}
+
 /** Offers past their deadline that no other transaction has locked, oldest first; locked until the transaction ends. */
 export async function lockDueTasks(sql: Transaction, limit: number): Promise<TaskRow[]> {
   return sql<TaskRow[]>`
