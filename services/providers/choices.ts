@@ -13,6 +13,7 @@ import { PROVIDER_LIMITS } from "./limits.ts";
 import {
   type ChoiceRow,
   deliveredPositions,
+  findMarks,
   hasUndeliveredStation,
   listStationIds,
   type MarkedStation,
@@ -102,8 +103,15 @@ async function deliveryToAll({ database }: ProvidersDeps, place: Place): Promise
   return { positions: await deliveredPositions(database, place, PROVIDER_LIMITS.deliveredWithinMs) };
 }
 
+/** Announces to the marked stations, and marks the next ones after a loss of the bus. As a rule there is nothing to do. */
+export async function announceMarked(database: Database): Promise<void> {
+  const { hasMarked, wantsRecovery } = await findMarks(database);
+  if (wantsRecovery) await recoverStations(database);
+  if (hasMarked || wantsRecovery) await announceChoices(database);
+}
+
 /** Marks the next stations; the announcement does the rest. */
-export async function recoverStations(database: Database): Promise<void> {
+async function recoverStations(database: Database): Promise<void> {
   await database.begin(async (tx) => {
     const recovery = await takeRecovery(tx);
     if (recovery === undefined) return;

@@ -194,9 +194,8 @@ export const PROVIDER_LIMITS = {
   /** How often marked stations are announced to, and how many in one transaction. */
   announceIntervalMs: 1_000,
   stationsPerAnnouncement: 50,
-  /** After a loss of the bus: stations marked at once, and how often. */
+  /** After a loss of the bus: stations marked at once. */
   stationsPerRecovery: 1_000,
-  recoveryIntervalMs: 1_000,
   /**
    * Stations that the relay is asked to deliver to when a config changes; with more, the relay's regular turns deliver, and the
    * database is polled for the end. How long an answer waits for either, and how often it polls.

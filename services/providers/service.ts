@@ -30,7 +30,7 @@ import { getIssue, listAttributionLimits, setAttributionLimit } from "./attribut
 import { attributeIssue, finishLeftAttributions } from "./attributions.ts";
 import { createCallbackConfigs } from "./callback-configs.ts";
 import { receiveCallback, refuseLargeCallback } from "./callbacks.ts";
-import { announceChoices, recoverStations } from "./choices.ts";
+import { announceMarked } from "./choices.ts";
 import * as configs from "./configs.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import { listProviderEvents } from "./events.ts";
@@ -141,16 +141,15 @@ function createSlots(): Pick<ProvidersDeps, "callbackSlots" | "suspectCallbackSl
 /** What the service does without a request. */
 function startRepeated(deps: ProvidersDeps): Repeated[] {
   const { database, log, callbackConfigs } = deps;
-  const { announceIntervalMs, newConfigsIntervalMs, recoveryIntervalMs } = PROVIDER_LIMITS;
+  const { announceIntervalMs, newConfigsIntervalMs } = PROVIDER_LIMITS;
   const { attributionIntervalMs, settledIssuesIntervalMs, proposalsIntervalMs } = PROVIDER_LIMITS;
   return [
     repeat({ everyMs: announceIntervalMs, what: "announcing providers to stations", log }, () =>
-      announceChoices(database),
+      announceMarked(database),
     ),
     repeat({ everyMs: newConfigsIntervalMs, what: "reading new provider configs", log }, () =>
       callbackConfigs.readNew(),
     ),
-    repeat({ everyMs: recoveryIntervalMs, what: "announcing providers again", log }, () => recoverStations(database)),
     repeat({ everyMs: attributionIntervalMs, what: "finishing attributions", log }, finishLeftAttributions(deps)),
     repeat({ everyMs: proposalsIntervalMs, what: "ending proposals of attributions", log }, () =>
       proposals.endProposals(database),

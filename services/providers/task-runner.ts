@@ -12,7 +12,7 @@ import type { Log } from "../runtime/log.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import type { ProviderMetrics } from "./metrics.ts";
 import type { PaymentRow } from "./sql/payments.ts";
-import { finishTask, postponeTask, type Task, type TaskKind, takeDueTasks } from "./sql/tasks.ts";
+import { finishTask, hasDueTask, postponeTask, type Task, type TaskKind, takeDueTasks } from "./sql/tasks.ts";
 
 /** A task with its payment, where its writer has just read that. */
 export interface KnownTask extends Task {
@@ -137,7 +137,7 @@ export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptio
     let isLogged = false;
     while (!signal.aborted) {
       try {
-        for (const lane of lanes) await takeDue(lane);
+        if (await hasDueTask(database)) for (const lane of lanes) await takeDue(lane);
         isLogged = false;
       } catch (error) {
         // Logged once and not at each poll: PostgreSQL may be away for hours.

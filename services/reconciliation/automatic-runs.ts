@@ -19,7 +19,8 @@ const DEAD = "The process of the run has ended.";
 export function startAutomaticRuns(deps: AutomaticRunDeps): Repeated {
   const { log } = deps;
   return repeat({ everyMs: RUN_LIMITS.wantedIntervalMs, what: "starting runs after imports", log }, async (signal) => {
-    await deps.database.begin((tx) => sql.endDeadRuns(tx, DEAD));
+    if (!(await sql.hasRunOrWanted(deps.database))) return;
+    await sql.endDeadRuns(deps.database, DEAD);
     const busy = new Set<number>();
     while (!signal.aborted && (await runNext(deps, { busy }))) {
       // Until no account waits.

@@ -60,7 +60,7 @@ class ImportHeldError extends Error {
 
 /** Takes the next import that waits and carries it out. False when there is none, or no space for it. */
 export async function importNext(deps: ImportDeps): Promise<boolean> {
-  if (deps.isShortOfSpace?.() === true) return false;
+  if (deps.isShortOfSpace?.() === true || !(await sql.hasWaitingImport(deps.database))) return false;
   const attempt = randomUUID();
   const { leaseMs } = IMPORT_LIMITS;
   const taken = await deps.database.begin((tx) => sql.takeImport(tx, { attempt, leaseMs }));

@@ -37,6 +37,17 @@ export interface MarkedStation {
   readonly sandbox: boolean;
 }
 
+/** Whether any station is marked, and whether stations are still to be marked after a loss of the bus. */
+export async function findMarks(
+  sql: Queryable,
+): Promise<{ readonly hasMarked: boolean; readonly wantsRecovery: boolean }> {
+  const [row] = await sql<[{ has_marked: boolean; wants_recovery: boolean }]>`
+    select exists (select from stations where not provider_told) as has_marked,
+      exists (select from provider_recovery r join bus_announcements a
+        on a.part = 'stations' and a.finished_at > r.recovered_at) as wants_recovery`;
+  return { hasMarked: row.has_marked, wantsRecovery: row.wants_recovery };
+}
+
 /** Takes up to `limit` marked stations and removes their marks. Skips those that another transaction has taken. */
 export async function takeMarkedStations(sql: Transaction, limit: number): Promise<MarkedStation[]> {
   return sql<MarkedStation[]>`

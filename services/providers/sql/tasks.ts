@@ -171,6 +171,12 @@ export async function armNotice(
   return toTask(row);
 }
 
+/** Whether any task is due. */
+export async function hasDueTask(sql: Queryable): Promise<boolean> {
+  const rows = await sql`select from provider_tasks where done_at is null and due_at <= now() limit 1`;
+  return rows.count > 0;
+}
+
 /** Which due tasks a process has room for. */
 interface TaskRoom {
   readonly kinds: readonly TaskKind[];

@@ -27,6 +27,14 @@ export interface TakenImport {
   readonly time_zone: string | null;
 }
 
+/** Whether an import waits, or one's attempt reports no progress: `takeImport` is a transaction of four statements. */
+export async function hasWaitingImport(sql: Queryable): Promise<boolean> {
+  const rows = await sql`
+    select from statement_imports
+    where status in ('waiting', 'importing') and (status = 'waiting' or leased_until < now()) limit 1`;
+  return rows.count > 0;
+}
+
 /**
  * Takes the next import that waits, or whose attempt reports no progress: the oldest of the organization that has the fewest
  * under way, and of several such organizations, of the one that was served the longest ago. So one with hundreds of files

@@ -84,8 +84,15 @@ export async function postponeRun(
     where account_id = ${accountId}`;
 }
 
+/** Whether a run is under way or waits, or has failed too often: one statement where nothing is to be done. */
+export async function hasRunOrWanted(sql: Queryable): Promise<boolean> {
+  const rows = await sql`
+    (select from reconciliation_runs where status = 'running' limit 1) union all (select from wanted_runs limit 1)`;
+  return rows.count > 0;
+}
+
 /** Runs whose process has ended: their account is free. Returns how many. */
-export async function endDeadRuns(sql: Transaction, failure: string): Promise<number> {
+export async function endDeadRuns(sql: Queryable, failure: string): Promise<number> {
   const ended = await sql`
     with dead as materialized (
       select run_id, account_id from reconciliation_runs where status = 'running' order by run_id limit 100
