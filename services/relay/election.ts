@@ -102,7 +102,7 @@ class Tenure implements Term {
   readonly #candidate: Candidate;
   readonly #over = new AbortController();
   readonly #renewing: Promise<void>;
-  readonly #check: NodeJS.Timeout;
+  #check: NodeJS.Timeout | undefined;
   /** When the newest answered renewal was sent. */
   #renewedAt: Moment;
 
@@ -111,9 +111,7 @@ class Tenure implements Term {
     this.epoch = facts.epoch;
     this.#renewedAt = facts.renewedAt;
     this.signal = AbortSignal.any([this.#over.signal, candidate.stopping]);
-    this.#check = setInterval(() => {
-      if (!this.isCurrent()) this.#over.abort();
-    }, RELAY_LIMITS.selfCheckMs);
+    this.#endWhenLapsed();
     this.#renewing = this.#renewUntilOver();
   }
 
@@ -123,8 +121,15 @@ class Tenure implements Term {
 
   async end(): Promise<void> {
     this.#over.abort();
-    clearInterval(this.#check);
+    clearTimeout(this.#check);
     await this.#renewing;
+  }
+
+  /** Checks again when the lease lapses unless it is renewed until then. */
+  #endWhenLapsed(): void {
+    const leftMs = RELAY_LIMITS.selfStopMs - ageOf(this.#renewedAt);
+    if (leftMs <= 0) this.#over.abort();
+    else this.#check = setTimeout(() => this.#endWhenLapsed(), leftMs);
   }
 
   async #renewUntilOver(): Promise<void> {

@@ -11,8 +11,6 @@ export const RELAY_LIMITS = {
   renewMs: 500,
   /** A relay whose renewals were not answered for this long delivers no more, half a second before another one may. */
   selfStopMs: 1_500,
-  /** How often a relay checks that. */
-  selfCheckMs: 50,
   /** How often a relay that stands by tries to take the lease. */
   standByMs: 250,
   /** How long the bus may take to answer before each renewal: a relay without a bus must not keep the lease. */

@@ -103,8 +103,11 @@ class Recovery {
       const noted = isRequested ? await selectNotedSequences(sql) : undefined;
       const moved: MovedMark[] = [];
       const lost: AnnouncedPart[] = [];
-      for (const { name, part } of watchedStreams(logs)) {
-        const found = await streamInfo(bus.jsm, name);
+      const streams = watchedStreams(logs);
+      // Together: both processes wake up once for all of them.
+      const infos = await Promise.all(streams.map(({ name }) => streamInfo(bus.jsm, name)));
+      for (const [index, { name, part }] of streams.entries()) {
+        const found = infos[index];
         const mark = this.#marks.get(name);
         if (!isRequested && isReplaced(found, mark)) return this.requestCheck(true);
         if (found === undefined) throw new NoStreamError(name);
