@@ -26,6 +26,12 @@ export class DeadlineQueue {
     this.#dueMs.delete(key);
   }
 
+  /** Cheap, also where thousands of queues are asked: an outdated entry counts as due. */
+  isDue(nowMs: number): boolean {
+    const first = this.#heap[0];
+    return first !== undefined && first.dueMs <= nowMs;
+  }
+
   /** Takes the keys whose deadline has come, the earliest first and `limit` at most; the others are due the next time. */
   takeDue(nowMs: number, limit = Number.POSITIVE_INFINITY): number[] {
     const due: number[] = [];

@@ -326,7 +326,8 @@ export class StationHost {
 
   #tick(): void {
     const nowMs = this.#deps.bus.clock.nowMs();
-    for (const [index, partition] of this.#partitions) if (this.#ownership.isCurrent(index)) partition.tick(nowMs);
+    for (const [index, partition] of this.#partitions)
+      if (partition.isDue(nowMs) && this.#ownership.isCurrent(index)) partition.tick(nowMs);
     this.#takeUpLateCommits();
     this.#cache.passivate(performance.now() - this.#deps.settings.passivateMs);
   }

@@ -107,6 +107,11 @@ export class Partition {
     this.presence.finishScan();
   }
 
+  /** Whether there may be something for `tick` to do. */
+  isDue(nowMs: number): boolean {
+    return this.#deadlines.isDue(nowMs) || this.presence.isDue(nowMs);
+  }
+
   tick(nowMs: number): void {
     for (const stationId of this.#deadlines.takeDue(nowMs, STATION_LIMITS.dueAtOnce)) this.check(stationId);
     this.presence.tick(nowMs);

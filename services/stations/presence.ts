@@ -98,6 +98,10 @@ export class Presence {
     this.#detectsSilence = isOn;
   }
 
+  isDue(nowMs: number): boolean {
+    return this.#detectsSilence && this.#silences.isDue(nowMs);
+  }
+
   tick(nowMs: number): void {
     if (!this.#detectsSilence) return;
     for (const deviceId of this.#silences.takeDue(nowMs, STATION_LIMITS.dueAtOnce)) {

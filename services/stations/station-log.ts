@@ -44,7 +44,8 @@ export class StationLog {
   readonly #logs: StationLogs;
   readonly #inbox = createInbox();
   readonly #acks: Subscription;
-  readonly #sweep: NodeJS.Timeout;
+  /** Undefined while no append waits. */
+  #sweep: NodeJS.Timeout | undefined;
   readonly #stopListening: () => void;
   /** In the order of their deadlines, because all wait equally long. */
   readonly #pending = new Map<string, Pending>();
@@ -59,7 +60,6 @@ export class StationLog {
         if (error === null) this.#acknowledge(message);
       },
     });
-    this.#sweep = setInterval(() => this.#expire(), STATION_LIMITS.appendSweepMs);
     this.#stopListening = bus.onChange((isUp) => {
       if (!isUp) this.#abandon();
     });
@@ -105,7 +105,7 @@ export class StationLog {
   }
 
   close(): void {
-    clearInterval(this.#sweep);
+    clearTimeout(this.#sweep);
     this.#stopListening();
     this.#acks.unsubscribe();
     this.#abandon();
@@ -122,6 +122,7 @@ export class StationLog {
         settle({ kind: "unknown", cause });
       });
       this.#pending.set(token, { settle, deadline: performance.now() + STATION_LIMITS.appendMs });
+      this.#sweepLater();
     });
   }
 
@@ -131,6 +132,14 @@ export class StationLog {
     if (pending === undefined) return;
     this.#pending.delete(token);
     pending.settle(readAcknowledgement(message));
+  }
+
+  #sweepLater(): void {
+    this.#sweep ??= setTimeout(() => {
+      this.#sweep = undefined;
+      this.#expire();
+      if (this.#pending.size > 0) this.#sweepLater();
+    }, STATION_LIMITS.appendSweepMs);
   }
 
   #expire(): void {
