@@ -1,8 +1,9 @@
 /** What an answer consists of: status line, common headers, JSON body; `answer-writer.ts` sends it. */
-import { STATUS_CODES } from "node:http";
+
 import { formatAmount } from "../../machines/currency.ts";
 import type { EarlierSale } from "../../machines/payment-intent.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
+import { STATUS_CODES } from "../../services/runtime/node-http.ts";
 import { ERRORS, type ErrorCode } from "./errors.ts";
 import { Refusal, type RefusalFacts, type Reply } from "./handler-context.ts";
 import { type ErrorBody, toTimestamp } from "./shared-schemas.ts";

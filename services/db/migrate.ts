@@ -4,7 +4,6 @@
  */
 import { readdir } from "node:fs/promises";
 import { join, parse } from "node:path";
-import { runner } from "node-pg-migrate";
 import { UserError } from "../runtime/user-error.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import { type Database, openDatabase } from "./pool.ts";
@@ -52,6 +51,8 @@ async function migrateAll(options: MigrateOptions): Promise<readonly string[]> {
 }
 
 async function run(databaseUrl: string, folder: string): Promise<readonly string[]> {
+  // Loaded here: each service reads which migrations the database has, and none of them needs this.
+  const { runner } = await import("node-pg-migrate");
   try {
     const migrations = await runner({
       databaseUrl: {

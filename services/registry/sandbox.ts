@@ -133,7 +133,7 @@ interface PreparedUser extends SandboxUser {
 async function preparePassword(deps: RegistryDeps, user: SandboxUser, password: string): Promise<PreparedUser> {
   const known = await getUserByEmail(deps.sql, user.email);
   const passwordHash = await deps.passwords.hold(OPERATOR_PARTY, async (checks) =>
-    (await checks.verify(known?.password_hash, password)) ? undefined : checks.hash(password),
+    known !== undefined && (await checks.verify(known.password_hash, password)) ? undefined : checks.hash(password),
   );
   return { ...user, passwordHash };
 }

@@ -79,7 +79,7 @@ export async function startRegistryService({
     settings: parsed,
     conformance,
     certificationKey: signingKey && createSigningKey(signingKey),
-    passwords: await createPasswords(),
+    passwords: createPasswords(),
     loginThrottle: createLoginThrottle(sql),
     metrics: addRegistryMetrics(metrics),
   };

@@ -2,11 +2,12 @@
  * Metrics, liveness and readiness of one process on a separate port: the API's port never shows the metrics (design §5). Off unless
  * METRICS_PORT is set: an operator decides who may read them. What each process counts is added with `metrics.ts`.
  */
-import { createServer, type ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { cannotBeUsed } from "./fault.ts";
 import { lostLogLines } from "./log.ts";
 import { addGauges, addReadCount, METRIC_PREFIX } from "./metrics.ts";
+import { createServer } from "./node-http.ts";
 import { UserError } from "./user-error.ts";
 import { VERSION } from "./version.ts";
 

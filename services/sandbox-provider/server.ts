@@ -9,7 +9,8 @@
  *   GET  /magic-amounts                                (no key)          which amount does what
  *   GET  /v1/statement.json, /v1/statement.csv         ?after=&limit=    paid payments in the order of their lines
  */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "../runtime/node-http.ts";
 import { UserError } from "../runtime/user-error.ts";
 import * as accounts from "./accounts.ts";
 import { decideAsGuest, refuseForeignPage, showGuestPage } from "./decisions.ts";
