@@ -9,6 +9,7 @@ import { callbackResults, measureCallbacks } from "./callbacks.ts";
 import { commandResults, measureCommands } from "./commands.ts";
 import { curveResults, measureCurve } from "./cost-curve.ts";
 import { measureDisplayPolls } from "./display-polls.ts";
+import { idleResults, measureIdle } from "./idle.ts";
 import { pollResults } from "./polls.ts";
 import { measureReconciliation } from "./reconciliation.ts";
 import { reconciliationResults } from "./reconciliation-results.ts";
@@ -115,6 +116,12 @@ await part(
       memoryRows: isShort ? rowsUpTo(1_000, 5_000) : rowsUpTo(100_000, 1_000_000, 5_000_000),
     }),
   reconciliationResults,
+);
+await part(
+  "idle",
+  (world) =>
+    measureIdle(world, isShort ? { calmMs: 5_000, measuredMs: 5_000 } : { calmMs: 180_000, measuredMs: 30_000 }),
+  idleResults,
 );
 await part("visibility", (world) => measureVisibility(world, { commits: isShort ? 500 : 5_000 }), visibilityResults);
 await part(
