@@ -17,7 +17,7 @@ import { measureScale, scaleResults } from "./scale.ts";
 import { measureVisibility, visibilityResults } from "./visibility.ts";
 import { measureWebhooks, webhookResults } from "./webhooks.ts";
 
-const PARTS = ["polls", "commands", "callbacks", "webhooks", "reconciliation", "visibility", "curve", "scale"];
+const PARTS = ["polls", "commands", "callbacks", "webhooks", "reconciliation", "idle", "visibility", "curve", "scale"];
 const HELP = `Measures the speed of an installation on this machine and prints each result beside its control.
 
   npm run bench
