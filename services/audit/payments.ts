@@ -48,6 +48,8 @@ export async function getOverview(
   return {
     ...counts,
     hours: hours as ReplyOf<typeof messages.getOverview>["hours"],
-    routes: routes.map(({ route, medianMs }) => ({ route, medianMs })) as ReplyOf<typeof messages.getOverview>["routes"],
+    routes: routes.map(({ route, medianMs }) => ({ route, medianMs })) as ReplyOf<
+      typeof messages.getOverview
+    >["routes"],
   };
 }

@@ -14,6 +14,8 @@ export const SERVICE_REFUSAL_CODES = [
   "not_found",
   /** The thing is not in a state in which this can be done to it. */
   "conflict",
+  /** An earlier request with this idempotency key has made it, and its answer had something that is shown once. */
+  "already_created",
   /** The e-mail address is another person's. */
   "already_exists",
   /** The person may not do this. */

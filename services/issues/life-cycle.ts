@@ -7,7 +7,8 @@ import { detailsSchema, reasonSchema } from "../bus/messages/sentence.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
-import type { Database } from "../db/pool.ts";
+import { createOnce } from "../db/creations.ts";
+import type { Database, Transaction } from "../db/pool.ts";
 import { personActor } from "../db/provider-audit-log.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
@@ -80,12 +81,12 @@ export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({
 
 /** Also of a decided issue. Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict`. */
 export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async ({ database }, request) => {
-  const { caller, issueId, text } = request;
+  const { caller, issueId, text, creation } = request;
   requirePermission(caller, "reconciliation.manage");
   const { error, data: written } = detailsSchema.safeParse(text, { error: issueSentence });
   if (error !== undefined) throw invalid("/text", error.issues);
   const { organizationId, userId: authorId, name: authorName } = caller;
-  const comment = await database.begin(async (tx) => {
+  const create = async (tx: Transaction): Promise<comments.CommentRow> => {
     const issue = requireIssue(await sql.lockIssue(tx, { organizationId, issueId }));
     if ((await comments.countComments(tx, issueId)) >= ISSUE_LIMITS.comments) {
       const detail = `An issue has ${ISSUE_LIMITS.comments} comments at most.`;
@@ -95,7 +96,10 @@ export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async 
     const data = { kind: issue.kind, comment_id: row.comment_id };
     await recordSteps(tx, [{ issue, actor: personActor(caller), action: "commented", data }]);
     return row;
-  });
+  };
+  const again = async (tx: Transaction, commentId: number) =>
+    (await comments.listComments(tx, { organizationId, issueId })).find((row) => row.comment_id === commentId);
+  const comment = await createOnce(database, creation, { create, again, idOf: (row) => row.comment_id });
   return { comment: toComment(comment) };
 };
 

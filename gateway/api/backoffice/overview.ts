@@ -27,12 +27,9 @@ export const overviewSchema = z
       .array(
         z.object({
           route: paymentRouteSchema,
-          median_seconds: z
-            .number()
-            .nullable()
-            .meta({
-              description: "From the creation to the success, over the whole day; null where none has succeeded.",
-            }),
+          median_seconds: z.number().nullable().meta({
+            description: "From the creation to the success, over the whole day; null where none has succeeded.",
+          }),
           hours: z
             .array(
               z.object({
@@ -64,7 +61,13 @@ export const overviewSchema = z
         },
         day: "2026-11-20",
         time_zone: "Europe/Berlin",
-        routes: [{ route: "cash", median_seconds: 8.4, hours: [{ hour: 12, collections: 40, succeeded: 39, median_seconds: 8.4 }] }],
+        routes: [
+          {
+            route: "cash",
+            median_seconds: 8.4,
+            hours: [{ hour: 12, collections: 40, succeeded: 39, median_seconds: 8.4 }],
+          },
+        ],
       },
     ],
   });

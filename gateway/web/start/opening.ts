@@ -107,10 +107,14 @@ async function devicesOf(stationId: number): Promise<readonly Device[]> {
 
 const isOwnDisplay = ({ kind, name }: Device): boolean => kind === "customer_display" && name === DISPLAY_NAME;
 
+/** So that an attempt whose answer was lost registers no second display. */
+const displayKey = newKey();
+
 /** A reset first: another browser may have the credential, or this one has lost that of an earlier visit. */
 async function pairingCode(stationId: number, displayId: number | undefined): Promise<string> {
   const body = { station_id: stationId, name: DISPLAY_NAME, kind: "customer_display" } as const;
-  const device_id = displayId ?? (await good(call("POST /api/backoffice/v1/devices/", { body }))).device_id;
+  const device_id =
+    displayId ?? (await good(call("POST /api/backoffice/v1/devices/", { body, key: displayKey }))).device_id;
   const path = { device_id };
   if (displayId !== undefined) await good(call("POST /api/backoffice/v1/devices/{device_id}/reset/", { path }));
   const issued = call("POST /api/backoffice/v1/devices/{device_id}/enrollment-codes/", { path, body: {} });

@@ -7,13 +7,15 @@ import { signal, useSignal } from "@preact/signals";
 import type { ComponentChild, ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
-import type { Result } from "../../shared/call.ts";
+import { isUnknown, type Result } from "../../shared/call.ts";
 import { Dialog } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field } from "../../shared/field.tsx";
+import { useKey } from "../../shared/key.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { toast } from "../../shared/toasts.tsx";
 import { sharedWords } from "../../shared/words.ts";
+import { readAgain } from "./session.ts";
 import { shellWords } from "./words.ts";
 
 /** A number, so that the same kind of dialog opened anew has its state anew. */
@@ -35,6 +37,12 @@ function useCloseThis(): () => void {
   return () => {
     if (open.peek()?.number === number) closeDialog();
   };
+}
+
+/** Closes a dialog in which something may have been done whose answer was lost: the section then shows it. */
+function closeAfter(failure: Failure | null): void {
+  if (failure !== null && (isUnknown(failure) || failure.code === "already_created")) readAgain();
+  closeDialog();
 }
 
 export function DialogPlace() {
@@ -60,7 +68,8 @@ interface Question<T> {
   readonly isDangerous?: boolean;
   /** Asks for a reason, which the audit log keeps. */
   readonly asksReason?: boolean;
-  readonly run: (reason: string) => Promise<Result<T>>;
+  /** The key is for operations that take one: a second click after a lost answer is the same request. */
+  readonly run: (reason: string, key: string) => Promise<Result<T>>;
   /** The sentence after it was done; none where `after` shows what came of it. */
   readonly done?: string;
   readonly after?: (reply: T) => unknown;
@@ -75,8 +84,10 @@ function QuestionDialog({ question }: { readonly question: Question<unknown> }) 
   const failure = useSignal<Failure | null>(null);
   const { title, text, action, isDangerous = false, asksReason = false } = question;
   const closeThis = useCloseThis();
+  const { key, after } = useKey(reason.value);
   const confirm = async (): Promise<void> => {
-    const result = await question.run(reason.value.trim());
+    const result = await question.run(reason.value.trim(), key);
+    after(result);
     if (!result.ok) {
       failure.value = result;
       return;
@@ -87,7 +98,7 @@ function QuestionDialog({ question }: { readonly question: Question<unknown> }) 
   };
   const isMissing = asksReason && reason.value.trim() === "";
   return (
-    <Dialog title={title} onClose={closeDialog}>
+    <Dialog title={title} onClose={() => closeAfter(failure.peek())}>
       {text.map((paragraph) => (
         <p key={paragraph}>{paragraph}</p>
       ))}
@@ -104,7 +115,7 @@ function QuestionDialog({ question }: { readonly question: Question<unknown> }) 
       )}
       {failure.value !== null && <FailureNotice failure={failure.value} />}
       <div class="row row-spread">
-        <Button local onClick={closeDialog}>
+        <Button local onClick={() => closeAfter(failure.peek())}>
           {sharedWords().cancel}
         </Button>
         <Button
@@ -142,7 +153,8 @@ interface Form<T> {
   readonly intro?: string;
   readonly fields: readonly FormField[];
   readonly action: string;
-  readonly run: (values: FormValues) => Promise<Result<T>>;
+  /** As of a question. Other values are another request, with another key. */
+  readonly run: (values: FormValues, key: string) => Promise<Result<T>>;
   readonly done?: string;
   readonly after?: (reply: T) => unknown;
 }
@@ -163,6 +175,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
   const isBusy = useSignal(false);
   const wasTried = useSignal(false);
   const closeThis = useCloseThis();
+  const { key, after } = useKey(JSON.stringify(values.value));
   const shown = form.fields.filter(({ when }) => when?.(values.value) ?? true);
   const faultOf = (field: FormField): string | null => {
     const value = (values.value[field.name] ?? "").trim();
@@ -182,7 +195,8 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
       const value = values.peek()[name] ?? "";
       return [name, type === "password" ? value : value.trim()] as const;
     });
-    const result = await form.run(Object.fromEntries(trimmed));
+    const result = await form.run(Object.fromEntries(trimmed), key);
+    after(result);
     isBusy.value = false;
     failure.value = result.ok ? null : result;
     if (!result.ok) return;
@@ -191,7 +205,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
     await form.after?.(result.reply);
   };
   return (
-    <Dialog title={form.title} onClose={closeDialog}>
+    <Dialog title={form.title} onClose={() => closeAfter(failure.peek())}>
       <form class="stack" onSubmit={(event) => void submit(event)} noValidate>
         {form.intro !== undefined && <p class="soft">{form.intro}</p>}
         {shown.map((field) => {
@@ -222,7 +236,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
         })}
         {failure.value !== null && <FailureNotice failure={failure.value} />}
         <div class="row row-spread">
-          <Button local onClick={closeDialog}>
+          <Button local onClick={() => closeAfter(failure.peek())}>
             {sharedWords().cancel}
           </Button>
           <Button kind="main" submit busy={isBusy.value}>

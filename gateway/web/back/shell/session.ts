@@ -10,8 +10,13 @@ export type Person = ReplyOf<"GET /api/backoffice/v1/session/">["user"];
 export const person = signal<Person | null | undefined>(undefined);
 /** Why it is not known who is signed in. */
 export const sessionFailure = signal<Failure | null>(null);
-/** Another one after each sign-in, so that sections read again what a lost session kept from them. */
+/** Another one after each sign-in, so that sections read again what a lost session kept from them; see `readAgain`. */
 export const sessionNumber = signal(0);
+
+/** Sections read again what they show: something may have been done whose answer was lost. */
+export function readAgain(): void {
+  sessionNumber.value += 1;
+}
 
 export async function readSession(): Promise<void> {
   const result = await call("GET /api/backoffice/v1/session/");

@@ -1,6 +1,6 @@
 /** One delivery, with where each attempt went and what the target answered. */
 import { Button } from "../../shared/button.tsx";
-import { call, newKey } from "../../shared/call.ts";
+import { call } from "../../shared/call.ts";
 import { dateAndTime } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Tag } from "../../shared/states.tsx";
@@ -77,12 +77,11 @@ export function Delivery({ deliveryId, consumers }: DeliveryProps) {
 }
 
 function resend(deliveryId: number, then: () => unknown): void {
-  const key = newKey();
   ask({
     title: words().redeliverTitle,
     text: [words().redeliverText],
     action: words().redeliver,
-    run: () =>
+    run: (_reason, key) =>
       call("POST /api/backoffice/v1/webhook-deliveries/{delivery_id}/redeliver/", {
         path: { delivery_id: deliveryId },
         key,
