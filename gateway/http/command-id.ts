@@ -56,7 +56,9 @@ export function idempotencyKey(context: Pick<SessionContext, "header">): string 
   if (key === "") return undefined;
   if (key.length > LIMITS.idempotencyKeyCharacters) {
     const detail = `The Idempotency-Key header is longer than ${LIMITS.idempotencyKeyCharacters} characters.`;
-    throw new Refusal("invalid_request", { errors: [{ pointer: "", detail }] });
+    throw new Refusal("invalid_request", {
+      errors: [{ pointer: "", code: "too_long", limit: LIMITS.idempotencyKeyCharacters, detail }],
+    });
   }
   return key;
 }

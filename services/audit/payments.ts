@@ -38,7 +38,10 @@ export async function getOverview(
   const { organizationId } = requirePermission(caller, "organization.manage");
   if (!(await sql.knowsTimeZone(database, timeZone))) {
     const detail = "This is no time zone of the IANA database, such as Europe/Berlin.";
-    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/time_zone", detail }] });
+    throw new RefusedError({
+      code: "invalid_request",
+      errors: [{ pointer: "/time_zone", code: "unknown_time_zone", detail }],
+    });
   }
   const [counts, groups] = await Promise.all([
     sql.countLive(database, { organizationId, most: AUDIT_LIMITS.liveCount }),

@@ -6,6 +6,7 @@
 import { errors } from "nats";
 import { z } from "zod";
 import { REFUSAL_CODES } from "../../machines/station/reply.ts";
+import { fieldErrorSchema } from "./field-errors.ts";
 
 export const SERVICE_REFUSAL_CODES = [
   /** The request is well-formed but its values are not: `errors` names each by JSON pointer. */
@@ -45,9 +46,6 @@ export const SERVICE_REFUSAL_CODES = [
 
 export const BUS_REFUSAL_CODES = [...SERVICE_REFUSAL_CODES, ...REFUSAL_CODES] as const;
 export type BusRefusalCode = (typeof BUS_REFUSAL_CODES)[number];
-
-export const fieldErrorSchema = z.object({ pointer: z.string(), detail: z.string() });
-export type FieldError = z.infer<typeof fieldErrorSchema>;
 
 export const busRefusalSchema = z.object({
   code: z.enum(BUS_REFUSAL_CODES),

@@ -1,6 +1,7 @@
 /** Issues as people read them and work on them: lists, one issue with its history, assignment and comments. */
+import type { z } from "zod";
 import { currencyExponent } from "../../machines/currencies.ts";
-import { issueSentence } from "../bus/issue-sentence.ts";
+import { FOR_FIELD_ERRORS, fieldErrors } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import { detailsSchema, reasonSchema } from "../bus/messages/sentence.ts";
@@ -83,7 +84,7 @@ export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({
 export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async ({ database }, request) => {
   const { caller, issueId, text, creation } = request;
   requirePermission(caller, "reconciliation.manage");
-  const { error, data: written } = detailsSchema.safeParse(text, { error: issueSentence });
+  const { error, data: written } = detailsSchema.safeParse(text, FOR_FIELD_ERRORS);
   if (error !== undefined) throw invalid("/text", error.issues);
   const { organizationId, userId: authorId, name: authorName } = caller;
   const create = async (tx: Transaction): Promise<comments.CommentRow> => {
@@ -105,12 +106,12 @@ export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async 
 
 /** A person must give a reason, because a later reader of the audit log cannot ask. Throws `invalid_request`. */
 export function checkReason(reason: string): void {
-  const { error } = reasonSchema.safeParse(reason, { error: issueSentence });
+  const { error } = reasonSchema.safeParse(reason, FOR_FIELD_ERRORS);
   if (error !== undefined) throw invalid("/reason", error.issues);
 }
 
-function invalid(pointer: string, found: readonly { readonly message: string }[]): RefusedError {
-  const errors = found.map(({ message }) => ({ pointer, detail: message }));
+function invalid(pointer: string, found: readonly z.core.$ZodIssue[]): RefusedError {
+  const errors = fieldErrors(found, () => pointer);
   return new RefusedError({ code: "invalid_request", errors });
 }
 

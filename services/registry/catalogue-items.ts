@@ -125,9 +125,10 @@ export const deleteCatalogueItem: RegistryHandler<typeof catalogue.deleteCatalog
 function requirePrice(unitAmountMinor: string, currency: string): void {
   const pointer = currencyExponent(currency) === undefined ? "/currency" : "/unit_amount";
   if (pointer === "/unit_amount" && amountFitsWire(BigInt(unitAmountMinor), currency)) return;
+  const code = pointer === "/currency" ? "unknown_currency" : "not_of_currency";
   const detail =
     pointer === "/currency" ? "This is no active ISO 4217 currency." : "This currency cannot have this price.";
-  throw new RefusedError({ code: "invalid_request", errors: [{ pointer, detail }] });
+  throw new RefusedError({ code: "invalid_request", errors: [{ pointer, code, detail }] });
 }
 
 /** The oldest filial is held, so that two requests at the limit are counted one after the other. */

@@ -65,7 +65,10 @@ export function capabilitiesFor(kind: DeviceKind, declared: readonly Capability[
   const foreign = declared?.find((capability) => !possible.includes(capability));
   if (foreign !== undefined) {
     const detail = `A ${kind} cannot have the capability ${foreign}.`;
-    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/capabilities", detail }] });
+    throw new RefusedError({
+      code: "invalid_request",
+      errors: [{ pointer: "/capabilities", code: "does_not_fit", detail }],
+    });
   }
   return possible.filter((capability) => declared === undefined || declared.includes(capability));
 }
@@ -74,7 +77,10 @@ export function capabilitiesFor(kind: DeviceKind, declared: readonly Capability[
 function requireHandoffTargetFits(kind: DeviceKind, handoffTarget: string | undefined): void {
   if (kind === "smart_pos_companion" || handoffTarget === undefined || handoffTarget === "") return;
   const detail = "Only a smart_pos_companion has a launch reference.";
-  throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/handoff_target", detail }] });
+  throw new RefusedError({
+    code: "invalid_request",
+    errors: [{ pointer: "/handoff_target", code: "does_not_fit", detail }],
+  });
 }
 
 export const listDevices: RegistryHandler<typeof devices.listDevices> = async (deps, request) => {

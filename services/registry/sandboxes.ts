@@ -110,7 +110,10 @@ export const seedSandboxStation: RegistryHandler<typeof sandboxes.seedSandboxSta
   requirePermission(caller, "organization.manage");
   if (currencyExponent(currency) === undefined) {
     const detail = "This is no active ISO 4217 currency.";
-    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/currency", detail }] });
+    throw new RefusedError({
+      code: "invalid_request",
+      errors: [{ pointer: "/currency", code: "unknown_currency", detail }],
+    });
   }
   const { organizationId } = caller;
   const password = await newPassword(deps, organizationId);

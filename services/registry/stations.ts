@@ -70,7 +70,10 @@ export const createStation: RegistryHandler<typeof stations.createStation> = asy
   requirePermission(caller, "organization.manage");
   if (currencyExponent(currency) === undefined) {
     const detail = "This is no active ISO 4217 currency.";
-    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/currency", detail }] });
+    throw new RefusedError({
+      code: "invalid_request",
+      errors: [{ pointer: "/currency", code: "unknown_currency", detail }],
+    });
   }
   const { organizationId } = caller;
   const create = async (tx: Transaction): Promise<sql.StationRow> => {

@@ -108,7 +108,7 @@ const createCatalogueItem: SessionHandler<z.infer<typeof createBodySchema>> = as
   const { name, category, unit_amount, currency, filial_id: filialId } = body;
   if (currencyExponent(currency) === undefined) {
     const detail = "This is no active ISO 4217 currency.";
-    throw new Refusal("invalid_request", { errors: [{ pointer: "/currency", detail }] });
+    throw new Refusal("invalid_request", { errors: [{ pointer: "/currency", code: "unknown_currency", detail }] });
   }
   const unitAmountMinor = requirePriceMinor(unit_amount, currency);
   const creation = creationOf(context, "catalogue_item");

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { formatAmount, parseAmount } from "../../../machines/currency.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
+import type { FieldError } from "../../../services/bus/field-errors.ts";
 import * as messages from "../../../services/bus/messages/payments.ts";
-import type { FieldError } from "../../../services/bus/refusals.ts";
 import {
   CSV_TYPE,
   EXPORT_DESCRIPTION,
@@ -135,7 +135,7 @@ function filterOf(query: Filter): messages.PaymentsFilter {
     const found = query.currency === undefined ? undefined : parseAmount(amount, query.currency);
     if (found === undefined) {
       const detail = query.currency === undefined ? "Give `currency` with it." : "This currency has fewer decimals.";
-      errors.push({ pointer: `/${name}`, detail });
+      errors.push({ pointer: `/${name}`, code: "not_of_currency", detail });
     }
     return found?.toString();
   };

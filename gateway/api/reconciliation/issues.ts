@@ -136,7 +136,7 @@ function amountsOf({ currency, min_amount, max_amount }: AmountFilter, at: strin
     const minor = currency === undefined ? undefined : parseAmount(text, currency);
     if (minor !== undefined) return minor.toString();
     const detail = "Must be an amount of `currency`, which must be given with it.";
-    throw new Refusal("invalid_request", { errors: [{ pointer: `${at}/${name}`, detail }] });
+    throw new Refusal("invalid_request", { errors: [{ pointer: `${at}/${name}`, code: "not_of_currency", detail }] });
   };
   return { currency, leastMinor: minorOf("min_amount", min_amount), mostMinor: minorOf("max_amount", max_amount) };
 }

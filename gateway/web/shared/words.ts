@@ -11,6 +11,7 @@ export const sharedWords = dictionary({
     loading: "Loading",
     offline: "No connection. Buttons work again when it is back.",
     requestNumber: "Request",
+    inEnglish: "Details in English",
     tryAgainIn: (left: string) => `You can try again in ${left}.`,
     answerWithin: (left: string) => `No answer yet. The page waits ${left} longer.`,
     age: (seconds: number) => (seconds < 60 ? `${seconds} s ago` : `${Math.floor(seconds / 60)} min ago`),
@@ -32,7 +33,6 @@ export const sharedWords = dictionary({
     passwordThrottled: "There were too many attempts.",
     passwordUnknown: "It is not known whether the password is changed.",
     passwordUnknownHelp: "Try again. If your present password is then refused, the new one is in force.",
-    invalid: (detail: string) => detail,
   },
   de: {
     language: "Sprache",
@@ -43,6 +43,7 @@ export const sharedWords = dictionary({
     loading: "Wird geladen",
     offline: "Keine Verbindung. Die Knöpfe gehen wieder, sobald sie da ist.",
     requestNumber: "Anfrage",
+    inEnglish: "Einzelheiten auf Englisch",
     tryAgainIn: (left: string) => `In ${left} können Sie es noch einmal versuchen.`,
     answerWithin: (left: string) => `Noch keine Antwort. Die Seite wartet noch ${left}.`,
     age: (seconds: number) => (seconds < 60 ? `vor ${seconds} s` : `vor ${Math.floor(seconds / 60)} min`),
@@ -64,6 +65,5 @@ export const sharedWords = dictionary({
     passwordThrottled: "Das waren zu viele Versuche.",
     passwordUnknown: "Ob das Passwort geändert ist, ist nicht bekannt.",
     passwordUnknownHelp: "Versuchen Sie es noch einmal. Wird das bisherige Passwort dann abgelehnt, gilt das neue.",
-    invalid: (detail: string) => `Ungültige Eingabe: ${detail}`,
   },
 });

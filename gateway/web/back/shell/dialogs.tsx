@@ -11,6 +11,7 @@ import { isUnknown, type Result } from "../../shared/call.ts";
 import { Dialog } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field } from "../../shared/field.tsx";
+import { fieldFault } from "../../shared/field-error-texts.ts";
 import { useKey } from "../../shared/key.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { toast } from "../../shared/toasts.tsx";
@@ -182,10 +183,6 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
     if (value === "") return field.isOptional === true ? null : sharedWords().required;
     return field.check?.(value, values.value) ?? null;
   };
-  const faultOfService = (name: string): string | null => {
-    const found = failure.value?.errors?.find(({ pointer }) => pointer === `/${name}`);
-    return found === undefined ? null : sharedWords().invalid(found.detail);
-  };
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     wasTried.value = true;
@@ -229,7 +226,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
               help={field.help}
               maxLength={field.maxLength}
               required={field.isOptional !== true}
-              fault={(wasTried.value ? faultOf(field) : null) ?? faultOfService(field.name)}
+              fault={(wasTried.value ? faultOf(field) : null) ?? fieldFault(failure.value, `/${field.name}`)}
               onInput={change}
             />
           );

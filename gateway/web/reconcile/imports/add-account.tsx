@@ -4,6 +4,7 @@ import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field } from "../../shared/field.tsx";
+import { fieldFault } from "../../shared/field-error-texts.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { sharedWords } from "../../shared/words.ts";
 import { go } from "../address.ts";
@@ -26,10 +27,7 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
   const failure = useSignal<Failure | null>(null);
   const isBusy = useSignal(false);
   const texts = words().account;
-  const faultOf = (name: Name): string | null => {
-    const found = failure.value?.errors?.find(({ pointer }) => pointer === `/${name}`);
-    return found === undefined ? null : sharedWords().invalid(found.detail);
-  };
+  const faultOf = (name: Name): string | null => fieldFault(failure.value, `/${name}`);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     if (isBusy.peek()) return;
