@@ -5,7 +5,7 @@ export const words = dictionary({
   en: {
     title: "Till",
     signInTitle: "Sign in to the till",
-    sessionEnded: "Your session has ended. Sign in again; a collection under way goes on meanwhile.",
+    goesOn: "A collection under way goes on meanwhile.",
     stationsTitle: "Choose your station",
     noStations: "There is no station yet",
     noStationsHelp: "The owner creates stations in the back office.",
@@ -124,7 +124,7 @@ export const words = dictionary({
   de: {
     title: "Kasse",
     signInTitle: "An der Kasse anmelden",
-    sessionEnded: "Ihre Sitzung ist zu Ende. Melden Sie sich neu an; ein laufender Zahlvorgang geht inzwischen weiter.",
+    goesOn: "Ein laufender Zahlvorgang geht inzwischen weiter.",
     stationsTitle: "Station wählen",
     noStations: "Es gibt noch keine Station",
     noStationsHelp: "Der Inhaber legt Stationen in der Verwaltung an.",

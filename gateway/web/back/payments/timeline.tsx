@@ -2,9 +2,10 @@
 import { call } from "../../shared/call.ts";
 import { dateAndClockTime } from "../../shared/format.ts";
 import { Notice, Tag, type Tone } from "../../shared/states.tsx";
+import { useLoad } from "../../shared/use-load.ts";
 import { useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
-import { LoadedView, useLoad } from "../shell/loading.tsx";
+import { LoadedView } from "../shell/loading.tsx";
 import { StatusTag } from "../shell/status-tag.tsx";
 import { words } from "./words.ts";
 

@@ -15,8 +15,8 @@ import { fieldFault } from "../../shared/field-error-texts.ts";
 import { useKey } from "../../shared/key.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { toast } from "../../shared/toasts.tsx";
+import { readAgain } from "../../shared/use-load.ts";
 import { sharedWords } from "../../shared/words.ts";
-import { readAgain } from "./session.ts";
 import { shellWords } from "./words.ts";
 
 /** A number, so that the same kind of dialog opened anew has its state anew. */
