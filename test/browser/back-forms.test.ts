@@ -94,4 +94,29 @@ describe("a German page", () => {
     await expectAccessible(page);
     await page.context().close();
   });
+
+  test("explains a payment in German, with the service's own words as a detail", async () => {
+    const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+    const station = `stations/${system.sandbox.stations[0]?.stationId}`;
+    await cashier.good("POST", `${station}/lease/`);
+    const lines = [{ name: "Suppe", quantity: 1, unit_amount: "4.00" }];
+    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, {
+      body: { order_id, route: "cash" },
+    });
+    await cashier.good("POST", `${station}/intents/${intent_id}/attest/`);
+    const page = await open(`payments/?payment=${intent_id}`, {
+      locale: "de-DE",
+      viewport: { width: 360, height: 740 },
+    });
+    await page.getByText("Die Bestellung ist bezahlt.").waitFor(SHOWN);
+    expect(await page.locator(".content").innerText()).not.toMatch(/settled|order|payment/i);
+    await expectAccessible(page);
+    await page.getByText("Einzelheiten", { exact: true }).last().click();
+    await page
+      .getByText(/was settled with/)
+      .last()
+      .waitFor(SHOWN);
+    await page.context().close();
+  });
 });
