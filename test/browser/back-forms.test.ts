@@ -90,6 +90,7 @@ describe("a German page", () => {
     await inDialog(page).getByRole("button", { name: "Station anlegen" }).click();
     await inDialog(page).getByText("Diese Währung gibt es nicht. Nehmen Sie ein Kürzel wie EUR.").waitFor(SHOWN);
     expect(await inDialog(page).getByLabel("Währung").getAttribute("aria-invalid")).toBe("true");
+    await expect.poll(() => page.locator(":focus").getAttribute("aria-invalid"), SHOWN).toBe("true");
     expect(await inDialog(page).textContent()).not.toMatch(/currency|active ISO/i);
     await expectAccessible(page);
     await page.context().close();

@@ -10,7 +10,7 @@ import { Button } from "../../shared/button.tsx";
 import { isUnknown, type Result } from "../../shared/call.ts";
 import { Dialog } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
-import { Choice, Field } from "../../shared/field.tsx";
+import { Choice, Field, focusFault } from "../../shared/field.tsx";
 import { fieldFault } from "../../shared/field-error-texts.ts";
 import { useKey } from "../../shared/key.ts";
 import { FailureNotice } from "../../shared/states.tsx";
@@ -186,7 +186,10 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     wasTried.value = true;
-    if (isBusy.peek() || shown.some((field) => faultOf(field) !== null)) return;
+    if (isBusy.peek()) return;
+    // Gone when the answer comes.
+    const { currentTarget: element } = event;
+    if (shown.some((field) => faultOf(field) !== null)) return focusFault(element);
     isBusy.value = true;
     const trimmed = form.fields.map(({ name, type }) => {
       const value = values.peek()[name] ?? "";
@@ -196,7 +199,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
     after(result);
     isBusy.value = false;
     failure.value = result.ok ? null : result;
-    if (!result.ok) return;
+    if (!result.ok) return focusFault(element);
     closeThis();
     if (form.done !== undefined) announce(form.done, result.reply);
     await form.after?.(result.reply);
