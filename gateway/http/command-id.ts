@@ -35,8 +35,8 @@ export function creationOf(
   kind: string,
   subjectId = context.caller.organizationId,
 ): Creation | undefined {
-  const digest = requestDigest(context);
-  return digest === undefined ? undefined : { id: sessionCommandId(context, kind, subjectId), digest };
+  const sent = requestDigest(context);
+  return sent === undefined ? undefined : { id: sessionCommandId(context, kind, subjectId), digest: sent };
 }
 
 /**

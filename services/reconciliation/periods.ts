@@ -43,8 +43,9 @@ export async function listPeriods(
   const days = (Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS;
   if (days < 0) throw invalid("/to_date", { code: "ends_before_start", detail: "Must not be before from_date." });
   if (days >= PERIOD_LIMITS.days[kind]) {
-    const limit = PERIOD_LIMITS.days[kind];
-    throw invalid("/to_date", { code: "period_too_long", limit, detail: `Must be within ${limit} days of from_date.` });
+    const { [kind]: most } = PERIOD_LIMITS.days;
+    const detail = `Must be within ${most} days of from_date.`;
+    throw invalid("/to_date", { code: "period_too_long", limit: most, detail });
   }
   const page = { organizationId, kind, fromDate, toDate, accountId, filialId, after, limit: limit + 1 };
   const rows = await sql.listPeriods(deps.database, page);

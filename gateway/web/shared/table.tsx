@@ -15,9 +15,11 @@ interface TableProps<T> {
   readonly keyOf: (row: T) => string | number;
 }
 
+const isEmpty = (content: ComponentChildren): boolean =>
+  content === "" || content === false || content === null || content === undefined;
+
 export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>) {
   const classOf = ({ isNumber }: Column<T>): string => (isNumber === true ? "cell-number" : "");
-  const isEmpty = (content: ComponentChildren): boolean => content === "" || content === false || content == null;
   return (
     // Focusable, so that it scrolls by keyboard too.
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
