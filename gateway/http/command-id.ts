@@ -2,8 +2,12 @@
 import { createHash, randomUUID } from "node:crypto";
 import { z } from "zod";
 import { digestOf } from "../../machines/digest.ts";
+import type { Creation } from "../../services/bus/messages/creation.ts";
 import { LIMITS } from "../limits.ts";
 import { Refusal, type SessionContext } from "./handler-context.ts";
+
+const KEY_DESCRIPTION = `Any text of up to ${LIMITS.idempotencyKeyCharacters} characters, scoped to the person, the operation and the thing it is about. The same key with another body is refused with \`idempotency_key_reused\`.`;
+const KEY_EXAMPLE = "6f1c1c0e-1c55-4c38-9b57-2f6f3d0a7f0e";
 
 /** Under the same key a command is done once; its repetition gets the same answer, that of a lease the lease as it is now. */
 export const idempotencyHeaderSchema = z.object({
@@ -12,10 +16,28 @@ export const idempotencyHeaderSchema = z.object({
     .max(LIMITS.idempotencyKeyCharacters)
     .optional()
     .meta({
-      description: `Any text of up to ${LIMITS.idempotencyKeyCharacters} characters, scoped to the person, the operation and the thing it is about. The same key with another body is refused with \`idempotency_key_reused\`.`,
-      examples: ["6f1c1c0e-1c55-4c38-9b57-2f6f3d0a7f0e"],
+      description: KEY_DESCRIPTION,
+      examples: [KEY_EXAMPLE],
     }),
 });
+
+/** Under the same key a thing is made once. */
+export const creationHeaderSchema = z.object({
+  "Idempotency-Key": idempotencyHeaderSchema.shape["Idempotency-Key"].meta({
+    description: `${KEY_DESCRIPTION} A repetition answers with what the first request made, as it is now; where the answer has something that is shown once, it is refused with \`already_created\`.`,
+    examples: [KEY_EXAMPLE],
+  }),
+});
+
+/** Names what a request makes by its `Idempotency-Key`; undefined without one. */
+export function creationOf(
+  context: SessionContext<object, unknown>,
+  kind: string,
+  subjectId = context.caller.organizationId,
+): Creation | undefined {
+  const sent = requestDigest(context);
+  return sent === undefined ? undefined : { id: sessionCommandId(context, kind, subjectId), digest: sent };
+}
 
 /**
  * The id of a person's command: from the user, the kind of command, its subject and the `Idempotency-Key` header. Without a
@@ -34,7 +56,9 @@ export function idempotencyKey(context: Pick<SessionContext, "header">): string 
   if (key === "") return undefined;
   if (key.length > LIMITS.idempotencyKeyCharacters) {
     const detail = `The Idempotency-Key header is longer than ${LIMITS.idempotencyKeyCharacters} characters.`;
-    throw new Refusal("invalid_request", { errors: [{ pointer: "", detail }] });
+    throw new Refusal("invalid_request", {
+      errors: [{ pointer: "", code: "too_long", limit: LIMITS.idempotencyKeyCharacters, detail }],
+    });
   }
   return key;
 }

@@ -136,6 +136,12 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   invalid_request: { status: 400, sentence: "The request is not valid; `errors` names each field.", ...no },
   not_found: { status: 404, sentence: "There is no such thing here.", ...no },
   conflict: { status: 409, sentence: "This cannot be done in the state that the thing is in.", ...no },
+  already_created: {
+    status: 409,
+    sentence:
+      "An earlier request with this idempotency key has made it, and what its answer showed once is lost; make a new secret or delete it.",
+    ...no,
+  },
   // No other value has to be the only one of its kind.
   already_exists: { status: 409, sentence: "Another person has this e-mail address; use another address.", ...no },
   permission_denied: {

@@ -93,6 +93,7 @@ export const pageOfAuditLogQuery = z
   })
   .refine(({ since_id, before_id }) => since_id === undefined || before_id === undefined, {
     path: ["before_id"],
+    params: { code: "does_not_fit" },
     error: "Cannot be given together with since_id.",
   });
 

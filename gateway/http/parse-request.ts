@@ -4,8 +4,7 @@
  */
 import { getParts } from "uWebSockets.js";
 import { z } from "zod";
-import { issueSentence, NOT_A_FIELD } from "../../services/bus/issue-sentence.ts";
-import type { FieldError } from "../../services/bus/refusals.ts";
+import { type FieldErrorCode, FOR_FIELD_ERRORS, fieldErrors, pointerTo } from "../../services/bus/field-errors.ts";
 import { LIMITS } from "../limits.ts";
 import { Refusal } from "./handler-context.ts";
 import { type BodyType, type Route, refusesOtherQueries } from "./route.ts";
@@ -25,7 +24,8 @@ export function parseBody(body: Buffer, contentType: string, accepted: readonly 
 /** Throws `invalid_request` for text that no service can store. */
 export function requireStorableText(value: unknown): void {
   const broken = findBrokenText(value);
-  if (broken !== undefined) throw invalid(broken, "Text must not hold the character NUL or half a surrogate pair.");
+  if (broken !== undefined)
+    throw invalid(broken, "not_text", "Text must not hold the character NUL or half a surrogate pair.");
 }
 
 function parseAs(type: BodyType, body: Buffer, contentType: string): unknown {
@@ -34,25 +34,26 @@ function parseAs(type: BodyType, body: Buffer, contentType: string): unknown {
   return type === "application/json" ? parseJson(text, "") : parseUrlEncoded(text);
 }
 
-function invalid(pointer: string, detail: string): Refusal {
-  return new Refusal("invalid_request", { errors: [{ pointer, detail }] });
+function invalid(pointer: string, code: FieldErrorCode, detail: string): Refusal {
+  return new Refusal("invalid_request", { errors: [{ pointer, code, detail }] });
 }
 
 function decodeUtf8(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    throw invalid("", "The body is not UTF-8.");
+    throw invalid("", "not_text", "The body is not UTF-8.");
   }
 }
 
 /** Parses JSON that is nested at most so deep. The depth is counted first, before anything is built from it. */
 function parseJson(text: string, pointer: string): unknown {
-  if (nestingOf(text) > LIMITS.jsonDepth) throw invalid(pointer, `Nested deeper than ${LIMITS.jsonDepth} levels.`);
+  if (nestingOf(text) > LIMITS.jsonDepth)
+    throw invalid(pointer, "not_json", `Nested deeper than ${LIMITS.jsonDepth} levels.`);
   try {
     return JSON.parse(text);
   } catch {
-    throw invalid(pointer, "Not valid JSON.");
+    throw invalid(pointer, "not_json", "Not valid JSON.");
   }
 }
 
@@ -82,7 +83,7 @@ function parseUrlEncoded(text: string): unknown {
 
 function parseMultipart(body: Buffer, contentType: string): unknown {
   const parts = getParts(body, contentType);
-  if (parts === undefined) throw invalid("", "Not a valid multipart body.");
+  if (parts === undefined) throw invalid("", "wrong_format", "Not a valid multipart body.");
   return fromFields(parts.map((part) => [part.name ?? "", decodeUtf8(new Uint8Array(part.data))]));
 }
 
@@ -111,25 +112,9 @@ function isBroken(text: string): boolean {
 }
 
 export function validate<TSchema extends z.ZodType>(schema: TSchema, value: unknown): z.infer<TSchema> {
-  const parsed = schema.safeParse(value, { error: issueSentence });
+  const parsed = schema.safeParse(value, FOR_FIELD_ERRORS);
   if (parsed.success) return parsed.data;
-  throw new Refusal("invalid_request", { errors: fieldErrors(parsed.error) });
-}
-
-function fieldErrors(error: z.ZodError): FieldError[] {
-  return error.issues
-    .flatMap((issue): FieldError[] => {
-      // Unknown fields are reported on the object that has them; a client wants to know which.
-      if (issue.code === "unrecognized_keys") {
-        return issue.keys.map((key) => ({ pointer: pointerTo([...issue.path, key]), detail: NOT_A_FIELD }));
-      }
-      return [{ pointer: pointerTo(issue.path), detail: issue.message }];
-    })
-    .slice(0, LIMITS.fieldErrors);
-}
-
-function pointerTo(path: readonly PropertyKey[]): string {
-  return path.map((token) => `/${String(token).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+  throw new Refusal("invalid_request", { errors: fieldErrors(parsed.error.issues).slice(0, LIMITS.fieldErrors) });
 }
 
 const noQuerySchema = z.strictObject({});
@@ -146,7 +131,7 @@ export function parseQuery(query: string): Record<string, string> {
   const values: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const [name, value] of new URLSearchParams(query)) {
     if (name in values) {
-      throw invalid(pointerTo([name]), "Given more than once.");
+      throw invalid(pointerTo([name]), "wrong_format", "Given more than once.");
     }
     values[name] = value;
   }

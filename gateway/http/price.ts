@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { currencyExponent } from "../../machines/currencies.ts";
 import { amountFitsWire, parseAmount } from "../../machines/currency.ts";
-import type { FieldError } from "../../services/bus/refusals.ts";
+import type { FieldError } from "../../services/bus/field-errors.ts";
 
 /** Without a sign, with at most two decimals and no more than the currency has. */
 export const priceSchema = z
@@ -18,5 +18,5 @@ export const priceSchema = z
 export function priceMinor(price: string, currency: string, pointer: string): string | FieldError {
   const minor = parseAmount(price, currency);
   if (minor !== undefined && amountFitsWire(minor, currency)) return String(minor);
-  return { pointer, detail: `${currency} has ${currencyExponent(currency) ?? 0} decimals.` };
+  return { pointer, code: "not_of_currency", detail: `${currency} has ${currencyExponent(currency) ?? 0} decimals.` };
 }

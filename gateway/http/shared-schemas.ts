@@ -1,6 +1,7 @@
 /** The pieces that several endpoints' schemas share. Everything on the wire is snake_case. */
 import { z } from "zod";
 import { AMOUNT_PATTERN } from "../../machines/currency.ts";
+import { FIELD_ERROR_CODES } from "../../services/bus/field-errors.ts";
 import { nameSchema as nameOnTheBus } from "../../services/bus/messages/name.ts";
 import { reasonSchema as reasonOnTheBus } from "../../services/bus/messages/sentence.ts";
 import { errorCodeSchema } from "./enums.ts";
@@ -48,9 +49,17 @@ export const currencySchema = z
   .regex(/^[A-Z]{3}$/)
   .meta({ examples: ["EUR"] });
 
-export const fieldErrorSchema = z.object({
+const fieldErrorSchema = z.object({
   pointer: z.string().meta({ description: "JSON pointer (RFC 6901) to the field.", examples: ["/outcome"] }),
-  detail: z.string(),
+  code: z.enum(FIELD_ERROR_CODES).meta({
+    id: "FieldErrorCode",
+    description: "What is wrong with the field, for programs and translations; further codes may be added.",
+  }),
+  limit: z.number().optional().meta({
+    description:
+      "How long or how large it may be at most, or must be at least: for `too_short`, `too_long`, `too_small`, `too_large` and `period_too_long`.",
+  }),
+  detail: z.string().meta({ description: "One sentence for a person; not stable." }),
 });
 
 /** An order that the same reference has settled before, as a cashier finds it again. */

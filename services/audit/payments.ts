@@ -38,11 +38,21 @@ export async function getOverview(
   const { organizationId } = requirePermission(caller, "organization.manage");
   if (!(await sql.knowsTimeZone(database, timeZone))) {
     const detail = "This is no time zone of the IANA database, such as Europe/Berlin.";
-    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/time_zone", detail }] });
+    throw new RefusedError({
+      code: "invalid_request",
+      errors: [{ pointer: "/time_zone", code: "unknown_time_zone", detail }],
+    });
   }
-  const [counts, hours] = await Promise.all([
+  const [counts, groups] = await Promise.all([
     sql.countLive(database, { organizationId, most: AUDIT_LIMITS.liveCount }),
     sql.selectHours(database, { organizationId, day, timeZone, sandbox }),
   ]);
-  return { ...counts, hours: hours as ReplyOf<typeof messages.getOverview>["hours"] };
+  const { hours = [], routes = [] } = Object.groupBy(groups, ({ hour }) => (hour === null ? "routes" : "hours"));
+  return {
+    ...counts,
+    hours: hours as ReplyOf<typeof messages.getOverview>["hours"],
+    routes: routes.map(({ route, medianMs }) => ({ route, medianMs })) as ReplyOf<
+      typeof messages.getOverview
+    >["routes"],
+  };
 }

@@ -8,7 +8,7 @@ import { forRequest } from "../runtime/log.ts";
 import { countLate, dropLate, type LateLog, requestIdOf } from "./deadline.ts";
 import { mustWait, STORAGE_LOW } from "./disk-gate.ts";
 import { type Answer, exchange, type Interim, probeSubject } from "./exchange.ts";
-import { issueSentence } from "./issue-sentence.ts";
+import { FOR_FIELD_ERRORS, fieldErrors } from "./field-errors.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { AskedServiceRefused, type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
 import { turnPublisher } from "./turn-publisher.ts";
@@ -116,7 +116,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   const running = new RunningRequests((inbox) => publish(nc, inbox, { working: true }));
   const answer = async (message: Msg): Promise<Answer | Interim> => {
     try {
-      const parsed = operation.request.safeParse(message.json(), { error: issueSentence });
+      const parsed = operation.request.safeParse(message.json(), FOR_FIELD_ERRORS);
       if (!parsed.success) return { refusal: invalidRequest(parsed.error) };
       const { reply: id } = message;
       let mustClaim = id !== undefined && needsClaim(repetition, parsed.data);
@@ -190,11 +190,7 @@ function refusalOf(error: RefusedError): BusRefusal {
 
 /** Zod's issues as field errors with JSON pointers (design §4, "bodies"). */
 export function invalidRequest(error: z.ZodError): BusRefusal {
-  const errors = error.issues.slice(0, 32).map((issue) => ({
-    pointer: issue.path.map((token) => `/${String(token).replaceAll("~", "~0").replaceAll("/", "~1")}`).join(""),
-    detail: issue.message,
-  }));
-  return { code: "invalid_request", errors };
+  return { code: "invalid_request", errors: fieldErrors(error.issues).slice(0, 32) };
 }
 
 function publish(nc: NatsConnection, inbox: string | undefined, body: Answer | Interim): void {

@@ -6,6 +6,7 @@
 import { errors } from "nats";
 import { z } from "zod";
 import { REFUSAL_CODES } from "../../machines/station/reply.ts";
+import { fieldErrorSchema } from "./field-errors.ts";
 
 export const SERVICE_REFUSAL_CODES = [
   /** The request is well-formed but its values are not: `errors` names each by JSON pointer. */
@@ -14,6 +15,8 @@ export const SERVICE_REFUSAL_CODES = [
   "not_found",
   /** The thing is not in a state in which this can be done to it. */
   "conflict",
+  /** An earlier request with this idempotency key has made it, and its answer had something that is shown once. */
+  "already_created",
   /** The e-mail address is another person's. */
   "already_exists",
   /** The person may not do this. */
@@ -43,9 +46,6 @@ export const SERVICE_REFUSAL_CODES = [
 
 export const BUS_REFUSAL_CODES = [...SERVICE_REFUSAL_CODES, ...REFUSAL_CODES] as const;
 export type BusRefusalCode = (typeof BUS_REFUSAL_CODES)[number];
-
-export const fieldErrorSchema = z.object({ pointer: z.string(), detail: z.string() });
-export type FieldError = z.infer<typeof fieldErrorSchema>;
 
 export const busRefusalSchema = z.object({
   code: z.enum(BUS_REFUSAL_CODES),

@@ -251,6 +251,15 @@ create table conformance_runs (
 CREATE INDEX conformance_runs_of_organization ON conformance_runs USING btree (organization_id, run_id);
 CREATE UNIQUE INDEX conformance_runs_running ON conformance_runs USING btree (sandbox_id) WHERE status = 'running'::text;
 
+create table creations (
+  creation_id text not null,
+  request_digest text not null,
+  made_id bigint,
+  created_at timestamp with time zone default now() not null,
+  constraint creations_pkey PRIMARY KEY (creation_id)
+);
+CREATE INDEX creations_by_age ON creations USING btree (created_at);
+
 create table device_credentials (
   credential_id bigint generated always as identity not null,
   organization_id bigint not null,

@@ -1,13 +1,15 @@
 /** Issues as people read them and work on them: lists, one issue with its history, assignment and comments. */
+import type { z } from "zod";
 import { currencyExponent } from "../../machines/currencies.ts";
-import { issueSentence } from "../bus/issue-sentence.ts";
+import { FOR_FIELD_ERRORS, fieldErrors } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import { detailsSchema, reasonSchema } from "../bus/messages/sentence.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
-import type { Database } from "../db/pool.ts";
+import { createOnce } from "../db/creations.ts";
+import type { Database, Transaction } from "../db/pool.ts";
 import { personActor } from "../db/provider-audit-log.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
@@ -80,12 +82,12 @@ export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({
 
 /** Also of a decided issue. Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict`. */
 export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async ({ database }, request) => {
-  const { caller, issueId, text } = request;
+  const { caller, issueId, text, creation } = request;
   requirePermission(caller, "reconciliation.manage");
-  const { error, data: written } = detailsSchema.safeParse(text, { error: issueSentence });
+  const { error, data: written } = detailsSchema.safeParse(text, FOR_FIELD_ERRORS);
   if (error !== undefined) throw invalid("/text", error.issues);
   const { organizationId, userId: authorId, name: authorName } = caller;
-  const comment = await database.begin(async (tx) => {
+  const create = async (tx: Transaction): Promise<comments.CommentRow> => {
     const issue = requireIssue(await sql.lockIssue(tx, { organizationId, issueId }));
     if ((await comments.countComments(tx, issueId)) >= ISSUE_LIMITS.comments) {
       const detail = `An issue has ${ISSUE_LIMITS.comments} comments at most.`;
@@ -95,18 +97,21 @@ export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async 
     const data = { kind: issue.kind, comment_id: row.comment_id };
     await recordSteps(tx, [{ issue, actor: personActor(caller), action: "commented", data }]);
     return row;
-  });
+  };
+  const again = async (tx: Transaction, commentId: number) =>
+    (await comments.listComments(tx, { organizationId, issueId })).find((row) => row.comment_id === commentId);
+  const comment = await createOnce(database, creation, { create, again, idOf: (row) => row.comment_id });
   return { comment: toComment(comment) };
 };
 
 /** A person must give a reason, because a later reader of the audit log cannot ask. Throws `invalid_request`. */
 export function checkReason(reason: string): void {
-  const { error } = reasonSchema.safeParse(reason, { error: issueSentence });
+  const { error } = reasonSchema.safeParse(reason, FOR_FIELD_ERRORS);
   if (error !== undefined) throw invalid("/reason", error.issues);
 }
 
-function invalid(pointer: string, found: readonly { readonly message: string }[]): RefusedError {
-  const errors = found.map(({ message }) => ({ pointer, detail: message }));
+function invalid(pointer: string, found: readonly z.core.$ZodIssue[]): RefusedError {
+  const errors = fieldErrors(found, () => pointer);
   return new RefusedError({ code: "invalid_request", errors });
 }
 

@@ -78,7 +78,8 @@ export const setAttributionLimit: Handler<LimitsDeps, typeof bus.setAttributionL
   requirePermission(caller, "organization.manage");
   checkReason(reason);
   if (currencyExponent(currency) === undefined) {
-    const errors = [{ pointer: "/currency", detail: "Must be the ISO 4217 code of a currency." }];
+    const detail = "Must be the ISO 4217 code of a currency.";
+    const errors = [{ pointer: "/currency", code: "unknown_currency" as const, detail }];
     throw new RefusedError({ code: "invalid_request", errors });
   }
   const { organizationId } = caller;

@@ -4,11 +4,12 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { BOUNDS } from "../bus/bounds.ts";
+import type { FieldError } from "../bus/field-errors.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/provider-configs.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
-import { existing, type FieldError, RefusedError } from "../bus/refusals.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Json, Queryable, Transaction } from "../db/pool.ts";
 import { type ProviderActor, personActor, recordEvents } from "../db/provider-audit-log.ts";
 import { checkReason } from "../issues/life-cycle.ts";
@@ -82,13 +83,18 @@ function check(deps: ProvidersDeps, { kind, mode, name, secrets = {}, reason }: 
   checkName(name);
   if (reason !== undefined) checkReason(reason);
   if (kind === "sandbox" && mode === "live") {
-    refuseFields({ pointer: "/mode", detail: "the sandbox provider moves no money, so it is for tests only" });
+    refuseFields({
+      pointer: "/mode",
+      code: "does_not_fit",
+      detail: "the sandbox provider moves no money, so it is for tests only",
+    });
   }
   for (const [secretName, secret] of Object.entries(secrets)) {
     const pointer = `/secrets/${secretName}`;
     if (!deps.adapters[kind].secretNames.includes(secretName)) {
       refuseFields({
         pointer,
+        code: "does_not_fit",
         detail: `a config of this kind has the secrets ${deps.adapters[kind].secretNames.join(", ")}`,
       });
     }
@@ -200,14 +206,23 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
   if (given !== undefined) checkSecret("/secret", given);
   if (reason !== undefined) checkReason(reason);
   if (overlapMs > BOUNDS.secretOverlapMs) {
-    refuseFields({ pointer: "/overlap_seconds", detail: "an old secret is taken for seven days at most" });
+    refuseFields({
+      pointer: "/overlap_seconds",
+      code: "too_large",
+      limit: BOUNDS.secretOverlapMs / 1_000,
+      detail: "an old secret is taken for seven days at most",
+    });
   }
   const { organizationId } = caller;
   const known = await sql.findConfig(deps.database, { organizationId, configId });
   if (known === undefined) throw new RefusedError({ code: "not_found" });
   const adapter = deps.adapters[known.kind];
   if (!adapter.secretNames.includes(name)) {
-    refuseFields({ pointer: "/name", detail: `this config has the secrets ${adapter.secretNames.join(", ")}` });
+    refuseFields({
+      pointer: "/name",
+      code: "does_not_fit",
+      detail: `this config has the secrets ${adapter.secretNames.join(", ")}`,
+    });
   }
   const { config, secret } = await deps.database.begin(async (tx) => {
     // Held during the renewal, so that two rotations are stored in the order in which the provider made them.
@@ -298,14 +313,20 @@ function refuseFields(...errors: FieldError[]): never {
 function checkName(name: string): void {
   const isFine =
     name.trim() !== "" && name.length <= BOUNDS.nameCharacters && name.isWellFormed() && !name.includes("\0");
-  if (!isFine) refuseFields({ pointer: "/name", detail: `a name has 1 to ${BOUNDS.nameCharacters} characters` });
+  const { nameCharacters: limit } = BOUNDS;
+  const code = name.trim() === "" ? "missing" : name.length > limit ? "too_long" : "not_text";
+  if (!isFine) refuseFields({ pointer: "/name", code, limit, detail: `a name has 1 to ${limit} characters` });
 }
 
 /** Secrets are keys: printable ASCII, too long to guess. */
 function checkSecret(pointer: string, secret: string): void {
   const { min, max } = PROVIDER_LIMITS.secretCharacters;
   if (secret.length >= min && secret.length <= max && /^[\x21-\x7e]+$/.test(secret)) return;
-  refuseFields({ pointer, detail: `a secret has ${min} to ${max} printable ASCII characters without spaces` });
+  refuseFields({
+    pointer,
+    code: "wrong_format",
+    detail: `a secret has ${min} to ${max} printable ASCII characters without spaces`,
+  });
 }
 
 async function toConfigs(tx: Queryable, rows: readonly sql.ConfigRow[]): Promise<bus.ProviderConfig[]> {

@@ -1,6 +1,7 @@
 /** The accounts at providers and banks whose statements are imported: lists, creates and changes them. */
 import { currencyExponent } from "../../machines/currencies.ts";
 import { BOUNDS } from "../bus/bounds.ts";
+import type { FieldError } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/statement-accounts.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
@@ -113,12 +114,20 @@ export async function changeStatementAccount(
 }
 
 function checkFields({ currency, timeZone }: Partial<Pick<ChangeRequest, "currency" | "timeZone">>): void {
-  const errors = [];
+  const errors: FieldError[] = [];
   if (typeof currency === "string" && currencyExponent(currency) === undefined) {
-    errors.push({ pointer: "/currency", detail: "this is no currency of ISO 4217 that the service knows" });
+    errors.push({
+      pointer: "/currency",
+      code: "unknown_currency",
+      detail: "this is no currency of ISO 4217 that the service knows",
+    });
   }
   if (typeof timeZone === "string" && !isTimeZone(timeZone)) {
-    errors.push({ pointer: "/time_zone", detail: "this is no IANA time zone, such as Europe/Berlin" });
+    errors.push({
+      pointer: "/time_zone",
+      code: "unknown_time_zone",
+      detail: "this is no IANA time zone, such as Europe/Berlin",
+    });
   }
   if (errors.length > 0) throw new RefusedError({ code: "invalid_request", errors });
 }

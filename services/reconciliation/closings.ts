@@ -155,7 +155,7 @@ export async function listClosingItems(
   if (after !== undefined && !ITEM_KEYS[of].test(after)) {
     throw new RefusedError({
       code: "invalid_request",
-      errors: [{ pointer: "/after", detail: "Must be the key of an item." }],
+      errors: [{ pointer: "/after", code: "wrong_format", detail: "Must be the key of an item." }],
     });
   }
   const rows = await sql.listClosingItems(database, {

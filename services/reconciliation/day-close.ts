@@ -20,7 +20,8 @@ export async function reportDay(
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   if (given !== undefined && !isTimeZone(given)) {
-    const errors = [{ pointer: "/time_zone", detail: "this is no IANA time zone, such as Europe/Berlin" }];
+    const detail = "this is no IANA time zone, such as Europe/Berlin";
+    const errors = [{ pointer: "/time_zone", code: "unknown_time_zone" as const, detail }];
     throw new RefusedError({ code: "invalid_request", errors });
   }
   const known = existing(await sql.findFilialZone(database, { organizationId, filialId, mode }), "filial_id");

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
+import type { FileRefusal } from "../bus/messages/statement-formats.ts";
 import { FileLostError } from "../bus/statement-files.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
@@ -83,9 +84,9 @@ export async function importNext(deps: ImportDeps): Promise<boolean> {
   return true;
 }
 
-const LOST = { code: "file_lost", message: "The file is no longer stored; upload it again." };
+const LOST = { code: "file_lost" satisfies FileRefusal, message: "The file is no longer stored; upload it again." };
 const FAILED = {
-  code: "import_failed",
+  code: "import_failed" satisfies FileRefusal,
   message:
     "The import has failed several times; read the log of the reconciliation service, then upload the file again.",
 };
@@ -296,7 +297,7 @@ class ImportWork {
   }
 
   /** A file of another account, or one whose totals do not balance, waits for a person. */
-  #whyHeld(): { readonly code: string; readonly detail: string } | undefined {
+  #whyHeld(): { readonly code: FileRefusal; readonly detail: string } | undefined {
     const { reference, is_released: isReleased } = this.#taken;
     if (isReleased) return undefined;
     const other = this.#otherAccount();

@@ -2,7 +2,9 @@
  * Uploaded files as operators see them: registered once for each account, with the format and encoding that a person has
  * declared or confirmed, and with the progress of their import.
  */
+
 import { BOUNDS } from "../bus/bounds.ts";
+import type { FieldErrorCode } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/statement-imports.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
@@ -75,7 +77,7 @@ export async function confirmImportFormat(
   const key = { organizationId: caller.organizationId, importId };
   const found = existing(await sql.findImport(database, key));
   const readAs = await readAsOf(database, request);
-  if (readAs === undefined) throw invalid("/format", "name a format and an encoding, or a mapping");
+  if (readAs === undefined) throw invalid("/format", "missing", "name a format and an encoding, or a mapping");
   const confirmed = await sql.confirmImportFormat(database, key, readAs);
   if (confirmed !== undefined) return await replyOf(deps, confirmed);
   const now = (await sql.findImport(database, key)) ?? found;
@@ -94,33 +96,33 @@ async function readAsOf(
 ): Promise<sql.ReadAs | undefined> {
   if (mappingId !== undefined) {
     if (format !== undefined && format !== MAPPED)
-      throw invalid("/mapping_id", `only the format \`${MAPPED}\` has a mapping`);
+      throw invalid("/mapping_id", "does_not_fit", `only the format \`${MAPPED}\` has a mapping`);
     const mapping = existing(
       await findMapping(database, { organizationId: caller.organizationId, mappingId }),
       "mapping_id",
     );
     if (encoding !== undefined && encoding !== mapping.definition.encoding) {
-      throw invalid("/encoding", `the mapping reads ${mapping.definition.encoding}`);
+      throw invalid("/encoding", "does_not_fit", `the mapping reads ${mapping.definition.encoding}`);
     }
     return { format: MAPPED, formatVersion: versionOf(MAPPED), encoding: mapping.definition.encoding, mappingId };
   }
   if (format === MAPPED)
-    throw invalid("/mapping_id", "a file with a header of its own is read with a mapping; name one");
+    throw invalid("/mapping_id", "missing", "a file with a header of its own is read with a mapping; name one");
   if (format === undefined && encoding === undefined) return undefined;
-  if (format === undefined) throw invalid("/format", "name the format too");
+  if (format === undefined) throw invalid("/format", "missing", "name the format too");
   const formatVersion = versionOf(format);
-  if (encoding === undefined) throw invalid("/encoding", "name the encoding too");
+  if (encoding === undefined) throw invalid("/encoding", "missing", "name the encoding too");
   return { format, formatVersion, encoding, mappingId: null };
 }
 
 function versionOf(name: string): number {
   const format = statementFormat(name);
   if (format !== undefined) return format.version;
-  throw invalid("/format", `this is none of ${STATEMENT_FORMATS.map((known) => known.name).join(", ")}`);
+  throw invalid("/format", "not_one_of", `this is none of ${STATEMENT_FORMATS.map((known) => known.name).join(", ")}`);
 }
 
-const invalid = (pointer: string, detail: string): RefusedError =>
-  new RefusedError({ code: "invalid_request", errors: [{ pointer, detail }] });
+const invalid = (pointer: string, code: FieldErrorCode, detail: string): RefusedError =>
+  new RefusedError({ code: "invalid_request", errors: [{ pointer, code, detail }] });
 
 /** Refuses with `permission_denied` or `not_found`. */
 export async function getImport(

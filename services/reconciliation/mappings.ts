@@ -1,6 +1,6 @@
 /** Mappings of CSV files: stores their versions, and previews what one makes of an uploaded file. */
 import { BOUNDS } from "../bus/bounds.ts";
-import { issueSentence } from "../bus/issue-sentence.ts";
+import { FOR_FIELD_ERRORS, fieldErrors } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type { CsvMapping } from "../bus/messages/csv-mapping.ts";
 import type { ReadLine } from "../bus/messages/statement-lines.ts";
@@ -87,12 +87,11 @@ function mappingConflict(reason: (typeof bus.MAPPING_CONFLICTS)[number], detail:
 
 /** Throws `invalid_request`, which names each field as it is on the wire. */
 function checkedDefinition(sent: CsvMapping): CsvMapping {
-  const { data, error } = csvMappingSchema.safeParse(sent, { error: issueSentence });
+  const { data, error } = csvMappingSchema.safeParse(sent, FOR_FIELD_ERRORS);
   if (data !== undefined) return data;
-  const errors = error.issues.map(({ path, message }) => ({
-    pointer: ["/definition", ...path.map((part) => wireName(String(part)))].join("/"),
-    detail: message,
-  }));
+  const errors = fieldErrors(error.issues, (path) =>
+    ["/definition", ...path.map((part) => wireName(String(part)))].join("/"),
+  );
   throw new RefusedError({ code: "invalid_request", errors });
 }
 
@@ -119,7 +118,10 @@ export async function findMappedFile(
 ): Promise<MappedFile> {
   if ((mappingId === undefined) === (definition === undefined)) {
     const detail = "Name a stored mapping or send a definition, one of them.";
-    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/mapping_id", detail }] });
+    throw new RefusedError({
+      code: "invalid_request",
+      errors: [{ pointer: "/mapping_id", code: "does_not_fit", detail }],
+    });
   }
   const { organizationId } = caller;
   const file = existing(await sql.findUploadedFile(database, { organizationId, importId }), "import_id");

@@ -1,4 +1,5 @@
 /** Periods of accounts: open, ready to close, or closed, with what each still lacks. */
+import type { FieldError } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/reconciliation-periods.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
@@ -15,7 +16,8 @@ const DAY_MS = 24 * 3_600_000;
 /** The day, or the month that begins on the day. Refuses with `invalid_request` a month that begins on another day. */
 export function periodOf(kind: sql.PeriodKind, fromDate: string): sql.Period {
   if (kind === "day") return { kind, fromDate, toDate: fromDate };
-  if (!fromDate.endsWith("-01")) throw invalid("/from_date", "Must be the first day of a month.");
+  if (!fromDate.endsWith("-01"))
+    throw invalid("/from_date", { code: "wrong_format", detail: "Must be the first day of a month." });
   const [year = 0, month = 0] = fromDate.split("-").map(Number);
   const last = new Date(Date.UTC(year, month, 0)).getUTCDate();
   return { kind, fromDate, toDate: `${fromDate.slice(0, 8)}${String(last).padStart(2, "0")}` };
@@ -39,9 +41,11 @@ export async function listPeriods(
   const { organizationId } = caller;
   if (accountId !== undefined) await requireAccount(deps, { organizationId, accountId });
   const days = (Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS;
-  if (days < 0) throw invalid("/to_date", "Must not be before from_date.");
+  if (days < 0) throw invalid("/to_date", { code: "ends_before_start", detail: "Must not be before from_date." });
   if (days >= PERIOD_LIMITS.days[kind]) {
-    throw invalid("/to_date", `Must be within ${PERIOD_LIMITS.days[kind]} days of from_date.`);
+    const { [kind]: most } = PERIOD_LIMITS.days;
+    const detail = `Must be within ${most} days of from_date.`;
+    throw invalid("/to_date", { code: "period_too_long", limit: most, detail });
   }
   const page = { organizationId, kind, fromDate, toDate, accountId, filialId, after, limit: limit + 1 };
   const rows = await sql.listPeriods(deps.database, page);
@@ -60,8 +64,8 @@ export async function listPeriods(
   return { periods, hasMore: rows.length > limit };
 }
 
-const invalid = (pointer: string, detail: string): RefusedError =>
-  new RefusedError({ code: "invalid_request", errors: [{ pointer, detail }] });
+const invalid = (pointer: string, found: Omit<FieldError, "pointer">): RefusedError =>
+  new RefusedError({ code: "invalid_request", errors: [{ pointer, ...found }] });
 
 const SENTENCES: Readonly<Record<bus.Missing["code"], (missing: bus.Missing) => string>> = {
   settlement_delay: ({ day }) => `the provider may book its payments before ${day}`,

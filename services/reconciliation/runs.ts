@@ -35,7 +35,8 @@ export async function startRun(
     throw conflict("nothing_imported", "The account has no imported statement: import one, or name the days.");
   }
   if (Date.parse(toDate) < Date.parse(fromDate)) {
-    const errors = [{ pointer: "/to_date", detail: "Must not be before from_date." }];
+    const detail = "Must not be before from_date.";
+    const errors = [{ pointer: "/to_date", code: "ends_before_start" as const, detail }];
     throw new RefusedError({ code: "invalid_request", errors });
   }
   if ((Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS >= RUN_LIMITS.daysOfRun) {

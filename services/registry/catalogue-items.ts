@@ -6,7 +6,8 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import type * as catalogue from "../bus/messages/catalogue-items.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
-import type { Queryable } from "../db/pool.ts";
+import { createOnce } from "../db/creations.ts";
+import type { Queryable, Transaction } from "../db/pool.ts";
 import type { RegistryHandler } from "./deps.ts";
 import { ownerEvent } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
@@ -55,11 +56,11 @@ export const listStationItems: RegistryHandler<typeof catalogue.listStationItems
 };
 
 export const createCatalogueItem: RegistryHandler<typeof catalogue.createCatalogueItem> = async (deps, request) => {
-  const { caller, filialId, name, category, unitAmountMinor, currency } = request;
+  const { caller, filialId, name, category, unitAmountMinor, currency, creation } = request;
   requirePermission(caller, "organization.manage");
   requirePrice(unitAmountMinor, currency);
   const { organizationId } = caller;
-  return deps.sql.begin(async (tx) => {
+  const create = async (tx: Transaction): Promise<sql.CatalogueItemRow> => {
     await requireRoom(tx, organizationId);
     if (filialId !== null) existing(await lockFilial(tx, organizationId, filialId), "filial_id");
     const row = await sql.createCatalogueItem(tx, {
@@ -72,8 +73,10 @@ export const createCatalogueItem: RegistryHandler<typeof catalogue.createCatalog
     });
     const subject = { kind: "catalogue_item", id: row.item_id } as const;
     await recordEvent(tx, ownerEvent(caller, "catalogue_item_created", subject, { ...facts(row), currency }));
-    return { item: itemMessage(row) };
-  });
+    return row;
+  };
+  const again = (tx: Transaction, id: number) => sql.getCatalogueItem(tx, organizationId, id);
+  return { item: itemMessage(await createOnce(deps.sql, creation, { create, again, idOf: (row) => row.item_id })) };
 };
 
 export const getCatalogueItem: RegistryHandler<typeof catalogue.getCatalogueItem> = async (
@@ -122,9 +125,10 @@ export const deleteCatalogueItem: RegistryHandler<typeof catalogue.deleteCatalog
 function requirePrice(unitAmountMinor: string, currency: string): void {
   const pointer = currencyExponent(currency) === undefined ? "/currency" : "/unit_amount";
   if (pointer === "/unit_amount" && amountFitsWire(BigInt(unitAmountMinor), currency)) return;
+  const code = pointer === "/currency" ? "unknown_currency" : "not_of_currency";
   const detail =
     pointer === "/currency" ? "This is no active ISO 4217 currency." : "This currency cannot have this price.";
-  throw new RefusedError({ code: "invalid_request", errors: [{ pointer, detail }] });
+  throw new RefusedError({ code: "invalid_request", errors: [{ pointer, code, detail }] });
 }
 
 /** The oldest filial is held, so that two requests at the limit are counted one after the other. */

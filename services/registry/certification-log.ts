@@ -1,4 +1,5 @@
 /** The public side of the log of certification artifacts: its keys, its newest checkpoint, and that it only grows. */
+import type { FieldErrorCode } from "../bus/field-errors.ts";
 import type * as messages from "../bus/messages/certification-artifacts.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { logName } from "./certification/log.ts";
@@ -22,15 +23,15 @@ export const getCertificationConsistency: RegistryHandler<typeof messages.getCer
   deps,
   { fromSize, toSize },
 ) => {
-  if (fromSize > toSize) throw noSize("/from", "Must not be larger than `to`.");
+  if (fromSize > toSize) throw noSize("/from", "does_not_fit", "Must not be larger than `to`.");
   const from = await sql.findCheckpoint(deps.sql, fromSize);
   const to = await sql.findCheckpoint(deps.sql, toSize);
-  if (from === undefined) throw noSize("/from", "The log never had this size.");
-  if (to === undefined) throw noSize("/to", "The log never had this size.");
+  if (from === undefined) throw noSize("/from", "too_large", "The log never had this size.");
+  if (to === undefined) throw noSize("/to", "too_large", "The log never had this size.");
   const leaves = await sql.listLeafHashes(deps.sql, toSize);
   const hashes = consistencyProof(leaves, fromSize).map((hash) => hash.toString("base64"));
   return { from: from.checkpoint, to: to.checkpoint, hashes };
 };
 
-const noSize = (pointer: string, detail: string): RefusedError =>
-  new RefusedError({ code: "invalid_request", errors: [{ pointer, detail }] });
+const noSize = (pointer: string, code: FieldErrorCode, detail: string): RefusedError =>
+  new RefusedError({ code: "invalid_request", errors: [{ pointer, code, detail }] });

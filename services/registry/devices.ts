@@ -12,6 +12,7 @@ import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { LIVENESS } from "../bus/streams.ts";
 import { heartbeatSubject } from "../bus/subjects.ts";
+import { createOnce } from "../db/creations.ts";
 import { credentialKey, insertOutbox, insertOutboxRows, type OutboxRow, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
 import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
@@ -64,7 +65,10 @@ export function capabilitiesFor(kind: DeviceKind, declared: readonly Capability[
   const foreign = declared?.find((capability) => !possible.includes(capability));
   if (foreign !== undefined) {
     const detail = `A ${kind} cannot have the capability ${foreign}.`;
-    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/capabilities", detail }] });
+    throw new RefusedError({
+      code: "invalid_request",
+      errors: [{ pointer: "/capabilities", code: "does_not_fit", detail }],
+    });
   }
   return possible.filter((capability) => declared === undefined || declared.includes(capability));
 }
@@ -73,7 +77,10 @@ export function capabilitiesFor(kind: DeviceKind, declared: readonly Capability[
 function requireHandoffTargetFits(kind: DeviceKind, handoffTarget: string | undefined): void {
   if (kind === "smart_pos_companion" || handoffTarget === undefined || handoffTarget === "") return;
   const detail = "Only a smart_pos_companion has a launch reference.";
-  throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/handoff_target", detail }] });
+  throw new RefusedError({
+    code: "invalid_request",
+    errors: [{ pointer: "/handoff_target", code: "does_not_fit", detail }],
+  });
 }
 
 export const listDevices: RegistryHandler<typeof devices.listDevices> = async (deps, request) => {
@@ -102,19 +109,21 @@ async function readLastHeartbeat({ jsm }: Pick<RegistryDeps, "jsm">, row: sql.De
 
 /** The device is pending until it claims a code. */
 export const registerDevice: RegistryHandler<typeof devices.registerDevice> = async (deps, request) => {
-  const { caller, stationId, name, kind, handoffTarget = "" } = request;
+  const { caller, stationId, name, kind, handoffTarget = "", creation } = request;
   requirePermission(caller, "organization.manage");
   const capabilities = capabilitiesFor(kind, request.capabilities);
   requireHandoffTargetFits(kind, handoffTarget);
   const { organizationId } = caller;
-  const device = await deps.sql.begin(async (tx) => {
+  const create = async (tx: Transaction): Promise<sql.DeviceRow> => {
     await requireRoomAtStation(tx, organizationId, stationId);
     const row = await sql.registerDevice(tx, { organizationId, stationId, name, kind, capabilities, handoffTarget });
     const data = { name, kind, capabilities, handoff_target: handoffTarget, station_id: stationId };
     await recordEvent(tx, ownerEvent(caller, "device_registered", { kind: "device", id: row.device_id }, data));
     await insertOutbox(tx, devicePut(row, { kind: "owner", id: caller.userId }));
     return row;
-  });
+  };
+  const again = (tx: Transaction, id: number) => sql.getDevice(tx, organizationId, id);
+  const device = await createOnce(deps.sql, creation, { create, again, idOf: (row) => row.device_id });
   return { device: deviceMessage(device), barrier: await flush(deps, stationKey(stationId)) };
 };
 

@@ -5,6 +5,8 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import type * as filials from "../bus/messages/filials.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
+import { createOnce } from "../db/creations.ts";
+import type { Transaction } from "../db/pool.ts";
 import type { RegistryHandler } from "./deps.ts";
 import { ownerEvent } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
@@ -25,17 +27,21 @@ export const listFilials: RegistryHandler<typeof filials.listFilials> = async (d
   return { filials: page, hasMore };
 };
 
-export const createFilial: RegistryHandler<typeof filials.createFilial> = async (deps, { caller, name }) => {
+export const createFilial: RegistryHandler<typeof filials.createFilial> = async (deps, request) => {
+  const { caller, name, creation } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
-  return deps.sql.begin(async (tx) => {
+  const create = async (tx: Transaction): Promise<sql.FilialRow> => {
     if ((await sql.countFilials(tx, organizationId)) >= REGISTRY_LIMITS.filials) {
       const detail = `An organization has at most ${REGISTRY_LIMITS.filials} filials.`;
       throw new RefusedError({ code: "conflict", detail });
     }
     const row = await sql.createFilial(tx, organizationId, name);
     await recordEvent(tx, ownerEvent(caller, "filial_created", { kind: "filial", id: row.filial_id }, { name }));
-    return { filial: filialMessage(row) };
-  });
+    return row;
+  };
+  const again = (tx: Transaction, id: number) => sql.getFilial(tx, organizationId, id);
+  const filial = await createOnce(deps.sql, creation, { create, again, idOf: (row) => row.filial_id });
+  return { filial: filialMessage(filial) };
 };
 
 export const getFilial: RegistryHandler<typeof filials.getFilial> = async (deps, { caller, filialId }) => {

@@ -12,6 +12,8 @@ export const REGISTRY_LIMITS = {
   stationsPerSession: 50,
   /** Ended sessions are kept this long, to show who was logged in when. */
   endedSessionRetentionDays: 30,
+  /** As long as the keys of a cashier's orders. */
+  creationRetentionDays: 30,
   /** How often the retention job of each process runs, and how many rows one statement deletes. */
   retention: { everyMs: 3_600_000, rowsPerBatch: 1_000 },
   /** Enough time to walk to the device and type ten characters (design §4, "enrollment code"). */

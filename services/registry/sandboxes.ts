@@ -11,6 +11,7 @@ import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as sandboxes from "../bus/messages/sandboxes.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
+import { createOnce } from "../db/creations.ts";
 import {
   credentialKey,
   insertOutboxRows,
@@ -103,17 +104,20 @@ export const getSandbox: RegistryHandler<typeof sandboxes.getSandbox> = async (d
   };
 };
 
-/** One transaction: a process that ends in the middle leaves nothing. */
+/** One transaction: a process that ends in the middle leaves nothing. A repetition is `already_created`: passwords are shown once. */
 export const seedSandboxStation: RegistryHandler<typeof sandboxes.seedSandboxStation> = async (deps, request) => {
-  const { caller, filialId, configId, ownsConfig, name, currency } = request;
+  const { caller, filialId, configId, ownsConfig, name, currency, creation } = request;
   requirePermission(caller, "organization.manage");
   if (currencyExponent(currency) === undefined) {
     const detail = "This is no active ISO 4217 currency.";
-    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/currency", detail }] });
+    throw new RefusedError({
+      code: "invalid_request",
+      errors: [{ pointer: "/currency", code: "unknown_currency", detail }],
+    });
   }
   const { organizationId } = caller;
   const password = await newPassword(deps, organizationId);
-  const seeded = await deps.sql.begin(async (tx) => {
+  const create = async (tx: Transaction) => {
     // Held, so that two requests at the limit are counted one after the other.
     existing(await lockFilial(tx, organizationId, filialId), "filial_id");
     await requireRoom(tx, organizationId);
@@ -138,7 +142,8 @@ export const seedSandboxStation: RegistryHandler<typeof sandboxes.seedSandboxSta
     const codes = await issueCodes(change, display, companion);
     await change.write();
     return { sandbox: await messageOf(tx, row), ...codes };
-  });
+  };
+  const seeded = await createOnce(deps.sql, creation, { create, idOf: ({ sandbox }) => sandbox.sandboxId });
   const barrier = await flush(deps, stationKey(seeded.sandbox.station.stationId));
   return { ...seeded, cashierPassword: password.text, barrier };
 };

@@ -196,7 +196,11 @@ export const changePassword: RegistryHandler<typeof sessions.changePassword> = a
 
 function wrongOldPassword(): RefusedError {
   const detail = "This is not your password.";
-  return new RefusedError({ code: "invalid_request", detail, errors: [{ pointer: "/old_password", detail }] });
+  return new RefusedError({
+    code: "invalid_request",
+    detail,
+    errors: [{ pointer: "/old_password", code: "wrong_password", detail }],
+  });
 }
 
 /**

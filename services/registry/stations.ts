@@ -11,7 +11,9 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import type * as stations from "../bus/messages/stations.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
+import { createOnce } from "../db/creations.ts";
 import { insertOutbox, type OutboxRow, stationKey } from "../db/outbox.ts";
+import type { Transaction } from "../db/pool.ts";
 import { flush, type RegistryHandler } from "./deps.ts";
 import { deviceDescription } from "./devices.ts";
 import { ownerEvent } from "./events.ts";
@@ -64,21 +66,26 @@ export const getStation: RegistryHandler<typeof stations.getStation> = async (de
 };
 
 export const createStation: RegistryHandler<typeof stations.createStation> = async (deps, request) => {
-  const { caller, filialId, name, currency } = request;
+  const { caller, filialId, name, currency, creation } = request;
   requirePermission(caller, "organization.manage");
   if (currencyExponent(currency) === undefined) {
     const detail = "This is no active ISO 4217 currency.";
-    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/currency", detail }] });
+    throw new RefusedError({
+      code: "invalid_request",
+      errors: [{ pointer: "/currency", code: "unknown_currency", detail }],
+    });
   }
   const { organizationId } = caller;
-  const station = await deps.sql.begin(async (tx) => {
+  const create = async (tx: Transaction): Promise<sql.StationRow> => {
     existing(await getFilial(tx, organizationId, filialId), "filial_id");
     const row = await sql.createStation(tx, { organizationId, filialId, name, currency });
     const data = { name, currency, filial_id: filialId };
     await recordEvent(tx, ownerEvent(caller, "station_created", { kind: "station", id: row.station_id }, data));
     await insertOutbox(tx, stationPut(row, { kind: "owner", id: caller.userId }));
     return row;
-  });
+  };
+  const again = (tx: Transaction, id: number) => sql.getStation(tx, organizationId, id);
+  const station = await createOnce(deps.sql, creation, { create, again, idOf: (row) => row.station_id });
   return { station: stationMessage(station), barrier: await flush(deps, stationKey(station.station_id)) };
 };
 

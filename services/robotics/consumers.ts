@@ -6,6 +6,7 @@ import type * as messages from "../bus/messages/consumers.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
+import { createOnce } from "../db/creations.ts";
 import type { Transaction } from "../db/pool.ts";
 import { personActor, type RoboticsAction, recordRoboticsAction } from "../db/robotics-audit-log.ts";
 import type { RoboticsDeps } from "./deps.ts";
@@ -32,14 +33,17 @@ export async function listRoboticsConsumers(
   return { consumers: page, hasMore };
 }
 
-/** Refuses with `permission_denied`, `not_found` (the filial) or `conflict` (the filial is full). */
+/**
+ * Refuses with `permission_denied`, `not_found` (the filial), `conflict` (the filial is full), or `already_created`: the
+ * credential is shown once.
+ */
 export async function createRoboticsConsumer(
   { database }: Deps,
-  { caller, filialId, name, mode }: RequestOf<typeof messages.createRoboticsConsumer>,
+  { caller, filialId, name, mode, creation }: RequestOf<typeof messages.createRoboticsConsumer>,
 ): Promise<ReplyOf<typeof messages.createRoboticsConsumer>> {
   const { organizationId } = requirePermission(caller, "organization.manage");
   const { credential, hash } = newCredential();
-  const consumer = await database.begin(async (transaction) => {
+  const create = async (transaction: Transaction): Promise<sql.ConsumerRow> => {
     // The lock keeps others from adding one, so that the count holds.
     existing(await lockFilial(transaction, { organizationId, filialId }), "filial_id");
     if ((await sql.countConsumers(transaction, filialId)) >= ROBOTICS_LIMITS.consumersPerFilial) {
@@ -56,7 +60,8 @@ export async function createRoboticsConsumer(
       data: { filial_id: filialId, name, mode },
     });
     return row;
-  });
+  };
+  const consumer = await createOnce(database, creation, { create, idOf: (row) => row.consumer_id });
   return { consumer: consumerOf(consumer), credential };
 }
 

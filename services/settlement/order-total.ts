@@ -1,7 +1,7 @@
 /** The value of an order's lines, and what makes lines unacceptable. Pure. */
 import { AMOUNT_PATTERN, amountFitsWire, formatAmount } from "../../machines/currency.ts";
+import type { FieldError } from "../bus/field-errors.ts";
 import type { Order } from "../bus/messages/orders.ts";
-import type { FieldError } from "../bus/refusals.ts";
 
 export type OrderLine = Order["lines"][number];
 
@@ -17,7 +17,11 @@ export function orderTotal(
   if (errors.length > 0) return { errors };
   const totalMinor = lines.reduce((sum, line) => sum + BigInt(line.quantity) * BigInt(line.unitAmountMinor), 0n);
   if (!fitsContract(totalMinor, currency)) {
-    return { errors: [{ pointer: "/lines", detail: `the total is too large: ${AMOUNT_LIMIT_SENTENCE}` }] };
+    return {
+      errors: [
+        { pointer: "/lines", code: "amount_too_large", detail: `the total is too large: ${AMOUNT_LIMIT_SENTENCE}` },
+      ],
+    };
   }
   return { totalMinor };
 }
@@ -25,10 +29,14 @@ export function orderTotal(
 function lineErrors(line: OrderLine, index: number, currency: string): readonly FieldError[] {
   const errors: FieldError[] = [];
   if (!isStorableText(line.name)) {
-    errors.push({ pointer: `/lines/${index}/name`, detail: "the name holds characters that are not text" });
+    errors.push({
+      pointer: `/lines/${index}/name`,
+      code: "not_text",
+      detail: "the name holds characters that are not text",
+    });
   }
   if (!fitsContract(BigInt(line.unitAmountMinor), currency)) {
-    errors.push({ pointer: `/lines/${index}/unit_amount`, detail: AMOUNT_LIMIT_SENTENCE });
+    errors.push({ pointer: `/lines/${index}/unit_amount`, code: "amount_too_large", detail: AMOUNT_LIMIT_SENTENCE });
   }
   return errors;
 }

@@ -5,13 +5,14 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
 import { BOUNDS } from "../bus/bounds.ts";
+import type { FieldError } from "../bus/field-errors.ts";
 import { flushKeys } from "../bus/flush-outbox.ts";
 import type * as announce from "../bus/messages/announce.ts";
 import { type Barrier, type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as orders from "../bus/messages/orders.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
-import { type FieldError, RefusedError } from "../bus/refusals.ts";
+import { RefusedError } from "../bus/refusals.ts";
 import { selectLostCollections } from "../db/lost-collections.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
@@ -85,7 +86,7 @@ function requireUsableKey(key: string | undefined): void {
   if (key === undefined) return;
   if (key.length > 0 && key.length <= BOUNDS.idempotencyKeyCharacters && isStorableText(key)) return;
   const detail = `an idempotency key has 1 to ${BOUNDS.idempotencyKeyCharacters} characters`;
-  throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "", detail }] });
+  throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "", code: "invalid", detail }] });
 }
 
 /** Refuses with `permission_denied` or `not_found`; an order of another organization is not found. */
@@ -196,7 +197,7 @@ async function resolveLines(
     const item = items.get(itemId);
     if (item === undefined) {
       const detail = "This item is not in the station's catalogue; read the catalogue again.";
-      errors.push({ pointer: `/lines/${index}/item_id`, detail });
+      errors.push({ pointer: `/lines/${index}/item_id`, code: "not_in_catalogue", detail });
     }
     return { name: item?.name ?? "", quantity, unitAmountMinor: item?.unitAmountMinor ?? "0" };
   });

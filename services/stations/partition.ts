@@ -7,7 +7,7 @@ import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import type { BusClock } from "../bus/bus-clock.ts";
 import { dropLate, requestIdOf } from "../bus/deadline.ts";
-import { issueSentence } from "../bus/issue-sentence.ts";
+import { FOR_FIELD_ERRORS } from "../bus/field-errors.ts";
 import { stationRequestSchema } from "../bus/messages/station-commands.ts";
 import { invalidRequest } from "../bus/operation.ts";
 import {
@@ -159,7 +159,7 @@ export class Partition {
     } catch {
       body = undefined;
     }
-    const parsed = stationRequestSchema.safeParse(body, { error: issueSentence });
+    const parsed = stationRequestSchema.safeParse(body, FOR_FIELD_ERRORS);
     if (!parsed.success) {
       const { errors = [] } = invalidRequest(parsed.error);
       log.error({ subject: message.subject, errors }, "a station command is invalid");

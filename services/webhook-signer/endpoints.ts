@@ -6,6 +6,7 @@ import type * as messages from "../bus/messages/webhook-endpoints.ts";
 import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
+import { createOnce } from "../db/creations.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
 import { personActor, recordRoboticsAction } from "../db/robotics-audit-log.ts";
 import type { SignerDeps, SignerHandler } from "./deps.ts";
@@ -72,16 +73,19 @@ export async function findEndpoint(
   return existing(await sql.getWebhookEndpoint(database, { organizationId: caller.organizationId, endpointId }));
 }
 
-/** Refuses with `webhook_target_refused`, and with `conflict` beyond the consumer's number of endpoints. */
+/**
+ * Refuses with `webhook_target_refused`, with `conflict` beyond the consumer's number of endpoints, and with
+ * `already_created`: the secret is shown once.
+ */
 export const registerWebhookEndpoint: SignerHandler<typeof messages.registerWebhookEndpoint> = async (
   deps,
-  { caller, consumerId, url: requestedUrl },
+  { caller, consumerId, url: requestedUrl, creation },
 ) => {
   const { organizationId } = requirePermission(caller, "organization.manage");
   const mode = existing(await sql.findConsumerMode(deps.database, { organizationId, consumerId }), "consumer_id");
   const url = await checkTarget(deps, { url: requestedUrl, mode });
   const secret = newSecret();
-  return await deps.database.begin(async (tx) => {
+  const create = async (tx: Transaction) => {
     const consumer = existing(await sql.lockConsumer(tx, { organizationId, consumerId }), "consumer_id");
     if (consumer.endpoints >= SIGNER_LIMITS.endpointsPerConsumer) {
       const detail = `A consumer has ${SIGNER_LIMITS.endpointsPerConsumer} endpoints at most; delete one first.`;
@@ -94,7 +98,8 @@ export const registerWebhookEndpoint: SignerHandler<typeof messages.registerWebh
     await record(tx, { caller, endpointId, action: "webhook_endpoint_registered", data });
     const row = existing(await sql.getWebhookEndpoint(tx, { organizationId, endpointId }));
     return { endpoint: await withItsSecrets(tx, row), secret };
-  });
+  };
+  return await createOnce(deps.database, creation, { create, idOf: ({ endpoint }) => endpoint.endpointId });
 };
 
 /** Pauses or activates. Refuses with `webhook_target_refused` when an endpoint is activated whose address is not public any more. */

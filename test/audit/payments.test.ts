@@ -76,18 +76,57 @@ describe("the list of payments", () => {
     await station.collectCash(9_101);
     await station.collect(9_102, orderSnapshot(9_102));
     await world.untilCopied();
+    expect((await world.ask(listPayments, { caller, isOpen: true })).payments).toMatchObject([{ intentId: 9_102 }]);
+    expect((await world.ask(listPayments, { caller, isOpen: false })).payments).toMatchObject([{ intentId: 9_101 }]);
     const request = { caller, day: "2026-11-20", timeZone: "Europe/Berlin" };
     // The script's clock is at noon UTC.
     const hours = [{ hour: 13, route: "cash", collections: 1, succeeded: 1, medianMs: 2_000 }];
     const counts = { stations: 1, devicesOnline: 1, devicesOffline: 0, openCollections: 1, openIssues: 0 };
-    expect(await world.ask(getOverview, request)).toEqual({ ...counts, leasedStations: expect.any(Number), hours });
+    const routes = [{ route: "cash", medianMs: 2_000 }];
+    const now = { ...counts, leasedStations: expect.any(Number) };
+    expect(await world.ask(getOverview, request)).toEqual({ ...now, hours, routes });
     await station.companionSilence();
     await world.untilCopied();
     const later = await world.ask(getOverview, { ...request, day: "2026-11-21" });
-    expect(later).toMatchObject({ devicesOnline: 0, devicesOffline: 1, hours: [] });
+    expect(later).toMatchObject({ devicesOnline: 0, devicesOffline: 1, hours: [], routes: [] });
     await expect(world.ask(getOverview, { ...request, timeZone: "Mars" })).rejects.toMatchObject({
       refusal: { code: "invalid_request", errors: [{ pointer: "/time_zone" }] },
     });
+  });
+});
+
+describe("the overview of a day", () => {
+  test("has the median time of a route's successes over the whole day, not that of its hours' medians", async () => {
+    const station = await world.openStation();
+    const { organizationId, filialId, stationId } = station.facts;
+    const ended = (hour: number, seconds: number, route: string, status = "succeeded") => ({
+      intent_id: 8_000_000 + (next += 1),
+      created: `2026-11-18T${hour}:00:00Z`,
+      seconds,
+      route,
+      status,
+    });
+    let next = 0;
+    const payments = [
+      // The hours' medians are 1 s and 10 s.
+      ...[1, 1, 9, 10, 30].map((seconds, index) => ended(index < 2 ? 10 : 11, seconds, "cash")),
+      ended(12, 500, "cash", "expired"),
+      ...[4, 8].map((seconds) => ended(13, seconds, "dynamic_qr")),
+      ended(14, 70, "smart_pos", "cancelled"),
+    ];
+    await world.database`
+      insert into payments (intent_id, organization_id, filial_id, station_id, sandbox, version, route, status,
+        amount_minor, currency, order_id, order_display_number, created_at, ended_at)
+      select p.intent_id, ${organizationId}, ${filialId}, ${stationId}, false, 1, p.route, p.status, 100, 'EUR', 1, 1,
+        p.created, p.created + make_interval(secs => p.seconds)
+      from jsonb_to_recordset(${JSON.stringify(payments)}::text::jsonb)
+        as p (intent_id bigint, created timestamptz, seconds float8, route text, status text)`;
+    const request = { caller: world.ownerOf(station), day: "2026-11-18", timeZone: "UTC" };
+    expect((await world.ask(getOverview, request)).routes).toEqual([
+      { route: "cash", medianMs: 9_000 },
+      { route: "dynamic_qr", medianMs: 6_000 },
+      { route: "smart_pos", medianMs: null },
+    ]);
   });
 });
 
@@ -155,6 +194,8 @@ describe(`a list of ${ROWS} payments`, () => {
     "a whole reference": { search: `RRN_${ROWS - 1 - ((ROWS - 1) % 6) + 5 - 6}` },
     "an order number": { search: "4711" },
     "sign of a pattern": { search: "rrn%" },
+    "those that are open": { isOpen: true },
+    "those that have ended": { isOpen: false },
     "stations for tests": { sandbox: true },
     "other stations": { sandbox: false },
     "a cashier's cancelled ones at a station": { cashierId: 25, status: "cancelled", stationId: stationIds[2] },
@@ -167,6 +208,7 @@ describe(`a list of ${ROWS} payments`, () => {
     (filter.route ?? payment.route) === payment.route &&
     (filter.status ?? payment.status) === payment.status &&
     (filter.sandbox ?? payment.sandbox) === payment.sandbox &&
+    (filter.isOpen ?? payment.endedAtMs === null) === (payment.endedAtMs === null) &&
     Number(filter.leastMinor ?? 0) <= Number(payment.amountMinor) &&
     Number(payment.amountMinor) <= Number(filter.mostMinor ?? Number.MAX_SAFE_INTEGER) &&
     (filter.fromMs ?? 0) <= payment.createdAtMs &&
@@ -219,7 +261,11 @@ describe(`a list of ${ROWS} payments`, () => {
     await world.ask(listPayments, { caller, status: "succeeded", beforeId: oldest?.intentId, limit: 100 });
     expect(page).toHaveLength(100);
     expect(performance.now() - fromMs).toBeLessThan(2 * BOUND_MS);
-    const { hours, openCollections } = await world.ask(getOverview, { caller, day: DAY, timeZone: "UTC" });
+    const overviewFromMs = performance.now();
+    const { hours, routes, openCollections } = await world.ask(getOverview, { caller, day: DAY, timeZone: "UTC" });
+    const overviewMs = Math.round(performance.now() - overviewFromMs);
+    process.stdout.write(`${JSON.stringify({ rows: ROWS, overviewMs })}\n`);
+    expect(routes.map(({ route }) => route)).toEqual(["attested_terminal", "cash", "smart_pos"]);
     expect(hours.reduce((sum, { collections }) => sum + collections, 0)).toBeGreaterThan(ROWS / 2 - ROWS / 100);
     expect(openCollections).toBe(Math.floor(ROWS / 1_009));
     expect(new Set(hours.map(({ hour }) => hour)).size).toBe(24);

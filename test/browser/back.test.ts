@@ -480,6 +480,10 @@ describe("every section", () => {
       await page.locator(".content .skeleton").waitFor({ state: "detached", ...SHOWN });
       await expectAccessible(page);
       await expectNoSideways(page);
+      // Nor does anything of a table begin beside the window.
+      const isBeside = "(frame) => frame.scrollWidth > frame.clientWidth";
+      const frames = "[...document.querySelectorAll('.table-frame')]";
+      expect(await page.evaluate(`${frames}.filter(${isBeside}).length`), address ?? "").toBe(0);
       await page.setViewportSize({ width: 1_280, height: 800 });
       await picture(page, `back-${(address ?? "").split("/")[2] || "overview"}`);
       await page.setViewportSize({ width: 360, height: 740 });

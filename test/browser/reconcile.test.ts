@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page, Route } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
@@ -372,7 +372,7 @@ describe("the reconciliation", () => {
     await expect.poll(() => page.locator("tbody tr").count(), SOON).toBe(2 * 61);
     await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=2026-01-02&to=2026-01-01`);
     // The page marks the field that the service refuses, and says why.
-    await page.getByText("Must not be before from_date.").waitFor(SOON);
+    await page.getByText("The end must not be before the beginning.").waitFor(SOON);
     expect(await page.getByLabel("To", { exact: true }).getAttribute("aria-invalid")).toBe("true");
     await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=${closed}&to=${closed}`);
     const period = page.getByRole("row", { name: new RegExp(shownDay(closed ?? "")) });
@@ -405,16 +405,23 @@ describe("the reconciliation", () => {
   test("a session that has ended asks to sign in again, in the same place", async () => {
     await section("Issues");
     await page.locator(".issue-row").first().click();
-    await system.bus.nc.flush();
     await context.clearCookies();
     await page.locator("body").press("m");
     await page.getByRole("dialog").getByLabel("Comment").fill("Too late");
     await page.getByRole("dialog").getByRole("button", { name: "Comment" }).click();
-    await page.getByLabel("Password").waitFor(SOON);
-    await page.getByLabel("E-mail address").fill("rit@sandbox.example");
-    await page.getByLabel("Password").fill(PASSWORD);
-    await page.getByRole("button", { name: "Sign in" }).click();
-    await vi.waitFor(() => expect(new URL(page.url()).searchParams.get("issue")).not.toBeNull());
+    const again = page.getByRole("dialog", { name: "Your session has ended" });
+    await again.waitFor(SOON);
+    await expectAccessible(page, "reconcile-session-ended");
+    await again.getByLabel("E-mail address").fill("rit@sandbox.example");
+    await again.getByLabel("Password").fill(PASSWORD);
+    await again.getByRole("button", { name: "Sign in" }).click();
+    await again.waitFor({ state: "hidden", ...SOON });
+    expect(new URL(page.url()).searchParams.get("issue")).not.toBeNull();
+    // What was typed is still there, and can be sent.
+    expect(await page.getByRole("dialog").getByLabel("Comment").inputValue()).toBe("Too late");
+    await page.getByRole("dialog").getByRole("button", { name: "Comment" }).click();
+    await page.getByRole("dialog").waitFor({ state: "hidden", ...SOON });
+    await page.locator(".detail").getByText("Too late").waitFor(SOON);
     await page.getByRole("heading", { name: "Details" }).waitFor(SOON);
     // A refresh that fails takes nothing away that a person reads.
     await page.route(/\/issues\/\d+\/$/, (route) => route.fulfill(BUSY));

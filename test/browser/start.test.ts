@@ -194,6 +194,37 @@ describe("the link of a start", () => {
     await context.close();
   });
 
+  test("another browser with a link of its own gets a display of its own, and that of the first one stays", async () => {
+    const opened = async () => {
+      const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
+      const page = await context.newPage();
+      await page.goto(await newLink());
+      await frameOf(page, "Till");
+      const display = await frameOf(page, "Customer display");
+      await display.locator('[data-screen="total"], [data-screen="idle"], [data-screen="paid"]').waitFor(SHOWN);
+      return { context, page, display };
+    };
+    const first = await opened();
+    const second = await opened();
+    const till = await frameOf(second.page, "Till");
+    await addLine(till, "Soup", "4.00");
+    for (const { display } of [second, first]) await displayShows(display, "total");
+    // Polls of both, after the second one was paired.
+    await Promise.all(
+      [first, second].map(({ context }) =>
+        context.waitForEvent("response", {
+          predicate: (answer) => answer.url().endsWith("/devices/display/") && answer.status() < 400,
+          ...SHOWN,
+        }),
+      ),
+    );
+    for (const { display } of [first, second]) await displayShows(display, "total");
+    await click(till, "Void the order");
+    await till.getByRole("dialog").getByRole("button", { name: "Void the order" }).click(SHOWN);
+    for (const { display } of [first, second]) await displayShows(display, "idle");
+    await Promise.all([first.context.close(), second.context.close()]);
+  });
+
   test("a display that this browser is stays paired with its own station", async () => {
     const context = await browser.newContext({ locale: "en-GB" });
     const own = await context.newPage();

@@ -1,5 +1,5 @@
 /** The till in a real browser: orders that the cashier turns to while another one ends. */
-import type { Browser } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { logIn } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -23,7 +23,10 @@ test("a new order that was begun beside the end of the one before stays when the
   const page = await context.newPage();
   await page.goto(`${system.baseUrl}/till/?station=${stationId}`);
   await signIn(page, system.cashier);
-  await click(page, "Take the station");
+  await button(page, "Take the station").press("Enter");
+  await button(page, "Leave the station").waitFor(SHOWN);
+  // The button is gone; a person who uses the keyboard goes on from the station's name.
+  await expect.poll(() => page.locator(":focus").textContent(), SHOWN).toBe("Sandbox Counter");
   await addLine(page);
   await click(page, "Cash");
   await click(page, "€12.50 received");
@@ -39,3 +42,61 @@ test("a new order that was begun beside the end of the one before stays when the
   expect(orders).toHaveLength(1);
   await context.close();
 });
+
+test("a session that ends leaves what is typed: the reference of a slip, a line, and an order that was not saved", async () => {
+  const stationId = system.sandbox.stations[1]?.stationId ?? 0;
+  const context = await browser.newContext({ locale: "en-GB" });
+  const page = await context.newPage();
+  await page.goto(`${system.baseUrl}/till/?station=${stationId}`);
+  await signIn(page, system.cashier);
+  await click(page, "Take the station");
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  await click(page, "Card terminal");
+  await page.getByLabel("Reference").fill("SLIP-4711", SHOWN);
+  const form = page.getByRole("form", { name: "Free line" });
+  await endSession(context);
+  const again = page.getByRole("dialog", { name: "Your session has ended" });
+  await again.waitFor(SHOWN);
+  await signIn(page, system.cashier, again);
+  await again.waitFor({ state: "hidden", ...SHOWN });
+  expect(await page.getByLabel("Reference").inputValue()).toBe("SLIP-4711");
+  // The end of the session has freed the station.
+  await takeBack(page, stationId);
+  await click(page, "Settle €12.50");
+  await click(page, "Next order");
+  await addLine(page, "Tea", "2.00");
+  await isShown(page, "Choose how the guest pays.");
+  await form.getByLabel("Name").fill("Cake");
+  await context.clearCookies();
+  await click(page, "One more Tea");
+  await again.waitFor(SHOWN);
+  await signIn(page, system.cashier, again);
+  await again.waitFor({ state: "hidden", ...SHOWN });
+  expect(await form.getByLabel("Name").inputValue()).toBe("Cake");
+  await isShown(page, "Choose how the guest pays.");
+  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const path = `stations/${stationId}/orders/?status=open`;
+  const { orders } = await cashier.good<{ orders: { total: string }[] }>("GET", path);
+  expect(orders).toMatchObject([{ total: "4.00" }]);
+  await context.close();
+});
+
+async function endSession(context: BrowserContext): Promise<void> {
+  const { origin } = new URL(system.baseUrl);
+  await context.request.delete(`${system.baseUrl}/api/cashier/v1/session/`, { headers: { origin } });
+}
+
+/** A moment after the sign-in or before it. */
+async function takeBack(page: Page, stationId: number): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        const take = button(page, "Take the station");
+        if ((await take.count()) > 0) await take.click({ timeout: 2_000 });
+        return await button(page, "Settle €12.50").getAttribute("aria-disabled");
+      },
+      { ...SHOWN, message: `station ${stationId}` },
+    )
+    .toBe("false");
+}

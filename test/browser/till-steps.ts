@@ -1,5 +1,5 @@
 /** What a cashier does at the till, in a page or in a frame of one. */
-import type { Frame, Page } from "playwright-core";
+import type { Frame, Locator, Page } from "playwright-core";
 import type { LogIn } from "../support/system.ts";
 
 /** A page on a busy machine. */
@@ -10,10 +10,14 @@ export const button = (place: Place, name: string | RegExp) => place.getByRole("
 export const click = (place: Place, name: string | RegExp) => button(place, name).click(SHOWN);
 export const isShown = (place: Place, text: string | RegExp) => place.getByText(text).first().waitFor(SHOWN);
 
-export async function signIn(place: Place, { email, password }: LogIn): Promise<void> {
-  await place.getByLabel("E-mail address").fill(email, SHOWN);
-  await place.getByLabel("Password").fill(password);
-  await click(place, "Sign in");
+export async function signIn(
+  place: Place,
+  { email, password }: LogIn,
+  within: Locator = place.locator("body"),
+): Promise<void> {
+  await within.getByLabel("E-mail address").fill(email, SHOWN);
+  await within.getByLabel("Password").fill(password);
+  await within.getByRole("button", { name: "Sign in", exact: true }).click(SHOWN);
 }
 
 export async function addLine(place: Place, name = "Soup", price = "12.50"): Promise<void> {

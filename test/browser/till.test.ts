@@ -428,7 +428,7 @@ describe("in mid action", () => {
     await isShown(page, /Your session has ended/);
     await expectAccessible(page);
     await picture(page, "till-session-ended");
-    await signIn(page, system.cashier);
+    await signIn(page, system.cashier, page.getByRole("dialog"));
     await isShown(page, "Take the money, then settle");
     // The end of the session releases the station, a moment after the sign-in or before it.
     await vi.waitFor(

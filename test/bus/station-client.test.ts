@@ -120,7 +120,7 @@ describe("asking a station", () => {
   });
 
   it("refuses a command that the owner does not understand at once, and asks no second time", async () => {
-    const errors = [{ pointer: "/command/type", detail: "Invalid input" }];
+    const errors = [{ pointer: "/command/type", code: "invalid" as const, detail: "Invalid input" }];
     const asked = answering([{ failure: "invalid_request", errors }]);
     const failure = await askStation(bus.nc, 1, REQUEST).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(RefusedError);

@@ -202,7 +202,7 @@ describe("a JSON body", () => {
     expect(at32.body.errors?.map(({ pointer }) => pointer)).toEqual(["/intent_id", "/outcome"]);
     for (const levels of [33, 8_000]) {
       const answer = await post(REPORT, nested(levels), "application/json");
-      expect(answer.body.errors).toEqual([{ pointer: "", detail: "Nested deeper than 32 levels." }]);
+      expect(answer.body.errors).toEqual([{ pointer: "", code: "not_json", detail: "Nested deeper than 32 levels." }]);
     }
     // Brackets within text are no levels.
     expect((await report({ note: "[".repeat(100), quote: '\\"{{{{' })).body.errors).toHaveLength(2);

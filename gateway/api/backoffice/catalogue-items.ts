@@ -3,6 +3,7 @@ import { z } from "zod";
 import { currencyExponent } from "../../../machines/currencies.ts";
 import { formatAmount } from "../../../machines/currency.ts";
 import * as messages from "../../../services/bus/messages/catalogue-items.ts";
+import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import { created, noContent, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire, queryId } from "../../http/page.ts";
 import { priceMinor, priceSchema } from "../../http/price.ts";
@@ -102,14 +103,16 @@ const listCatalogueItems: SessionHandler<undefined, z.infer<typeof querySchema>>
   return ok({ items: page, has_more: hasMore });
 };
 
-const createCatalogueItem: SessionHandler<z.infer<typeof createBodySchema>> = async ({ caller, deps, body }) => {
+const createCatalogueItem: SessionHandler<z.infer<typeof createBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
   const { name, category, unit_amount, currency, filial_id: filialId } = body;
   if (currencyExponent(currency) === undefined) {
     const detail = "This is no active ISO 4217 currency.";
-    throw new Refusal("invalid_request", { errors: [{ pointer: "/currency", detail }] });
+    throw new Refusal("invalid_request", { errors: [{ pointer: "/currency", code: "unknown_currency", detail }] });
   }
   const unitAmountMinor = requirePriceMinor(unit_amount, currency);
-  const request = { caller, filialId, name, category, unitAmountMinor, currency };
+  const creation = creationOf(context, "catalogue_item");
+  const request = { caller, filialId, name, category, unitAmountMinor, currency, creation };
   return created(itemJson((await deps.bus.call(messages.createCatalogueItem, request)).item));
 };
 
@@ -154,9 +157,10 @@ export const catalogueItemRoutes = [
     operation: "createCatalogueItem",
     summary: "Add an item to the catalogue",
     description: "Tills whose station has this currency offer it. Names need not be unique.",
+    headers: creationHeaderSchema,
     body: createBodySchema,
     replies: { 201: { description: "The item.", schema: itemSchema } },
-    errors: ["not_found", "conflict"],
+    errors: ["not_found", "conflict", "idempotency_key_reused"],
     handler: createCatalogueItem,
   }),
   backofficeRoute({

@@ -10,6 +10,7 @@ import {
 import { CAPABILITIES, DEVICE_KINDS, findDevice, type StationDevice } from "../../../machines/station/state.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/devices.ts";
+import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import { created, type HandlerDeps, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire, queryId, stationsOfList } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
@@ -164,9 +165,11 @@ const listDevices: SessionHandler<undefined, z.infer<typeof querySchema>> = asyn
   return ok({ devices: page, has_more: hasMore });
 };
 
-const registerDevice: SessionHandler<z.infer<typeof registerBodySchema>> = async ({ caller, deps, body }) => {
+const registerDevice: SessionHandler<z.infer<typeof registerBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
   const { station_id: stationId, handoff_target: handoffTarget, name, kind, capabilities } = body;
-  const request = { caller, stationId, name, kind, capabilities, handoffTarget };
+  const creation = creationOf(context, "device");
+  const request = { caller, stationId, name, kind, capabilities, handoffTarget, creation };
   const { device } = await deps.bus.call(messages.registerDevice, request);
   return created(changedJson(deps, device));
 };
@@ -215,9 +218,10 @@ export const backofficeDeviceRoutes = [
     summary: "Register a device",
     description:
       "For good at exactly one station and of one kind. To work it must enroll: issue an enrollment code for it next.",
+    headers: creationHeaderSchema,
     body: registerBodySchema,
     replies: { 201: { description: "The device; it is `pending` until it claims a code.", schema: deviceSchema } },
-    errors: ["not_found", "device_limit_reached", "conflict"],
+    errors: ["not_found", "device_limit_reached", "conflict", "idempotency_key_reused"],
     awaitsEffect: true,
     handler: registerDevice,
   }),

@@ -1,6 +1,7 @@
 /** Filials: the branches of an organization. A foreign one is `not_found`. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/filials.ts";
+import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
@@ -31,8 +32,10 @@ const listFilials: SessionHandler<undefined, z.infer<typeof querySchema>> = asyn
   return ok({ filials: filials.map(filialJson), has_more: hasMore });
 };
 
-const createFilial: SessionHandler<z.infer<typeof createFilialBodySchema>> = async ({ caller, deps, body }) => {
-  const { filial } = await deps.bus.call(messages.createFilial, { caller, name: body.name });
+const createFilial: SessionHandler<z.infer<typeof createFilialBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, name: body.name, creation: creationOf(context, "filial") };
+  const { filial } = await deps.bus.call(messages.createFilial, request);
   return created(filialJson(filial));
 };
 
@@ -64,9 +67,10 @@ export const filialRoutes = [
     operation: "createFilial",
     summary: "Add a filial",
     description: "A filial cannot be removed.",
+    headers: creationHeaderSchema,
     body: createFilialBodySchema,
     replies: { 201: { description: "The filial.", schema: filialSchema } },
-    errors: ["conflict"],
+    errors: ["conflict", "idempotency_key_reused"],
     handler: createFilial,
   }),
   backofficeRoute({

@@ -27,6 +27,9 @@ export const overviewSchema = z
       .array(
         z.object({
           route: paymentRouteSchema,
+          median_seconds: z.number().nullable().meta({
+            description: "From the creation to the success, over the whole day; null where none has succeeded.",
+          }),
           hours: z
             .array(
               z.object({
@@ -58,7 +61,13 @@ export const overviewSchema = z
         },
         day: "2026-11-20",
         time_zone: "Europe/Berlin",
-        routes: [{ route: "cash", hours: [{ hour: 12, collections: 40, succeeded: 39, median_seconds: 8.4 }] }],
+        routes: [
+          {
+            route: "cash",
+            median_seconds: 8.4,
+            hours: [{ hour: 12, collections: 40, succeeded: 39, median_seconds: 8.4 }],
+          },
+        ],
       },
     ],
   });
@@ -95,7 +104,7 @@ const seconds = (ms: number | null): number | null => (ms === null ? null : Math
 const getOverview: SessionHandler<undefined, z.infer<typeof querySchema>> = async ({ caller, deps, query }) => {
   const { time_zone: timeZone, day = dateAt(deps.nowMs(), timeZone) } = query;
   const sandbox = query.sandbox === undefined ? undefined : query.sandbox === "true";
-  const { hours, ...now } = await deps.bus.call(messages.getOverview, { caller, day, timeZone, sandbox });
+  const { hours, routes, ...now } = await deps.bus.call(messages.getOverview, { caller, day, timeZone, sandbox });
   return ok({
     now: {
       open_collections: now.openCollections,
@@ -109,6 +118,7 @@ const getOverview: SessionHandler<undefined, z.infer<typeof querySchema>> = asyn
     time_zone: timeZone,
     routes: ROUTES.map((name) => ({
       route: name,
+      median_seconds: seconds(routes.find(({ route }) => route === name)?.medianMs ?? null),
       hours: hours
         .filter((each) => each.route === name)
         .map(({ hour, collections, succeeded, medianMs }) => ({

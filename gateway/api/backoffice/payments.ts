@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { formatAmount, parseAmount } from "../../../machines/currency.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
+import type { FieldError } from "../../../services/bus/field-errors.ts";
 import * as messages from "../../../services/bus/messages/payments.ts";
-import type { FieldError } from "../../../services/bus/refusals.ts";
 import {
   CSV_TYPE,
   EXPORT_DESCRIPTION,
@@ -105,6 +105,9 @@ const filterShape = {
   cashier_id: queryId().optional().meta({ description: "Only collections that this person began, by the user's id." }),
   route: paymentRouteSchema.optional().meta({ description: "Only payments over this route; all when left out." }),
   status: intentStatusSchema.optional().meta({ description: "Only payments of this status; all when left out." }),
+  ended: yesOrNoSchema.optional().meta({
+    description: "`false`: only collections under way, `true`: only those that have ended; all when left out.",
+  }),
   from: moment("Only payments that were created at this moment or later."),
   to: moment("Only payments that were created before this moment."),
   currency: currencySchema.optional().meta({ description: "Only payments in this currency, by its ISO 4217 code." }),
@@ -132,7 +135,7 @@ function filterOf(query: Filter): messages.PaymentsFilter {
     const found = query.currency === undefined ? undefined : parseAmount(amount, query.currency);
     if (found === undefined) {
       const detail = query.currency === undefined ? "Give `currency` with it." : "This currency has fewer decimals.";
-      errors.push({ pointer: `/${name}`, detail });
+      errors.push({ pointer: `/${name}`, code: "not_of_currency", detail });
     }
     return found?.toString();
   };
@@ -142,6 +145,7 @@ function filterOf(query: Filter): messages.PaymentsFilter {
     cashierId: query.cashier_id,
     route: query.route,
     status: query.status,
+    isOpen: query.ended === undefined ? undefined : query.ended === "false",
     fromMs: query.from === undefined ? undefined : Date.parse(query.from),
     toMs: query.to === undefined ? undefined : Date.parse(query.to),
     currency: query.currency,

@@ -1,6 +1,7 @@
 /** Robotics consumers: the fleets that may work at a filial, and their credentials. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/consumers.ts";
+import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
@@ -75,7 +76,7 @@ const listRoboticsConsumers: SessionHandler<undefined, z.infer<typeof roboticsCo
 const createRoboticsConsumer: SessionHandler<z.infer<typeof createRoboticsConsumerBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { filial_id: filialId, name, mode } = body;
-  const request = { caller, filialId, name, mode };
+  const request = { caller, filialId, name, mode, creation: creationOf(context, "robotics_consumer") };
   const { consumer, credential } = await deps.bus.call(messages.createRoboticsConsumer, request);
   return created({ robotics_consumer: roboticsConsumerJson(consumer), credential });
 };
@@ -113,9 +114,10 @@ export const roboticsConsumerRoutes = [
     operation: "createRoboticsConsumer",
     summary: "Create a robotics consumer",
     description: "Only this answer shows the credential; the service stores a hash of it.",
+    headers: creationHeaderSchema,
     body: createRoboticsConsumerBodySchema,
     replies: { 201: { description: "The consumer and its credential.", schema: newRoboticsConsumerSchema } },
-    errors: ["not_found", "conflict"],
+    errors: ["not_found", "conflict", "idempotency_key_reused", "already_created"],
     handler: createRoboticsConsumer,
   }),
   backofficeRoute({

@@ -11,6 +11,7 @@ import { listOrders, voidOrder } from "../../../services/bus/messages/orders.ts"
 import { changeProviderConfig, ensureTestConfig } from "../../../services/bus/messages/provider-configs.ts";
 import * as messages from "../../../services/bus/messages/sandboxes.ts";
 import type { RequestedCommand } from "../../../services/bus/messages/station-commands.ts";
+import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import {
   created,
   noContent,
@@ -151,10 +152,12 @@ const getSandbox: SessionHandler = async ({ caller, deps, id }) => {
   return ok(sandboxJson(sandbox));
 };
 
-const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async ({ caller, deps, body }) => {
+const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
   const { filial_id: filialId, name, currency } = body;
   const { configId, isNew: ownsConfig } = await deps.bus.call(ensureTestConfig, { caller, filialId });
-  const request = { caller, filialId, configId, ownsConfig, name, currency };
+  const creation = creationOf(context, "sandbox");
+  const request = { caller, filialId, configId, ownsConfig, name, currency, creation };
   const fresh = await deps.bus.call(messages.seedSandboxStation, request);
   // Again, so that the new station has the provider at once and not with the next announcement.
   await deps.bus.call(ensureTestConfig, { caller, filialId });
@@ -261,9 +264,10 @@ export const sandboxRoutes = [
     summary: "Seed a sandbox",
     description:
       "Makes a station for tests with a customer display, a smart POS companion and a cashier of its own. Where the filial has no provider config in the test environment, one of the sandbox provider is made. The station has the endpoints, throttles, errors and kill switches of every other; only its provider differs.",
+    headers: creationHeaderSchema,
     body: seedBodySchema,
     replies: { 201: freshReply },
-    errors: ["not_found", "conflict"],
+    errors: ["not_found", "conflict", "idempotency_key_reused", "already_created"],
     awaitsEffect: true,
     handler: seedSandbox,
   }),

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { STATION_STATUSES, type StationStandingEvent } from "../../../machines/standing.ts";
 import * as messages from "../../../services/bus/messages/stations.ts";
+import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
@@ -65,9 +66,11 @@ const listStations: SessionHandler<undefined, z.infer<typeof querySchema>> = asy
   return ok({ stations: stations.map(stationJson), has_more: hasMore });
 };
 
-const createStation: SessionHandler<z.infer<typeof createBodySchema>> = async ({ caller, deps, body }) => {
+const createStation: SessionHandler<z.infer<typeof createBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
   const { filial_id: filialId, name, currency } = body;
-  const { station } = await deps.bus.call(messages.createStation, { caller, filialId, name, currency });
+  const request = { caller, filialId, name, currency, creation: creationOf(context, "station") };
+  const { station } = await deps.bus.call(messages.createStation, request);
   return created(stationJson(station));
 };
 
@@ -109,9 +112,10 @@ export const backofficeStationRoutes = [
     operation: "createStation",
     summary: "Add a station",
     description: "A station has one currency for good.",
+    headers: creationHeaderSchema,
     body: createBodySchema,
     replies: { 201: { description: "The station.", schema: stationSchema } },
-    errors: ["not_found"],
+    errors: ["not_found", "idempotency_key_reused"],
     awaitsEffect: true,
     handler: createStation,
   }),

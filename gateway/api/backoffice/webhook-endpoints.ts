@@ -3,6 +3,7 @@ import { z } from "zod";
 import { DISABLED_REASONS } from "../../../machines/webhook-breaker.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/webhook-endpoints.ts";
+import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import { created, noContent, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
@@ -120,7 +121,8 @@ const getWebhookEndpoint: SessionHandler = async (context) => {
 
 const registerWebhookEndpoint: SessionHandler<z.infer<typeof registerBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
-  const request = { caller, consumerId: body.consumer_id, url: body.url };
+  const creation = creationOf(context, "webhook_endpoint");
+  const request = { caller, consumerId: body.consumer_id, url: body.url, creation };
   const { endpoint, secret } = await deps.bus.call(messages.registerWebhookEndpoint, request);
   return created({ webhook_endpoint: endpointJson(endpoint), secret });
 };
@@ -174,9 +176,10 @@ export const webhookEndpointRoutes = [
     summary: "Register a webhook endpoint",
     description:
       "For the events of one consumer. The address is resolved and checked by the same rules as for each delivery; `webhook_target_refused` says why as `reason`. A consumer has five endpoints at most.",
+    headers: creationHeaderSchema,
     body: registerBodySchema,
     replies: { 201: { description: "The endpoint, with its secret.", schema: newEndpointSchema } },
-    errors: ["not_found", "conflict", "webhook_target_refused"],
+    errors: ["not_found", "conflict", "webhook_target_refused", "idempotency_key_reused", "already_created"],
     handler: registerWebhookEndpoint,
   }),
   backofficeRoute({

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { formatAmount } from "../../../machines/currency.ts";
 import { ORDER_STATUSES, type StationState } from "../../../machines/station/state.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
+import type { FieldError } from "../../../services/bus/field-errors.ts";
 import * as orders from "../../../services/bus/messages/orders.ts";
-import type { FieldError } from "../../../services/bus/refusals.ts";
 import { idempotencyHeaderSchema, idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
 import { created, type HandlerDeps, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
@@ -44,7 +44,8 @@ const lineSchema = z
       const isGiven = line[field] !== undefined;
       if (isGiven === (line.item_id === undefined)) continue;
       const message = isGiven ? "Cannot be given together with item_id." : "Is missing.";
-      context.addIssue({ code: "custom", path: [field], message });
+      const params = { code: isGiven ? "does_not_fit" : "missing" };
+      context.addIssue({ code: "custom", path: [field], message, params });
     }
   })
   .meta({

@@ -7,6 +7,7 @@ import { parseAmount } from "../../../machines/currency.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/issues.ts";
 import { detailsSchema } from "../../../services/bus/messages/sentence.ts";
+import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import { created, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId, queryNumber } from "../../http/page.ts";
 import { reconciliationRoute } from "../../http/route.ts";
@@ -135,7 +136,7 @@ function amountsOf({ currency, min_amount, max_amount }: AmountFilter, at: strin
     const minor = currency === undefined ? undefined : parseAmount(text, currency);
     if (minor !== undefined) return minor.toString();
     const detail = "Must be an amount of `currency`, which must be given with it.";
-    throw new Refusal("invalid_request", { errors: [{ pointer: `${at}/${name}`, detail }] });
+    throw new Refusal("invalid_request", { errors: [{ pointer: `${at}/${name}`, code: "not_of_currency", detail }] });
   };
   return { currency, leastMinor: minorOf("min_amount", min_amount), mostMinor: minorOf("max_amount", max_amount) };
 }
@@ -182,7 +183,9 @@ const assignIssue: SessionHandler<z.infer<typeof assignIssueBodySchema>> = async
 /** Refuses with `not_found`, `conflict` with a reason. */
 const commentIssue: SessionHandler<z.infer<typeof commentIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
-  const request = { caller, issueId: context.id("issue_id"), text: body.text };
+  const issueId = context.id("issue_id");
+  const creation = creationOf(context, "issue_comment", issueId);
+  const request = { caller, issueId, text: body.text, creation };
   const { comment } = await deps.bus.call(bus.commentIssue, request);
   return created(commentJson(comment));
 };
@@ -278,9 +281,10 @@ export const issueRoutes = [
     operation: "commentIssue",
     summary: "Write a comment",
     description: "Also on an issue that is decided. A comment stays.",
+    headers: creationHeaderSchema,
     body: commentIssueBodySchema,
     replies: { 201: { description: "The comment.", schema: issueCommentSchema } },
-    errors: ["not_found", "conflict"],
+    errors: ["not_found", "conflict", "idempotency_key_reused"],
     handler: commentIssue,
   }),
   reconciliationRoute({

@@ -107,7 +107,7 @@ export function filterOf({ kind, reference, currency, min_amount, max_amount }: 
     const minor = currency === undefined ? undefined : parseSignedAmount(text, currency);
     if (minor !== undefined) return minor.toString();
     const detail = "Must be an amount of `currency`, which must be given with it.";
-    throw new Refusal("invalid_request", { errors: [{ pointer: `/${name}`, detail }] });
+    throw new Refusal("invalid_request", { errors: [{ pointer: `/${name}`, code: "not_of_currency", detail }] });
   };
   return {
     kind,

@@ -1,7 +1,7 @@
 /** The definition of a mapping on the wire: the same as on the bus (`csvMappingShape`), with names of the wire. */
 import { z } from "zod";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
-import { issueSentence } from "../../../services/bus/issue-sentence.ts";
+import { FOR_FIELD_ERRORS, fieldErrors } from "../../../services/bus/field-errors.ts";
 import { type CsvMapping, csvMappingShape, MAPPING_BOUNDS } from "../../../services/bus/messages/csv-mapping.ts";
 import { DELIMITERS, ENCODINGS } from "../../../services/bus/messages/statement-formats.ts";
 import { Refusal } from "../../http/handler-context.ts";
@@ -174,11 +174,10 @@ export function definitionJson(definition: CsvMapping): Definition {
 
 /** With the defaults filled in. Throws `invalid_request`. */
 export function definitionOf(definition: Definition): CsvMapping {
-  const { data, error } = csvMappingShape.safeParse(renamed(definition, fromWire), { error: issueSentence });
+  const { data, error } = csvMappingShape.safeParse(renamed(definition, fromWire), FOR_FIELD_ERRORS);
   if (data !== undefined) return data;
-  const errors = error.issues.map(({ path, message }) => ({
-    pointer: ["/definition", ...path.map((part) => toWire(String(part)))].join("/"),
-    detail: message,
-  }));
+  const errors = fieldErrors(error.issues, (path) =>
+    ["/definition", ...path.map((part) => toWire(String(part)))].join("/"),
+  );
   throw new Refusal("invalid_request", { errors });
 }

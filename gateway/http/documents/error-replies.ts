@@ -141,7 +141,7 @@ const EXAMPLE_FIELDS: Partial<Record<ErrorCode, object>> = {
       settled_at: "2026-11-20T11:52:00.000Z",
     },
   },
-  invalid_request: { errors: [{ pointer: "/name", detail: "Must not be empty." }] },
+  invalid_request: { errors: [{ pointer: "/name", code: "missing", detail: "Must not be empty." }] },
 };
 
 function exampleOf(code: ErrorCode): object {

@@ -1,6 +1,6 @@
 /**
- * The display in the frame of `/start/`: one for all tabs of this browser. A tab pairs it only when its credential has ended,
- * because each pairing ends the credential of the one before; the other tabs wait for that.
+ * The display in the frame of `/start/`: one for all tabs of this browser, and another one for each other browser. A tab pairs it
+ * only when its credential has ended, because each pairing ends the credential of the one before; the other tabs wait for that.
  */
 import { createDeviceClient } from "../../../clients/device-kit/client.ts";
 import { hostPlatform } from "../../../clients/device-kit/platform.ts";
@@ -14,20 +14,31 @@ const LOCK = "pairing first-minute";
 /** The frame loads and claims its code; a browser that stores nothing never has a credential. */
 const PAIRING_MS = 10_000;
 const CHECK_MS = 200;
+/** Browsers that show one at a time; a further one takes over a display. A station has 16 devices. */
+const MOST_DISPLAYS = 4;
+
+interface OwnDisplay {
+  readonly displayId: number;
+  /** Another browser shows it. */
+  readonly isOnline: boolean;
+}
 
 interface Station {
-  /** The id of the station's display of this kind; undefined where none is registered. */
-  readonly findDisplay: () => Promise<number | undefined>;
+  /** The station's displays of this kind. */
+  readonly findDisplays: () => Promise<readonly OwnDisplay[]>;
+  /** For this display, or for another one that it registers. */
   readonly newCode: (displayId: number | undefined) => Promise<string>;
 }
 
 /** The address of the frame; with a new code where this browser has no credential that counts. */
-export function frameAddress({ findDisplay, newCode }: Station): Promise<string> {
+export function frameAddress({ findDisplays, newCode }: Station): Promise<string> {
   return new Promise((resolve, reject) => {
     const open = async (): Promise<void> => {
-      const [displayId, before] = [await findDisplay(), await storedRecord()];
-      if (before !== null && before.device_id === displayId && (await isAccepted(before))) return resolve(ADDRESS);
-      resolve(`${ADDRESS}#code=${await newCode(displayId)}`);
+      const [displays, before] = [await findDisplays(), await storedRecord()];
+      const isKnown = displays.some(({ displayId }) => displayId === before?.device_id);
+      if (before !== null && isKnown && (await isAccepted(before))) return resolve(ADDRESS);
+      const unused = displays.find(({ isOnline }) => !isOnline) ?? displays[MOST_DISPLAYS - 1];
+      resolve(`${ADDRESS}#code=${await newCode(unused?.displayId)}`);
       await paired(before?.credential);
     };
     const opened = "locks" in navigator ? navigator.locks.request(LOCK, open) : open();

@@ -5,6 +5,7 @@ import { call, hasNoSession } from "../shared/call.ts";
 import { LanguageSwitch } from "../shared/language-switch.tsx";
 import { startPage } from "../shared/page.tsx";
 import { PasswordDialog } from "../shared/password-dialog.tsx";
+import { SessionEnded } from "../shared/session-ended.tsx";
 import { FailureNotice, Skeleton } from "../shared/states.tsx";
 import { toastFailure } from "../shared/toasts.tsx";
 import { sharedWords } from "../shared/words.ts";
@@ -16,7 +17,7 @@ import { PeriodsSection } from "./periods-section.tsx";
 import { ReportSection } from "./report-section.tsx";
 import "./reconcile.css";
 import { SectionLink } from "./section-link.tsx";
-import { SignIn } from "./sign-in.tsx";
+import { SignIn, signIn } from "./sign-in.tsx";
 import { words } from "./words.ts";
 
 const CONTENT = {
@@ -41,7 +42,7 @@ function Reconciliation() {
       </main>
     );
   }
-  if (person.value === null || hasNoSession.value) return <SignIn />;
+  if (person.value === null) return <SignIn />;
   const Content = CONTENT[section()];
   return (
     <div class="page">
@@ -72,6 +73,7 @@ function Reconciliation() {
       <main class="page-main">
         <Content />
       </main>
+      <SessionEnded signIn={signIn} />
     </div>
   );
 }

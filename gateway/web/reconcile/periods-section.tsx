@@ -5,13 +5,13 @@ import { call, type Result } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
 import { Choice, Field } from "../shared/field.tsx";
+import { fieldFault } from "../shared/field-error-texts.ts";
 import { calendarDay, calendarMonth, localDay } from "../shared/format.ts";
 import type { ReplyOf, RequestOf } from "../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
 import { Table } from "../shared/table.tsx";
 import { toast } from "../shared/toasts.tsx";
 import { useLoad } from "../shared/use-load.ts";
-import { sharedWords } from "../shared/words.ts";
 import { go, param } from "./address.ts";
 import { ClosingDialog } from "./closing-dialog.tsx";
 import { accounts } from "./known.ts";
@@ -68,7 +68,7 @@ export function PeriodsSection() {
   const { data, failure, reload } = useLoad(`${kind} ${accountId} ${from} ${to}`, () => readPeriods(query), {
     everyMs: REFRESH_MS,
   });
-  const wrong = failure?.errors?.find(({ pointer }) => pointer === "/to_date");
+  const wrongEnd = fieldFault(failure, "/to_date");
   const periods = data?.periods;
   const texts = words().periods;
   return (
@@ -102,7 +102,7 @@ export function PeriodsSection() {
           label={texts.to}
           type="date"
           value={to}
-          fault={wrong === undefined ? null : sharedWords().invalid(wrong.detail)}
+          fault={wrongEnd}
           onInput={(value) => go({ to: value }, { isStep: false })}
         />
       </div>

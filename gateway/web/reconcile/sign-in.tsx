@@ -2,14 +2,17 @@ import { call } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import { LanguageSwitch } from "../shared/language-switch.tsx";
 import { SignInForm } from "../shared/sign-in-form.tsx";
+import { readAgain } from "../shared/use-load.ts";
 import { begin, person } from "./known.ts";
 import { words } from "./words.ts";
 
-async function signIn(email: string, password: string): Promise<Failure | null> {
+export async function signIn(email: string, password: string): Promise<Failure | null> {
   const signedIn = await call("POST /api/reconciliation/v1/session/", { body: { email, password } });
   if (!signedIn.ok) return signedIn;
-  // What an earlier session has loaded may be another person's.
-  if (person.peek()) location.reload();
+  const before = person.peek();
+  // Another person must not see what the one before has loaded.
+  if (before && before.user_id !== signedIn.reply.user.user_id) location.reload();
+  else if (before) readAgain();
   else await begin();
   return null;
 }

@@ -75,6 +75,10 @@ export const de: ErrorTexts = {
     sentence: "Dieser Code ist ungültig.",
     next: "Prüfen Sie ihn oder bitten Sie den Inhaber um einen neuen.",
   },
+  already_created: {
+    sentence: "Ein früherer Klick hat das schon angelegt.",
+    next: "Was seine Antwort einmalig zeigte, ist verloren. Schließen Sie das hier und erneuern Sie das Geheimnis in der Liste, oder setzen Sie es dort zurück.",
+  },
   idempotency_key_reused: {
     sentence: "Das wurde schon mit anderem Inhalt gesendet.",
     next: "Laden Sie die Seite neu und versuchen Sie es noch einmal.",

@@ -60,6 +60,10 @@ export const en: ErrorTexts = {
     next: "Wait, or sign in on a machine where you have signed in before.",
   },
   enrollment_code_invalid: { sentence: "This code is not valid.", next: "Check it, or ask the owner for a new one." },
+  already_created: {
+    sentence: "An earlier click has made this already.",
+    next: "What its answer showed once is lost. Close this, and make a new secret in the list, or reset it there.",
+  },
   idempotency_key_reused: {
     sentence: "This was already sent with other content.",
     next: "Reload the page and try again.",

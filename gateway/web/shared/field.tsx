@@ -57,6 +57,12 @@ export function Field(props: FieldProps) {
   );
 }
 
+/** Once the page shows what is wrong: a person who types goes on at the first field at fault. */
+export function focusFault(form: EventTarget | null): void {
+  if (!(form instanceof HTMLElement)) return;
+  requestAnimationFrame(() => form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+}
+
 interface ChoiceProps<T extends string> {
   readonly label: string;
   readonly value: T;

@@ -4,10 +4,11 @@
  */
 import type { z } from "zod";
 import type { ErrorCode } from "../../http/errors.ts";
+import type { ErrorBody } from "../../http/shared-schemas.ts";
 import type { TypedRoute } from "../../routes.ts";
 
-export type { ErrorBody } from "../../http/shared-schemas.ts";
-export type { ErrorCode };
+export type { ErrorBody, ErrorCode };
+export type FieldErrorCode = NonNullable<ErrorBody["errors"]>[number]["code"];
 
 interface Facts {
   readonly method: string;

@@ -6,6 +6,7 @@ import { isOffline } from "./call.ts";
 import { errorText } from "./error-texts.ts";
 import type { Failure } from "./failures.ts";
 import { minutesAndSeconds } from "./format.ts";
+import { language } from "./language.ts";
 import { sharedWords } from "./words.ts";
 
 export type Tone = "good" | "warn" | "bad" | "accent" | "plain";
@@ -67,6 +68,29 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
         </p>
       )}
     </Notice>
+  );
+}
+
+interface ServiceSentenceProps {
+  /** What it means, in the person's language; null where the page does not know it. */
+  readonly text: string | null;
+  /** The service's own sentence. */
+  readonly english: string;
+}
+
+/** What the service says in a sentence of its own: in English as it is, in another language as a detail. */
+export function ServiceSentence({ text, english }: ServiceSentenceProps) {
+  if (language.value === "en" && english !== "") return <p>{english}</p>;
+  return (
+    <>
+      {text !== null && <p>{text}</p>}
+      {english !== "" && (
+        <details>
+          <summary class="small">{sharedWords().inEnglish}</summary>
+          <p lang="en">{english}</p>
+        </details>
+      )}
+    </>
   );
 }
 

@@ -1,4 +1,4 @@
-/** A table that scrolls sideways on narrow screens. */
+/** A table. On a phone each row is a block that has its titles beside its values, so that nothing is off the screen. */
 import type { ComponentChildren } from "preact";
 
 interface Column<T> {
@@ -15,13 +15,16 @@ interface TableProps<T> {
   readonly keyOf: (row: T) => string | number;
 }
 
+const isEmpty = (content: ComponentChildren): boolean =>
+  content === "" || content === false || content === null || content === undefined;
+
 export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>) {
   const classOf = ({ isNumber }: Column<T>): string => (isNumber === true ? "cell-number" : "");
   return (
     // Focusable, so that it scrolls by keyboard too.
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
     <div class="table-frame" role="region" aria-label={caption} tabIndex={0}>
-      <table class="table">
+      <table class="table table-rows">
         <caption class="for-readers">{caption}</caption>
         <thead>
           <tr>
@@ -35,11 +38,15 @@ export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>) {
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map((column) => (
-                <td key={column.title} class={classOf(column)}>
-                  {column.cell(row)}
-                </td>
-              ))}
+              {columns.map((column) => {
+                const content = column.cell(row);
+                const looks = `${classOf(column)} ${isEmpty(content) ? "cell-empty" : ""}`;
+                return (
+                  <td key={column.title} class={looks} data-title={column.title}>
+                    <div class="cell">{content}</div>
+                  </td>
+                );
+              })}
             </tr>
           ))}
         </tbody>

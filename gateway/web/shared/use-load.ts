@@ -2,7 +2,7 @@
  * One read of the API for a view: loaded when its key appears or changes, and on a timer where the view is live. A slow answer
  * never takes the place of what is wanted now, or of a newer answer.
  */
-import { useSignal } from "@preact/signals";
+import { type ReadonlySignal, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Result } from "./call.ts";
 import type { Failure } from "./failures.ts";
@@ -26,8 +26,17 @@ export interface LoadOptions {
   readonly everyMs?: number | undefined;
   /** Another key is another view of the same: the old one is shown, marked busy, until the new one is there. */
   readonly keepsOld?: boolean;
-  /** The same key is read again when this changes, for example the session. */
+  /** The same key is read again when this changes. */
   readonly again?: unknown;
+}
+
+const round = signal(0);
+/** Grows when everything that is shown is to be read again. */
+export const rounds: ReadonlySignal<number> = round;
+
+/** After a sign-in, or when something may have been done whose answer was lost. */
+export function readAgain(): void {
+  round.value += 1;
 }
 
 /** `key` names what is read: another key is another thing. */
@@ -53,7 +62,7 @@ export function useLoad<T>(key: string, load: () => Promise<Result<T>>, options:
   };
   useEffect(() => {
     void reload();
-  }, [key, again]);
+  }, [key, again, round.value]);
   useEffect(() => {
     if (everyMs === undefined) return;
     const timer = setInterval(() => {

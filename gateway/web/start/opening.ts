@@ -93,7 +93,7 @@ async function prepare(stationId: number): Promise<Place> {
     companionId: companion?.device_id ?? null,
     tillAddress: `/till/?station=${stationId}`,
     displayAddress: await frameAddress({
-      findDisplay: async () => (await devicesOf(stationId)).find(isOwnDisplay)?.device_id,
+      findDisplays: async () => (await devicesOf(stationId)).filter(isOwnDisplay).map(ownDisplay),
       newCode: (displayId) => pairingCode(stationId, displayId),
     }),
   };
@@ -107,10 +107,19 @@ async function devicesOf(stationId: number): Promise<readonly Device[]> {
 
 const isOwnDisplay = ({ kind, name }: Device): boolean => kind === "customer_display" && name === DISPLAY_NAME;
 
-/** A reset first: another browser may have the credential, or this one has lost that of an earlier visit. */
+/** So that an attempt whose answer was lost registers no second display. */
+const displayKey = newKey();
+
+const ownDisplay = ({ device_id: displayId, liveness }: Device) => ({
+  displayId,
+  isOnline: liveness?.online === true,
+});
+
+/** A reset first: the display is that of an earlier visit, whose browser has closed it or has lost the credential. */
 async function pairingCode(stationId: number, displayId: number | undefined): Promise<string> {
   const body = { station_id: stationId, name: DISPLAY_NAME, kind: "customer_display" } as const;
-  const device_id = displayId ?? (await good(call("POST /api/backoffice/v1/devices/", { body }))).device_id;
+  const device_id =
+    displayId ?? (await good(call("POST /api/backoffice/v1/devices/", { body, key: displayKey }))).device_id;
   const path = { device_id };
   if (displayId !== undefined) await good(call("POST /api/backoffice/v1/devices/{device_id}/reset/", { path }));
   const issued = call("POST /api/backoffice/v1/devices/{device_id}/enrollment-codes/", { path, body: {} });

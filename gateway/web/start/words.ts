@@ -67,7 +67,7 @@ export const words = dictionary({
     companionWaits: "Es wartet auf Arbeit. An der Kasse Smart POS antippen.",
     companionFetches: "Es holt die Zahlung ab.",
     companionAsks: "Es bittet den Gast um die Karte.",
-    reported: (outcome: string) => `Es hat gemeldet: ${outcome}. Jetzt an der Kasse abschließen oder abbrechen.`,
+    reported: (outcome: string) => `Es hat gemeldet: ${outcome}. Jetzt an der Kasse bestätigen oder abbrechen.`,
     reported_success: "genehmigt",
     reported_declined: "abgelehnt",
     reported_cancelled: "abgebrochen",

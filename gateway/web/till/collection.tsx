@@ -5,11 +5,11 @@ import { call, type Result } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
 import { errorText } from "../shared/error-texts.ts";
 import type { Failure } from "../shared/failures.ts";
-import { Field } from "../shared/field.tsx";
+import { Field, focusFault } from "../shared/field.tsx";
 import { clockTime, dateAndTime, money } from "../shared/format.ts";
+import { useKey } from "../shared/key.ts";
 import { FailureNotice, Notice, Tag, type Tone } from "../shared/states.tsx";
 import { Countdown } from "../shared/time.tsx";
-import { useKey } from "./key.ts";
 import { isConnected, isCurrent } from "./live.ts";
 import { openOrder, order, startNewOrder } from "./order-store.ts";
 import { type Intent, obstacleText } from "./reasons.ts";
@@ -143,7 +143,13 @@ function Decision({ stationId, intent, because }: CollectionProps) {
       {needed !== null && <MayHaveMoved reason={needed.reason} earlier={needed.earlier_intent_id} />}
       {failure.value !== null && <FailureNotice failure={failure.value} />}
       {/* Enter clicks the button that settles, which does nothing while it is disabled. */}
-      <form class="stack" onSubmit={(event) => event.preventDefault()}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          focusFault(event.currentTarget);
+        }}
+      >
         {needsReference && (
           <Field
             label={words().reference}

@@ -5,14 +5,19 @@ import { call } from "../shared/call.ts";
 import { LanguageSwitch } from "../shared/language-switch.tsx";
 import { PasswordDialog } from "../shared/password-dialog.tsx";
 import { sharedWords } from "../shared/words.ts";
+import { mayDrive } from "./live.ts";
 import { session, signOut } from "./session.ts";
+import { useHeading } from "./use-heading.ts";
 
 /** Who is here, and how to leave. */
 export function Header({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
   const isChanging = useSignal(false);
+  const heading = useHeading(`${title} ${mayDrive.value}`);
   return (
     <header class="top">
-      <h1>{title}</h1>
+      <h1 ref={heading} tabIndex={-1}>
+        {title}
+      </h1>
       <div class="top-middle">{children}</div>
       <div class="row">
         <span class="soft">{session.value?.user.name}</span>

@@ -8,6 +8,7 @@ import { computed, signal } from "@preact/signals";
 import { addressOf, hasNoSession, isOffline } from "../shared/call.ts";
 import { serverTime } from "../shared/clock.ts";
 import type { LiveState } from "./reasons.ts";
+import { returns } from "./session.ts";
 
 /** The first pause before a connection is tried again, and the longest: a till must be back within three seconds. */
 const FIRST_PAUSE_MS = 250;
@@ -89,11 +90,13 @@ export function follow(stationId: number): () => void {
   live.value = null;
   isGone.value = false;
   connect();
+  const stopReturning = returns.subscribe(hurry);
   addEventListener("online", hurry);
   document.addEventListener("visibilitychange", hurry);
   return () => {
     isStopped = true;
     clearTimeout(timer);
+    stopReturning();
     removeEventListener("online", hurry);
     document.removeEventListener("visibilitychange", hurry);
     socket?.close();

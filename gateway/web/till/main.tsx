@@ -1,8 +1,9 @@
 /** The till: sign in, choose a station, collect. */
 import { useEffect } from "preact/hooks";
 import { startPage } from "../shared/page.tsx";
+import { SessionEnded } from "../shared/session-ended.tsx";
 import { FailureNotice, Skeleton } from "../shared/states.tsx";
-import { loadSession, session, sessionFailure, stationId } from "./session.ts";
+import { loadSession, session, sessionFailure, signIn, stationId } from "./session.ts";
 import { SignIn } from "./sign-in.tsx";
 import { StationView } from "./station.tsx";
 import { Stations } from "./stations.tsx";
@@ -21,8 +22,14 @@ function Till() {
     );
   }
   if (session.value === null) return <SignIn />;
-  if (stationId.value === null) return <Stations />;
-  return <StationView key={stationId.value} stationId={stationId.value} />;
+  return (
+    <>
+      {stationId.value === null ? <Stations /> : <StationView key={stationId.value} stationId={stationId.value} />}
+      <SessionEnded signIn={signIn}>
+        <p>{words().goesOn}</p>
+      </SessionEnded>
+    </>
+  );
 }
 
 startPage(<Till />, () => words().title);

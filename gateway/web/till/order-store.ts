@@ -9,7 +9,7 @@ import { computed, signal } from "@preact/signals";
 import { call, isOffline, isUnknown, newKey } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import type { ReplyOf, RequestOf } from "../shared/operations.ts";
-import { stationId } from "./session.ts";
+import { returns, stationId } from "./session.ts";
 
 export type Order = ReplyOf<"GET /api/cashier/v1/orders/{order_id}/">;
 type SentLine = RequestOf<"PUT /api/cashier/v1/orders/{order_id}/lines/">["body"]["lines"][number];
@@ -130,6 +130,9 @@ export async function save(): Promise<void> {
 // What could not be sent goes out by itself when the service can be reached again.
 isOffline.subscribe((isWithout) => {
   if (!isWithout && unsaved.peek()) void save();
+});
+returns.subscribe(() => {
+  if (unsaved.peek()) void save();
 });
 
 const sentLine = ({ name, unitAmount, quantity, itemId }: Line): SentLine =>

@@ -6,7 +6,7 @@ import { Button } from "../shared/button.tsx";
 import { call, type Result } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
-import { Field } from "../shared/field.tsx";
+import { Field, focusFault } from "../shared/field.tsx";
 import { money, samplePrice } from "../shared/format.ts";
 import { Empty, FailureNotice } from "../shared/states.tsx";
 import { type Loading, useLoad } from "../shared/use-load.ts";
@@ -181,7 +181,7 @@ function FreeLine({ currency }: { readonly currency: string }) {
   const submit = (event: Event): void => {
     event.preventDefault();
     isTried.value = true;
-    if (amount === undefined || name.value.trim() === "") return;
+    if (amount === undefined || name.value.trim() === "") return focusFault(event.currentTarget);
     addLine({ name: name.value.trim(), unitAmount: amount, quantity: 1 });
     name.value = "";
     price.value = "";

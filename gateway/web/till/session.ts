@@ -1,9 +1,10 @@
 /** Who is signed in, and which station this tab shows. */
 import { signal } from "@preact/signals";
-import { call, hasNoSession } from "../shared/call.ts";
+import { call } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 import { toastFailure } from "../shared/toasts.tsx";
+import { readAgain } from "../shared/use-load.ts";
 
 export type Session = ReplyOf<"GET /api/cashier/v1/session/">;
 export type Station = ReplyOf<"GET /api/cashier/v1/stations/">["stations"][number];
@@ -11,8 +12,8 @@ export type Station = ReplyOf<"GET /api/cashier/v1/stations/">["stations"][numbe
 /** Undefined until the first answer; null without a session. */
 export const session = signal<Session | null | undefined>(undefined);
 export const sessionFailure = signal<Failure | null>(null);
-/** Whether a session has ended while the page was in use, so that the sign-in says why it is there. */
-export const hasEnded = signal(false);
+/** How often a person has signed in again where a session had ended. */
+export const returns = signal(0);
 
 const STORED_STATION = "dp_till_station";
 
@@ -43,17 +44,17 @@ export async function loadSession(): Promise<void> {
   else if (result.httpStatus === 401 || result.code === "permission_denied") session.value = null;
 }
 
-hasNoSession.subscribe((isMissing) => {
-  if (!isMissing) return;
-  if (session.peek()) hasEnded.value = true;
-  session.value = null;
-});
-
 export async function signIn(email: string, password: string): Promise<Failure | null> {
   const result = await call("POST /api/cashier/v1/session/", { body: { email, password } });
   if (!result.ok) return result;
-  hasEnded.value = false;
-  session.value = { user: result.reply.user, expires_at: result.reply.expires_at };
+  const before = session.peek();
+  const { user, expires_at } = result.reply;
+  session.value = { user, expires_at };
+  if (!before) return null;
+  if (before.user.user_id === user.user_id) returns.value += 1;
+  // Another cashier begins with what the service has.
+  else location.reload();
+  readAgain();
   return null;
 }
 
@@ -63,5 +64,4 @@ export async function signOut(): Promise<void> {
   if (!result.ok && result.httpStatus !== 401) return toastFailure(result);
   chooseStation(null);
   session.value = null;
-  hasEnded.value = false;
 }

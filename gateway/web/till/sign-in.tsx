@@ -1,7 +1,6 @@
 import { LanguageSwitch } from "../shared/language-switch.tsx";
 import { SignInForm } from "../shared/sign-in-form.tsx";
-import { Notice } from "../shared/states.tsx";
-import { hasEnded, signIn } from "./session.ts";
+import { signIn } from "./session.ts";
 import { words } from "./words.ts";
 
 export function SignIn() {
@@ -12,7 +11,6 @@ export function SignIn() {
           <h1>{words().signInTitle}</h1>
           <LanguageSwitch />
         </div>
-        {hasEnded.value && <Notice tone="warn" title={words().sessionEnded} isUrgent />}
       </SignInForm>
     </main>
   );

@@ -4,7 +4,7 @@ import { reasonWhenLost } from "../../../machines/station/lost-collections.ts";
 import { reasonAfter } from "../../../machines/station/reasons.ts";
 import type { Payment, PaymentsFilter } from "../../bus/messages/payments.ts";
 import { readIntent } from "../../db/intent-history.ts";
-import type { Database, Fragment, Transaction } from "../../db/pool.ts";
+import type { Database, Fragment, Queryable, Transaction } from "../../db/pool.ts";
 import { readStoredText } from "../../db/stored-text.ts";
 import type { LaterEvent, PaymentRow } from "../copy/payment-rows.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
@@ -125,6 +125,7 @@ function filtered(sql: Transaction, key: Key): Fragment {
     key.cashierId === undefined ? undefined : sql`p.cashier_id = ${key.cashierId}`,
     key.route === undefined ? undefined : sql`p.route = ${key.route}`,
     key.status === undefined ? undefined : sql`p.status = ${key.status}`,
+    key.isOpen === undefined ? undefined : key.isOpen ? open(sql) : sql`not (${open(sql)})`,
     key.sandbox === undefined ? undefined : key.sandbox ? sql`p.sandbox` : sql`not p.sandbox`,
     key.currency === undefined ? undefined : sql`p.currency = ${key.currency}`,
     key.leastMinor === undefined ? undefined : sql`p.amount_minor >= ${key.leastMinor}::bigint`,
@@ -135,6 +136,8 @@ function filtered(sql: Transaction, key: Key): Fragment {
   ].filter((condition) => condition !== undefined);
   return conditions.reduce((all, condition) => sql`${all} and ${condition}`);
 }
+
+const open = (sql: Queryable): Fragment => sql`status in ('created', 'presented', 'processing')`;
 
 /** Payments whose reference begins so, and those of the order with this number. */
 function matching(sql: Transaction, search: string): Fragment {
@@ -161,8 +164,7 @@ export async function countLive(
   const [row] = await database<[LiveCounts]>`
     select h.stations, h."leasedStations", h."devicesOnline", h."devicesOffline",
       (select count(*) from (
-        select from payments where organization_id = ${organizationId} and status in ('created', 'presented', 'processing')
-        limit ${most}) o) as "openCollections",
+        select from payments where organization_id = ${organizationId} and ${open(database)} limit ${most}) o) as "openCollections",
       (select count(*) from (
         select from issues where organization_id = ${organizationId} and status in ('open', 'assigned') limit ${most}) i
       ) as "openIssues"
@@ -178,14 +180,15 @@ export async function countLive(
 }
 
 export interface HourOfRoute {
-  readonly hour: number;
+  /** Null for the whole day. */
+  readonly hour: number | null;
   readonly route: string;
   readonly collections: number;
   readonly succeeded: number;
   readonly medianMs: number | null;
 }
 
-/** Ended collections of a day by the hour in which they began and by route. */
+/** Ended collections of a day by route, and by the hour in which they began and by route. */
 export async function selectHours(
   database: Database,
   key: {
@@ -206,7 +209,7 @@ export async function selectHours(
     where organization_id = ${organizationId} and version > 0 and ended_at is not null ${ofSandbox}
       and created_at >= (${day}::date)::timestamp at time zone ${timeZone}
       and created_at < (${day}::date + 1)::timestamp at time zone ${timeZone}
-    group by 1, 2 order by 1, 2`;
+    group by grouping sets ((1, 2), (2)) order by 1, 2`;
 }
 
 /** Whether the database knows the time zone. */

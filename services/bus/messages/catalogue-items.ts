@@ -7,6 +7,7 @@ import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { creationSchema as creation } from "./creation.ts";
 import { nameSchema as name } from "./name.ts";
 
 const id = z.int().positive();
@@ -45,7 +46,15 @@ export const listStationItems = repeatable(
 /** `conflict` when the organization has as many items as it may, `invalid_request` for a price that the currency cannot have. */
 export const createCatalogueItem = once(
   "registry.createCatalogueItem",
-  z.object({ caller, filialId: id.nullable(), name, category, unitAmountMinor, currency }),
+  z.object({
+    caller,
+    filialId: id.nullable(),
+    name,
+    category,
+    unitAmountMinor,
+    currency,
+    creation: creation.optional(),
+  }),
   itemReply,
 );
 export const getCatalogueItem = repeatable("registry.getCatalogueItem", z.object({ caller, itemId: id }), itemReply);

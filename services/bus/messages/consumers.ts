@@ -6,6 +6,7 @@ import { z } from "zod";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema } from "./caller.ts";
+import { creationSchema as creation } from "./creation.ts";
 import { nameSchema as name } from "./name.ts";
 
 const id = z.int().positive();
@@ -35,7 +36,7 @@ export const listRoboticsConsumers = repeatable(
 /** The only reply with the credential: the service stores only its SHA-256. */
 export const createRoboticsConsumer = once(
   "robotics.createRoboticsConsumer",
-  z.object({ caller, filialId: id, name, mode: z.enum(CONSUMER_MODES) }),
+  z.object({ caller, filialId: id, name, mode: z.enum(CONSUMER_MODES), creation: creation.optional() }),
   z.object({ consumer: consumerSchema, credential: z.string() }),
 );
 export const changeRoboticsConsumer = once(

@@ -9,6 +9,7 @@ import { BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
+import { creationSchema as creation } from "./creation.ts";
 import { nameSchema as name } from "./name.ts";
 import { deviceDescriptionSchema } from "./station-commands.ts";
 
@@ -54,6 +55,7 @@ export const registerDevice = once(
     kind: z.enum(DEVICE_KINDS),
     capabilities: capabilities.optional(),
     handoffTarget: handoffTarget.optional(),
+    creation: creation.optional(),
   }),
   deviceReply,
 );

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { creationSchema as creation } from "./creation.ts";
 import { nameSchema as name } from "./name.ts";
 
 const id = z.int().positive();
@@ -21,7 +22,7 @@ export const listFilials = repeatable(
 /** `conflict` when the organization has as many filials as it may. */
 export const createFilial = once(
   "registry.createFilial",
-  z.object({ caller, name }),
+  z.object({ caller, name, creation: creation.optional() }),
   z.object({ filial: filialSchema }),
 );
 export const getFilial = repeatable(

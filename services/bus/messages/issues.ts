@@ -12,6 +12,7 @@ import { z } from "zod";
 import { AMOUNT_MINOR_PATTERN, BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { actorSchema, callerSchema as caller } from "./caller.ts";
+import { creationSchema as creation } from "./creation.ts";
 
 const id = z.int().positive();
 const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
@@ -270,7 +271,7 @@ export const assignIssue = once(
 );
 export const commentIssue = once(
   "providers.commentIssue",
-  z.object({ caller, issueId: id, text: z.string() }),
+  z.object({ caller, issueId: id, text: z.string(), creation: creation.optional() }),
   z.object({ comment: issueCommentSchema }),
 );
 /**

@@ -48,6 +48,8 @@ const filter = {
   cashierId: id.optional(),
   route: z.enum(ROUTES).optional(),
   status: status.optional(),
+  /** Whether it has not ended. */
+  isOpen: z.boolean().optional(),
   sandbox: z.boolean().optional(),
   currency: z.string().optional(),
   /** In `currency`. */
@@ -81,6 +83,12 @@ const hourSchema = z.object({
   medianMs: z.number().nullable(),
 });
 
+const routeSchema = z.object({
+  route: z.enum(ROUTES),
+  /** As `medianMs` of an hour, over the whole day. */
+  medianMs: z.number().nullable(),
+});
+
 /** Counts of this moment, and a day's collections by hour and route. `invalid_request` for an unknown time zone. */
 export const getOverview = repeatable(
   "audit.getOverview",
@@ -98,5 +106,7 @@ export const getOverview = repeatable(
     openCollections: z.int(),
     openIssues: z.int(),
     hours: z.array(hourSchema),
+    /** Routes with a collection. */
+    routes: z.array(routeSchema),
   }),
 );

@@ -8,6 +8,7 @@ import { BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
+import { creationSchema as creation } from "./creation.ts";
 import { deviceSchema } from "./devices.ts";
 import { nameSchema as name } from "./name.ts";
 import { stationSchema } from "./stations.ts";
@@ -59,6 +60,7 @@ export const seedSandboxStation = once(
     ownsConfig: z.boolean(),
     name,
     currency: z.string().length(BOUNDS.currencyCharacters),
+    creation: creation.optional(),
   }),
   freshSandbox,
 );

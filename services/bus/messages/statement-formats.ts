@@ -43,3 +43,37 @@ export type Encoding = (typeof ENCODINGS)[number];
 
 /** What divides the fields of a CSV record. */
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
+
+/** Why a parser refuses a whole file. */
+export type StatementRefusal =
+  /** The file is certainly not of the declared format. */
+  | "not_this_format"
+  /** No dictionary has this header: it needs a mapping. */
+  | "unknown_header"
+  | "unsupported_version"
+  /** It is of the same family and still no statement: camt.052. */
+  | "not_a_statement"
+  | "doctype_refused"
+  /** The XML is not well-formed. */
+  | "not_well_formed"
+  /** A line, a record or an element is longer than a parser holds in memory. */
+  | "line_too_long"
+  /** NUL bytes, or bytes that are no text in the declared encoding. */
+  | "not_text"
+  | "truncated"
+  | "archive_refused"
+  | "too_large"
+  /** The dates can be read in two ways, and the mapping does not say which. */
+  | "ambiguous_dates"
+  /** The mapping does not fit the file. */
+  | "mapping_refused";
+
+/** Why a file is refused or held: the parsers' reasons, and those of its import and of a mapping's test. */
+export type FileRefusal =
+  | StatementRefusal
+  | "file_lost"
+  | "import_failed"
+  | "other_account"
+  | "batch_total_mismatch"
+  | "stopped"
+  | "unavailable";

@@ -16,7 +16,7 @@ import type { StationCommand } from "../../../machines/station/command.ts";
 import type { StationReply } from "../../../machines/station/reply.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../../machines/station/state.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
-import type { FieldError } from "../refusals.ts";
+import type { FieldError } from "../field-errors.ts";
 
 /**
  * What a gateway or the relay asks for. An intent's creation names the order only: the host asks the settlement service

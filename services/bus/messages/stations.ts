@@ -7,6 +7,7 @@ import { BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
+import { creationSchema as creation } from "./creation.ts";
 import { nameSchema as name } from "./name.ts";
 import { stationDescriptionSchema } from "./station-commands.ts";
 
@@ -34,7 +35,13 @@ export const getStation = repeatable(
 /** `invalid_request` where `currency` is no active ISO 4217 code. */
 export const createStation = once(
   "registry.createStation",
-  z.object({ caller, filialId: id, name, currency: z.string().length(BOUNDS.currencyCharacters) }),
+  z.object({
+    caller,
+    filialId: id,
+    name,
+    currency: z.string().length(BOUNDS.currencyCharacters),
+    creation: creation.optional(),
+  }),
   stationReply,
 );
 export const renameStation = once("registry.renameStation", z.object({ caller, stationId: id, name }), stationReply);

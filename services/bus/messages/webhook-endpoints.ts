@@ -5,6 +5,7 @@ import { BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { creationSchema as creation } from "./creation.ts";
 import { attemptSchema, deliverySchema } from "./webhook-deliveries.ts";
 
 const id = z.int().positive();
@@ -46,7 +47,7 @@ export const getWebhookEndpoint = repeatable(
 /** `webhook_target_refused` with the reason for an address that is not public. */
 export const registerWebhookEndpoint = once(
   "webhooks.registerWebhookEndpoint",
-  z.object({ caller, consumerId: id, url: z.string().max(BOUNDS.webhookUrlCharacters) }),
+  z.object({ caller, consumerId: id, url: z.string().max(BOUNDS.webhookUrlCharacters), creation: creation.optional() }),
   secretReply,
 );
 /** Pauses or activates. Activating a disabled one forgets its failures and checks its address again. */

@@ -4,6 +4,7 @@
  */
 import type { z } from "zod";
 import { amountFitsWire, parseAmount } from "../../../machines/currency.ts";
+import { FOR_FIELD_ERRORS } from "../../bus/field-errors.ts";
 import { comparableReference } from "../../bus/messages/intents.ts";
 import { invalidRequest } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
@@ -96,9 +97,9 @@ function isStorable(text: string): boolean {
 
 /** Throws `RefusedError` `invalid_request` with a pointer for each field, below `/settings`. */
 export function checkedSettings<TSchema extends z.ZodType>(schema: TSchema, settings: unknown): z.infer<TSchema> {
-  const parsed = schema.safeParse(settings);
+  const parsed = schema.safeParse(settings, FOR_FIELD_ERRORS);
   if (parsed.success) return parsed.data;
   const refusal = invalidRequest(parsed.error);
-  const errors = (refusal.errors ?? []).map(({ pointer, detail }) => ({ pointer: `/settings${pointer}`, detail }));
+  const errors = (refusal.errors ?? []).map((found) => ({ ...found, pointer: `/settings${found.pointer}` }));
   throw new RefusedError({ ...refusal, errors });
 }

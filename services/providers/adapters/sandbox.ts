@@ -83,7 +83,10 @@ export function sandboxAdapter(
         if (account === undefined || apiKey === undefined || callbackSecret === undefined) {
           const detail =
             "an existing account has an account, an api_key and a callback_secret; leave all out to open one";
-          throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/settings/account", detail }] });
+          throw new RefusedError({
+            code: "invalid_request",
+            errors: [{ pointer: "/settings/account", code: "does_not_fit", detail }],
+          });
         }
         return {
           settings: { account },
@@ -103,11 +106,17 @@ export function sandboxAdapter(
       if (name === API_KEY) {
         if (given !== undefined) return given;
         const detail = "the sandbox provider does not renew API keys; bring the one of another account";
-        throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/secret", detail }] });
+        throw new RefusedError({
+          code: "invalid_request",
+          errors: [{ pointer: "/secret", code: "does_not_fit", detail }],
+        });
       }
       if (given !== undefined) {
         const detail = "the sandbox provider makes its callback secrets itself";
-        throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/secret", detail }] });
+        throw new RefusedError({
+          code: "invalid_request",
+          errors: [{ pointer: "/secret", code: "does_not_fit", detail }],
+        });
       }
       const url = at("/v1/account/callback-secret");
       const renewed = await http.ask(

@@ -2,7 +2,7 @@
  * What every parser of a statement file gives: the same records, whatever the provider. A parser is pure: it has no
  * database, no bus and no clock, and its memory is bounded by one record.
  */
-import type { LineKind } from "../../bus/messages/statement-formats.ts";
+import type { LineKind, StatementRefusal } from "../../bus/messages/statement-formats.ts";
 import type { CsvMapping } from "./csv/mapping.ts";
 
 export { LINE_KINDS, type LineKind } from "../../bus/messages/statement-formats.ts";
@@ -84,38 +84,12 @@ export type StatementRecord =
   | { readonly type: "malformed"; readonly malformed: MalformedLine }
   | { readonly type: "total"; readonly total: ControlTotal };
 
-/** Why a whole file is refused. */
-export const STATEMENT_REFUSALS = [
-  /** The file is certainly not of the declared format. */
-  "not_this_format",
-  /** No dictionary has this header: it needs a mapping. */
-  "unknown_header",
-  "unsupported_version",
-  /** It is of the same family and still no statement: camt.052. */
-  "not_a_statement",
-  "doctype_refused",
-  /** The XML is not well-formed. */
-  "not_well_formed",
-  /** A line, a record or an element is longer than a parser holds in memory. */
-  "line_too_long",
-  /** NUL bytes, or bytes that are no text in the declared encoding. */
-  "not_text",
-  "truncated",
-  "archive_refused",
-  "too_large",
-  /** The dates can be read in two ways, and the mapping does not say which. */
-  "ambiguous_dates",
-  /** The mapping does not fit the file. */
-  "mapping_refused",
-] as const;
-export type RefusalCode = (typeof STATEMENT_REFUSALS)[number];
-
 /** The whole file is refused: nothing of it is imported. `code` is for programs, the message is one sentence with the next step. */
 export class StatementRefusedError extends Error {
   override readonly name = "StatementRefusedError";
-  readonly code: RefusalCode;
+  readonly code: StatementRefusal;
 
-  constructor(code: RefusalCode, sentence: string) {
+  constructor(code: StatementRefusal, sentence: string) {
     super(sentence);
     this.code = code;
   }

@@ -192,10 +192,10 @@ describe("refusals at the order", () => {
     const refused = await cashier.refused("invalid_request", "POST", `${station}/orders/`, { body });
     expect(refused.status).toBe(400);
     expect(refused.body.errors).toEqual([
-      { pointer: "/lines/0/unit_amount", detail: "Must be an amount such as 12.50." },
-      { pointer: "/lines/1/name", detail: "Must not be empty." },
-      { pointer: "/lines/1/quantity", detail: "Must be at least 1." },
-      { pointer: "/lines/2/tax", detail: "Is not a field of this request." },
+      { pointer: "/lines/0/unit_amount", code: "wrong_format", detail: "Must be an amount such as 12.50." },
+      { pointer: "/lines/1/name", code: "missing", detail: "Must not be empty." },
+      { pointer: "/lines/1/quantity", code: "too_small", limit: 1, detail: "Must be at least 1." },
+      { pointer: "/lines/2/tax", code: "unknown_field", detail: "Is not a field of this request." },
     ]);
   });
 

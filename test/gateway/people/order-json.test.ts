@@ -37,8 +37,8 @@ describe("lines that a cashier typed", () => {
     const refusal = refusalOf([line("100"), line("12.50"), line("1.5")], "JPY");
     expect(refusal.code).toBe("invalid_request");
     expect(refusal.facts.errors).toEqual([
-      { pointer: "/lines/1/unit_amount", detail: "JPY has 0 decimals." },
-      { pointer: "/lines/2/unit_amount", detail: "JPY has 0 decimals." },
+      { pointer: "/lines/1/unit_amount", code: "not_of_currency", detail: "JPY has 0 decimals." },
+      { pointer: "/lines/2/unit_amount", code: "not_of_currency", detail: "JPY has 0 decimals." },
     ]);
   });
 

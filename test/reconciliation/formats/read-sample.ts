@@ -1,10 +1,10 @@
 /** Reads samples through the parsers, in chunks of any size. */
 import { readFileSync } from "node:fs";
 import { expect } from "vitest";
+import type { StatementRefusal } from "../../../services/bus/messages/statement-formats.ts";
 import {
   type ControlTotal,
   type MalformedLine,
-  type RefusalCode,
   type StatementFormat,
   type StatementHeader,
   type StatementLine,
@@ -63,7 +63,7 @@ export function movedBy({ lines }: Reading): bigint {
 export async function expectRefusal(
   format: StatementFormat,
   text: string | AsyncIterable<string>,
-  code: RefusalCode,
+  code: StatementRefusal,
   sentence: RegExp = /./,
 ): Promise<void> {
   const error: unknown = await recordsOf(format, text).then(

@@ -9,6 +9,7 @@ import { SectionHead } from "../shell/frame.tsx";
 import { Listed, mapReply, type Page, pageOf, usePages } from "../shell/loading.tsx";
 import { usePlaces } from "../shell/places.ts";
 import { shellWords } from "../shell/words.ts";
+import { actionText, actorKindText, thingText } from "./log-words.ts";
 import { words } from "./words.ts";
 
 /** An entry of any of the logs. */
@@ -16,9 +17,10 @@ interface Entry {
   readonly id: number;
   readonly key: string;
   readonly at: string;
-  readonly who: string;
-  readonly what: string;
-  readonly subject: string;
+  readonly actor: LogEvent["actor"];
+  readonly action: string;
+  /** Null where the entry is about no thing beside the station. */
+  readonly subject: LogEvent["subject"] | null;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
@@ -38,16 +40,22 @@ const VIEWS = ["log", "station"];
 const EVERY_MS = 15_000;
 const LIMIT = 100;
 
-const whoOf = ({ kind, name }: LogEvent["actor"]): string => (name === "" ? kind : `${name} (${kind})`);
-const spaced = (word: string): string => word.split("_").join(" ");
+function whoOf({ kind, name }: LogEvent["actor"]): string {
+  // The operator of the installation has no name of their own.
+  return name === "" || (kind === "platform" && name === "operator")
+    ? actorKindText(kind)
+    : `${name} (${actorKindText(kind)})`;
+}
+const subjectOf = (subject: Entry["subject"]): string =>
+  subject === null ? "" : `${thingText(subject.kind)} ${subject.id}`;
 
 const entryOf = (event: LogEvent): Entry => ({
   id: event.event_id,
   key: String(event.event_id),
   at: event.at,
-  who: whoOf(event.actor),
-  what: spaced(event.action),
-  subject: `${spaced(event.subject.kind)} ${event.subject.id}`,
+  actor: event.actor,
+  action: event.action,
+  subject: event.subject,
   data: event.data,
 });
 
@@ -79,9 +87,9 @@ function stationEntries(stationId: number, since_version: Cursor): Promise<Resul
         id: event.version,
         key: `${event.version} ${event.ordinal}`,
         at: event.at,
-        who: whoOf(event.actor),
-        what: spaced(event.type),
-        subject: event.intent_id === null ? "" : `payment ${event.intent_id}`,
+        actor: event.actor,
+        action: event.type,
+        subject: event.intent_id === null ? null : { kind: "payment", id: event.intent_id },
         data: event.data,
       })),
       has_more,
@@ -154,6 +162,20 @@ export function Audit() {
   );
 }
 
+function What({ action }: { readonly action: string }) {
+  const { text, own } = actionText(action);
+  return (
+    <>
+      <strong>{text}</strong>
+      {own !== null && (
+        <div class="small soft" lang="en">
+          {own}
+        </div>
+      )}
+    </>
+  );
+}
+
 function Log({ log, stationId, text, filters }: Wanted & { readonly filters: Filters }) {
   const isStation = log === "station";
   const newestText = useRef(text);
@@ -167,7 +189,9 @@ function Log({ log, stationId, text, filters }: Wanted & { readonly filters: Fil
   const wanted = isStation ? text.toLowerCase() : "";
   const isWanted = (entry: Entry): boolean =>
     wanted === "" ||
-    `${entry.who} ${entry.what} ${entry.subject} ${JSON.stringify(entry.data)}`.toLowerCase().includes(wanted);
+    `${whoOf(entry.actor)} ${actionText(entry.action).text} ${entry.action.split("_").join(" ")} ${subjectOf(entry.subject)} ${JSON.stringify(entry.data)}`
+      .toLowerCase()
+      .includes(wanted);
   const empty = <EmptyList filters={filters} title={words().empty} text={words().emptyText} />;
   return (
     <>
@@ -183,9 +207,9 @@ function Log({ log, stationId, text, filters }: Wanted & { readonly filters: Fil
               keyOf={(entry) => entry.key}
               columns={[
                 { title: words().at, cell: (entry) => <span class="nowrap">{dateAndClockTime(entry.at)}</span> },
-                { title: words().who, cell: (entry) => entry.who },
-                { title: words().what, cell: (entry) => <strong>{entry.what}</strong> },
-                { title: words().subject, cell: (entry) => entry.subject },
+                { title: words().who, cell: (entry) => whoOf(entry.actor) },
+                { title: words().what, cell: (entry) => <What action={entry.action} /> },
+                { title: words().subject, cell: (entry) => subjectOf(entry.subject) },
                 {
                   title: words().data,
                   cell: (entry) =>

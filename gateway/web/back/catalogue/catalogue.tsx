@@ -125,7 +125,7 @@ function addItem(places: Places, then: () => unknown): void {
       ...fieldsOf(places, ({ currency = "" }) => currency),
       { name: "currency", label: words().currency, options },
     ],
-    run: ({ name = "", category = "", unit_amount = "", currency = "", filial_id }) =>
+    run: ({ name = "", category = "", unit_amount = "", currency = "", filial_id }, key) =>
       call("POST /api/backoffice/v1/catalogue-items/", {
         body: {
           name,
@@ -134,6 +134,7 @@ function addItem(places: Places, then: () => unknown): void {
           currency,
           filial_id: filialOf(filial_id),
         },
+        key,
       }),
     done: words().added,
     after: then,

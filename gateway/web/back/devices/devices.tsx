@@ -77,7 +77,7 @@ function DeviceList() {
           when: ({ kind }) => kind === "smart_pos_companion",
         },
       ],
-      run: (values) => {
+      run: (values, key) => {
         const kind = values.kind as Device["kind"];
         const isPlainDisplay = kind === "customer_display" && values.qr === "no";
         return call("POST /api/backoffice/v1/devices/", {
@@ -88,6 +88,7 @@ function DeviceList() {
             ...(isPlainDisplay ? { capabilities: ["display_total"] } : {}),
             ...(kind === "smart_pos_companion" ? { handoff_target: values.handoff_target ?? "" } : {}),
           },
+          key,
         });
       },
       after: (device) => filters.set({ device: String(device.device_id) }),

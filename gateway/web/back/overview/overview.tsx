@@ -8,10 +8,11 @@ import { locale } from "../../shared/language.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Empty } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { useLoad } from "../../shared/use-load.ts";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { label } from "../shell/labels.ts";
-import { allPages, LoadedView, mapReply, pageOf, useLoad } from "../shell/loading.tsx";
+import { allPages, LoadedView, mapReply, pageOf } from "../shell/loading.tsx";
 import { usePlaces } from "../shell/places.ts";
 import { shellWords } from "../shell/words.ts";
 import type { ChartProps } from "./chart.tsx";
@@ -81,7 +82,7 @@ export function Overview() {
 
 function Tiles({ now }: Pick<OverviewFacts, "now">) {
   const tiles = [
-    { text: words().collections, count: now.open_collections, href: "/back/payments/" },
+    { text: words().collections, count: now.open_collections, href: "/back/payments/?status=open" },
     { text: words().leased(now.stations), count: now.leased_stations, href: "/back/stations/" },
     { text: words().online, count: now.devices_online, href: "/back/devices/" },
     { text: words().offline, count: now.devices_offline, href: "/back/devices/", isBad: now.devices_offline > 0 },
@@ -158,7 +159,7 @@ function Day({ facts }: { readonly facts: OverviewFacts }) {
             { title: words().route, cell: ({ route }) => label("route", route) },
             { title: words().count, isNumber: true, cell: ({ hours }) => number(sum(hours, "collections")) },
             { title: words().success, isNumber: true, cell: ({ hours }) => rateOf(hours) },
-            { title: words().median, isNumber: true, cell: ({ hours }) => medianOf(hours) },
+            { title: words().median, isNumber: true, cell: ({ median_seconds }) => durationOf(median_seconds) },
           ]}
         />
       </div>
@@ -173,23 +174,9 @@ function rateOf(hours: RouteFacts["hours"]): string {
   return format.format(sum(hours, "succeeded") / all);
 }
 
-/** The median of the hours' medians, weighted by their successes: the day's own within the spread of an hour. */
-function medianOf(hours: RouteFacts["hours"]): string {
-  const known = hours.flatMap(({ median_seconds, succeeded }) =>
-    median_seconds === null ? [] : [{ median_seconds, succeeded }],
-  );
-  // Old browsers have no `toSorted`.
-  // oxlint-disable-next-line unicorn/no-array-sort
-  known.sort((a, b) => a.median_seconds - b.median_seconds);
-  const half = known.reduce((total, { succeeded }) => total + succeeded, 0) / 2;
-  let seen = 0;
-  for (const { median_seconds, succeeded } of known) {
-    seen += succeeded;
-    if (seen >= half) {
-      return words().seconds(new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }).format(median_seconds));
-    }
-  }
-  return "–";
+function durationOf(seconds: number | null): string {
+  if (seconds === null) return "–";
+  return words().seconds(new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }).format(seconds));
 }
 
 /** The chart's library is as large as the rest of the page, so that only this section loads it. */

@@ -21,6 +21,8 @@ type Query = NonNullable<RequestOf<"GET /api/backoffice/v1/payments/">["query"]>
 type Filter = Omit<Query, "limit" | "before_id">;
 
 const ROUTES = ["cash", "attested_terminal", "smart_pos", "dynamic_qr"] as const satisfies readonly Payment["route"][];
+/** Of the filter alone: every collection that is under way. */
+const OPEN = "open";
 const STATUSES = [
   "created",
   "presented",
@@ -56,7 +58,8 @@ function filterOf(query: Readonly<Record<string, string>>): Filter {
     filial_id: query.filial || undefined,
     station_id: query.station || undefined,
     route: query.route || undefined,
-    status: query.status || undefined,
+    status: query.status === OPEN ? undefined : query.status || undefined,
+    ended: query.status === OPEN ? "false" : undefined,
     sandbox: query.sandbox || undefined,
     search: query.search || undefined,
     from: midnight(query.from, 0),
@@ -94,7 +97,7 @@ function List() {
           filters={filters}
           name="status"
           label={shellWords().status}
-          options={optionsOf("status", STATUSES)}
+          options={optionsOf("status", [OPEN, ...STATUSES])}
         />
         <ChoiceFilter filters={filters} name="route" label={words().route} options={optionsOf("route", ROUTES)} />
         <ChoiceFilter

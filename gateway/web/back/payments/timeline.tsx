@@ -1,11 +1,13 @@
 /** One payment in words, for a complaint. */
 import { call } from "../../shared/call.ts";
 import { dateAndClockTime } from "../../shared/format.ts";
-import { Notice, Tag, type Tone } from "../../shared/states.tsx";
+import { Notice, ServiceSentence, Tag, type Tone } from "../../shared/states.tsx";
+import { useLoad } from "../../shared/use-load.ts";
 import { useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
-import { LoadedView, useLoad } from "../shell/loading.tsx";
+import { LoadedView } from "../shell/loading.tsx";
 import { StatusTag } from "../shell/status-tag.tsx";
+import { actorText, type Entry, stepText } from "./step-texts.ts";
 import { words } from "./words.ts";
 
 const EVERY_MS = 3_000;
@@ -36,33 +38,42 @@ export function Timeline({ intentId }: { readonly intentId: number }) {
               <StatusTag status={status} />
             </div>
             <Notice tone={TONES[money_moved]} title={words().moved[money_moved]}>
-              <p>{summary}</p>
+              <ServiceSentence text={null} english={summary} />
             </Notice>
             <h3>{words().timeline}</h3>
             <ol class="timeline">
               {entries.map((entry, index) => (
                 <li key={index}>
                   <p class="small soft">
-                    {dateAndClockTime(entry.at)} {entry.actor.name !== "" && `${words().by} ${entry.actor.name}`}
+                    {dateAndClockTime(entry.at)} {entry.actor.name !== "" && `${words().by} ${actorText(entry)}`}
                   </p>
-                  <p>
-                    {entry.sentence}{" "}
-                    {entry.money_moved !== "no" && (
-                      <Tag tone={TONES[entry.money_moved]}>{words().moved[entry.money_moved]}</Tag>
-                    )}
-                  </p>
-                  {Object.keys(entry.data).length > 0 && (
-                    <details>
-                      <summary class="small">{words().details}</summary>
-                      <pre>{JSON.stringify(entry.data, null, 2)}</pre>
-                    </details>
-                  )}
+                  <Step entry={entry} />
                 </li>
               ))}
             </ol>
           </section>
         )}
       </LoadedView>
+    </>
+  );
+}
+
+function Step({ entry }: { readonly entry: Entry }) {
+  const text = stepText(entry);
+  const hasData = Object.keys(entry.data).length > 0;
+  return (
+    <>
+      <p>
+        {text ?? <span lang="en">{entry.sentence}</span>}{" "}
+        {entry.money_moved !== "no" && <Tag tone={TONES[entry.money_moved]}>{words().moved[entry.money_moved]}</Tag>}
+      </p>
+      {(hasData || text !== null) && (
+        <details>
+          <summary class="small">{words().details}</summary>
+          {text !== null && <p lang="en">{entry.sentence}</p>}
+          {hasData && <pre>{JSON.stringify(entry.data, null, 2)}</pre>}
+        </details>
+      )}
     </>
   );
 }

@@ -157,9 +157,10 @@ function seed(places: Places, then: (fresh: Fresh) => unknown): void {
         check: (value) => (/^[A-Za-z]{3}$/.test(value) ? null : words().currencyFault),
       },
     ],
-    run: ({ filial_id, name = "", currency = "" }) =>
+    run: ({ filial_id, name = "", currency = "" }, key) =>
       call("POST /api/backoffice/v1/sandboxes/", {
         body: { filial_id: Number(filial_id), name, currency: currency.toUpperCase() },
+        key,
       }),
     after: then,
   });

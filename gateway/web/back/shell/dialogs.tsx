@@ -7,12 +7,15 @@ import { signal, useSignal } from "@preact/signals";
 import type { ComponentChild, ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
-import type { Result } from "../../shared/call.ts";
+import { isUnknown, type Result } from "../../shared/call.ts";
 import { Dialog } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
-import { Choice, Field } from "../../shared/field.tsx";
+import { Choice, Field, focusFault } from "../../shared/field.tsx";
+import { fieldFault } from "../../shared/field-error-texts.ts";
+import { useKey } from "../../shared/key.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { toast } from "../../shared/toasts.tsx";
+import { readAgain } from "../../shared/use-load.ts";
 import { sharedWords } from "../../shared/words.ts";
 import { shellWords } from "./words.ts";
 
@@ -35,6 +38,12 @@ function useCloseThis(): () => void {
   return () => {
     if (open.peek()?.number === number) closeDialog();
   };
+}
+
+/** Closes a dialog in which something may have been done whose answer was lost: the section then shows it. */
+function closeAfter(failure: Failure | null): void {
+  if (failure !== null && (isUnknown(failure) || failure.code === "already_created")) readAgain();
+  closeDialog();
 }
 
 export function DialogPlace() {
@@ -60,7 +69,8 @@ interface Question<T> {
   readonly isDangerous?: boolean;
   /** Asks for a reason, which the audit log keeps. */
   readonly asksReason?: boolean;
-  readonly run: (reason: string) => Promise<Result<T>>;
+  /** The key is for operations that take one: a second click after a lost answer is the same request. */
+  readonly run: (reason: string, key: string) => Promise<Result<T>>;
   /** The sentence after it was done; none where `after` shows what came of it. */
   readonly done?: string;
   readonly after?: (reply: T) => unknown;
@@ -75,8 +85,10 @@ function QuestionDialog({ question }: { readonly question: Question<unknown> }) 
   const failure = useSignal<Failure | null>(null);
   const { title, text, action, isDangerous = false, asksReason = false } = question;
   const closeThis = useCloseThis();
+  const { key, after } = useKey(reason.value);
   const confirm = async (): Promise<void> => {
-    const result = await question.run(reason.value.trim());
+    const result = await question.run(reason.value.trim(), key);
+    after(result);
     if (!result.ok) {
       failure.value = result;
       return;
@@ -87,7 +99,7 @@ function QuestionDialog({ question }: { readonly question: Question<unknown> }) 
   };
   const isMissing = asksReason && reason.value.trim() === "";
   return (
-    <Dialog title={title} onClose={closeDialog}>
+    <Dialog title={title} onClose={() => closeAfter(failure.peek())}>
       {text.map((paragraph) => (
         <p key={paragraph}>{paragraph}</p>
       ))}
@@ -104,7 +116,7 @@ function QuestionDialog({ question }: { readonly question: Question<unknown> }) 
       )}
       {failure.value !== null && <FailureNotice failure={failure.value} />}
       <div class="row row-spread">
-        <Button local onClick={closeDialog}>
+        <Button local onClick={() => closeAfter(failure.peek())}>
           {sharedWords().cancel}
         </Button>
         <Button
@@ -142,7 +154,8 @@ interface Form<T> {
   readonly intro?: string;
   readonly fields: readonly FormField[];
   readonly action: string;
-  readonly run: (values: FormValues) => Promise<Result<T>>;
+  /** As of a question. Other values are another request, with another key. */
+  readonly run: (values: FormValues, key: string) => Promise<Result<T>>;
   readonly done?: string;
   readonly after?: (reply: T) => unknown;
 }
@@ -163,35 +176,36 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
   const isBusy = useSignal(false);
   const wasTried = useSignal(false);
   const closeThis = useCloseThis();
+  const { key, after } = useKey(JSON.stringify(values.value));
   const shown = form.fields.filter(({ when }) => when?.(values.value) ?? true);
   const faultOf = (field: FormField): string | null => {
     const value = (values.value[field.name] ?? "").trim();
     if (value === "") return field.isOptional === true ? null : sharedWords().required;
     return field.check?.(value, values.value) ?? null;
   };
-  const faultOfService = (name: string): string | null => {
-    const found = failure.value?.errors?.find(({ pointer }) => pointer === `/${name}`);
-    return found === undefined ? null : sharedWords().invalid(found.detail);
-  };
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     wasTried.value = true;
-    if (isBusy.peek() || shown.some((field) => faultOf(field) !== null)) return;
+    if (isBusy.peek()) return;
+    // Gone when the answer comes.
+    const { currentTarget: element } = event;
+    if (shown.some((field) => faultOf(field) !== null)) return focusFault(element);
     isBusy.value = true;
     const trimmed = form.fields.map(({ name, type }) => {
       const value = values.peek()[name] ?? "";
       return [name, type === "password" ? value : value.trim()] as const;
     });
-    const result = await form.run(Object.fromEntries(trimmed));
+    const result = await form.run(Object.fromEntries(trimmed), key);
+    after(result);
     isBusy.value = false;
     failure.value = result.ok ? null : result;
-    if (!result.ok) return;
+    if (!result.ok) return focusFault(element);
     closeThis();
     if (form.done !== undefined) announce(form.done, result.reply);
     await form.after?.(result.reply);
   };
   return (
-    <Dialog title={form.title} onClose={closeDialog}>
+    <Dialog title={form.title} onClose={() => closeAfter(failure.peek())}>
       <form class="stack" onSubmit={(event) => void submit(event)} noValidate>
         {form.intro !== undefined && <p class="soft">{form.intro}</p>}
         {shown.map((field) => {
@@ -215,14 +229,14 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
               help={field.help}
               maxLength={field.maxLength}
               required={field.isOptional !== true}
-              fault={(wasTried.value ? faultOf(field) : null) ?? faultOfService(field.name)}
+              fault={(wasTried.value ? faultOf(field) : null) ?? fieldFault(failure.value, `/${field.name}`)}
               onInput={change}
             />
           );
         })}
         {failure.value !== null && <FailureNotice failure={failure.value} />}
         <div class="row row-spread">
-          <Button local onClick={closeDialog}>
+          <Button local onClick={() => closeAfter(failure.peek())}>
             {sharedWords().cancel}
           </Button>
           <Button kind="main" submit busy={isBusy.value}>

@@ -4,10 +4,10 @@ import type { ComponentChildren, FunctionComponent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { Button } from "../../shared/button.tsx";
-import { call, hasNoSession } from "../../shared/call.ts";
-import { Dialog } from "../../shared/dialog.tsx";
+import { call } from "../../shared/call.ts";
 import { LanguageSwitch } from "../../shared/language-switch.tsx";
 import { PasswordDialog } from "../../shared/password-dialog.tsx";
+import { SessionEnded } from "../../shared/session-ended.tsx";
 import { SignInForm } from "../../shared/sign-in-form.tsx";
 import { Empty, FailureNotice, Skeleton } from "../../shared/states.tsx";
 import { sharedWords } from "../../shared/words.ts";
@@ -64,12 +64,7 @@ export function Frame({ groups }: { readonly groups: readonly SectionGroup[] }) 
         )}
       </main>
       <DialogPlace />
-      {hasNoSession.value && (
-        <Dialog title={shellWords().sessionEnded} onClose={() => undefined}>
-          <p>{shellWords().sessionEndedText}</p>
-          <SignInForm signIn={signIn} />
-        </Dialog>
-      )}
+      <SessionEnded signIn={signIn} />
     </div>
   );
 }

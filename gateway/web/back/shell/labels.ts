@@ -1,4 +1,5 @@
 /** Words for the values of the API. A value of a newer service is shown as it is. */
+import type { EndReason } from "../../../../machines/payment-intent.ts";
 import { dictionary } from "../../shared/language.ts";
 import type { Tone } from "../../shared/states.tsx";
 
@@ -66,7 +67,15 @@ export const labels = dictionary({
       order_already_paid: "the order was paid by another way",
       order_voided: "the order was voided",
       order_changed: "the order was changed",
-    },
+      provider_frozen: "a kill switch of the provider is on",
+      provider_not_configured: "no provider is set up",
+      provider_expired: "it expired at the provider",
+      station_suspended: "the station was suspended",
+      station_closed: "the station was closed",
+      station_frozen: "a kill switch of the station is on",
+      organization_frozen: "the kill switch of the organization is on",
+      platform_frozen: "the operator has frozen the whole platform",
+    } satisfies Readonly<Record<EndReason, string>>,
   },
   de: {
     status: {
@@ -131,7 +140,15 @@ export const labels = dictionary({
       order_already_paid: "die Bestellung wurde anders bezahlt",
       order_voided: "die Bestellung wurde storniert",
       order_changed: "die Bestellung wurde geändert",
-    },
+      provider_frozen: "ein Notschalter des Anbieters ist an",
+      provider_not_configured: "kein Anbieter ist eingerichtet",
+      provider_expired: "sie lief beim Anbieter ab",
+      station_suspended: "die Station wurde gesperrt",
+      station_closed: "die Station wurde geschlossen",
+      station_frozen: "ein Notschalter der Station ist an",
+      organization_frozen: "der Notschalter der Organisation ist an",
+      platform_frozen: "der Betreiber hat die ganze Plattform angehalten",
+    } satisfies Readonly<Record<EndReason, string>>,
   },
 });
 

@@ -9,16 +9,8 @@ import { Button } from "../../shared/button.tsx";
 import type { Result } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import { FailureNotice, Skeleton } from "../../shared/states.tsx";
-import { type Loading, type LoadOptions, useLoad as useLoadOf } from "../../shared/use-load.ts";
-import { sessionNumber } from "./session.ts";
+import { type Loading, useLoad } from "../../shared/use-load.ts";
 import { shellWords } from "./words.ts";
-
-export type { Loading } from "../../shared/use-load.ts";
-
-/** `key` names what is read: another key is another thing. A sign-in reads all again. */
-export function useLoad<T>(key: string, load: () => Promise<Result<T>>, options: LoadOptions = {}): Loading<T> {
-  return useLoadOf(key, load, { ...options, again: sessionNumber.value });
-}
 
 /** The part of an answer that is wanted. */
 export async function mapReply<T, U>(asked: Promise<Result<T>>, map: (reply: T) => U): Promise<Result<U>> {

@@ -1,7 +1,8 @@
 /** Filials, stations and people by id, for names and selections. Read once, and again when a section has changed them. */
 import { call, type Result } from "../../shared/call.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
-import { allPages, type Loading, mapReply, pageOf, useLoad } from "./loading.tsx";
+import { type Loading, useLoad } from "../../shared/use-load.ts";
+import { allPages, mapReply, pageOf } from "./loading.tsx";
 
 export type Filial = ReplyOf<"GET /api/backoffice/v1/filials/">["filials"][number];
 export type Station = ReplyOf<"GET /api/backoffice/v1/stations/">["stations"][number];

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { call, hasNoSession } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
+import { readAgain } from "../../shared/use-load.ts";
 
 export type Person = ReplyOf<"GET /api/backoffice/v1/session/">["user"];
 
@@ -10,9 +11,6 @@ export type Person = ReplyOf<"GET /api/backoffice/v1/session/">["user"];
 export const person = signal<Person | null | undefined>(undefined);
 /** Why it is not known who is signed in. */
 export const sessionFailure = signal<Failure | null>(null);
-/** Another one after each sign-in, so that sections read again what a lost session kept from them. */
-export const sessionNumber = signal(0);
-
 export async function readSession(): Promise<void> {
   const result = await call("GET /api/backoffice/v1/session/");
   sessionFailure.value = null;
@@ -34,7 +32,7 @@ export async function signIn(email: string, password: string): Promise<Failure |
   hasNoSession.value = false;
   // Another person must not see what the one before has loaded.
   if (before !== undefined && before !== null && before.user_id !== user.user_id) location.reload();
-  sessionNumber.value += 1;
+  readAgain();
   return null;
 }
 

@@ -5,8 +5,6 @@ export const shellWords = dictionary({
   en: {
     title: "Back office",
     signInIntro: "For owners. Sign in with the address and the password of your account.",
-    sessionEnded: "Your session has ended",
-    sessionEndedText: "Sign in to go on where you were. What you have typed is still there.",
     menu: "Menu",
     sections: "Sections",
     skip: "Skip to the content",
@@ -65,8 +63,6 @@ export const shellWords = dictionary({
   de: {
     title: "Verwaltung",
     signInIntro: "Für Inhaber. Melden Sie sich mit Adresse und Passwort Ihres Kontos an.",
-    sessionEnded: "Ihre Sitzung ist zu Ende",
-    sessionEndedText: "Melden Sie sich an, um weiterzumachen. Ihre Eingaben sind noch da.",
     menu: "Menü",
     sections: "Bereiche",
     skip: "Zum Inhalt",

@@ -1,14 +1,15 @@
 /** Filials and their stations, and who drives which. */
 import { Button } from "../../shared/button.tsx";
-import { call, newKey } from "../../shared/call.ts";
+import { call } from "../../shared/call.ts";
 import { clockTime } from "../../shared/format.ts";
 import { Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { useLoad } from "../../shared/use-load.ts";
 import { ask, openForm } from "../shell/dialogs.tsx";
 import { ChoiceFilter, EmptyList, FilterBar, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { optionsOf } from "../shell/labels.ts";
-import { allPages, LoadedView, useLoad } from "../shell/loading.tsx";
+import { allPages, LoadedView } from "../shell/loading.tsx";
 import { type Places, type Station, usePlaces } from "../shell/places.ts";
 import { StatusTag } from "../shell/status-tag.tsx";
 import { shellWords } from "../shell/words.ts";
@@ -112,7 +113,7 @@ function addFilial(then: () => unknown): void {
     title: words().addFilial,
     action: words().addFilial,
     fields: [{ name: "name", label: shellWords().name, maxLength: 100 }],
-    run: ({ name = "" }) => call("POST /api/backoffice/v1/filials/", { body: { name } }),
+    run: ({ name = "" }, key) => call("POST /api/backoffice/v1/filials/", { body: { name }, key }),
     after: then,
   });
 }
@@ -133,9 +134,10 @@ function addStation(places: Places, then: () => unknown): void {
         check: (value) => (/^[A-Z]{3}$/.test(value.toUpperCase()) ? null : words().currencyFault),
       },
     ],
-    run: ({ filial_id, name = "", currency = "" }) =>
+    run: ({ filial_id, name = "", currency = "" }, key) =>
       call("POST /api/backoffice/v1/stations/", {
         body: { filial_id: Number(filial_id), name, currency: currency.toUpperCase() },
+        key,
       }),
     after: then,
   });
@@ -189,18 +191,16 @@ function Actions({ station, driver, reload }: ActionsProps) {
       done: words().closed,
       after: reload,
     });
-  const free = (): void => {
-    const key = newKey();
+  const free = (): void =>
     ask({
       title: words().breakTitle(name),
       text: [words().breakText(driver ?? "")],
       action: words().breakLease,
       isDangerous: true,
-      run: () => call("DELETE /api/backoffice/v1/stations/{station_id}/lease/", { path, key }),
+      run: (_reason, key) => call("DELETE /api/backoffice/v1/stations/{station_id}/lease/", { path, key }),
       done: words().broken,
       after: reload,
     });
-  };
   return (
     <div class="cell-actions">
       <a class="button" href={`/back/devices/?station=${station_id}`}>

@@ -32,9 +32,10 @@ export function Consumers({ onChange }: { readonly onChange: () => unknown }) {
         { name: "name", label: shellWords().name, maxLength: 100 },
         { name: "mode", label: words().mode, options: optionsOf("mode", MODES) },
       ],
-      run: ({ filial_id, name = "", mode }) =>
+      run: ({ filial_id, name = "", mode }, key) =>
         call("POST /api/backoffice/v1/robotics-consumers/", {
           body: { filial_id: Number(filial_id), name, mode: mode as Consumer["mode"] },
+          key,
         }),
       after: (reply) => showCredential(reply, reload),
     });

@@ -1,13 +1,14 @@
 /** One delivery, with where each attempt went and what the target answered. */
 import { Button } from "../../shared/button.tsx";
-import { call, newKey } from "../../shared/call.ts";
+import { call } from "../../shared/call.ts";
 import { dateAndTime } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Tag } from "../../shared/states.tsx";
+import { useLoad } from "../../shared/use-load.ts";
 import { ask } from "../shell/dialogs.tsx";
 import { useFilters } from "../shell/filters.tsx";
 import { Facts } from "../shell/frame.tsx";
-import { LoadedView, useLoad } from "../shell/loading.tsx";
+import { LoadedView } from "../shell/loading.tsx";
 import { StatusTag } from "../shell/status-tag.tsx";
 import { shellWords } from "../shell/words.ts";
 import type { ConsumerNames } from "./consumer-names.ts";
@@ -77,12 +78,11 @@ export function Delivery({ deliveryId, consumers }: DeliveryProps) {
 }
 
 function resend(deliveryId: number, then: () => unknown): void {
-  const key = newKey();
   ask({
     title: words().redeliverTitle,
     text: [words().redeliverText],
     action: words().redeliver,
-    run: () =>
+    run: (_reason, key) =>
       call("POST /api/backoffice/v1/webhook-deliveries/{delivery_id}/redeliver/", {
         path: { delivery_id: deliveryId },
         key,

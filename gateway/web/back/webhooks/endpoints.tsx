@@ -50,8 +50,8 @@ export function Endpoints({ consumers }: { readonly consumers: ConsumerNames }) 
         },
         { name: "url", label: words().url, help: words().urlHelp, initial: "https://", maxLength: 2_000 },
       ],
-      run: ({ consumer_id, url = "" }) =>
-        call("POST /api/backoffice/v1/webhook-endpoints/", { body: { consumer_id: Number(consumer_id), url } }),
+      run: ({ consumer_id, url = "" }, key) =>
+        call("POST /api/backoffice/v1/webhook-endpoints/", { body: { consumer_id: Number(consumer_id), url }, key }),
       after: (reply) => showSecret(reply, endpoints.reload),
     });
   return (

@@ -1,8 +1,9 @@
 /** Webhooks: consumers, their endpoints, and the deliveries with their attempts. */
 import { call } from "../../shared/call.ts";
+import { useLoad } from "../../shared/use-load.ts";
 import { useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
-import { allPages, mapReply, pageOf, useLoad } from "../shell/loading.tsx";
+import { allPages, mapReply, pageOf } from "../shell/loading.tsx";
 import { namesOf } from "./consumer-names.ts";
 import { Consumers } from "./consumers.tsx";
 import { Deliveries } from "./deliveries.tsx";

@@ -3,7 +3,8 @@ import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
-import { Choice, Field } from "../../shared/field.tsx";
+import { Choice, Field, focusFault } from "../../shared/field.tsx";
+import { fieldFault } from "../../shared/field-error-texts.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { sharedWords } from "../../shared/words.ts";
 import { go } from "../address.ts";
@@ -26,14 +27,13 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
   const failure = useSignal<Failure | null>(null);
   const isBusy = useSignal(false);
   const texts = words().account;
-  const faultOf = (name: Name): string | null => {
-    const found = failure.value?.errors?.find(({ pointer }) => pointer === `/${name}`);
-    return found === undefined ? null : sharedWords().invalid(found.detail);
-  };
+  const faultOf = (name: Name): string | null => fieldFault(failure.value, `/${name}`);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     if (isBusy.peek()) return;
     isBusy.value = true;
+    // Gone when the answer comes.
+    const { currentTarget: element } = event;
     const { name, provider, reference, currency, time_zone } = typed.peek();
     const body = {
       name: name.trim(),
@@ -46,7 +46,8 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
     };
     const done = await call("POST /api/reconciliation/v1/accounts/", { body });
     failure.value = done.ok ? null : done;
-    if (done.ok) {
+    if (!done.ok) focusFault(element);
+    else {
       await loadKnown();
       go({ account_id: done.reply.account_id }, { isStep: false });
       onDone();

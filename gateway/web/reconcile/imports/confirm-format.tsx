@@ -9,6 +9,7 @@ import type { ReplyOf } from "../../shared/operations.ts";
 import { FailureNotice, Notice, Skeleton } from "../../shared/states.tsx";
 import { words } from "../words.ts";
 import { MappingForm } from "./mapping-form.tsx";
+import { WhyRefused } from "./why-refused.tsx";
 
 type Candidates = NonNullable<ReplyOf<"GET /api/reconciliation/v1/imports/{import_id}/">["candidates"]>;
 type Encoding = Candidates["encodings"][number]["encoding"];
@@ -48,7 +49,7 @@ export function ConfirmFormat({ importId, onChanged }: ConfirmProps) {
   if (known.refusal !== null) {
     return (
       <Notice tone="bad" title={texts.unreadable}>
-        <p>{known.refusal.detail}</p>
+        <WhyRefused {...known.refusal} />
       </Notice>
     );
   }

@@ -14,6 +14,7 @@ import { words } from "../words.ts";
 import { ConfirmFormat } from "./confirm-format.tsx";
 import { ImportLines } from "./import-lines.tsx";
 import { MalformedRows } from "./malformed-rows.tsx";
+import { WhyRefused } from "./why-refused.tsx";
 
 type ListedImport = ReplyOf<"GET /api/reconciliation/v1/imports/">["imports"][number];
 
@@ -59,7 +60,7 @@ export function ImportCard({ listed, onChanged }: CardProps) {
       )}
       {(status === "held" || status === "refused") && (
         <Notice tone={status === "held" ? "warn" : "bad"} title={texts.why[status]}>
-          <p>{listed.status_detail}</p>
+          <WhyRefused code={listed.status_code} detail={listed.status_detail} />
         </Notice>
       )}
       {(listed.released ?? listed.withdrawn) !== null && (

@@ -40,7 +40,7 @@ export function MalformedRows({ importId }: { readonly importId: number }) {
           columns={[
             { title: texts.position, isNumber: true, cell: ({ position }) => position },
             { title: texts.column, cell: ({ column }) => column },
-            { title: texts.reasonOfRow, cell: ({ reason }) => reason },
+            { title: texts.reasonOfRow, cell: ({ reason }) => <span lang="en">{reason}</span> },
           ]}
         />
       )}

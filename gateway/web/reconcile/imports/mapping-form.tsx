@@ -10,6 +10,7 @@ import { FailureNotice, Notice, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { words } from "../words.ts";
 import { headOf } from "./file-heads.ts";
+import { WhyRefused } from "./why-refused.tsx";
 
 type Definition = RequestOf<"POST /api/reconciliation/v1/statement-mappings/">["body"]["definition"];
 type Preview = ReplyOf<"POST /api/reconciliation/v1/statement-mappings/preview/">;
@@ -219,7 +220,7 @@ function PreviewRows({ preview }: { readonly preview: Preview }) {
   if (preview.refusal !== null) {
     return (
       <Notice tone="bad" title={texts.refused}>
-        <p>{preview.refusal.detail}</p>
+        <WhyRefused {...preview.refusal} />
       </Notice>
     );
   }

@@ -83,9 +83,9 @@ export async function assign(issue: Issue, assigneeId: number | null, isUndo = f
   return null;
 }
 
-export async function comment(issueId: number, text: string): Promise<Failure | null> {
+export async function comment(issueId: number, text: string, key: string): Promise<Failure | null> {
   const path = { issue_id: issueId };
-  const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/comments/", { path, body: { text } });
+  const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/comments/", { path, body: { text }, key });
   if (!done.ok) return done;
   await loadDetails();
   return null;

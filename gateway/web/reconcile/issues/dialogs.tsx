@@ -6,6 +6,7 @@ import { Dialog as Box, Question } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field } from "../../shared/field.tsx";
 import { money } from "../../shared/format.ts";
+import { useKey } from "../../shared/key.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { sharedWords } from "../../shared/words.ts";
 import { kindTitle } from "../kind-words.ts";
@@ -56,7 +57,7 @@ interface WithReasonProps {
   readonly children: ComponentChildren;
   readonly blockedBecause?: string | null;
   readonly isDangerous?: boolean;
-  readonly onConfirm: (text: string) => Promise<Failure | null>;
+  readonly onConfirm: (text: string, key: string) => Promise<Failure | null>;
 }
 
 /** Asks for a reason; the dialog stays open and shows a failure. */
@@ -65,8 +66,10 @@ function WithReason(props: WithReasonProps) {
   const text = useSignal("");
   const failure = useSignal<Failure | null>(null);
   const isEmpty = text.value.trim() === "";
+  const { key, after } = useKey(text.value);
   const confirm = async (): Promise<void> => {
-    failure.value = await onConfirm(text.peek().trim());
+    failure.value = await onConfirm(text.peek().trim(), key);
+    after(failure.value);
     if (failure.value === null) close();
   };
   return (
@@ -148,7 +151,7 @@ function Comment({ known: { issue } }: OfIssue) {
       title={texts.title}
       action={texts.action}
       label={texts.label}
-      onConfirm={(text) => comment(issue.issue_id, text)}
+      onConfirm={(text, key) => comment(issue.issue_id, text, key)}
     >
       <p>{texts.help}</p>
     </WithReason>

@@ -1,8 +1,9 @@
 /** The listed issues, the overview and the chosen issue; loaded when the address changes, and again now and then. */
 import { computed, effect, signal, untracked } from "@preact/signals";
-import { call } from "../../shared/call.ts";
+import { call, hasNoSession } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
+import { rounds } from "../../shared/use-load.ts";
 import { go, param, section } from "../address.ts";
 import { person } from "../known.ts";
 import { issuesQuery } from "./filter.ts";
@@ -110,5 +111,8 @@ effect(() => {
   untracked(() => void loadDetails());
 });
 setInterval(() => {
-  if (!document.hidden && isHere.peek()) void reload();
+  if (!document.hidden && isHere.peek() && !hasNoSession.peek()) void reload();
 }, REFRESH_MS);
+rounds.subscribe((round) => {
+  if (round > 0 && isHere.peek()) void reload();
+});

@@ -1,0 +1,123 @@
+/** Forms of the back office in a real browser: an answer that is lost, and what the service refuses, in the person's language. */
+import type { Browser, BrowserContextOptions, Page, Route } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { addFleet } from "../support/fleets.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { expectAccessible, startBrowser } from "./chromium.ts";
+
+const SHOWN = { timeout: 20_000 };
+
+let system: TestSystem;
+let browser: Browser;
+let owner: Person;
+
+beforeAll(async () => {
+  const environment = { WEBHOOK_ALLOW_LOOPBACK: "true" };
+  [system, browser] = await Promise.all([startSystem({ webhookSigner: true, environment }), startBrowser()]);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+});
+afterAll(async () => {
+  await browser.close();
+  await system.stop();
+});
+
+async function open(section: string, options: BrowserContextOptions = { locale: "en-GB" }): Promise<Page> {
+  const context = await browser.newContext({ reducedMotion: "reduce", ...options });
+  const page = await context.newPage();
+  await page.goto(`${system.baseUrl}/back/${section}`);
+  await page.getByRole("textbox").first().fill(system.owner.email, SHOWN);
+  await page.locator("input[type=password]").fill(system.owner.password);
+  await page.keyboard.press("Enter");
+  await page.locator(".content").waitFor(SHOWN);
+  return page;
+}
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const inDialog = (page: Page) => page.getByRole("dialog");
+
+/** The service does what is asked for, and its answer does not arrive. */
+const loseAnswer = async (route: Route): Promise<void> => {
+  if (route.request().method() !== "POST") return await route.continue();
+  await route.fetch();
+  await route.abort();
+};
+
+describe("an answer that is lost", () => {
+  test("the next click finds what the first one has made, and makes nothing more", async () => {
+    const page = await open("stations/");
+    await page.route("**/filials/", loseAnswer, { times: 1 });
+    await button(page, "Add a filial").click(SHOWN);
+    await inDialog(page).getByLabel("Name").fill("Made once");
+    await inDialog(page).getByRole("button", { name: "Add a filial" }).click();
+    await inDialog(page).getByText("The service cannot be reached.").waitFor(SHOWN);
+    await inDialog(page).getByRole("button", { name: "Add a filial", disabled: false }).click(SHOWN);
+    await inDialog(page).waitFor({ state: "hidden", ...SHOWN });
+    const { filials } = await owner.good<{ filials: { name: string }[] }>("GET", "filials/");
+    expect(filials.filter(({ name }) => name === "Made once")).toHaveLength(1);
+    await page.context().close();
+  });
+
+  test("what its answer showed once is not shown again: the page says what to do, and lists what was made", async () => {
+    const fleet = await addFleet(system.baseUrl, owner, system.sandbox.filialId, "Fleet of the form");
+    const page = await open(`webhooks/?view=endpoints&consumer=${fleet.consumerId}`);
+    await page.route("**/webhook-endpoints/", loseAnswer, { times: 1 });
+    await button(page, "Register an endpoint").click(SHOWN);
+    await inDialog(page).getByLabel("Address").fill("https://127.0.0.1:8443/once");
+    const again = inDialog(page).getByRole("button", { name: "Register an endpoint", disabled: false });
+    await again.click();
+    await inDialog(page).getByText("The service cannot be reached.").waitFor(SHOWN);
+    await again.click(SHOWN);
+    await inDialog(page).getByText("An earlier click has made this already.").waitFor(SHOWN);
+    await expectAccessible(page, "back-already-created");
+    await page.keyboard.press("Escape");
+    await page.getByText("https://127.0.0.1:8443/once").waitFor({ timeout: 2_000 });
+    const { webhook_endpoints: endpoints } = await owner.good<{ webhook_endpoints: unknown[] }>(
+      "GET",
+      `webhook-endpoints/?consumer_id=${fleet.consumerId}`,
+    );
+    expect(endpoints).toHaveLength(1);
+    await page.context().close();
+  });
+});
+
+describe("a German page", () => {
+  test("says what is wrong with a field in German, and shows no sentence of the service", async () => {
+    const page = await open("stations/", { locale: "de-DE", viewport: { width: 360, height: 740 } });
+    await button(page, "Station anlegen").click(SHOWN);
+    await inDialog(page).getByLabel("Name").fill("Theke");
+    await inDialog(page).getByLabel("Währung").fill("XQX");
+    await inDialog(page).getByRole("button", { name: "Station anlegen" }).click();
+    await inDialog(page).getByText("Diese Währung gibt es nicht. Nehmen Sie ein Kürzel wie EUR.").waitFor(SHOWN);
+    expect(await inDialog(page).getByLabel("Währung").getAttribute("aria-invalid")).toBe("true");
+    await expect.poll(() => page.locator(":focus").getAttribute("aria-invalid"), SHOWN).toBe("true");
+    expect(await inDialog(page).textContent()).not.toMatch(/currency|active ISO/i);
+    await expectAccessible(page);
+    await page.context().close();
+  });
+
+  test("explains a payment in German, with the service's own words as a detail", async () => {
+    const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+    const station = `stations/${system.sandbox.stations[0]?.stationId}`;
+    await cashier.good("POST", `${station}/lease/`);
+    const lines = [{ name: "Suppe", quantity: 1, unit_amount: "4.00" }];
+    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, {
+      body: { order_id, route: "cash" },
+    });
+    await cashier.good("POST", `${station}/intents/${intent_id}/attest/`);
+    const page = await open(`payments/?payment=${intent_id}`, {
+      locale: "de-DE",
+      viewport: { width: 360, height: 740 },
+    });
+    await page.getByText("Die Bestellung ist bezahlt.").waitFor(SHOWN);
+    expect(await page.locator(".content").innerText()).not.toMatch(/settled|order|payment/i);
+    await expectAccessible(page);
+    await page.getByText("Einzelheiten", { exact: true }).last().click();
+    await page
+      .getByText(/was settled with/)
+      .last()
+      .waitFor(SHOWN);
+    await page.context().close();
+  });
+});
