@@ -103,8 +103,8 @@ async function runUntil(
     owner,
     signal,
     ...(values.only === undefined ? {} : { only: values.only }),
-    onBegun: (begun) => left.remember(begun),
-    ...("token" in owner ? {} : { endLeft: (person, sandbox) => left.end(person, sandbox) }),
+    onLoggedIn: (token) => left.remember(token),
+    ...("token" in owner ? {} : { endLeft: () => left.end() }),
     ...(values.json === true
       ? {}
       : { onWait: () => print("The station is leased; waiting until the lease is renewed or ends.") }),
