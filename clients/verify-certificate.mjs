@@ -13,7 +13,7 @@
  * changed its key has several: repeat --key.
  *
  * Exit status: 0 valid, 1 not valid, 2 revoked or expired. A certificate that was handed on before its revocation does not
- * have it: download it again, or ask the installation.
+ * have it, and who hands it on can leave it out: download it from the installation, or ask there.
  */
 const STATEMENT = "application/vnd.in-toto+json";
 const PREDICATE = "https://in-toto.io/attestation/test-result/v0.1";
@@ -28,7 +28,7 @@ const MOST_HASHES = 63;
 export const NOT_PROVEN = [
   "that the device behaves so where it is used",
   "that the installation shows the same log to everybody",
-  "that the certificate was not revoked after this proof was made",
+  "that the certificate is not revoked: who hands it on can leave the revocation out, and a later one is not in it",
   "more than the owner who recorded the run vouches for: the suite ran on the owner's machine, not in the service",
 ];
 

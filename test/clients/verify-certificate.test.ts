@@ -123,6 +123,13 @@ describe("a revoked certificate", () => {
     expect(found.revocation).toMatchObject({ reason: "A defect.", revokedAt: now.toISOString() });
   });
 
+  test("without its revocation, which anybody can take out: nothing shows it, and the verifier says that it cannot", async () => {
+    const { revocation: _, ...rest } = partsOf(file);
+    const found = await verifyCertificate({ ...rest, logKeys: [logKey], now });
+    expect(found.revocation).toBeUndefined();
+    expect(NOT_PROVEN.join()).toContain("who hands it on can leave the revocation out");
+  });
+
   test("with the revocation of another one: it is not valid", async () => {
     const other = { ...partsOf(file), envelope: envelopes[1] ?? "", proof: proofOf(1, all) };
     await expect(verifyCertificate({ ...other, logKeys: [logKey], now })).rejects.toThrow(
