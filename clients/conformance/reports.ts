@@ -66,9 +66,13 @@ const escaped = (text: string): string =>
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;");
 
-export function junitOf({ results, durationMs }: RunResult): string {
-  const failed = results.filter(({ outcome }) => outcome === "failed").length;
-  const skipped = results.filter(({ outcome }) => outcome === "not_run").length;
+/**
+ * A check that did not run is an error, because readers of JUnit take a skipped one for good. What is left behind is a case of
+ * its own: without it, a run that ends with 3 looks like one that has passed.
+ */
+export function junitOf({ results, leftBehind, durationMs }: RunResult): string {
+  const failed = results.filter(({ outcome }) => outcome === "failed").length + (leftBehind.length > 0 ? 1 : 0);
+  const notRun = results.filter(({ outcome }) => outcome === "not_run").length;
   const cases = results.map(({ id, capability, durationMs: ms, failure, because }) => {
     const open = `  <testcase classname="${escaped(capability)}" name="${escaped(id)}" time="${ms / 1_000}"`;
     if (failure !== undefined) {
@@ -77,9 +81,15 @@ export function junitOf({ results, durationMs }: RunResult): string {
     }
     return because === undefined
       ? `${open}/>`
-      : `${open}>\n    <skipped message="${escaped(because)}"/>\n  </testcase>`;
+      : `${open}>\n    <error message="${escaped(`not run: ${because}`)}"/>\n  </testcase>`;
   });
-  const head = `<testsuite name="conformance" tests="${results.length}" failures="${failed}" skipped="${skipped}" time="${durationMs / 1_000}">`;
+  const cleanUp = `  <testcase classname="clean_up" name="nothing is left behind"`;
+  cases.push(
+    leftBehind.length === 0
+      ? `${cleanUp}/>`
+      : `${cleanUp}>\n    <failure message="left behind">${escaped(leftBehind.join("\n"))}</failure>\n  </testcase>`,
+  );
+  const head = `<testsuite name="conformance" tests="${cases.length}" failures="${failed}" errors="${notRun}" time="${durationMs / 1_000}">`;
   return `<?xml version="1.0" encoding="UTF-8"?>\n${head}\n${cases.join("\n")}\n</testsuite>\n`;
 }
 

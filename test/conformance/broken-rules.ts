@@ -501,6 +501,35 @@ export const KEEPING_SERVICES: readonly (Pick<BrokenService, "name" | "breaks"> 
     },
   },
   {
+    name: "a reset leaves a collection open",
+    leaves: "a collection is open",
+    breaks: (passing, answer, memory) => {
+      const { station_id: stationId } = answer.body ?? {};
+      if (passing.path.endsWith("/reset/")) memory.set("station", stationId);
+      if (passing.path.endsWith("/backoffice/v1/active-intents/") && answer.body !== undefined)
+        answer.body["active_intents"] = [{ station_id: memory.get("station") }];
+    },
+  },
+  {
+    name: "a reset leaves the station frozen",
+    leaves: "something is frozen",
+    breaks: (passing, answer, memory) => {
+      const { station_id: id } = answer.body ?? {};
+      if (passing.path.endsWith("/reset/")) memory.set("station", id);
+      if (passing.path.endsWith("/backoffice/v1/kill-switches/") && answer.body !== undefined)
+        answer.body["kill_switches"] = [{ subject: { kind: "station", id: memory.get("station") } }];
+    },
+  },
+  {
+    name: "a reset leaves a device with other settings",
+    leaves: "a device has other settings than before",
+    breaks: (passing, answer, memory) => {
+      if (passing.path.endsWith("/reset/")) memory.set("resets", Number(memory.get("resets") ?? 0) + 1);
+      if (/\/backoffice\/v1\/devices\/\d+\/$/.test(passing.path) && memory.get("resets") === 2)
+        Object.assign(answer.body ?? {}, { capabilities: [] });
+    },
+  },
+  {
     name: "the owner cannot log out",
     leaves: "the owner's session is open",
     breaks: (passing, answer) => {

@@ -11,6 +11,7 @@ import { programEnvironment, runProgram } from "../support/running-program.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 import { startBreakingProxy } from "./breaking-proxy.ts";
+import { KEEPING_SERVICES } from "./broken-rules.ts";
 import type { BrokenService, Passing } from "./broken-service.ts";
 import { BROKEN_SERVICES } from "./broken-services.ts";
 
@@ -98,7 +99,7 @@ test("two runs at two sandboxes at once, by command and by API: all checks pass 
   expect(result.duration_ms).toBeLessThan(60_000);
   expect(text).toContain(`${result.checks.length} passed, 0 failed, 0 not run`);
   const junit = readFileSync(files.junit, "utf8");
-  expect(junit).toContain(`<testsuite name="conformance" tests="${result.checks.length}" failures="0" skipped="0"`);
+  expect(junit).toContain(`<testsuite name="conformance" tests="${result.checks.length + 1}" failures="0" errors="0"`);
   expect(readFileSync(files.html, "utf8").match(/<tr class="passed">/g)).toHaveLength(result.checks.length);
   const run = await untilRun(runId, ({ status }) => status !== "running");
   expect(run).toMatchObject({ status: "passed", passed: result.checks.length, left_behind: [], problem: null });
@@ -382,6 +383,33 @@ test.each([
     text: expect.stringContaining(sentence) as string,
   });
   expect(await openSessions()).toEqual(before);
+});
+
+test("the result of an earlier run: one that cannot run empties its files", async () => {
+  const file = join(folder.path, "earlier.xml");
+  writeFileSync(file, '<testsuite name="conformance" tests="1" failures="0"/>');
+  const program = conformance("--sandbox", "999999", "--junit", file);
+  expect(await program.ended, program.output()).toBe(2);
+  expect(readFileSync(file, "utf8")).toBe("");
+});
+
+test("a service that keeps something, where every check passes: exit code 3, and each report says so", async () => {
+  const keeps = KEEPING_SERVICES.find(({ leaves }) => leaves === "the station is leased");
+  const proxy = await startBreakingProxy(system.baseUrl, keeps as (typeof KEEPING_SERVICES)[number], "198.51.100.6");
+  const file = (end: string): string => join(folder.path, `kept.${end}`);
+  const files = ["--junit", file("xml"), "--json-file", file("json"), "--html", file("html")];
+  try {
+    const args = ["--sandbox", await seed(), "--base-url", proxy.baseUrl, "--only", "settle.cash", ...files];
+    const program = conformance(...args);
+    expect(await program.ended, program.output()).toBe(3);
+    expect(program.output()).toMatch(/^1 passed, 0 failed, 0 not run.+\nLeft behind: the station is leased: /m);
+    expect(readFileSync(file("xml"), "utf8")).toMatch(/tests="2" failures="1" errors="0"/);
+    const { left_behind: left } = JSON.parse(readFileSync(file("json"), "utf8")) as Result;
+    expect(left).toEqual([expect.stringContaining("the station is leased")]);
+    expect(readFileSync(file("html"), "utf8")).toContain("Left behind: the station is leased");
+  } finally {
+    await proxy.stop();
+  }
 });
 
 test("no room for the session of the run: it cannot run, and the session has ended", async () => {
