@@ -36,7 +36,8 @@ export const NOT_PROVEN = [
 export class NotValid extends Error {}
 
 const utf8 = new TextEncoder();
-const subtle = () => globalThis.crypto.subtle;
+// Node 18 has no global `crypto`.
+const { subtle } = globalThis.crypto ?? (await import("node:crypto")).webcrypto;
 
 const concat = (...parts) => {
   const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
@@ -49,7 +50,7 @@ const concat = (...parts) => {
 };
 const isSame = (one, other) => one.length === other.length && one.every((byte, at) => byte === other[at]);
 const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-const sha256 = async (...parts) => new Uint8Array(await subtle().digest("SHA-256", concat(...parts)));
+const sha256 = async (...parts) => new Uint8Array(await subtle.digest("SHA-256", concat(...parts)));
 
 /** Base64 in its one form: what is written otherwise was changed. */
 function bytesOf(text, what) {
@@ -64,8 +65,8 @@ function bytesOf(text, what) {
 }
 
 async function verifies(publicKey, signature, signed) {
-  const key = await subtle().importKey("raw", publicKey, { name: "Ed25519" }, false, ["verify"]);
-  return subtle().verify({ name: "Ed25519" }, key, signature, signed);
+  const key = await subtle.importKey("raw", publicKey, { name: "Ed25519" }, false, ["verify"]);
+  return subtle.verify({ name: "Ed25519" }, key, signature, signed);
 }
 
 /** Whether one of the keys has signed. */

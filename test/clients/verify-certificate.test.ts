@@ -256,6 +256,16 @@ describe("the program", () => {
     writeFileSync(proofFile, proofOf(1));
   });
 
+  // Node 18 has the global for programs that ask for it alone. A valid certificate was not valid there.
+  test("on a Node without the global `crypto`: it verifies all the same", () => {
+    writeFileSync(file, certificate.envelope);
+    writeFileSync(proofFile, certificate.proof);
+    const words = [VERIFIER, file, proofFile, "--key", logKey, "--now", "2026-11-24"];
+    const found = spawnSync(process.execPath, ["--no-experimental-global-webcrypto", ...words], { encoding: "utf8" });
+    expect([found.status, found.stderr]).toEqual([0, ""]);
+    writeFileSync(proofFile, proofOf(1));
+  });
+
   // It once ended with 0 and verified nothing.
   test("under another name: it verifies all the same", () => {
     const copy = join(folder.path, "verify (1).mjs");
