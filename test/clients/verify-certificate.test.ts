@@ -16,6 +16,7 @@ import { revocationStatement } from "../../services/registry/certification/state
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const VERIFIER = join(import.meta.dirname, "..", "..", "clients", "verify-certificate.mjs");
+const CLI = join(import.meta.dirname, "..", "..", "clients", "cli.ts");
 const { publicKey, privateKey } = generateKeyPairSync("ed25519");
 const signed = (bytes: Uint8Array): Uint8Array => sign(null, bytes, privateKey);
 const signer = {
@@ -254,6 +255,20 @@ describe("the program", () => {
     const [code] = (await once(program, "close")) as [number];
     expect([code, said]).toEqual([0, ""]);
     writeFileSync(proofFile, proofOf(1));
+  });
+
+  // The exit code was 1, as of a certificate that is not valid.
+  test("by the command line, with a reader that goes away: the result is the same", async () => {
+    const endless = envelopeOf(statementOf("display_total", "2999-01-01T00:00:00.000Z"));
+    const whole = join(folder.path, "endless.json");
+    const proof = proofOf(0, [leafHash(Buffer.from(endless))]);
+    writeFileSync(whole, JSON.stringify({ envelope: endless, proof }));
+    const program = spawn(process.execPath, [CLI, "certificate", "verify", whole, "--key", logKey]);
+    program.stdout.destroy();
+    let said = "";
+    program.stderr.setEncoding("utf8").on("data", (chunk: string) => (said += chunk));
+    const [code] = (await once(program, "close")) as [number];
+    expect([code, said]).toEqual([0, ""]);
   });
 
   // Node 18 has the global for programs that ask for it alone. A valid certificate was not valid there.
