@@ -93,8 +93,22 @@ export function junitOf({ results, leftBehind, durationMs }: RunResult): string 
   return `<?xml version="1.0" encoding="UTF-8"?>\n${head}\n${cases.join("\n")}\n</testsuite>\n`;
 }
 
+/** What the result is about, for a person who is handed the page. */
+function factsOf(run: RunResult | DeviceRunResult): readonly string[] {
+  const suite = `Suite ${SUITE.version}, contract ${SUITE.contractSha256()}`;
+  if (!("kind" in run)) return [suite];
+  const { provider, model, version, sha256 } = run.software;
+  const software = [provider, model, version].filter((part) => part !== null).join(" ") || "software without a name";
+  return [
+    `${run.kind} ${run.deviceId}: ${software}${sha256 === null ? "" : `, build ${sha256}`}`,
+    `${run.startedAt.toISOString()} to ${run.endedAt.toISOString()}`,
+    suite,
+    ...run.capabilities.map(({ capability, outcome }) => `${capability}: ${outcome.replace("_", " ")}`),
+  ];
+}
+
 /** One file without scripts and without anything from elsewhere. */
-export function htmlOf(run: RunResult): string {
+export function htmlOf(run: RunResult | DeviceRunResult): string {
   const rows = run.results.map(({ id, capability, outcome, quotes, failure, because }) => {
     const sentences = quotes.map((quote) => `<q>${escaped(quote)}</q>`).join("<br>");
     const more =
@@ -108,6 +122,7 @@ export function htmlOf(run: RunResult): string {
 <style>body{font:15px/1.5 system-ui,sans-serif;margin:2rem}table{border-collapse:collapse}td{border-top:1px solid #ccc;padding:.4rem .6rem;vertical-align:top}.failed{background:#fde8e8}.not_run{background:#fff6dd}code{word-break:break-all}</style>
 <h1>Conformance</h1>
 <p>${escaped(summaryOf(run)).replaceAll("\n", "<br>")}</p>
+<p>${factsOf(run).map(escaped).join("<br>")}</p>
 <table><tbody>
 ${rows.join("\n")}
 </tbody></table>

@@ -6,6 +6,7 @@ import type { CheckResult } from "../../clients/conformance/check.ts";
 import { curlLine } from "../../clients/conformance/http.ts";
 import { htmlOf, junitOf, lineOf } from "../../clients/conformance/reports.ts";
 import type { RunResult } from "../../clients/conformance/suite.ts";
+import { SUITE } from "../../clients/conformance/suite-version.ts";
 
 const HOSTILE = `</failure>]]><script>alert("1")</script>&amp;'"\u0000\u0008\u001B[2J\uFFFE\uD800`;
 const check = (more: Partial<CheckResult>): CheckResult => ({
@@ -84,6 +85,29 @@ test("HTML: what was sent is text, and no mark-up", () => {
   expect(html).not.toContain("<script");
   expect(html.match(/<tr class="(?:failed|not_run)">/g)).toHaveLength(2);
   expect(html).not.toMatch(/(?![\n])\p{Cc}/u);
+});
+
+test("HTML of a device: it names the software, the times, the suite and what came of each capability", () => {
+  const html = htmlOf({
+    ...runOf([failed]),
+    kind: "display",
+    deviceId: 31,
+    stationId: 12,
+    startedAt: new Date("2026-11-27T09:00:00Z"),
+    endedAt: new Date("2026-11-27T09:02:00Z"),
+    isWhole: true,
+    capabilities: [{ capability: "display_total", outcome: "failed" }],
+    software: { provider: "Acme <b>", model: null, version: "4.2.0", sha256: "ab".repeat(32) },
+  });
+  for (const part of [
+    "Acme &lt;b&gt; 4.2.0",
+    "ab".repeat(32),
+    "2026-11-27T09:00:00.000Z",
+    SUITE.version,
+    SUITE.contractSha256(),
+    "display_total: failed",
+  ])
+    expect(html).toContain(part);
 });
 
 describe("the line of curl of a failed check", () => {
