@@ -170,7 +170,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   }),
 
   // Assignments.
-  broken("a cancelled collection is called unchanged", "cancel.by_cashier", (passing, answer, memory) => {
+  broken("a cancelled collection is called unchanged", "assignment.cancelled", (passing, answer, memory) => {
     if (isCashier(passing, "POST", /\/cancel\/$/)) memory.set("cancelled", true);
     if (!memory.has("cancelled") || !isAt(passing, "GET", "assignment/")) return;
     if (passing.headers["if-none-match"] === undefined) return;
@@ -205,7 +205,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
       if (assignment?.["status"] === "presented") assignment["status"] = "created";
     }),
   ),
-  broken("a cancelled collection is still handed out", "cancel.by_cashier", handsOutAfterEnd("cancelled")),
+  broken("a cancelled collection is still handed out", "assignment.cancelled", handsOutAfterEnd("cancelled")),
   broken("a lapsed collection is still handed out", "expiry.expires", handsOutAfterEnd("expired")),
   broken(
     "an intent lapses minutes after its deadline",
