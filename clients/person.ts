@@ -51,6 +51,8 @@ export async function asPerson(
     const searched = absence(dataFile(process.env, "sandbox.json"));
     throw new CommandError(`Set ${variables.join(" and ")}; ${searched} for ${baseUrl}.`);
   }
+  // The reader of the output may be gone: the session ends all the same.
+  process.stdout.on("error", () => undefined);
   const stopping = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stopping.abort());
   const { signal } = stopping;

@@ -13,7 +13,7 @@
  * changed its key has several: repeat --key.
  *
  * Exit status: 0 valid, 1 not valid, 2 revoked or expired. A certificate that was handed on before its revocation does not
- * have it: download it again, or ask the installation.
+ * have it, and who hands it on can leave it out: download it from the installation, or ask there.
  */
 const STATEMENT = "application/vnd.in-toto+json";
 const PREDICATE = "https://in-toto.io/attestation/test-result/v0.1";
@@ -28,7 +28,7 @@ const MOST_HASHES = 63;
 export const NOT_PROVEN = [
   "that the device behaves so where it is used",
   "that the installation shows the same log to everybody",
-  "that the certificate was not revoked after this proof was made",
+  "that the certificate is not revoked: who hands it on can leave the revocation out, and a later one is not in it",
   "more than the owner who recorded the run vouches for: the suite ran on the owner's machine, not in the service",
 ];
 
@@ -36,7 +36,8 @@ export const NOT_PROVEN = [
 export class NotValid extends Error {}
 
 const utf8 = new TextEncoder();
-const subtle = () => globalThis.crypto.subtle;
+// Node 18 has no global `crypto`.
+const { subtle } = globalThis.crypto ?? (await import("node:crypto")).webcrypto;
 
 const concat = (...parts) => {
   const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
@@ -49,7 +50,7 @@ const concat = (...parts) => {
 };
 const isSame = (one, other) => one.length === other.length && one.every((byte, at) => byte === other[at]);
 const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-const sha256 = async (...parts) => new Uint8Array(await subtle().digest("SHA-256", concat(...parts)));
+const sha256 = async (...parts) => new Uint8Array(await subtle.digest("SHA-256", concat(...parts)));
 
 /** Base64 in its one form: what is written otherwise was changed. */
 function bytesOf(text, what) {
@@ -64,8 +65,8 @@ function bytesOf(text, what) {
 }
 
 async function verifies(publicKey, signature, signed) {
-  const key = await subtle().importKey("raw", publicKey, { name: "Ed25519" }, false, ["verify"]);
-  return subtle().verify({ name: "Ed25519" }, key, signature, signed);
+  const key = await subtle.importKey("raw", publicKey, { name: "Ed25519" }, false, ["verify"]);
+  return subtle.verify({ name: "Ed25519" }, key, signature, signed);
 }
 
 /** Whether one of the keys has signed. */

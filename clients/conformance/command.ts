@@ -36,7 +36,7 @@ export const CONFORMANCE_HELP = `Checks that a running service, or a device at i
       --only CHECK        only this check, with those that it builds on; may be repeated
       --json              each result as one JSON object in a line, for programs
       --json-file FILE, --junit FILE, --html FILE
-                          writes the result there as well
+                          writes the result there as well; the file of a run without one is empty
 
   npm run conformance -- --sandbox ID --device companion|display
       A device acts, and the suite is its cashier and its owner. The device is given the address
@@ -78,8 +78,12 @@ export async function runOnce(values: Options): Promise<RunResult | DeviceRunRes
   const { OWNER_EMAIL: email, OWNER_PASSWORD: password, SESSION_TOKEN: session } = process.env;
   const owner = session ? { token: session } : email && password ? { email, password } : sandbox?.owner;
   if (owner === undefined) throw new CommandError("Set OWNER_EMAIL and OWNER_PASSWORD, the log-in of the owner.");
-  for (const path of [values["json-file"], values.junit, values.html])
-    if (path !== undefined) checkFolder(dirname(path));
+  for (const path of [values["json-file"], values.junit, values.html]) {
+    if (path === undefined) continue;
+    checkFolder(dirname(path));
+    // The result of an earlier run must not pass for that of this one, which may end without a result.
+    writeText(path, "");
+  }
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
   for (const name of STOPS) process.once(name, stop);
@@ -103,8 +107,8 @@ async function runUntil(
     owner,
     signal,
     ...(values.only === undefined ? {} : { only: values.only }),
-    onBegun: (begun) => left.remember(begun),
-    ...("token" in owner ? {} : { endLeft: (person, sandbox) => left.end(person, sandbox) }),
+    onLoggedIn: (token) => left.remember(token),
+    ...("token" in owner ? {} : { endLeft: () => left.end() }),
     ...(values.json === true
       ? {}
       : { onWait: () => print("The station is leased; waiting until the lease is renewed or ends.") }),

@@ -186,13 +186,25 @@ function parsed(text: string): unknown {
   }
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+/** One word of a shell, on one line: a device may have sent line ends and escape sequences. */
+function quoted(text: string): string {
+  if (!/\p{Cc}/u.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`;
+  const escaped = text.replaceAll(/['\\]|\p{Cc}/gu, (character) =>
+    "'\\".includes(character)
+      ? `\\${character}`
+      : [...Buffer.from(character)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join(""),
+  );
+  return `$'${escaped}'`;
+}
 
 /** One line that repeats the exchange; secrets are variables. */
 export function curlLine({ method, url, request, party, hasToken }: Exchange): string {
   const headers = Object.entries(request.headers ?? {}).map(([name, value]) => ` -H ${quoted(`${name}: ${value}`)}`);
   const json = request.json === undefined ? "" : ` --json ${quoted(JSON.stringify(request.json))}`;
-  const body = request.body === undefined ? "" : ` --data-binary ${quoted(request.body)}`;
+  // Other options read a file where the text begins with "@".
+  const body = request.body === undefined ? "" : ` --data-raw ${quoted(request.body)}`;
+  // Curl takes brackets for a list of addresses.
+  const glob = /[[\]{}]/.test(url) ? " --globoff" : "";
   const token = hasToken ? ` -H "Authorization: Bearer $${party.toUpperCase()}_TOKEN"` : "";
-  return `curl -i -X ${method}${token}${headers.join("")}${json}${body} ${quoted(url)}`;
+  return `curl -i -X ${method}${token}${headers.join("")}${json}${body}${glob} ${quoted(url)}`;
 }

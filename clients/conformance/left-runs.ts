@@ -1,12 +1,11 @@
-/** What runs have begun, each in a file of its own until it has ended: the next run ends what one that was killed has left. */
+/** The sessions of runs, each in a file of its own until it has ended: the next run ends that of one that was killed. */
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { dataFile, readJson } from "../command.ts";
-import { deviceSettingsSchema, restoreSettings } from "./device-settings.ts";
 import { newWire, Party } from "./http.ts";
-import { CannotRun, type FreshSandbox } from "./world.ts";
+import { CannotRun } from "./world.ts";
 
 const begunSchema = z.object({
   baseUrl: z.string(),
@@ -14,9 +13,7 @@ const begunSchema = z.object({
   pid: z.int(),
   /** The owner's session. */
   token: z.string(),
-  settings: z.array(deviceSettingsSchema).readonly(),
 });
-export type BegunRun = Pick<z.infer<typeof begunSchema>, "token" | "settings">;
 
 /** The runs at one sandbox that this machine knows of. */
 export class LeftRuns {
@@ -33,9 +30,9 @@ export class LeftRuns {
   }
 
   /** Of this process. */
-  remember({ token, settings }: BegunRun): void {
+  remember(token: string): void {
     if (!existsSync(this.#folder)) mkdirSync(this.#folder, { mode: 0o700 });
-    const begun = { baseUrl: this.#baseUrl, pid: process.pid, token, settings };
+    const begun: z.infer<typeof begunSchema> = { baseUrl: this.#baseUrl, pid: process.pid, token };
     writeFileSync(this.#file, JSON.stringify(begun), { mode: 0o600 });
   }
 
@@ -44,19 +41,14 @@ export class LeftRuns {
   }
 
   /**
-   * Restores what runs that were killed have changed, and ends their sessions. What is of another service stays there. Throws
-   * `CannotRun` when the service does not do it: the file is kept for the next run.
+   * Ends the sessions of runs that were killed. Those of another service stay. Throws `CannotRun` when the service does not do
+   * it: the file is kept for the next run.
    */
-  async end(owner: Party, { displayId, companionId }: FreshSandbox): Promise<void> {
+  async end(): Promise<void> {
     for (const name of readdirSync(this.#folder).filter((each) => each.startsWith(this.#name))) {
       const file = join(this.#folder, name);
       const begun = readJson(file, begunSchema);
       if (begun === undefined || begun.baseUrl !== this.#baseUrl || isRunning(begun.pid)) continue;
-      const isHere = (deviceId: number): boolean => deviceId === displayId || deviceId === companionId;
-      await restoreSettings(
-        owner,
-        begun.settings.filter((each) => isHere(each.device_id)),
-      );
       const wire = newWire(this.#baseUrl, new AbortController().signal);
       const party = new Party(wire, "owner", "/api/backoffice/v1/", begun.token);
       const { status, text } = await party.send("DELETE", "session/");

@@ -66,9 +66,13 @@ const escaped = (text: string): string =>
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;");
 
-export function junitOf({ results, durationMs }: RunResult): string {
-  const failed = results.filter(({ outcome }) => outcome === "failed").length;
-  const skipped = results.filter(({ outcome }) => outcome === "not_run").length;
+/**
+ * A check that did not run is an error, because readers of JUnit take a skipped one for good. What is left behind is a case of
+ * its own: without it, a run that ends with 3 looks like one that has passed.
+ */
+export function junitOf({ results, leftBehind, durationMs }: RunResult): string {
+  const failed = results.filter(({ outcome }) => outcome === "failed").length + (leftBehind.length > 0 ? 1 : 0);
+  const notRun = results.filter(({ outcome }) => outcome === "not_run").length;
   const cases = results.map(({ id, capability, durationMs: ms, failure, because }) => {
     const open = `  <testcase classname="${escaped(capability)}" name="${escaped(id)}" time="${ms / 1_000}"`;
     if (failure !== undefined) {
@@ -77,14 +81,34 @@ export function junitOf({ results, durationMs }: RunResult): string {
     }
     return because === undefined
       ? `${open}/>`
-      : `${open}>\n    <skipped message="${escaped(because)}"/>\n  </testcase>`;
+      : `${open}>\n    <error message="${escaped(`not run: ${because}`)}"/>\n  </testcase>`;
   });
-  const head = `<testsuite name="conformance" tests="${results.length}" failures="${failed}" skipped="${skipped}" time="${durationMs / 1_000}">`;
+  const cleanUp = `  <testcase classname="clean_up" name="nothing is left behind"`;
+  cases.push(
+    leftBehind.length === 0
+      ? `${cleanUp}/>`
+      : `${cleanUp}>\n    <failure message="left behind">${escaped(leftBehind.join("\n"))}</failure>\n  </testcase>`,
+  );
+  const head = `<testsuite name="conformance" tests="${cases.length}" failures="${failed}" errors="${notRun}" time="${durationMs / 1_000}">`;
   return `<?xml version="1.0" encoding="UTF-8"?>\n${head}\n${cases.join("\n")}\n</testsuite>\n`;
 }
 
+/** What the result is about, for a person who is handed the page. */
+function factsOf(run: RunResult | DeviceRunResult): readonly string[] {
+  const suite = `Suite ${SUITE.version}, contract ${SUITE.contractSha256()}`;
+  if (!("kind" in run)) return [suite];
+  const { provider, model, version, sha256 } = run.software;
+  const software = [provider, model, version].filter((part) => part !== null).join(" ") || "software without a name";
+  return [
+    `${run.kind} ${run.deviceId}: ${software}${sha256 === null ? "" : `, build ${sha256}`}`,
+    `${run.startedAt.toISOString()} to ${run.endedAt.toISOString()}`,
+    suite,
+    ...run.capabilities.map(({ capability, outcome }) => `${capability}: ${outcome.replace("_", " ")}`),
+  ];
+}
+
 /** One file without scripts and without anything from elsewhere. */
-export function htmlOf(run: RunResult): string {
+export function htmlOf(run: RunResult | DeviceRunResult): string {
   const rows = run.results.map(({ id, capability, outcome, quotes, failure, because }) => {
     const sentences = quotes.map((quote) => `<q>${escaped(quote)}</q>`).join("<br>");
     const more =
@@ -98,6 +122,7 @@ export function htmlOf(run: RunResult): string {
 <style>body{font:15px/1.5 system-ui,sans-serif;margin:2rem}table{border-collapse:collapse}td{border-top:1px solid #ccc;padding:.4rem .6rem;vertical-align:top}.failed{background:#fde8e8}.not_run{background:#fff6dd}code{word-break:break-all}</style>
 <h1>Conformance</h1>
 <p>${escaped(summaryOf(run)).replaceAll("\n", "<br>")}</p>
+<p>${factsOf(run).map(escaped).join("<br>")}</p>
 <table><tbody>
 ${rows.join("\n")}
 </tbody></table>

@@ -3,10 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
 import type { Check, CheckResult } from "./check.ts";
 import { CHECKS } from "./checks.ts";
-import { type DeviceSettings, readSettings, restoreSettings } from "./device-settings.ts";
 import { hasStatus, isSame, Mismatch, objectOf } from "./expect.ts";
 import { curlLine, NoAnswer, newWire, type Party, type Wire } from "./http.ts";
-import type { BegunRun } from "./left-runs.ts";
 import { keepStation, Taken, waitUntilFree } from "./one-run.ts";
 import {
   CannotRun,
@@ -26,10 +24,10 @@ export interface RunOptions {
   readonly signal: AbortSignal;
   /** Only these checks, and the checks that they depend on. All checks when undefined. */
   readonly only?: readonly string[];
-  /** Called with what a later run ends if this one is killed: first the session alone, then all of it. */
-  readonly onBegun?: (begun: BegunRun) => void;
-  /** Called once the sandbox is this run's: ends what runs that were killed have left. */
-  readonly endLeft?: (owner: Party, sandbox: FreshSandbox) => Promise<void>;
+  /** Called with the owner's session, which a later run ends if this one is killed. */
+  readonly onLoggedIn?: (token: string) => void;
+  /** Called once the sandbox is this run's: ends the sessions of runs that were killed. */
+  readonly endLeft?: () => Promise<void>;
   /** Called when the sandbox is held, maybe by a run that was killed. */
   readonly onWait?: () => void;
   readonly onResult?: (result: CheckResult) => void;
@@ -61,19 +59,19 @@ export async function atSandbox<T>(
   const { baseUrl, sandboxId, owner: details, signal, onWait } = options;
   const wire = newWire(baseUrl, signal);
   const owner = await ownerOf(wire, details);
-  const begun: Begun = { wire, owner, world: undefined, settings: [] };
+  const begun: Begun = { wire, owner, world: undefined, settings: undefined };
   let done: T;
   try {
-    remember(options, begun);
+    // The program that has given the run a session ends that session.
+    if (!("token" in details)) options.onLoggedIn?.(owner.token);
     await waitUntilFree(owner, sandboxId, { signal, onWait });
-    const { sandbox, currency } = await resetSandbox(owner, sandboxId);
+    const { sandbox, currency } = await resetSandbox(owner, sandboxId, { keepsSettings: true });
     begun.world = new World(wire, owner, sandbox, currency);
     await begun.world.logInCashier();
     const keeping = keepStation(begun.world);
     try {
-      await options.endLeft?.(owner, sandbox);
+      await options.endLeft?.();
       begun.settings = await readSettings(owner, sandbox);
-      remember(options, begun);
       done = await work(begun.world);
     } finally {
       await keeping.stop();
@@ -93,13 +91,17 @@ interface Begun {
   readonly wire: Wire;
   readonly owner: Party;
   world: World | undefined;
-  /** Of its devices, as they were. */
-  settings: readonly DeviceSettings[];
+  /** Of its devices, as they were; undefined until they are read. */
+  settings: readonly object[] | undefined;
 }
 
-function remember({ owner, onBegun }: RunOptions, { owner: { token }, settings }: Begun): void {
-  // The program that has given the run a session ends that session.
-  if (!("token" in owner)) onBegun?.({ token, settings });
+/** What checks change of the devices. */
+async function readSettings(owner: Party, { displayId, companionId }: FreshSandbox): Promise<readonly object[]> {
+  const read = async (deviceId: number): Promise<object> => {
+    const { capabilities, handoff_target } = objectOf(hasStatus(await owner.send("GET", `devices/${deviceId}/`), 200));
+    return { device_id: deviceId, capabilities, handoff_target };
+  };
+  return [await read(displayId), await read(companionId)];
 }
 
 interface RunWorld {
@@ -238,8 +240,12 @@ async function endWorld(
   must: Must,
 ): Promise<void> {
   const { sandboxId, stationId } = world.sandbox;
-  await must("a device has other settings than before", () => restoreSettings(owner, settings));
-  await must("the sandbox is not reset", async () => void (await resetSandbox(owner, sandboxId)));
+  await must("the sandbox is not reset", async () => {
+    await resetSandbox(owner, sandboxId, { keepsSettings: false });
+  });
+  await must("a device has other settings than before", async () => {
+    if (settings !== undefined) isSame("settings of the devices", await readSettings(owner, world.sandbox), settings);
+  });
   await must("the station is leased", async () => {
     const lease = objectOf(hasStatus(await owner.send("GET", `stations/${stationId}/lease/`), 200));
     isSame("lease of the station", lease["lease"], null);

@@ -313,12 +313,16 @@ export async function logIn(wire: Wire, api: "backoffice" | "cashier", details: 
   return new Party(wire, api === "cashier" ? "cashier" : "owner", root, token);
 }
 
-/** Resets the sandbox: what an earlier run has left is gone, and there are new codes and a new password. */
+/**
+ * Resets the sandbox: what an earlier run has left is gone, and there are new codes and a new password. With
+ * `keepsSettings`, the next reset restores the settings that the devices have now.
+ */
 export async function resetSandbox(
   owner: Party,
   sandboxId: number,
+  { keepsSettings }: { readonly keepsSettings: boolean },
 ): Promise<{ sandbox: FreshSandbox; currency: string }> {
-  const answer = await owner.send("POST", `sandboxes/${sandboxId}/reset/`);
+  const answer = await owner.send("POST", `sandboxes/${sandboxId}/reset/`, { json: { keeps_settings: keepsSettings } });
   if (answer.status !== 200)
     throw new CannotRun(`Sandbox ${sandboxId} cannot be reset: ${answer.status} ${answer.text}`);
   const body = objectOf(answer);

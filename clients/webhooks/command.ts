@@ -15,6 +15,8 @@ export async function runWebhooks(args: readonly string[]): Promise<void> {
   const stop = (): void => stopping.abort();
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
   process.once("disconnect", stop);
+  // The reader of the output is gone.
+  process.stdout.on("error", stop);
   try {
     await work(command, stopping.signal);
   } catch (error) {

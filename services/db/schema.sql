@@ -1130,6 +1130,7 @@ create table sandboxes (
   created_at timestamp with time zone default now() not null,
   reset_at timestamp with time zone,
   deleted_at timestamp with time zone,
+  kept_settings jsonb,
   constraint sandboxes_pkey PRIMARY KEY (sandbox_id),
   constraint sandboxes_cashier_id_fkey FOREIGN KEY (cashier_id) REFERENCES users(user_id),
   constraint sandboxes_config_id_fkey FOREIGN KEY (config_id) REFERENCES provider_configs(config_id),

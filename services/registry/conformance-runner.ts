@@ -96,11 +96,14 @@ export class ConformanceRunner implements Conformance {
       child.once("close", (code) => resolve(code ?? undefined));
     });
     let isEndAsked = false;
+    let stored = 0;
     const tick = async (): Promise<void> => {
+      const checks = [...seen.checks];
       const goesOn = await sql.renewRun(this.#deps.sql, run.runId, {
-        checks: seen.takeChecks(),
+        checks: checks.length === stored ? undefined : checks,
         leaseMs: LIMITS.leaseMs,
       });
+      stored = checks.length;
       if (goesOn || isEndAsked) return;
       isEndAsked = true;
       child.kill("SIGINT");
@@ -131,15 +134,12 @@ export class ConformanceRunner implements Conformance {
     { code, isEndAsked }: { readonly code: number | undefined; readonly isEndAsked: boolean },
   ): sql.RunEnd {
     const { result } = seen;
-    const status = isEndAsked ? "ended" : ((code === undefined ? undefined : STATUS_OF_EXIT[code]) ?? "interrupted");
+    const statusOfExit = code === undefined ? undefined : STATUS_OF_EXIT[code];
+    // A run that left something behind says so, also where an owner ended it, and where it ended before it had a result.
+    const isLeftBehind = statusOfExit === "left_behind" || (result !== undefined && result.left_behind.length > 0);
+    const status = isEndAsked ? "ended" : (statusOfExit ?? "interrupted");
     return {
-      // A run that left something behind says so, also where an owner ended it.
-      status:
-        result !== undefined && result.left_behind.length > 0
-          ? "left_behind"
-          : this.#isStopping
-            ? "interrupted"
-            : status,
+      status: isLeftBehind ? "left_behind" : this.#isStopping ? "interrupted" : status,
       leftBehind: result?.left_behind ?? [],
       suiteVersion: result?.suite_version ?? null,
       contractSha256: result?.contract_sha256 ?? null,
@@ -151,7 +151,7 @@ export class ConformanceRunner implements Conformance {
 /** What the suite has written so far. */
 class Seen {
   result: z.infer<typeof resultSchema> | undefined;
-  #checks: ConformanceCheck[] = [];
+  readonly #checks: ConformanceCheck[] = [];
   #problem = "";
 
   constructor({ stdout, stderr }: ChildProcess) {
@@ -165,10 +165,8 @@ class Seen {
     return this.#problem.trim() || null;
   }
 
-  takeChecks(): readonly ConformanceCheck[] {
-    const checks = this.#checks;
-    this.#checks = [];
-    return checks;
+  get checks(): readonly ConformanceCheck[] {
+    return this.#checks;
   }
 
   #read(line: string): void {

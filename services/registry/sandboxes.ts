@@ -3,6 +3,7 @@
  * every change of one is an ordinary event; this file only knows what belongs together.
  */
 import { randomBytes } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
 import { currencyExponent } from "../../machines/currencies.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
@@ -150,9 +151,10 @@ export const seedSandboxStation: RegistryHandler<typeof sandboxes.seedSandboxSta
 
 /**
  * Ends all access and makes station, devices and cashier usable again. A device that was revoked cannot come back, so
- * another one takes its place; a closed station is a `conflict`.
+ * another one takes its place; a closed station is a `conflict`. The devices get back the settings that the last reset kept.
  */
-export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = async (deps, { caller, sandboxId }) => {
+export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = async (deps, request) => {
+  const { caller, sandboxId, keepsSettings } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const password = await newPassword(deps, organizationId);
   const { keys, ...reset } = await deps.sql.begin(async (tx) => {
@@ -163,7 +165,12 @@ export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = asyn
     const companion = await resetDevice(change, held, "smart_pos_companion");
     const sessionKeys = await resetCashier(change, held.cashier_id, password.hash);
     await endFreezes(change, held, "The sandbox was reset.");
-    const row = await sql.markReset(tx, { sandboxId, displayId: display.device_id, companionId: companion.device_id });
+    const row = await sql.markReset(tx, {
+      sandboxId,
+      displayId: display.device_id,
+      companionId: companion.device_id,
+      keptSettings: keepsSettings === true ? [settingsOf(display), settingsOf(companion)] : null,
+    });
     change.record("sandbox_reset", { kind: "station", id: held.station_id }, { sandbox_id: sandboxId });
     const codes = await issueCodes(change, display, companion);
     await change.write();
@@ -286,10 +293,31 @@ async function resetDevice(change: Change, sandbox: sql.SandboxRow, kind: Device
   const deviceId = kind === "customer_display" ? sandbox.display_id : sandbox.companion_id;
   const device = existing(await devices.lockDevice(tx, caller.organizationId, deviceId));
   if (device.status === "revoked") return registerDevice(change, sandbox.station_id, kind);
+  await restoreSettings(change, device, sandbox.kept_settings ?? []);
   const { row, event, outboxRows } = await moveLockedDevice(tx, { caller, device, move: "RESET" });
   change.events.push(event);
   change.outboxRows.push(...outboxRows);
   return row;
+}
+
+const settingsOf = ({ device_id, capabilities, handoff_target }: devices.DeviceRow): sql.KeptSettings => ({
+  device_id,
+  capabilities,
+  handoff_target,
+});
+
+async function restoreSettings(
+  change: Change,
+  device: devices.DeviceRow,
+  keptSettings: readonly sql.KeptSettings[],
+): Promise<void> {
+  const { device_id: deviceId, name, capabilities, handoff_target } = device;
+  const kept = keptSettings.find((each) => each.device_id === deviceId);
+  if (kept === undefined || isDeepStrictEqual(kept, settingsOf(device))) return;
+  const from = { name, capabilities, handoff_target };
+  const to = { name, capabilities: kept.capabilities, handoff_target: kept.handoff_target };
+  await devices.changeDevice(change.tx, { device_id: deviceId, ...to });
+  change.record("device_changed", { kind: "device", id: deviceId }, { from, to });
 }
 
 /** A freeze of the organization is not the sandbox's. */

@@ -1,6 +1,7 @@
 /** `npm run cli -- sandbox`, as it is typed: against the whole system. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { enrollDevice } from "../support/devices.ts";
 import { logIn } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
@@ -46,6 +47,20 @@ test("seed prints codes and a log-in that work; list, reset and delete follow", 
   const gone = await sandbox("reset", id);
   expect(gone, gone.text).toMatchObject({ code: 1 });
   expect(gone.text.trim().split("\n").at(-1)).toMatch(/\(not_found\)$/);
+});
+
+test("a reader of the list that goes away: the owner's session has ended", async () => {
+  const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
+  const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD };
+  const program = runProgram(process.execPath, [CLI, "sandbox", "list"], { env: programEnvironment(access) });
+  program.process.stdout?.destroy();
+  expect([await program.ended, program.output()]).toEqual([0, ""]);
+  const sql = openDatabase({ url: system.database.url, name: "sandbox command test", maxConnections: 1 });
+  const { email } = system.owner;
+  const open = await sql`
+    select session_id from sessions join users using (user_id) where email = ${email} and sessions.ended_at is null`;
+  await closeDatabase(sql);
+  expect([...open]).toEqual([]);
 });
 
 test.each([

@@ -16,6 +16,7 @@ import { revocationStatement } from "../../services/registry/certification/state
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const VERIFIER = join(import.meta.dirname, "..", "..", "clients", "verify-certificate.mjs");
+const CLI = join(import.meta.dirname, "..", "..", "clients", "cli.ts");
 const { publicKey, privateKey } = generateKeyPairSync("ed25519");
 const signed = (bytes: Uint8Array): Uint8Array => sign(null, bytes, privateKey);
 const signer = {
@@ -121,6 +122,13 @@ describe("a revoked certificate", () => {
   test("with its revocation: the verifier says so", async () => {
     const found = await verifyCertificate({ ...partsOf(file), logKeys: [logKey], now });
     expect(found.revocation).toMatchObject({ reason: "A defect.", revokedAt: now.toISOString() });
+  });
+
+  test("without its revocation, which anybody can take out: nothing shows it, and the verifier says that it cannot", async () => {
+    const { revocation: _, ...rest } = partsOf(file);
+    const found = await verifyCertificate({ ...rest, logKeys: [logKey], now });
+    expect(found.revocation).toBeUndefined();
+    expect(NOT_PROVEN.join()).toContain("who hands it on can leave the revocation out");
   });
 
   test("with the revocation of another one: it is not valid", async () => {
@@ -246,6 +254,30 @@ describe("the program", () => {
     program.stderr.setEncoding("utf8").on("data", (chunk: string) => (said += chunk));
     const [code] = (await once(program, "close")) as [number];
     expect([code, said]).toEqual([0, ""]);
+    writeFileSync(proofFile, proofOf(1));
+  });
+
+  // The exit code was 1, as of a certificate that is not valid.
+  test("by the command line, with a reader that goes away: the result is the same", async () => {
+    const endless = envelopeOf(statementOf("display_total", "2999-01-01T00:00:00.000Z"));
+    const whole = join(folder.path, "endless.json");
+    const proof = proofOf(0, [leafHash(Buffer.from(endless))]);
+    writeFileSync(whole, JSON.stringify({ envelope: endless, proof }));
+    const program = spawn(process.execPath, [CLI, "certificate", "verify", whole, "--key", logKey]);
+    program.stdout.destroy();
+    let said = "";
+    program.stderr.setEncoding("utf8").on("data", (chunk: string) => (said += chunk));
+    const [code] = (await once(program, "close")) as [number];
+    expect([code, said]).toEqual([0, ""]);
+  });
+
+  // Node 18 has the global for programs that ask for it alone. A valid certificate was not valid there.
+  test("on a Node without the global `crypto`: it verifies all the same", () => {
+    writeFileSync(file, certificate.envelope);
+    writeFileSync(proofFile, certificate.proof);
+    const words = [VERIFIER, file, proofFile, "--key", logKey, "--now", "2026-11-24"];
+    const found = spawnSync(process.execPath, ["--no-experimental-global-webcrypto", ...words], { encoding: "utf8" });
+    expect([found.status, found.stderr]).toEqual([0, ""]);
     writeFileSync(proofFile, proofOf(1));
   });
 

@@ -121,6 +121,14 @@ async function storedBodies(ids: readonly number[]): Promise<readonly string[]> 
   }
 }
 
+it("listen, with a reader that goes away: it ends", async () => {
+  const target = await localTarget();
+  const listening = command(["listen", "--forward-to", target.url]);
+  listening.process.stdout?.destroy();
+  expect([await listening.ended, listening.output()]).toEqual([0, ""]);
+  await target.stop();
+});
+
 describe("listen and trigger together", () => {
   it(
     "each type of event: the local program receives it in order, signed, and byte for byte as the service sends it",

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
-import type { Answer, BrokenService } from "./broken-service.ts";
+import type { Answer, BrokenService, Passing } from "./broken-service.ts";
 
 export interface BreakingProxy {
   readonly baseUrl: string;
@@ -11,7 +11,13 @@ export interface BreakingProxy {
 
 export async function startBreakingProxy(
   target: string,
-  { breaks }: Pick<BrokenService, "breaks">,
+  {
+    breaks,
+    holds,
+  }: Partial<Pick<BrokenService, "breaks">> & {
+    /** An answer that the service has given is passed on when this resolves. */
+    readonly holds?: (passing: Passing) => Promise<void>;
+  },
   address: string,
 ): Promise<BreakingProxy> {
   const memory = new Map<string, unknown>();
@@ -35,7 +41,9 @@ export async function startBreakingProxy(
     };
     const { method = "GET", url = "/" } = request;
     const path = new URL(url, target).pathname;
-    breaks({ method, path, headers: headersOf(request), requestText: body.toString() }, answer, memory);
+    const passing = { method, path, headers: headersOf(request), requestText: body.toString() };
+    breaks?.(passing, answer, memory);
+    await holds?.(passing);
     response.writeHead(answer.status, answer.headers);
     response.end(answer.body === undefined ? undefined : JSON.stringify(answer.body));
   };

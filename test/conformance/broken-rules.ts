@@ -170,7 +170,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   }),
 
   // Assignments.
-  broken("a cancelled collection is called unchanged", "cancel.by_cashier", (passing, answer, memory) => {
+  broken("a cancelled collection is called unchanged", "assignment.cancelled", (passing, answer, memory) => {
     if (isCashier(passing, "POST", /\/cancel\/$/)) memory.set("cancelled", true);
     if (!memory.has("cancelled") || !isAt(passing, "GET", "assignment/")) return;
     if (passing.headers["if-none-match"] === undefined) return;
@@ -205,7 +205,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
       if (assignment?.["status"] === "presented") assignment["status"] = "created";
     }),
   ),
-  broken("a cancelled collection is still handed out", "cancel.by_cashier", handsOutAfterEnd("cancelled")),
+  broken("a cancelled collection is still handed out", "assignment.cancelled", handsOutAfterEnd("cancelled")),
   broken("a lapsed collection is still handed out", "expiry.expires", handsOutAfterEnd("expired")),
   broken(
     "an intent lapses minutes after its deadline",
@@ -498,6 +498,35 @@ export const KEEPING_SERVICES: readonly (Pick<BrokenService, "name" | "breaks"> 
     leaves: "the cashier's session is open",
     breaks: (passing, answer) => {
       if (isCashier(passing, "GET", /\/stations\/$/) && answer.status === 401) accept(answer, { stations: [] });
+    },
+  },
+  {
+    name: "a reset leaves a collection open",
+    leaves: "a collection is open",
+    breaks: (passing, answer, memory) => {
+      const { station_id: stationId } = answer.body ?? {};
+      if (passing.path.endsWith("/reset/")) memory.set("station", stationId);
+      if (passing.path.endsWith("/backoffice/v1/active-intents/") && answer.body !== undefined)
+        answer.body["active_intents"] = [{ station_id: memory.get("station") }];
+    },
+  },
+  {
+    name: "a reset leaves the station frozen",
+    leaves: "something is frozen",
+    breaks: (passing, answer, memory) => {
+      const { station_id: id } = answer.body ?? {};
+      if (passing.path.endsWith("/reset/")) memory.set("station", id);
+      if (passing.path.endsWith("/backoffice/v1/kill-switches/") && answer.body !== undefined)
+        answer.body["kill_switches"] = [{ subject: { kind: "station", id: memory.get("station") } }];
+    },
+  },
+  {
+    name: "a reset leaves a device with other settings",
+    leaves: "a device has other settings than before",
+    breaks: (passing, answer, memory) => {
+      if (passing.path.endsWith("/reset/")) memory.set("resets", Number(memory.get("resets") ?? 0) + 1);
+      if (/\/backoffice\/v1\/devices\/\d+\/$/.test(passing.path) && memory.get("resets") === 2)
+        Object.assign(answer.body ?? {}, { capabilities: [] });
     },
   },
   {

@@ -1,6 +1,7 @@
 /** The suite against the whole system: it passes, it says so, and nothing is left behind. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { VERSION } from "../../services/runtime/version.ts";
@@ -10,7 +11,8 @@ import { programEnvironment, runProgram } from "../support/running-program.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 import { startBreakingProxy } from "./breaking-proxy.ts";
-import type { BrokenService } from "./broken-service.ts";
+import { KEEPING_SERVICES } from "./broken-rules.ts";
+import type { BrokenService, Passing } from "./broken-service.ts";
 import { BROKEN_SERVICES } from "./broken-services.ts";
 
 const SUITE = join(import.meta.dirname, "..", "..", "clients", "conformance.ts");
@@ -97,7 +99,7 @@ test("two runs at two sandboxes at once, by command and by API: all checks pass 
   expect(result.duration_ms).toBeLessThan(60_000);
   expect(text).toContain(`${result.checks.length} passed, 0 failed, 0 not run`);
   const junit = readFileSync(files.junit, "utf8");
-  expect(junit).toContain(`<testsuite name="conformance" tests="${result.checks.length}" failures="0" skipped="0"`);
+  expect(junit).toContain(`<testsuite name="conformance" tests="${result.checks.length + 1}" failures="0" errors="0"`);
   expect(readFileSync(files.html, "utf8").match(/<tr class="passed">/g)).toHaveLength(result.checks.length);
   const run = await untilRun(runId, ({ status }) => status !== "running");
   expect(run).toMatchObject({ status: "passed", passed: result.checks.length, left_behind: [], problem: null });
@@ -180,6 +182,16 @@ test("Ctrl-C while the owner logs in: the session has ended, exit code 2", async
   }
 });
 
+/** The process of the run by API at a sandbox. */
+function suiteOf(sandboxId: string): number {
+  const words = `\0--sandbox\0${sandboxId}\0--json\0`;
+  const pid = readdirSync("/proc").find(
+    (name) => /^\d+$/.test(name) && existsSync(`/proc/${name}/cmdline`) && commandOf(name).includes(words),
+  );
+  return Number(pid);
+}
+const commandOf = (pid: string): string => readFileSync(`/proc/${pid}/cmdline`, "utf8");
+
 /** What runs at the sandbox have begun and not ended. */
 const begunRuns = (sandboxId: string) =>
   readdirSync(dataDir())
@@ -240,8 +252,20 @@ describe("two runs at one sandbox", () => {
   test("that begin at the same moment: one of them passes, the other ends with exit code 2 and reports no failure", async () => {
     const before = await openSessions();
     const sandboxId = await seed();
-    const runs = [1, 2].map(() => conformance("--sandbox", sandboxId, "--only", "report.accepted"));
+    // Each run goes on when both have reset the sandbox: none has found the lease of the other.
+    let resets = 0;
+    const bothHaveReset = Promise.withResolvers<void>();
+    const holds = async ({ path }: Passing): Promise<void> => {
+      if (!path.endsWith(`/sandboxes/${sandboxId}/reset/`)) return;
+      resets += 1;
+      if (resets === 2) bothHaveReset.resolve();
+      await bothHaveReset.promise;
+    };
+    const proxy = await startBreakingProxy(system.baseUrl, { holds }, "198.51.100.5");
+    const args = ["--sandbox", sandboxId, "--base-url", proxy.baseUrl, "--only", "report.accepted"];
+    const runs = [1, 2].map(() => conformance(...args));
     const codes = await Promise.all(runs.map(({ ended }) => ended));
+    await proxy.stop();
     const outputs = runs.map((run) => run.output());
     expect(
       codes.toSorted((one, other) => Number(one) - Number(other)),
@@ -320,6 +344,24 @@ describe("what a check has changed in the sandbox", () => {
     expect(await settingsOf(sandboxId)).toEqual(before);
   });
 
+  test("kill -9 of a run by API while the devices have other settings: the next run by API restores them", async () => {
+    const sandboxId = await seed();
+    const before = await settingsOf(sandboxId);
+    const isChanged = async () =>
+      (await settingsOf(sandboxId)).every((each, index) => !isDeepStrictEqual(each, before[index]));
+    const runId = await startRun(sandboxId);
+    await vi.waitFor(async () => expect(await isChanged()).toBe(true), { timeout: 90_000, interval: 50 });
+    process.kill(suiteOf(sandboxId), "SIGKILL");
+    await untilRun(runId, ({ status }) => status === "interrupted");
+    // The companion's are changed from its check to the end of the run.
+    expect(await settingsOf(sandboxId)).not.toEqual(before);
+    const nextId = await startRun(sandboxId);
+    await untilRun(nextId, ({ passed }) => passed > 0);
+    await owner.good("POST", `conformance-runs/${nextId}/end/`);
+    expect(await untilRun(nextId, ({ status }) => status !== "running")).toMatchObject({ left_behind: [] });
+    expect(await settingsOf(sandboxId)).toEqual(before);
+  });
+
   test("a run that has passed: its launch reference is as before", async () => {
     const sandboxId = await seed();
     const before = await settingsOf(sandboxId);
@@ -344,6 +386,33 @@ test.each([
   expect(await openSessions()).toEqual(before);
 });
 
+test("the result of an earlier run: one that cannot run empties its files", async () => {
+  const file = join(folder.path, "earlier.xml");
+  writeFileSync(file, '<testsuite name="conformance" tests="1" failures="0"/>');
+  const program = conformance("--sandbox", "999999", "--junit", file);
+  expect(await program.ended, program.output()).toBe(2);
+  expect(readFileSync(file, "utf8")).toBe("");
+});
+
+test("a service that keeps something, where every check passes: exit code 3, and each report says so", async () => {
+  const keeps = KEEPING_SERVICES.find(({ leaves }) => leaves === "the station is leased");
+  const proxy = await startBreakingProxy(system.baseUrl, keeps as (typeof KEEPING_SERVICES)[number], "198.51.100.6");
+  const file = (end: string): string => join(folder.path, `kept.${end}`);
+  const files = ["--junit", file("xml"), "--json-file", file("json"), "--html", file("html")];
+  try {
+    const args = ["--sandbox", await seed(), "--base-url", proxy.baseUrl, "--only", "settle.cash", ...files];
+    const program = conformance(...args);
+    expect(await program.ended, program.output()).toBe(3);
+    expect(program.output()).toMatch(/^1 passed, 0 failed, 0 not run.+\nLeft behind: the station is leased: /m);
+    expect(readFileSync(file("xml"), "utf8")).toMatch(/tests="2" failures="1" errors="0"/);
+    const { left_behind: left } = JSON.parse(readFileSync(file("json"), "utf8")) as Result;
+    expect(left).toEqual([expect.stringContaining("the station is leased")]);
+    expect(readFileSync(file("html"), "utf8")).toContain("Left behind: the station is leased");
+  } finally {
+    await proxy.stop();
+  }
+});
+
 test("no room for the session of the run: it cannot run, and the session has ended", async () => {
   const before = await openSessions();
   const text = join(folder.path, "text");
@@ -365,7 +434,7 @@ test.each([
   const proxy = await startBreakingProxy(system.baseUrl, { breaks }, "198.51.100.4");
   const file = join(dataDir(), `conformance-${sandboxId}-killed.json`);
   // No process has this id.
-  writeFileSync(file, JSON.stringify({ baseUrl: proxy.baseUrl, pid: 2 ** 30, token, settings: [] }));
+  writeFileSync(file, JSON.stringify({ baseUrl: proxy.baseUrl, pid: 2 ** 30, token }));
   try {
     const program = conformance("--sandbox", sandboxId, "--base-url", proxy.baseUrl, "--only", "settle.cash");
     const said = expect.stringContaining(`The session of a run that was killed cannot be ended: ${status} `) as string;

@@ -1,31 +1,108 @@
-/** The process of a conformance run by API: the service goes on, whatever it writes. */
-import { expect, test, vi } from "vitest";
+/** The process of a conformance run by API: what it writes is stored, and its end is that of the suite. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { ConformanceRunner } from "../../services/registry/conformance-runner.ts";
 import type { RegistryDeps } from "../../services/registry/deps.ts";
 import { createLog } from "../../services/runtime/log.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
-test("a line that is no JSON: it is ignored, and the run ends", async () => {
-  const onEnd = vi.fn(async () => undefined);
-  const ended: unknown[] = [];
-  // The runner stores the lines received; here the stored values are enough.
-  const sql = Object.assign(
-    async (_: TemplateStringsArray, ...values: unknown[]) => {
-      ended.push(values[0]);
-      return [{ goes_on: true }];
-    },
-    { json: (value: unknown) => value },
-  );
-  const deps = {
-    sql,
-    log: createLog({ service: "test", level: "silent" }),
-    settings: { CONFORMANCE_BASE_URL: "http://127.0.0.1:9" },
-  } as unknown as RegistryDeps;
-  const prints = `data:text/javascript,process.stdout.write("traced\\n")`;
+let database: TestDatabase;
+let sql: Database;
+/** The runner's own connections, which a test breaks. */
+let sqlOfRunner: Database;
+beforeAll(async () => {
+  database = await cloneDatabase();
+  // A test holds a lock for some seconds.
+  const longestWorkMs = 60_000;
+  const patience = { longestWorkMs, idleInTransactionMs: longestWorkMs };
+  sql = openDatabase({ url: database.url, name: "runner test", maxConnections: 2, ...patience });
+  sqlOfRunner = openDatabase({ url: database.url, name: "runner", maxConnections: 2 });
+});
+afterAll(async () => {
+  await Promise.all([closeDatabase(sql), closeDatabase(sqlOfRunner)]);
+  await database.drop();
+});
+
+const NOWHERE = "http://127.0.0.1:9";
+let sandboxId = 0;
+
+/** Starts a run whose process first runs a module. Resolves to the run's row when the runner has ended it. */
+async function ended(baseUrl: string, module: string, begun: (runId: number) => Promise<void> = async () => undefined) {
+  sandboxId += 1;
+  const runId = await sql.begin(async (tx) => {
+    // The run's organization, sandbox and owner do not matter here.
+    await tx`set local session_replication_role = replica`;
+    const [row] = await tx<[{ run_id: number }]>`
+      insert into conformance_runs (organization_id, sandbox_id, user_id, session_id, leased_until)
+      values (1, ${sandboxId}, 1, 1, now() + interval '1 minute') returning run_id`;
+    return row.run_id;
+  });
+  const log = createLog({ service: "test", level: "silent" });
+  const deps = { sql: sqlOfRunner, log, settings: { CONFORMANCE_BASE_URL: baseUrl } } as unknown as RegistryDeps;
   const runner = new ConformanceRunner(deps, {
     PATH: process.env["PATH"],
-    NODE_OPTIONS: `--import=${encodeURI(prints)}`,
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(module)}`,
   });
-  runner.start({ runId: 1, sandboxId: 1, token: "t", onEnd });
-  await vi.waitFor(() => expect(onEnd).toHaveBeenCalledOnce(), { timeout: 30_000 });
-  expect(ended.at(-1)).toBe("could_not_run");
+  const onEnd = vi.fn(async () => undefined);
+  runner.start({ runId, sandboxId, token: "t", onEnd });
+  await begun(runId);
+  await vi.waitFor(() => expect(onEnd).toHaveBeenCalledOnce(), { timeout: 60_000 });
+  const [row] = await sql<{ status: string; checks: { id: string }[] }[]>`
+    select status, checks from conformance_runs where run_id = ${runId}`;
+  return row;
+}
+
+test("a line that is no JSON: it is ignored, and the run ends", async () => {
+  const row = await ended(NOWHERE, `process.stdout.write("traced\\n");`);
+  expect(row).toEqual({ status: "could_not_run", checks: [] });
+});
+
+test("connections to the database that break: no check is lost, and none is there twice", async () => {
+  const ids = ["one", "two", "three"];
+  const checkLine = (id: string): string =>
+    JSON.stringify({ check: { id, capability: "presence", outcome: "passed", duration_ms: 1, sentences: [] } });
+  const prints = ids.map((id) => `console.log(${JSON.stringify(checkLine(id))}); await delay(1500);`);
+  const module = `import { setTimeout as delay } from "node:timers/promises"; ${prints.join(" ")}`;
+  let broken = 0;
+  const row = await ended(NOWHERE, module, async (runId) => {
+    await sql.begin(async (tx) => {
+      await tx`select from conformance_runs where run_id = ${runId} for update`;
+      await vi.waitFor(
+        async () => {
+          // Not of the transaction, which goes on seeing the processes of its first query.
+          const ends = await sql`
+            select pg_terminate_backend(pid) from pg_stat_activity
+            where datname = current_database() and application_name = 'runner' and wait_event_type = 'Lock'`;
+          broken += ends.length;
+          expect(broken).toBeGreaterThanOrEqual(3);
+        },
+        { timeout: 30_000, interval: 100 },
+      );
+    });
+  });
+  expect(row?.checks.map(({ id }) => id)).toEqual(ids);
+});
+
+/** A service that goes on to take the session after its end, and that never answers a reset. */
+async function startKeepingService(onReset: () => Promise<void>): Promise<Server> {
+  const server = createServer((request, response) => {
+    const { method, url = "" } = request;
+    if (url.endsWith("/reset/")) return void onReset();
+    response.writeHead(url.endsWith("/session/") ? (method === "DELETE" ? 204 : 200) : 404);
+    response.end(method === "DELETE" ? undefined : "{}");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return server;
+}
+
+test("an owner ends a run that leaves something behind before it has a result: it says so", async () => {
+  const server = await startKeepingService(async () => {
+    await sql`update conformance_runs set end_asked_at = now() where status = 'running'`;
+  });
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  expect(await ended(baseUrl, "")).toMatchObject({ status: "left_behind" });
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
 });

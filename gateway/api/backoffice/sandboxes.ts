@@ -102,6 +102,15 @@ const seedBodySchema = z
   .strictObject({ filial_id: idSchema, name: nameSchema, currency: currencySchema })
   .meta({ id: "SeedSandbox", examples: [{ filial_id: 1, name: "Test counter", currency: "EUR" }] });
 
+const resetBodySchema = z
+  .strictObject({
+    keeps_settings: z.boolean().optional().meta({
+      description:
+        "The next reset restores the `capabilities` and the `handoff_target` that the devices have after this one. A conformance run asks for it: it changes them.",
+    }),
+  })
+  .meta({ id: "ResetSandbox", examples: [{ keeps_settings: true }] });
+
 const deviceJson = ({ deviceId, name, status }: Device) => ({ device_id: deviceId, name, status });
 
 function sandboxJson(sandbox: messages.Sandbox): z.infer<typeof sandboxSchema> {
@@ -165,9 +174,10 @@ const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async (conte
 };
 
 /** Ends all access first, then clears the station. A reset that stopped half-way is repeated as a whole. */
-const resetSandbox: SessionHandler = async (context) => {
-  const { caller, deps } = context;
-  const fresh = await deps.bus.call(messages.resetSandbox, { caller, sandboxId: context.id("sandbox_id") });
+const resetSandbox: SessionHandler<z.infer<typeof resetBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, sandboxId: context.id("sandbox_id"), keepsSettings: body.keeps_settings };
+  const fresh = await deps.bus.call(messages.resetSandbox, request);
   await clearStation(context, fresh.sandbox);
   return ok(freshSandboxJson(fresh));
 };
@@ -189,7 +199,10 @@ const deleteSandbox: SessionHandler = async (context) => {
  * Takes the station as the seeded cashier, cancels its collection, voids its open orders, and frees it: what the cashier
  * could do at the till, by the same commands. Throws `busy` while a collection cannot be cancelled yet.
  */
-async function clearStation(context: SessionContext, sandbox: messages.Sandbox): Promise<void> {
+async function clearStation(
+  context: Pick<SessionContext, "caller" | "deps">,
+  sandbox: messages.Sandbox,
+): Promise<void> {
   const { caller, deps } = context;
   const { stationId } = sandbox.station;
   const { userId, name } = sandbox.cashier;
@@ -214,7 +227,7 @@ async function clearStation(context: SessionContext, sandbox: messages.Sandbox):
 }
 
 async function cancelCollection(
-  { deps }: SessionContext,
+  { deps }: Pick<SessionContext, "deps">,
   stationId: number,
   cancel: (intentId: number) => Promise<unknown>,
 ): Promise<void> {
@@ -234,7 +247,11 @@ async function cancelCollection(
   }
 }
 
-async function voidOpenOrders({ deps }: SessionContext, stationId: number, cashier: Caller): Promise<void> {
+async function voidOpenOrders(
+  { deps }: Pick<SessionContext, "deps">,
+  stationId: number,
+  cashier: Caller,
+): Promise<void> {
   for (;;) {
     const { orders, hasMore } = await deps.bus.call(listOrders, { caller: cashier, stationId, status: "open" });
     for (const { orderId } of orders) await deps.bus.call(voidOrder, { caller: cashier, orderId });
@@ -287,7 +304,9 @@ export const sandboxRoutes = [
     operation: "resetSandbox",
     summary: "Reset a sandbox",
     description:
-      "Ends the credentials of its devices and the sessions of its cashier, cancels its collection, voids its open orders, ends the freezes of its station and its devices, frees the station, and gives new codes and a new password. Only what the sandbox owns changes, by the events that every station has; ids, paid orders and certification artifacts stay. A device that was revoked is replaced by a new one. A reset that was interrupted is repeated as a whole.",
+      "Ends the credentials of its devices and the sessions of its cashier, cancels its collection, voids its open orders, ends the freezes of its station and its devices, frees the station, and gives new codes and a new password. The settings that the last reset kept are restored. Only what the sandbox owns changes, by the events that every station has; ids, paid orders and certification artifacts stay. A device that was revoked is replaced by a new one. A reset that was interrupted is repeated as a whole.",
+    body: resetBodySchema,
+    bodyOptional: true,
     replies: { 200: freshReply },
     errors: ["not_found", "conflict", "busy"],
     awaitsEffect: true,

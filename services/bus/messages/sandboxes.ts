@@ -64,8 +64,15 @@ export const seedSandboxStation = once(
   }),
   freshSandbox,
 );
-/** Ends all access: credentials, codes and sessions. Station, devices and cashier are active or pending afterwards. */
-export const resetSandbox = once("registry.resetSandbox", z.object({ caller, sandboxId: id }), freshSandbox);
+/**
+ * Ends all access: credentials, codes and sessions. Station, devices and cashier are active or pending afterwards. With
+ * `keepsSettings`, the next reset restores the settings that the devices have after this one.
+ */
+export const resetSandbox = once(
+  "registry.resetSandbox",
+  z.object({ caller, sandboxId: id, keepsSettings: z.boolean().optional() }),
+  freshSandbox,
+);
 /** Closes the station, revokes the devices, suspends the cashier. Names the config that was made for sandboxes and has none now. */
 export const deleteSandbox = repeatable(
   "registry.deleteSandbox",

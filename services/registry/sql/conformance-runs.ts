@@ -104,15 +104,19 @@ export async function askEnd(sql: Queryable, organizationId: number, runId: numb
     where organization_id = ${organizationId} and run_id = ${runId} and status = 'running'`;
 }
 
-/** Stores the checks that have come since, and renews the run. Returns whether it goes on: an owner may have asked for its end. */
+/**
+ * Stores all checks so far where new ones have come, and renews the run. Returns whether it goes on: an owner may have asked
+ * for its end. All of them each time, so that it is repeated safely where it is unknown if it was done.
+ */
 export async function renewRun(
   sql: Database,
   runId: number,
-  { checks, leaseMs }: { readonly checks: readonly ConformanceCheck[]; readonly leaseMs: number },
+  { checks, leaseMs }: { readonly checks: readonly ConformanceCheck[] | undefined; readonly leaseMs: number },
 ): Promise<boolean> {
   const [row] = await sql<{ goes_on: boolean }[]>`
     update conformance_runs
-    set checks = checks || ${sql.json([...checks])}, leased_until = now() + ${leaseMs}::float8 * interval '1 millisecond'
+    set checks = coalesce(${checks === undefined ? null : sql.json([...checks])}, checks),
+      leased_until = now() + ${leaseMs}::float8 * interval '1 millisecond'
     where run_id = ${runId} and status = 'running' returning end_asked_at is null as goes_on`;
   return row?.goes_on ?? false;
 }

@@ -1,4 +1,8 @@
 import type { Queryable, Transaction } from "../../db/pool.ts";
+import type { DeviceRow } from "./devices.ts";
+
+/** Of a device, as a reset has kept them. */
+export type KeptSettings = Pick<DeviceRow, "device_id" | "capabilities" | "handoff_target">;
 
 export interface SandboxRow {
   readonly sandbox_id: number;
@@ -10,6 +14,7 @@ export interface SandboxRow {
   readonly config_id: number;
   readonly created_at: Date;
   readonly reset_at: Date | null;
+  readonly kept_settings: readonly KeptSettings[] | null;
 }
 
 export interface NewSandbox {
@@ -74,10 +79,15 @@ export async function lockSandbox(
 /** The devices are new where an earlier one was revoked. */
 export async function markReset(
   sql: Transaction,
-  { sandboxId, displayId, companionId }: Pick<NewSandbox, "displayId" | "companionId"> & { readonly sandboxId: number },
+  reset: Pick<NewSandbox, "displayId" | "companionId"> & {
+    readonly sandboxId: number;
+    readonly keptSettings: readonly KeptSettings[] | null;
+  },
 ): Promise<SandboxRow> {
+  const { sandboxId, displayId, companionId, keptSettings } = reset;
   const [row] = await sql<[SandboxRow]>`
-    update sandboxes set reset_at = now(), display_id = ${displayId}, companion_id = ${companionId}
+    update sandboxes set reset_at = now(), display_id = ${displayId}, companion_id = ${companionId},
+      kept_settings = ${keptSettings && sql.json(keptSettings.map((each) => ({ ...each })))}
     where sandbox_id = ${sandboxId} returning *`;
   return row;
 }

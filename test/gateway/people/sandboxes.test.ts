@@ -204,6 +204,37 @@ describe("a reset", () => {
     expect(await owner.good("GET", "kill-switches/")).toMatchObject({ kill_switches: [] });
   });
 
+  it("restores the settings of the devices that the reset before it kept, once; a revoked device is replaced", async () => {
+    const { sandbox_id: sandboxId, display, companion } = await seed();
+    const declare = async (capabilities: string[], handoff_target: string): Promise<void> => {
+      await owner.good("PATCH", `devices/${display.device_id}/`, { body: { capabilities } });
+      await owner.good("PATCH", `devices/${companion.device_id}/`, { body: { handoff_target } });
+    };
+    const settings = async (): Promise<unknown> => {
+      const read = (id: number) =>
+        owner.good<{ capabilities: string[]; handoff_target: string }>("GET", `devices/${id}/`);
+      return [(await read(display.device_id)).capabilities, (await read(companion.device_id)).handoff_target];
+    };
+    const reset = (body: object) => owner.good<Fresh>("POST", `sandboxes/${sandboxId}/reset/`, { body });
+    await declare(["display_total"], "pos://kept");
+    await reset({ keeps_settings: true });
+    await declare(["display_total", "qr_dynamic_present"], "");
+    await reset({ keeps_settings: true });
+    expect(await settings()).toEqual([["display_total"], "pos://kept"]);
+    await declare(["qr_dynamic_present"], "pos://changed");
+    await reset({});
+    expect(await settings()).toEqual([["display_total"], "pos://kept"]);
+    await declare(["qr_dynamic_present"], "pos://later");
+    await reset({ keeps_settings: true });
+    expect(await settings()).toEqual([["qr_dynamic_present"], "pos://later"]);
+    await owner.good("POST", `devices/${display.device_id}/revoke/`);
+    const { display: other } = await reset({});
+    expect(await owner.good("GET", `devices/${other.device_id}/`)).toMatchObject({
+      capabilities: ["display_total", "qr_dynamic_present"],
+    });
+    expect(await settings()).toEqual([["qr_dynamic_present"], "pos://later"]);
+  });
+
   it("a closed station: refused; a reset can be made twice in a row", async () => {
     const sandbox = await seed();
     const path = `sandboxes/${sandbox.sandbox_id}/reset/`;

@@ -43,7 +43,7 @@ export function Sandboxes() {
       text: [words().playNeedsPassword, words().resetText],
       action: words().resetAndPlay,
       isDangerous: true,
-      run: () => call("POST /api/backoffice/v1/sandboxes/{sandbox_id}/reset/", { path: sandbox }),
+      run: () => call("POST /api/backoffice/v1/sandboxes/{sandbox_id}/reset/", { path: sandbox, body: {} }),
       after: async (fresh) => {
         keep(fresh);
         played.value = fresh.sandbox_id;
@@ -172,7 +172,7 @@ function reset(sandbox: Sandbox, then: (fresh: Fresh) => unknown): void {
     text: [words().resetText],
     action: words().reset,
     isDangerous: true,
-    run: () => call("POST /api/backoffice/v1/sandboxes/{sandbox_id}/reset/", { path: sandbox }),
+    run: () => call("POST /api/backoffice/v1/sandboxes/{sandbox_id}/reset/", { path: sandbox, body: {} }),
     after: then,
   });
 }

@@ -1,0 +1,152 @@
+/** What a run is reported as: nothing in a report looks like a pass that was none, whatever a device or a service has sent. */
+import { execFileSync } from "node:child_process";
+import { SaxesParser } from "saxes";
+import { describe, expect, test } from "vitest";
+import type { CheckResult } from "../../clients/conformance/check.ts";
+import { curlLine } from "../../clients/conformance/http.ts";
+import { htmlOf, junitOf, lineOf } from "../../clients/conformance/reports.ts";
+import type { RunResult } from "../../clients/conformance/suite.ts";
+import { SUITE } from "../../clients/conformance/suite-version.ts";
+
+const HOSTILE = `</failure>]]><script>alert("1")</script>&amp;'"\u0000\u0008\u001B[2J\uFFFE\uD800`;
+const check = (more: Partial<CheckResult>): CheckResult => ({
+  id: "a.check",
+  capability: "presence",
+  quotes: ["A sentence."],
+  outcome: "passed",
+  durationMs: 1,
+  ...more,
+});
+const failed = check({
+  id: "failed",
+  outcome: "failed",
+  quotes: [HOSTILE],
+  failure: { what: HOSTILE, expected: HOSTILE, actual: HOSTILE, curl: HOSTILE },
+});
+const notRun = check({ id: "not.run", outcome: "not_run", because: HOSTILE });
+const runOf = (results: readonly CheckResult[], leftBehind: readonly string[] = []): RunResult => ({
+  results,
+  leftBehind,
+  durationMs: 1_234,
+});
+
+interface Element {
+  readonly name: string;
+  readonly attributes: Readonly<Record<string, string>>;
+  text: string;
+}
+
+/** The elements of a document, which must be well-formed. */
+function elementsOf(xml: string): readonly Element[] {
+  const elements: Element[] = [];
+  const parser = new SaxesParser();
+  parser.on("error", (error) => {
+    throw error;
+  });
+  parser.on("opentag", ({ name, attributes }) => elements.push({ name, attributes, text: "" }));
+  parser.on("text", (text) => {
+    const [last] = elements.slice(-1);
+    if (last !== undefined) last.text += text;
+  });
+  // As it is written to a file.
+  parser.write(Buffer.from(xml).toString()).close();
+  return elements;
+}
+const named = (elements: readonly Element[], name: string) => elements.filter((each) => each.name === name);
+
+describe("JUnit", () => {
+  test("a failed check and one that did not run are a failure and an error: no reader takes them for a pass", () => {
+    const elements = elementsOf(junitOf(runOf([check({}), failed, notRun])));
+    const [suite] = elements;
+    expect(suite?.attributes).toMatchObject({ tests: "4", failures: "1", errors: "1" });
+    expect(named(elements, "testcase").map(({ attributes }) => attributes["name"])).toEqual([
+      "a.check",
+      "failed",
+      "not.run",
+      "nothing is left behind",
+    ]);
+    const visible = HOSTILE.replaceAll(/[\p{Cc}\uFFFE]/gu, "").replaceAll("\uD800", "\uFFFD");
+    const [failure] = named(elements, "failure");
+    expect(failure?.attributes["message"]).toBe(visible);
+    expect(failure?.text.trim()).toBe(`expected: ${visible}\nactual: ${visible}\n${visible}`);
+    expect(named(elements, "error").map(({ attributes }) => attributes["message"])).toEqual([`not run: ${visible}`]);
+    expect(named(elements, "skipped")).toEqual([]);
+  });
+
+  test("something left behind is a failure, also where every check has passed", () => {
+    const elements = elementsOf(junitOf(runOf([check({})], ["the station is leased", HOSTILE])));
+    expect(elements[0]?.attributes).toMatchObject({ tests: "2", failures: "1", errors: "0" });
+    expect(named(elements, "failure")[0]?.text).toContain("the station is leased");
+  });
+});
+
+test("HTML: what was sent is text, and no mark-up", () => {
+  const html = htmlOf(runOf([failed, notRun], [HOSTILE]));
+  expect(html).not.toContain("<script");
+  expect(html.match(/<tr class="(?:failed|not_run)">/g)).toHaveLength(2);
+  expect(html).not.toMatch(/(?![\n])\p{Cc}/u);
+});
+
+test("HTML of a device: it names the software, the times, the suite and what came of each capability", () => {
+  const html = htmlOf({
+    ...runOf([failed]),
+    kind: "display",
+    deviceId: 31,
+    stationId: 12,
+    startedAt: new Date("2026-11-27T09:00:00Z"),
+    endedAt: new Date("2026-11-27T09:02:00Z"),
+    isWhole: true,
+    capabilities: [{ capability: "display_total", outcome: "failed" }],
+    software: { provider: "Acme <b>", model: null, version: "4.2.0", sha256: "ab".repeat(32) },
+  });
+  for (const part of [
+    "Acme &lt;b&gt; 4.2.0",
+    "ab".repeat(32),
+    "2026-11-27T09:00:00.000Z",
+    SUITE.version,
+    SUITE.contractSha256(),
+    "display_total: failed",
+  ])
+    expect(html).toContain(part);
+});
+
+describe("the line of curl of a failed check", () => {
+  const exchange = {
+    method: "POST",
+    url: "http://127.0.0.1:8480/api/payments/v1/devices/x?[1-9]{a,b}",
+    party: "companion",
+    hasToken: true,
+    answer: undefined,
+  };
+  /** The arguments that a shell makes of a line. */
+  const argumentsOf = (line: string): string[] =>
+    execFileSync("bash", ["--norc", "-c", `curl() { printf '%s\\0' "$@"; }; ${line}`], {
+      env: { COMPANION_TOKEN: "t" },
+    })
+      .toString()
+      .split("\0")
+      .slice(0, -1);
+
+  test.each([
+    ["a body of several lines", '{\n  "intent_id": 1,\r\n  "a": "it\'s \\\\"\n}\t'],
+    ["escape sequences and other control characters", "\u001B[2J\u0007\u0085b"],
+    ["a body that curl would read from a file", "@/etc/passwd"],
+    ["a shell's own characters", "'; $(echo x) `echo y` \"$HOME\" '"],
+  ])("%s: it is one line, and repeats what was sent", (_, body) => {
+    const line = curlLine({ ...exchange, request: { headers: { "content-type": "application/json" }, body } });
+    expect(line).not.toMatch(/\p{Cc}/u);
+    const words = argumentsOf(line);
+    // `--data` and `--data-binary` read a file where the text begins with "@".
+    expect(words[words.indexOf("--data-raw") + 1]).toBe(body);
+    expect(words).toContain("Authorization: Bearer t");
+    // Without it, curl takes brackets for a list of addresses.
+    expect(words).toContain("--globoff");
+    expect(words.at(-1)).toBe(exchange.url);
+  });
+
+  test("a failed check is five lines, whatever was sent", () => {
+    const curl = curlLine({ ...exchange, request: { body: "a\nb" } });
+    const failure = { what: "status", expected: "200", actual: '"400"', curl };
+    expect(lineOf({ ...failed, failure }).split("\n")).toHaveLength(5);
+  });
+});
