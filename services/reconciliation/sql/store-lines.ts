@@ -212,7 +212,7 @@ async function numberByAmount(sql: Transaction, accountId: number): Promise<void
         select distinct n.identity, n.provider_reference from import_numbered n
           join statement_lines l on l.account_id = ${accountId} and l.fingerprint = n.fingerprint
         where l.amount_minor <> n.amount_minor) n
-        join statement_lines l on l.account_id = ${accountId} and l.provider_reference = n.provider_reference
+        join statement_lines l on l.account_id = ${accountId} and l.provider_reference = n.provider_reference and l.provider_reference <> ''
           and l.fingerprint = line_fingerprint(n.identity, l.ordinal)
     ),
     fitted as (
