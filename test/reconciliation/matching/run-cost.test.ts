@@ -13,8 +13,8 @@ afterAll(() => running.stop());
 const LINES = 500;
 
 /** One file with so many lines, each with a reference of its own. */
-async function importMany({ database, importLines, qrAccountId }: RunWorld): Promise<void> {
-  const importId = await importLines(qrAccountId, [{ name: "first", providerReference: "first" }]);
+async function importMany({ database, qrAccountId, ...world }: RunWorld): Promise<void> {
+  const importId = await world.importLines(qrAccountId, [{ name: "first", providerReference: "first" }]);
   await database`
     with l as (
       insert into statement_lines (organization_id, account_id, fingerprint, fingerprint_version, kind, provider_type,
