@@ -162,7 +162,8 @@ function listIssues({ kind, status, account, before, json }: Options): Work {
   return async ({ read }) => {
     const answer = await read(`issues/${query}`, issuesSchema);
     if (json === true) return printJson(answer);
-    if (answer.issues.length === 0) print("There is no such issue.");
+    if (answer.issues.length === 0)
+      print(status === undefined ? "No such issue waits for a decision." : "There is no such issue.");
     for (const {
       issue_id: id,
       kind: name,

@@ -45,6 +45,10 @@ export interface ImportDeps {
   readonly isShortOfSpace?: () => boolean;
 }
 
+/** Between two files of an archive. */
+const NEXT_FILE = { type: "next_file" } as const;
+type FileRecord = StatementRecord | typeof NEXT_FILE;
+
 /** Another attempt has overtaken this one, or the import was withdrawn. */
 class ImportLostError extends Error {}
 /** The process stops, or the disk is short of space. */
@@ -143,11 +147,13 @@ class ImportWork {
     });
   }
 
-  #parsed(format: StatementFormat, options: ParseOptions): AsyncIterable<StatementRecord> {
+  #parsed(format: StatementFormat, options: ParseOptions): AsyncIterable<FileRecord> {
     const { object_name: objectName, encoding } = this.#taken;
     const parse = (bytes: AsyncIterable<Uint8Array>): AsyncIterable<StatementRecord> =>
       format.parse(decode(this.#kept(bytes), encoding), options);
-    return fileRows(this.#counted(this.#deps.openFile(objectName)), parse, moved);
+    const move = (record: FileRecord, by: number) =>
+      record.type === "next_file" ? { row: record, position: 0 } : moved(record, by);
+    return fileRows<FileRecord>(this.#counted(this.#deps.openFile(objectName)), parse, move, NEXT_FILE);
   }
 
   /** Nothing of a refused file stays. */
@@ -202,7 +208,7 @@ class ImportWork {
   }
 
   /** One batch is written while the next is read. Undefined when the file has no line to store. */
-  async #writeAll(tx: Transaction, records: AsyncIterable<StatementRecord>): Promise<LineWriter | undefined> {
+  async #writeAll(tx: Transaction, records: AsyncIterable<FileRecord>): Promise<LineWriter | undefined> {
     const writeNext = async (): Promise<void> => {
       await this.#written;
       this.#requireTurn();
@@ -221,6 +227,12 @@ class ImportWork {
     };
     try {
       for await (const record of records) {
+        if (record.type === "next_file") {
+          await writeNext();
+          await this.#written;
+          await this.#writer?.nextFile();
+          continue;
+        }
         this.#add(record);
         const rows = this.#lines.length + this.#malformed.length;
         const isFull = rows >= IMPORT_LIMITS.linesPerBatch || this.#characters >= IMPORT_LIMITS.charactersPerBatch;

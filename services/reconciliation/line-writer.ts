@@ -1,5 +1,5 @@
 /**
- * Writes the lines of one file while it is read. A line whose identity neither the account nor the file has had goes straight
+ * Writes the lines of a file, or of the files of an archive one after another, while it is read. A line whose identity neither the account nor the file has had goes straight
  * into the tables. What depends on the rest of the file is decided at its end: lines whose identity comes again, and those
  * that the account has. Memory is bounded by one batch.
  */
@@ -38,7 +38,7 @@ export class LineWriter {
   readonly #tx: Transaction;
   readonly #owner: sql.LineOwner;
   #lineIds: number[] = [];
-  /** Of this import; the account's lines before it have smaller ids. */
+  /** Of the file that is read; the account's lines before it have smaller ids. */
   #firstLineId = Number.POSITIVE_INFINITY;
   #hasUndecided = false;
   #lines = 0;
@@ -73,15 +73,28 @@ export class LineWriter {
     await this.#tx`select`;
   }
 
+  /** What follows is another file of an archive: it may overlap those before it, whose lines the account has by now. */
+  async nextFile(): Promise<void> {
+    await this.#decide();
+    await sql.searchByIndex(this.#tx, true);
+    // Lines that were decided just now have greater ids than those that are left.
+    this.#lineIds = [];
+    this.#firstLineId = Number.POSITIVE_INFINITY;
+  }
+
   /** Decides what was left open. Returns how many lines are new and how many known. */
   async end(): Promise<{ readonly linesNew: number; readonly linesKnown: number }> {
-    if (this.#hasUndecided) {
-      await sql.searchByIndex(this.#tx, false);
-      const change = await sql.decideUndecided(this.#tx, this.#owner, this.#firstLineId);
-      this.#lines += change.lines;
-      this.#sources += change.sources;
-    }
+    await this.#decide();
     return { linesNew: this.#lines, linesKnown: this.#sources - this.#lines };
+  }
+
+  async #decide(): Promise<void> {
+    if (!this.#hasUndecided) return;
+    await sql.searchByIndex(this.#tx, false);
+    const change = await sql.decideUndecided(this.#tx, this.#owner, this.#firstLineId);
+    this.#lines += change.lines;
+    this.#sources += change.sources;
+    this.#hasUndecided = false;
   }
 
   async #takeLineIds(count: number): Promise<void> {

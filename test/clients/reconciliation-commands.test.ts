@@ -78,7 +78,7 @@ describe("a list without a row", () => {
       command("recon", "period", "list", "--from", "2026-11-01", "--to", "2026-11-01"),
     ]);
     expect(accounts).toMatchObject({ code: 0, printed: expect.stringMatching(/^There is no account yet: .+\n$/) });
-    expect(issues).toMatchObject({ code: 0, printed: "There is no such issue.\n" });
+    expect(issues).toMatchObject({ code: 0, printed: "No such issue waits for a decision.\n" });
     expect(periods).toMatchObject({ code: 0, printed: "There is no such period.\n" });
   });
 });

@@ -2,7 +2,6 @@
  * A process that was stalled carries out a request that another process has answered long ago. What people have decided in
  * between stays.
  */
-import { createInbox } from "nats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { z } from "zod";
 import * as attributions from "../../services/bus/messages/attributions.ts";
@@ -10,6 +9,7 @@ import * as issues from "../../services/bus/messages/issues.ts";
 import type { Operation, RequestOf } from "../../services/bus/operation.ts";
 import { raiseIssues } from "../../services/issues/sql/raise.ts";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "../providers/providers-world.ts";
+import { carryOut as carryOutOnce } from "../support/carry-out-twice.ts";
 
 let world: ProvidersWorld;
 beforeAll(async () => {
@@ -30,27 +30,10 @@ async function raise({ organizationId, stationId }: Place): Promise<number> {
   return raised[0]?.issueId ?? 0;
 }
 
-/** Has a request carried out, and returns a function that has the same one carried out again: both have one inbox. */
-async function carryOut<TOperation extends Operation<z.ZodType, z.ZodType>>(
-  { subject }: TOperation,
+const carryOut = <TOperation extends Operation<z.ZodType, z.ZodType>>(
+  operation: TOperation,
   request: RequestOf<TOperation>,
-): Promise<() => Promise<unknown>> {
-  const { nc } = world.bus;
-  const inbox = createInbox();
-  const send = async (): Promise<unknown> => {
-    const answered = Promise.withResolvers<unknown>();
-    const subscription = nc.subscribe(inbox, {
-      callback: (_, message) => {
-        const body = message.json<object>();
-        if (!("working" in body)) answered.resolve(body);
-      },
-    });
-    nc.publish(subject, JSON.stringify(request), { reply: inbox });
-    return await answered.promise.finally(() => subscription.unsubscribe());
-  };
-  expect(await send()).toHaveProperty("reply");
-  return send;
-}
+) => carryOutOnce(world.bus.nc, operation, request);
 
 const statusOf = async ({ operator }: Place, issueId: number): Promise<string> =>
   (await world.ask(issues.getIssue, { caller: operator, issueId })).issue.status;

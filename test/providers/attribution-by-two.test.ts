@@ -6,6 +6,7 @@ import * as issues from "../../services/bus/messages/issues.ts";
 import { changeOrder, voidOrder } from "../../services/bus/messages/orders.ts";
 import { createProviderConfig, listProviderEvents } from "../../services/bus/messages/provider-configs.ts";
 import { aloneUnlessSet } from "../../services/providers/attribution-limits.ts";
+import { carryOut } from "../support/carry-out-twice.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
@@ -361,3 +362,14 @@ async function payInCash(place: Place, order: Intent): Promise<void> {
     select settle_intent(${order.intentId}, 'cash', ${place.stationId}, ${order.orderId}, 'cash', ${order.amountMinor},
       ${order.currency}, '', ${place.cashier.userId})`;
 }
+
+test("a proposal that a stalled process carries out late: none waits after it was withdrawn", async () => {
+  const scene = await openScene();
+  const { place, issueId, order } = scene;
+  const request = { caller: place.operator, issueId, orderId: order.orderId, reason: REASON };
+  const again = await carryOut(world.bus.nc, attributions.proposeAttribution, request);
+  await withdraw(scene, (await read(scene)).issue.proposal?.proposalId ?? 0);
+  await again();
+  expect((await read(scene)).issue.proposal).toBeNull();
+  expect(await actions(scene)).toEqual(["issue_attribution_proposed", "issue_attribution_withdrawn"]);
+});

@@ -152,6 +152,32 @@ test("an archive: the lines of all its files are stored, and a refusal names the
   expect(refused).toMatchObject({ status: "refused", status_detail: expect.stringContaining("monday.csv") as string });
 });
 
+test("an archive whose files overlap: its lines are those of the files one by one, and each is stored once", async () => {
+  const files = [
+    statementOf([{ id: "a" }, { id: "b" }, { id: "twice" }, { id: "twice" }]),
+    statementOf([{ id: "twice" }, { id: "b" }, { id: "c" }, { id: "a", amount: "12.40" }]),
+    statementOf([{ id: "c" }, { id: "twice" }, { id: "twice" }, { id: "twice" }]),
+  ];
+  const [together, apart] = [await world.addAccount(), await world.addAccount()];
+  const archive = zipOf(files.map((content, index) => ({ name: `${index}.csv`, content })));
+  expect(await world.importText(together, archive)).toMatchObject({
+    status: "imported",
+    lines_new: 6,
+    lines_known: 5,
+    malformed: 1,
+  });
+  for (const content of files) await world.importText(apart, content);
+  expect(await world.linesOf(together)).toEqual([
+    "a 1250",
+    "b 1250",
+    "c 1250",
+    "twice 1250",
+    "twice 1250",
+    "twice 1250",
+  ]);
+  expect(await world.linesOf(together)).toEqual(await world.linesOf(apart));
+});
+
 test("a file that the object store has lost: refused with the next step", async () => {
   const openFile = (): never => {
     throw new FileLostError("The file is not in the object store.");

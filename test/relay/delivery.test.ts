@@ -118,7 +118,8 @@ describe("the relay", () => {
       devicePut("D".repeat(1_001)),
       stationRow(stationId, 1),
     );
-    await fixture.flush(stationKey(stationId));
+    const barrier = await fixture.flush(stationKey(stationId));
+    expect(barrier, "a change that its station has refused is not effective").toMatchObject({ isUndelivered: true });
     const rows = await fixture.sql`
       select failed_reason, sequence is null as unstored, delivered_at is null as outstanding from outbox
       where key = ${stationKey(stationId)} order by outbox_id`;

@@ -52,16 +52,20 @@ export async function* archivedFiles(archive: AsyncIterable<Uint8Array>): AsyncG
 export type Move<Row> = (row: Row, by: number) => { readonly row: Row; readonly position: number };
 
 /**
- * The rows of all files of an archive, as if they were one: positions go on from file to file, so that each is there once,
- * and a refusal names the file.
+ * The rows of all files of an archive: positions go on from file to file, so that each is there once, and a refusal names the
+ * file. `between` comes before each file but the first.
  */
 export async function* archivedRows<Row>(
   archive: AsyncIterable<Uint8Array>,
   parse: (bytes: AsyncIterable<Uint8Array>) => AsyncIterable<Row>,
   move: Move<Row>,
+  between?: Row,
 ): AsyncGenerator<Row> {
   let before = 0;
+  let isFirst = true;
   for await (const file of archivedFiles(archive)) {
+    if (!isFirst && between !== undefined) yield between;
+    isFirst = false;
     let last = before;
     try {
       for await (const one of parse(file.bytes)) {

@@ -141,11 +141,11 @@ export async function judgePossibleDuplicates(sql: Transaction): Promise<void> {
       where l.kind in ('payment', 'bank_credit') and l.provider_key is null
     ),
     equal as (select * from (select *, count(*) over (partition by same) as lines from nameless) counted where lines > 1),
-    filed as (select e.same, e.line_id, e.lines, e.is_open, s.import_id from equal e join statement_line_sources s using (line_id))
-    select line_id, null, 'possible_duplicate', null, jsonb_build_object('equalLines', max(lines)::text)
-    from filed f where is_open
-    group by same, line_id
-    having count(distinct import_id) < (select count(distinct import_id) from filed o where o.same = f.same)`;
+    filed as (
+      select e.same, e.line_id, e.lines, e.is_open, count(*) as files from equal e join statement_line_sources s using (line_id)
+      group by e.same, e.line_id, e.lines, e.is_open)
+    select line_id, null, 'possible_duplicate', null, jsonb_build_object('equalLines', lines::text)
+    from filed f where is_open and files < (select max(files) from filed o where o.same = f.same)`;
 }
 
 export async function judgeUnmatched(sql: Transaction): Promise<void> {

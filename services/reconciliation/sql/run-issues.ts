@@ -23,7 +23,7 @@ const moneySubject = (sql: Transaction): Fragment => sql`
 const isNamedByMoney = (sql: Transaction, { configId }: RunScope): Fragment => sql`(
   l.ordinal = 0 and (l.kind <> 'bank_credit' or ${configId}::bigint is not null) and not exists (
     select from statement_lines s join statement_lines o on o.provider_reference = s.provider_reference and o.account_id = s.account_id
-    where s.line_id = l.line_id and o.kind in ('payment', 'bank_credit')
+    where s.line_id = l.line_id and o.provider_reference <> '' and o.kind in ('payment', 'bank_credit')
       and (o.ordinal, o.booked_on, o.fingerprint) < (l.ordinal, l.booked_on, l.fingerprint)))`;
 const evidenceType = (sql: Transaction): Fragment => sql`
   case when l.kind in ('bank_credit', 'payment') or l.line_id is null then 'payment' else l.kind end`;

@@ -176,7 +176,10 @@ export async function decideUndecided(
       group by identity having count(*) > 1 or not bool_and(has_source)`;
   await sql`analyze import_repeated`;
   const [repeated] = await sql`select from import_repeated limit 1`;
-  if (repeated === undefined) return { lines: 0, sources: 0 };
+  if (repeated === undefined) {
+    await sql`drop table import_undecided, import_repeated`;
+    return { lines: 0, sources: 0 };
+  }
   await sql`
     create temporary table import_rows on commit drop as
       select position, identity, has_source, null::bigint as line_id, ${sql.unsafe(FIELDS)} from import_undecided
@@ -192,6 +195,7 @@ export async function decideUndecided(
   const removed = await sql`
     delete from statement_lines l using import_rows r where l.line_id = r.line_id`;
   const { inserted, sources } = await storeNumbered(sql, { importId, organizationId, accountId });
+  await sql`drop table import_undecided, import_repeated, import_rows, import_numbered`;
   return { lines: inserted - removed.count, sources: sources - unsourced.count };
 }
 
@@ -208,7 +212,7 @@ async function numberByAmount(sql: Transaction, accountId: number): Promise<void
         select distinct n.identity, n.provider_reference from import_numbered n
           join statement_lines l on l.account_id = ${accountId} and l.fingerprint = n.fingerprint
         where l.amount_minor <> n.amount_minor) n
-        join statement_lines l on l.account_id = ${accountId} and l.provider_reference = n.provider_reference
+        join statement_lines l on l.account_id = ${accountId} and l.provider_reference = n.provider_reference and l.provider_reference <> ''
           and l.fingerprint = line_fingerprint(n.identity, l.ordinal)
     ),
     fitted as (

@@ -104,6 +104,19 @@ describe("equal rows without a reference", () => {
     expect(lines).toEqual({ one: "unmatched_money", two: "possible_duplicate" });
   });
 
+  test("in overlapping files of one archive with different numbers: one is doubtful", async () => {
+    const world = await running.openWorld();
+    const archive = await world.importLines(world.qrAccountId, [row("one"), row("two")]);
+    // The archive's second file has one of them.
+    await world.database`
+      insert into statement_line_sources (import_id, position, line_id)
+      select ${archive}, 3, line_id from statement_line_sources where import_id = ${archive} and position = 1`;
+
+    const { lines } = await world.run(world.qrAccountId);
+
+    expect(lines).toEqual({ one: "unmatched_money", two: "possible_duplicate" });
+  });
+
   test("the same number in both files: no duplicates", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [row("one"), row("two")]);

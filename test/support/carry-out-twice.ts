@@ -1,0 +1,27 @@
+/** A request that two processes carry out, the second one late. */
+import { createInbox, type NatsConnection } from "nats";
+import { expect } from "vitest";
+import type { z } from "zod";
+import type { Operation, RequestOf } from "../../services/bus/operation.ts";
+
+/** Has a request carried out, and returns a function that has the same one carried out again: both have one inbox. */
+export async function carryOut<TOperation extends Operation<z.ZodType, z.ZodType>>(
+  nc: NatsConnection,
+  { subject }: TOperation,
+  request: RequestOf<TOperation>,
+): Promise<() => Promise<unknown>> {
+  const inbox = createInbox();
+  const send = async (): Promise<unknown> => {
+    const answered = Promise.withResolvers<unknown>();
+    const subscription = nc.subscribe(inbox, {
+      callback: (_, message) => {
+        const body = message.json<object>();
+        if (!("working" in body)) answered.resolve(body);
+      },
+    });
+    nc.publish(subject, JSON.stringify(request), { reply: inbox });
+    return await answered.promise.finally(() => subscription.unsubscribe());
+  };
+  expect(await send()).toHaveProperty("reply");
+  return send;
+}
