@@ -149,9 +149,11 @@ async function request(
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const signal = AbortSignal.timeout(REQUEST_MS);
   const init = { method, headers, signal, redirect: "manual" as const };
-  const response = await fetch(url, body === undefined ? init : { ...init, body: JSON.stringify(body) }).catch((error: unknown) => {
-    throw new CommandError(noAnswer(url, error));
-  });
+  const response = await fetch(url, body === undefined ? init : { ...init, body: JSON.stringify(body) }).catch(
+    (error: unknown) => {
+      throw new CommandError(noAnswer(url, error));
+    },
+  );
   const answer: unknown = await response.json().catch(() => undefined);
   if (response.ok) return answer;
   const refused = errorSchema.safeParse(answer).data;

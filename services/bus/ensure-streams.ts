@@ -30,7 +30,9 @@ const PASSING_CODES: ReadonlySet<number> = new Set([
   // A server has not joined yet.
   NO_SUITABLE_PEERS,
   // JetStream is temporarily unavailable, the server is not the leader, the stream is offline.
-  10_008, 10_009, 10_118,
+  10_008,
+  10_009,
+  10_118,
   // Another program has created the same stream at this moment.
   10_058,
 ]);
