@@ -108,6 +108,13 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   };
   const abandonRequests = failFast(nc, () => isUp);
   const clock = startBusClock(nc);
+  let isRefused = false;
+  /** While the bus is down: its password was changed, or a server that starts refuses all for a moment. Logged once. */
+  const refusedWith = (error: Error): void => {
+    if (isUp || isClosing || isRefused || !(error instanceof errors.AuthorizationError)) return;
+    isRefused = true;
+    options.log.warn({}, refusedByBus(connectionOptions(options, dialling), error).message);
+  };
   void (async () => {
     for await (const status of nc.status()) {
       if (status.type === "disconnect" || status.type === "staleConnection" || status.type === "close") {
@@ -115,8 +122,10 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
         change(false);
         abandonRequests();
       } else if (status.type === "reconnecting") pauses.dialled();
+      else if (status.type === "error") refusedWith(status.error);
       else if (status.type === "reconnect") {
         pauses.connected();
+        isRefused = false;
         change(true);
         void clock.measure();
       }
