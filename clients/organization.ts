@@ -149,15 +149,30 @@ async function request(
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const signal = AbortSignal.timeout(REQUEST_MS);
   const init = { method, headers, signal, redirect: "manual" as const };
-  const response = await fetch(url, body === undefined ? init : { ...init, body: JSON.stringify(body) }).catch(() => {
-    throw new CommandError(`The service at ${url.origin} does not answer; check --base-url and that it runs.`);
-  });
+  const response = await fetch(url, body === undefined ? init : { ...init, body: JSON.stringify(body) }).catch(
+    (error: unknown) => {
+      throw new CommandError(noAnswer(url, error));
+    },
+  );
   const answer: unknown = await response.json().catch(() => undefined);
   if (response.ok) return answer;
   const refused = errorSchema.safeParse(answer).data;
   if (refused === undefined) throw new CommandError(`The service answered with status ${response.status}.`);
   const fields = (refused.errors ?? []).map(({ pointer, detail }) => ` ${pointer}: ${detail}`).join("");
   throw new CommandError(`${refused.detail}${fields} (${refused.code})`);
+}
+
+/** Of TLS: the certificate is made for another name, or no authority that Node trusts has signed it. */
+const UNTRUSTED = /CERT|SIGNATURE/;
+
+function noAnswer(url: URL, error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code = typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : "";
+  if (UNTRUSTED.test(code))
+    return `The certificate of ${url.origin} is not trusted (${code}); name it in GATEWAY_CERTIFICATE_FILE.`;
+  if (code === "ENOENT") return "There is no such file as GATEWAY_CERTIFICATE_FILE names; correct the path.";
+  const reason = code === "" ? "" : ` (${code})`;
+  return `The service at ${url.origin} does not answer${reason}; check --base-url and that it runs.`;
 }
 
 await run(process.argv.slice(2)).catch(endWithError);

@@ -122,7 +122,8 @@ export class Server {
       if (socket !== false) this.#socket = socket;
     });
     if (this.#socket === undefined) {
-      throw new UserError(`Port ${port} on ${host} is taken or not allowed.`, { code: "port_taken" });
+      const sentence = `The gateway cannot listen on port ${port} of ${host}: another program does, or this user may not; set PORT and HOST to others, or end that program.`;
+      throw new UserError(sentence, { code: "port_taken" });
     }
     return this.#port();
   }

@@ -1,4 +1,5 @@
 /** The connection to the bus, with the behaviour on failure that every process shares: requests fail at once while it is down. */
+import { lookup } from "node:dns/promises";
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";
@@ -107,6 +108,13 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   };
   const abandonRequests = failFast(nc, () => isUp);
   const clock = startBusClock(nc);
+  let isRefused = false;
+  /** While the bus is down: its password was changed, or a server that starts refuses all for a moment. Logged once. */
+  const refusedWith = (error: Error): void => {
+    if (isUp || isClosing || isRefused || !(error instanceof errors.AuthorizationError)) return;
+    isRefused = true;
+    options.log.warn({}, refusedByBus(connectionOptions(options, dialling), error).message);
+  };
   void (async () => {
     for await (const status of nc.status()) {
       if (status.type === "disconnect" || status.type === "staleConnection" || status.type === "close") {
@@ -114,8 +122,10 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
         change(false);
         abandonRequests();
       } else if (status.type === "reconnecting") pauses.dialled();
+      else if (status.type === "error") refusedWith(status.error);
       else if (status.type === "reconnect") {
         pauses.connected();
+        isRefused = false;
         change(true);
         void clock.measure();
       }
@@ -124,6 +134,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const { log, signal, awaitsQuorum = false } = options;
   const withinMs = awaitsQuorum ? undefined : (options.withinMs ?? BUS_LIMITS.ensureMs);
   await reachJetStream(nc, { log, signal, withinMs }).catch(async (error: unknown) => {
+    isClosing = true;
     clock.stop();
     await nc.close();
     throw error;
@@ -132,6 +143,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   await clock.measure();
   if (awaitsQuorum) {
     watch = new QuorumWatch({ nc, isUp: () => isUp, choice: dialling.choice, log });
+    await warnOfOneServer(options, nc.info);
   }
   return {
     nc,
@@ -154,6 +166,16 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
       await nc.close();
     },
   };
+}
+
+/** A process goes to the servers of NATS_URL alone, so it should name all of them. A host name may stand for several. */
+async function warnOfOneServer({ url, log }: ConnectOptions, info: NatsConnection["info"]): Promise<void> {
+  const [server, ...others] = parseNatsAddress(url)?.servers ?? [];
+  const { cluster, connect_urls: known = [] } = info ?? {};
+  if (server === undefined || others.length > 0 || cluster === undefined || known.length < 2) return;
+  const addresses = await lookup(server.host, { all: true }).catch(() => []);
+  if (addresses.length > 1) return;
+  log.warn({ server: hostAndPort(server), known }, "NATS_URL names one server of its cluster: name all");
 }
 
 /** Resolves when the server has everything that was published, the replies of this turn of the event loop included. */
@@ -256,6 +278,9 @@ function connectionOptions(
     ...address.credentials,
     timeout: BUS_LIMITS.dialMs,
     maxReconnectAttempts: -1,
+    // A server names the others of its cluster before it accepts or refuses the credentials. A client that dials those as well
+    // never comes to an end where all of them refuse. Their own addresses may also lead nowhere from here.
+    ignoreClusterUpdates: true,
     // A restarting server may refuse all credentials for a moment. A client that stopped then would leave its process without a bus.
     ignoreAuthErrorAbort: true,
     reconnectDelayHandler: () => pauses.currentMs(),

@@ -23,12 +23,16 @@ import {
 } from "./stream-config.ts";
 import { INSTALLATION } from "./streams.ts";
 
+/** Fewer servers with JetStream and space run than the stream has copies. */
+const NO_SUITABLE_PEERS = 10_005;
 /** Errors that end when the cluster has elected and all its servers have joined. */
 const PASSING_CODES: ReadonlySet<number> = new Set([
-  // No suitable peers for placement: a server has not joined yet.
-  10_005,
+  // A server has not joined yet.
+  NO_SUITABLE_PEERS,
   // JetStream is temporarily unavailable, the server is not the leader, the stream is offline.
-  10_008, 10_009, 10_118,
+  10_008,
+  10_009,
+  10_118,
   // Another program has created the same stream at this moment.
   10_058,
 ]);
@@ -120,7 +124,9 @@ function refused(bus: Bus, stream: string, cause: unknown): unknown {
   const server = bus.nc.getServer();
   if (cause instanceof JetStreamApiError) {
     const reason = cause.message.replace(/\.$/, "");
-    const sentence = `The NATS at ${server} (NATS_URL) cannot keep the stream ${stream}: ${reason}.`;
+    const next =
+      cause.code === NO_SUITABLE_PEERS ? "; start as many servers as there are to be copies, or ask for fewer" : "";
+    const sentence = `The NATS at ${server} (NATS_URL) cannot keep the stream ${stream}: ${reason}${next}.`;
     return new UserError(sentence, { code: "nats_storage", cause });
   }
   return isPassing(cause) ? noQuorum(bus, stream, cause) : cause;

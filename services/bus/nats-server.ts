@@ -11,7 +11,7 @@ import { UserError } from "../runtime/user-error.ts";
 
 /** Completes "The setting NATS_URL is not usable: …". */
 export const NATS_ADDRESS_RULE =
-  "it must be an address like nats://token@127.0.0.1:4222, or several separated by commas";
+  "it must be an address like nats://token@127.0.0.1:4222, or several separated by commas, with percent escapes for special characters of user and password";
 
 const DEFAULT_PORT = 4222;
 

@@ -11,6 +11,7 @@ import type { BusLayout } from "../bus/stream-config.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { readInstallation } from "./installation.ts";
 import { migrate } from "./migrate.ts";
+import { reachDatabase } from "./reach-database.ts";
 
 export interface MigrateInstallationOptions {
   readonly databaseUrl: string;
@@ -27,7 +28,9 @@ export interface MigrateInstallationOptions {
 /** Throws a UserError with the next step; what was done by then stays done, and the next run continues. */
 export async function migrateInstallation(options: MigrateInstallationOptions): Promise<Installation> {
   const { databaseUrl, natsUrl, natsAccess, layout, log, signal } = options;
-  await migrate({ databaseUrl, log, ...(signal === undefined ? {} : { signal }) });
+  const stop = signal === undefined ? {} : { signal };
+  await reachDatabase({ url: databaseUrl, ...stop });
+  await migrate({ databaseUrl, log, ...stop });
   log("The database has the schema of this version.");
   const installation = await readInstallation(databaseUrl);
   const found = await migrateBus({
@@ -35,7 +38,7 @@ export async function migrateInstallation(options: MigrateInstallationOptions): 
     installation,
     layout,
     ...(natsAccess === undefined ? {} : { natsAccess }),
-    ...(signal === undefined ? {} : { signal }),
+    ...stop,
   });
   log(
     `The streams and buckets are as this version needs them, with ${copies(found.replicas)} each and ${logCount(found.logs)}.`,

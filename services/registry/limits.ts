@@ -6,6 +6,11 @@ export const REGISTRY_LIMITS = {
   flushTimeoutMs: 1_000,
   /** Longer than a shift, so that no session expires during one. */
   sessionLifetimeMs: 12 * 3_600_000,
+  /**
+   * How long ago a station may have received the end of a session so that a repetition still waits for it: longer than a
+   * replica that answers can be behind.
+   */
+  sessionEndCountsMs: 5_000,
   /** Open sessions of one user. A further log-in ends the oldest one, so that a looping script cannot fill the bucket. */
   sessionsPerUser: BOUNDS.endedSessions,
   /** Stations whose lease one session may take. When the session ends, one transaction notifies all of them. */

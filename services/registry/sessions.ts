@@ -18,7 +18,7 @@ import { recordEvent } from "./sql/events.ts";
 import * as sql from "./sql/sessions.ts";
 import { getStation } from "./sql/stations.ts";
 import { getUser, getUserAtPlace, lockUsers, setPasswordHash, type UserAtPlace, type UserRow } from "./sql/users.ts";
-import { announceSessionEnds, permissionsOf, stationActor, userMessage } from "./users.ts";
+import { announceSessionEnds, keysOfEnds, permissionsOf, stationActor, userMessage } from "./users.ts";
 
 /** The entry by which a gateway knows an open session. */
 function sessionEntry(
@@ -159,7 +159,7 @@ export async function endOneSession(
   const { organizationId } = caller;
   const keys = await deps.sql.begin(async (tx) => {
     const ended = await sql.endSession(tx, { organizationId, userId, sessionId });
-    if (ended === undefined) return [sessionKey(userId)];
+    if (ended === undefined) return await keysOfEnds(tx, { userId, sessionId });
     await recordEvent(tx, ownerEvent(caller, "session_ended", { kind: "session", id: sessionId }));
     return await announceSessionEnds(tx, { userId, ended: [ended], by: stationActor(caller) });
   });

@@ -13,7 +13,7 @@ import { ownerEvent } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import { organizationParty } from "./passwords.ts";
 import { recordEvent } from "./sql/events.ts";
-import { type EndedSession, endSessions, unbindStations } from "./sql/sessions.ts";
+import { type EndedSession, endSessions, listSessionEndKeys, unbindStations } from "./sql/sessions.ts";
 import * as sql from "./sql/users.ts";
 
 /** One role, one duty: an owner, who registers devices, cannot collect payments, and a cashier cannot register devices. */
@@ -89,7 +89,7 @@ export const changeUser: RegistryHandler<typeof users.changeUser> = async (deps,
       role: request.role ?? from.role,
     };
     // Without a role in the request there is nothing to wait for: gateways do not follow names and e-mail addresses.
-    const keys = request.role === undefined ? [] : [sessionKey(userId)];
+    const keys = request.role === undefined ? [] : await keysOfEnds(tx, request);
     if (from.name === to.name && from.email === to.email && from.role === to.role) return { user: before, keys };
     if (to.role !== "owner" && owners.every((owner) => owner.user_id === userId)) {
       const detail = "An organization needs an owner; give another person the role first.";
@@ -115,12 +115,14 @@ export const moveUser: RegistryHandler<typeof users.moveUser> = async (deps, req
   requirePermission(caller, "organization.manage");
   return changed(deps, async (tx) => {
     const before = await lockOtherUser(tx, request, "You cannot suspend or resume yourself.");
-    if (before.status === status) return { user: before, keys: [sessionKey(userId)] };
+    const own = [sessionKey(userId)];
+    if (before.status === status)
+      return { user: before, keys: move === "SUSPEND" ? await keysOfEnds(tx, request) : own };
     const row = await sql.moveUser(tx, userId, status);
-    const ended = status === "suspended" ? await endSessions(tx, userId) : [];
+    const ended = move === "SUSPEND" ? await endSessions(tx, userId) : [];
     const data = { from: before.status, to: status };
     await recordEvent(tx, ownerEvent(caller, action, { kind: "user", id: userId }, data));
-    return { user: row, keys: await keysOf(tx, request, ended) };
+    return { user: row, keys: move === "SUSPEND" ? await keysOf(tx, request, ended) : own };
   });
 };
 
@@ -157,15 +159,26 @@ async function lockOtherUser(
   return existing(held.find((other) => other.user_id === userId));
 }
 
-/** The user's key, also without sessions to end: a repetition then waits for the sessions that the first request ended. */
+/** Writes the rows of the sessions that this change ends. Returns the keys of all of the user's ends that may be under way. */
 async function keysOf(
   tx: Transaction,
   { caller, userId }: ByOwner,
   ended: readonly EndedSession[],
 ): Promise<readonly OutboxKey[]> {
-  return [
-    ...new Set([sessionKey(userId), ...(await announceSessionEnds(tx, { userId, ended, by: stationActor(caller) }))]),
-  ];
+  const announced = await announceSessionEnds(tx, { userId, ended, by: stationActor(caller) });
+  return [...new Set([...announced, ...(await keysOfEnds(tx, { userId }))])];
+}
+
+/**
+ * What the repetition of a change waits for: the ends of the user's sessions, or of one of them, that the first request has
+ * written. Its answer was lost, and gateways and stations may not have received them yet.
+ */
+export async function keysOfEnds(
+  tx: Transaction,
+  { userId, sessionId }: { readonly userId: number; readonly sessionId?: number },
+): Promise<OutboxKey[]> {
+  const withinMs = REGISTRY_LIMITS.sessionEndCountsMs;
+  return [sessionKey(userId), ...(await listSessionEndKeys(tx, { userId, sessionId, withinMs }))];
 }
 
 interface SessionEnd {

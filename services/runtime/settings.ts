@@ -134,7 +134,7 @@ export const sharedSettingsSchema = z
   .object({
     NATS_URL: setting(natsAddress(), {
       meaning:
-        "The servers of the bus, between commas: nats://user:password@host:4222, nats://token@host:4222, or with tls:// in place of nats://.",
+        "All servers of the bus, between commas: nats://user:password@host:4222, nats://token@host:4222, or with tls:// in place of nats://. The process goes to no others.",
       shared: true,
       secret: true,
     }),

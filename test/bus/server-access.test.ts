@@ -1,6 +1,7 @@
 /** How a process gets access to a real nats-server: by password over TLS with a private authority, and by a JWT account. */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { nkeys } from "nats";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -175,5 +176,32 @@ describe("a NATS server with JWT accounts", () => {
       code: "nats_refused",
       message: expect.stringContaining("the server refuses the credentials of NATS_CREDENTIALS_FILE"),
     });
+  });
+});
+
+describe("a NATS server whose password is changed while a process runs", () => {
+  it("the process logs once that it is refused, with the next step, and goes on when the password is back", async () => {
+    const user = (password: string) => `authorization { user: payments, password: ${password} }`;
+    const { server, port } = await startServer("changed", [user("first")]);
+    const config = readFileSync(pathOf("changed.conf"), "utf8");
+    const warnings: string[] = [];
+    const log = { ...QUIET, warn: (_fields: object, message: string) => void warnings.push(message) };
+    const bus = await connectBus({ url: `nats://payments:first@127.0.0.1:${port}`, name: "test", log });
+    const change = (password: string): void => {
+      writeFile("changed.conf", config.replace(user("first"), user(password)));
+      server.process.kill("SIGHUP");
+    };
+    change("second");
+    const refused = expect.stringMatching(
+      /^The NATS at 127\.0\.0\.1:\d+ \(NATS_URL\) cannot be used: the server refuses the user, .*; correct them\.$/,
+    );
+    await expect.poll(() => warnings, { timeout: 5_000 }).toContainEqual(refused);
+    // Several more dials.
+    await delay(1_500);
+    expect(warnings).toEqual(["the bus is down", refused]);
+    change("first");
+    await expect.poll(() => bus.isUp(), { timeout: 5_000 }).toBe(true);
+    await bus.close();
+    await stopServer(server);
   });
 });

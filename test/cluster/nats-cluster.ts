@@ -33,6 +33,8 @@ export interface ClusterOptions {
   readonly binary: string;
   /** The servers dial each other without links, so that none can be separated and no proxy costs CPU. */
   readonly isDirect: boolean;
+  /** The servers name each other to their clients, as they do unless they are configured otherwise. */
+  readonly advertises: boolean;
   /** A server whose streams are in a folder of its own. */
   readonly smallDisk: { readonly node: NodeName; readonly path: string } | undefined;
 }
@@ -55,8 +57,8 @@ export class NatsCluster {
 
   /** Starts the servers and waits until they have elected a leader for their streams. */
   static async start(options: Partial<ClusterOptions> = {}): Promise<NatsCluster> {
-    const { binary = inject("natsBinary").path, isDirect = false, smallDisk } = options;
-    const cluster = new NatsCluster({ binary, isDirect, smallDisk });
+    const { binary = inject("natsBinary").path, isDirect = false, advertises = false, smallDisk } = options;
+    const cluster = new NatsCluster({ binary, isDirect, advertises, smallDisk });
     try {
       await cluster.#prepare();
       await Promise.all(NODES.map((node) => cluster.startNode(node)));
@@ -245,7 +247,7 @@ cluster {
   name: restaurant
   listen: "127.0.0.1:${cluster}"
   advertise: "127.0.0.1:1"
-  no_advertise: true
+  no_advertise: ${String(!this.#options.advertises)}
   routes: [${routes.map((route) => JSON.stringify(route)).join(", ")}]
 }
 `;

@@ -22,8 +22,9 @@ describe("npm run migrate", () => {
     await nats.stop();
   });
 
-  const run = async (script: string, ...args: readonly string[]) => {
-    const env = { ...process.env, NATS_URL: nats.url, DATABASE_URL: database.url, LOG_LEVEL: "silent" };
+  const run = (script: string, ...args: readonly string[]) => runAt(database.url, script, ...args);
+  const runAt = async (databaseUrl: string, script: string, ...args: readonly string[]) => {
+    const env = { ...process.env, NATS_URL: nats.url, DATABASE_URL: databaseUrl, LOG_LEVEL: "silent" };
     const program = runProgram(process.execPath, [join(CHECKOUT, "services", script), ...args], { env });
     return { code: await program.ended, output: program.output() };
   };
@@ -76,6 +77,14 @@ describe("npm run migrate", () => {
     const { code, output } = await run("migrate.ts", ...args);
     expect(code).toBe(2);
     expect(output).toMatch(/^[^\n]*; see --help\.\n$/);
+  });
+
+  test("a database that the server does not have: one sentence with the address, exit code 1", async () => {
+    const { code, output } = await runAt(`${database.url}_of_nobody`, "migrate.ts");
+    expect(code).toBe(1);
+    expect(output).toMatch(
+      /^The PostgreSQL at \S+ \(DATABASE_URL\) cannot be used: the server has no database of that name \(3D000\); create it, .*\.\n$/,
+    );
   });
 
   test("--help: names the arguments and the settings", async () => {

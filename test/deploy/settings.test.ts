@@ -13,7 +13,8 @@ const METRICS =
   "it must be a whole number from 0 to 65531, because the four ports after it are used, too; 0 takes any free ports";
 
 const DATABASE = "it must be an address like postgres://user:password@host:5432/database";
-const NATS = "it must be an address like nats://token@127.0.0.1:4222, or several separated by commas";
+const NATS =
+  "it must be an address like nats://token@127.0.0.1:4222, or several separated by commas, with percent escapes for special characters of user and password";
 
 describe("npm start: an unusable setting", () => {
   test.each([

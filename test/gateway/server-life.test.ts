@@ -98,7 +98,7 @@ describe("a port", () => {
     expect(second).toBeInstanceOf(UserError);
     expect(second).toMatchObject({
       code: "port_taken",
-      message: `Port ${gateway.port} on 127.0.0.1 is taken or not allowed.`,
+      message: `The gateway cannot listen on port ${gateway.port} of 127.0.0.1: another program does, or this user may not; set PORT and HOST to others, or end that program.`,
     });
     await gateway.stop();
   });

@@ -1,15 +1,18 @@
 /** With the relay and the actor hosts running, an answer states the position that the replicas need to show its change. */
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
 import { moveDevice } from "../../services/bus/messages/devices.ts";
 import { enrollDevice } from "../../services/bus/messages/enrollment-codes.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
+import * as users from "../../services/bus/messages/users.ts";
+import { askStation } from "../../services/bus/station-client.ts";
 import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
 import { STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import {
+  callerOf,
   newCode,
   newDevice,
   newStation,
@@ -118,4 +121,64 @@ test("a revoked credential: removed at once, also without a host of its station"
   } finally {
     stations = await startStationsService(fixture.serviceDeps);
   }
+});
+
+/** A new cashier with an open session that drives a new station. */
+async function newDriver(email: string) {
+  const password = "a long pass phrase";
+  const { user } = await fixture.ask(users.createUser, {
+    caller: fixture.owner,
+    email,
+    name: "Carl",
+    role: "cashier",
+    password,
+  });
+  const caller = await callerOf(fixture.sql, email);
+  const logIn = { email, password, address: "192.0.2.2", permission: "payments.collect" as const };
+  const { token } = await fixture.ask(sessions.logIn, logIn);
+  const { sessionId, expiresAtMs } = JSON.parse((await entry(SESSIONS, token)).text) as sessions.SessionEntry;
+  const { stationId } = await newStation(fixture);
+  await fixture.ask(sessions.bindStation, { caller, sessionId, stationId });
+  const command = { type: "lease_acquire", session: { sessionId, expiresAtMs } } as const;
+  const actor = { kind: "cashier", id: user.userId, name: "Carl" } as const;
+  const acquired = await askStation(fixture.bus.nc, stationId, { commandId: randomUUID(), actor, command });
+  expect(acquired.reply.ok).toBe(true);
+  return { caller, userId: user.userId, sessionId, stationId };
+}
+type Driver = Awaited<ReturnType<typeof newDriver>>;
+
+const byOwner = ({ userId }: Driver) => ({ caller: fixture.owner, userId });
+test.each([
+  ["sign-out", ({ caller, sessionId }: Driver) => fixture.ask(sessions.logOut, { caller, sessionId })],
+  [
+    "suspension",
+    async (driver: Driver) =>
+      (await fixture.ask(users.moveUser, { ...byOwner(driver), move: "SUSPEND" as const })).barrier,
+  ],
+  [
+    "role",
+    async (driver: Driver) =>
+      (await fixture.ask(users.changeUser, { ...byOwner(driver), role: "reconciliation_operator" as const })).barrier,
+  ],
+  [
+    "password",
+    async (driver: Driver) =>
+      (await fixture.ask(users.resetUserPassword, { ...byOwner(driver), password: "another pass phrase" })).barrier,
+  ],
+])("a repeated %s while a lease cannot end yet: answered as the first", async (what, act) => {
+  const driver = await newDriver(`${what}@sandbox.example`);
+  const other = await newDriver(`other-than-${what}@sandbox.example`);
+  await stations.stop();
+  try {
+    expect((await act(driver)).isUndelivered).toBe(true);
+    expect((await act(driver)).isUndelivered).toBe(true);
+  } finally {
+    stations = await startStationsService(fixture.serviceDeps);
+  }
+  // The lease has ended: a repetition names the position that shows it, and waits for no other person.
+  await expect.poll(async () => (await act(driver)).isUndelivered, { timeout: 10_000 }).toBeUndefined();
+  const { sequence, state } = await station(driver.stationId);
+  expect(state.lease).toBeNull();
+  expect((await act(driver)).positions["STATION_LOG_0"]).toBeGreaterThanOrEqual(sequence ?? Number.NaN);
+  expect((await station(other.stationId)).state.lease).not.toBeNull();
 });

@@ -23,7 +23,11 @@ describe("settings from the environment", () => {
   });
 
   it.each([
-    ["NATS_URL", "hello", "it must be an address like nats://token@127.0.0.1:4222, or several separated by commas"],
+    [
+      "NATS_URL",
+      "hello",
+      "it must be an address like nats://token@127.0.0.1:4222, or several separated by commas, with percent escapes for special characters of user and password",
+    ],
     ["DATABASE_URL", "hello", "it must be an address like postgres://user:password@host:5432/database"],
   ])("%s=%s: refused with an example of a good address", (name, value, rule) => {
     const environment = { NATS_URL: "nats://127.0.0.1:4222", [name]: value };
@@ -41,7 +45,7 @@ describe("settings from the environment", () => {
 
   it("a missing one: the next step, with an example of a good address", () => {
     expect(() => parseSettings(sharedSettingsSchema, {})).toThrow(
-      "Set NATS_URL: it must be an address like nats://token@127.0.0.1:4222, or several separated by commas.",
+      "Set NATS_URL: it must be an address like nats://token@127.0.0.1:4222, or several separated by commas, with percent escapes for special characters of user and password.",
     );
   });
 

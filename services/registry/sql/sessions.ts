@@ -1,3 +1,4 @@
+import type { StationKey } from "../../db/outbox.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { UserRow } from "./users.ts";
 
@@ -131,6 +132,32 @@ export async function unbindStations(
       returning station_id, session_id)
     select station_id, array_agg(session_id order by session_id) as session_ids from unbound
     group by station_id order by station_id`;
+}
+
+/**
+ * The keys of the stations that have not received the end of one of the user's sessions yet, or have received it within
+ * `withinMs`; of `sessionId` alone where it is set.
+ */
+export async function listSessionEndKeys(
+  sql: Transaction,
+  {
+    userId,
+    sessionId,
+    withinMs,
+  }: { readonly userId: number; readonly sessionId: number | undefined; readonly withinMs: number },
+): Promise<StationKey[]> {
+  const one = sessionId === undefined ? sql`` : sql`and session_id = ${sessionId}`;
+  const rows = await sql<{ key: StationKey }[]>`
+    with recent as (
+      select key, kind, payload -> 'command' as command from outbox where delivered_at is null
+      union all
+      select key, kind, payload -> 'command' from outbox
+      where delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond')
+    select distinct key from recent
+    where kind = 'station_command' and command ->> 'type' = 'sessions_ended' and exists (
+      select from jsonb_array_elements_text(command -> 'sessionIds') as id
+      join sessions on session_id = id::bigint where user_id = ${userId} ${one})`;
+  return rows.map(({ key }) => key);
 }
 
 /** Stores that the user logs in there now, and deletes all but the newest `keep` addresses. The user's row is locked. */

@@ -1,0 +1,50 @@
+/** What `npm run organization` says where it gets no answer. */
+import { once } from "node:events";
+import { createServer, type Server } from "node:https";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { selfSigned } from "../support/certificates.ts";
+import { freePort } from "../support/free-port.ts";
+import { programEnvironment, runProgram } from "../support/running-program.ts";
+
+const COMMAND = join(import.meta.dirname, "..", "..", "clients", "organization.ts");
+
+let gateway: Server;
+let port: number;
+beforeAll(async () => {
+  gateway = createServer(selfSigned({ names: ["127.0.0.1"] })).listen(0, "127.0.0.1");
+  await once(gateway, "listening");
+  const address = gateway.address();
+  port = typeof address === "object" && address !== null ? address.port : 0;
+});
+afterAll(() => void gateway.close());
+
+async function list(settings: Readonly<Record<string, string>>) {
+  const env = programEnvironment({ PLATFORM_KEY: "x".repeat(32), ...settings });
+  const command = runProgram(process.execPath, [COMMAND, "list"], { env });
+  return { code: await command.ended, output: command.output() };
+}
+
+test("a certificate that no authority has signed: the sentence names it, and the setting", async () => {
+  const origin = `https://127.0.0.1:${port}`;
+  expect(await list({ BASE_URL: origin })).toEqual({
+    code: 1,
+    output: `The certificate of ${origin} is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT); name it in GATEWAY_CERTIFICATE_FILE.\n`,
+  });
+});
+
+test("a certificate file that does not exist: the sentence names the setting", async () => {
+  const settings = { BASE_URL: `https://127.0.0.1:${port}`, GATEWAY_CERTIFICATE_FILE: "/there/is/none" };
+  expect(await list(settings)).toEqual({
+    code: 1,
+    output: "There is no such file as GATEWAY_CERTIFICATE_FILE names; correct the path.\n",
+  });
+});
+
+test("nothing listens: the sentence has the code", async () => {
+  const origin = `http://127.0.0.1:${await freePort()}`;
+  expect(await list({ BASE_URL: origin })).toEqual({
+    code: 1,
+    output: `The service at ${origin} does not answer (ECONNREFUSED); check --base-url and that it runs.\n`,
+  });
+});
