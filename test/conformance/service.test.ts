@@ -1,6 +1,6 @@
 /**
- * The suite against the whole system: it passes, it says so, and nothing is left behind. Runs wait much, for leases and for
- * devices to be silent, so most tests go on side by side: each with an owner of its own and from an address of its own.
+ * The suite against the whole system: it passes, it says so, and nothing is left behind. Runs that wait for the lease of one
+ * that was killed wait side by side. Each test has an owner and an address of its own.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -179,139 +179,57 @@ test("kill -9 of the process of a run by API: the suite cleans up, and another r
   expect(runs.map(({ conformance_run_id: id }) => id)).toEqual([nextId, runId]);
 });
 
-// What waits longest begins first.
-describe.concurrent("runs beside each other", () => {
-  describe("what a check has changed in the sandbox", () => {
-    interface Devices {
-      readonly station_id: number;
-      readonly display: { readonly device_id: number };
-      readonly companion: { readonly device_id: number };
-    }
-    interface Switch {
-      readonly subject: { readonly id: number };
-    }
-    const devicesOf = (sandboxId: string) => owner.good<Devices>("GET", `sandboxes/${sandboxId}/`);
-    const settingsOf = async (sandboxId: string) => {
-      const { display, companion } = await devicesOf(sandboxId);
-      const read = async (id: number) => {
-        const { capabilities, handoff_target } = await owner.good("GET", `devices/${id}/`);
-        return { capabilities, handoff_target };
-      };
-      return [await read(display.device_id), await read(companion.device_id)];
-    };
-    /** Switches of the sandbox's station: other runs have theirs. */
-    const frozen = async (sandboxId: string): Promise<Switch[]> => {
-      const { station_id: stationId } = await devicesOf(sandboxId);
-      const { kill_switches: all } = await owner.good<{ kill_switches: Switch[] }>("GET", "kill-switches/");
-      return all.filter(({ subject }) => subject.id === stationId);
-    };
-    const isFreeze = (text: string): boolean => /^POST \S+\/stations\/\d+\/freeze\//.test(text);
-    const isDeclared = (text: string): boolean => text.startsWith("PATCH ") && text.includes("capabilities");
-    /** A run that ends by a signal once the service has changed something, and then another one by the same address. */
-    async function endedAndNext(
-      sandboxId: string,
-      signal: NodeJS.Signals,
-      only: string,
-      isIt: (text: string) => boolean,
-    ) {
-      let isEnded = false;
-      const { conformance } = await openRunner(({ method, path, requestText }) => {
-        if (isEnded || !isIt(`${method} ${path} ${requestText}`)) return;
-        isEnded = true;
-        program.process.kill(signal);
-      });
-      const program = conformance("--sandbox", sandboxId, "--only", only);
-      const ended = { code: await program.ended, output: program.output(), settings: await settingsOf(sandboxId) };
-      const left = await frozen(sandboxId);
-      const next = conformance("--sandbox", sandboxId, "--only", "display.qr");
-      expect(await next.ended, next.output()).toBe(0);
-      return { ...ended, frozen: left };
-    }
+/** It comes last and waits for half a minute: a run with it is still under way. */
+const GOES_ON = ["--only", "presence.silent_withdrawn"];
 
-    test.each([
-      ["the station is frozen", "kill_switch.station", isFreeze],
-      ["a device has other settings", "display.qr_needs_capability", isDeclared],
-    ] as const)("kill -9 while %s: the next run passes, and then it is as before", async (_, only, isIt) => {
-      const sandboxId = await seed();
-      const before = await settingsOf(sandboxId);
-      const { settings, frozen: left } = await endedAndNext(sandboxId, "SIGKILL", only, isIt);
-      expect([left.length > 0, settings]).not.toEqual([false, before]);
-      expect(await frozen(sandboxId)).toEqual([]);
-      expect(await settingsOf(sandboxId)).toEqual(before);
-    });
+/** What runs at the sandbox have begun and not ended. */
+const begunRuns = (sandboxId: string) =>
+  (existsSync(dataDir()) ? readdirSync(dataDir()) : [])
+    .filter((name) => name.startsWith(`conformance-${sandboxId}-`))
+    .map((name) => JSON.parse(readFileSync(join(dataDir(), name), "utf8")) as { readonly token: string });
 
-    test.each([
-      ["the station is frozen", "kill_switch.station", isFreeze],
-      ["a device has other settings", "display.qr_needs_capability", isDeclared],
-    ] as const)("Ctrl-C while %s: it is as before, and the next run passes", async (_, only, isIt) => {
-      const sandboxId = await seed();
-      const before = await settingsOf(sandboxId);
-      const { code, output, settings, frozen: left } = await endedAndNext(sandboxId, "SIGINT", only, isIt);
-      expect(code, output).toBe(1);
-      expect(output).toContain("Nothing is left behind.");
-      expect(left).toEqual([]);
-      expect(settings).toEqual(before);
-    });
-
-    test("a run that has passed: its launch reference is as before", async () => {
-      const sandboxId = await seed();
-      const before = await settingsOf(sandboxId);
-      const { conformance } = await openRunner();
-      const program = conformance("--sandbox", sandboxId, "--only", "snapshot.handoff_target_opaque");
-      expect(await program.ended, program.output()).toBe(0);
-      expect(await settingsOf(sandboxId)).toEqual(before);
-    });
-  });
-
-  test("a run by API that an owner ends: it cleans up, and is no pass; the session of a run that was killed has ended", async () => {
-    const sandboxId = await seed();
-    const { owner: person, openSessions, logInAgain } = await openRunner();
-    const before = await openSessions();
-    await logInAgain();
-    await sql`
-      insert into conformance_runs (organization_id, sandbox_id, user_id, session_id, leased_until)
-      select organization_id, ${sandboxId}, user_id, session_id, now() - interval '1 minute' from sessions
-      where user_id = ${person.userId} order by session_id desc limit 1`;
-    const runId = await startRun(sandboxId, person);
-    await untilRun(runId, ({ passed }) => passed > 0);
-    await person.good("POST", `conformance-runs/${runId}/end/`);
-    const run = await untilRun(runId, ({ status }) => status !== "running");
-    expect(run).toMatchObject({ status: "ended", left_behind: [], suite_version: VERSION });
-    expect(await openSessions()).toEqual(before);
-  });
-
-  /** It comes last and waits for half a minute: a run with it is still under way. */
-  const GOES_ON = ["--only", "presence.silent_withdrawn"];
-
-  test.each([
-    ["Ctrl-C", "SIGINT"],
-    ["the end of the terminal", "SIGHUP"],
-  ] as const)("%s in the middle: it leaves nothing behind, and is no pass", async (_what, signal) => {
-    const { conformance } = await openRunner();
-    const program = conformance("--sandbox", await seed(), "--only", "report.accepted", ...GOES_ON);
-    await program.waitFor(/✓ report\.accepted/);
+interface Devices {
+  readonly station_id: number;
+  readonly display: { readonly device_id: number };
+  readonly companion: { readonly device_id: number };
+}
+interface Switch {
+  readonly subject: { readonly id: number };
+}
+const devicesOf = (sandboxId: string) => owner.good<Devices>("GET", `sandboxes/${sandboxId}/`);
+const settingsOf = async (sandboxId: string) => {
+  const { display, companion } = await devicesOf(sandboxId);
+  const read = async (id: number) => {
+    const { capabilities, handoff_target } = await owner.good("GET", `devices/${id}/`);
+    return { capabilities, handoff_target };
+  };
+  return [await read(display.device_id), await read(companion.device_id)];
+};
+/** Switches of the sandbox's station: other runs have theirs. */
+const frozen = async (sandboxId: string): Promise<Switch[]> => {
+  const { station_id: stationId } = await devicesOf(sandboxId);
+  const { kill_switches: all } = await owner.good<{ kill_switches: Switch[] }>("GET", "kill-switches/");
+  return all.filter(({ subject }) => subject.id === stationId);
+};
+const isFreeze = (text: string): boolean => /^POST \S+\/stations\/\d+\/freeze\//.test(text);
+const isDeclared = (text: string): boolean => text.startsWith("PATCH ") && text.includes("capabilities");
+/** A run that ends by a signal once the service has changed something, and then another one by the same address. */
+async function endedAndNext(sandboxId: string, signal: NodeJS.Signals, only: string, isIt: (text: string) => boolean) {
+  let isEnded = false;
+  const { conformance } = await openRunner(({ method, path, requestText }) => {
+    if (isEnded || !isIt(`${method} ${path} ${requestText}`)) return;
+    isEnded = true;
     program.process.kill(signal);
-    expect(await program.ended, program.output()).toBe(1);
-    expect(program.output()).toContain("Nothing is left behind.");
   });
+  const program = conformance("--sandbox", sandboxId, "--only", only);
+  const ended = { code: await program.ended, output: program.output(), settings: await settingsOf(sandboxId) };
+  const left = await frozen(sandboxId);
+  const next = conformance("--sandbox", sandboxId, "--only", "display.qr");
+  expect(await next.ended, next.output()).toBe(0);
+  return { ...ended, frozen: left };
+}
 
-  test("Ctrl-C while the owner logs in: the session has ended, exit code 2", async () => {
-    const sandboxId = await seed();
-    const { conformance, openSessions } = await openRunner(({ method, path }) => {
-      if (method === "POST" && path === "/api/backoffice/v1/session/") program.process.kill("SIGINT");
-    });
-    const before = await openSessions();
-    const program = conformance("--sandbox", sandboxId);
-    expect([await program.ended, program.output()]).toEqual([2, "Ended before it was done.\n"]);
-    expect(await openSessions()).toEqual(before);
-  });
-
-  /** What runs at the sandbox have begun and not ended. */
-  const begunRuns = (sandboxId: string) =>
-    (existsSync(dataDir()) ? readdirSync(dataDir()) : [])
-      .filter((name) => name.startsWith(`conformance-${sandboxId}-`))
-      .map((name) => JSON.parse(readFileSync(join(dataDir(), name), "utf8")) as { readonly token: string });
-
+describe.concurrent("kill -9: the next run waits for the lease", () => {
   test("kill -9 in the middle: the next run waits for the lease, and ends the session and the collection that were left", async () => {
     const sandboxId = await seed();
     const { conformance, baseUrl } = await openRunner();
@@ -329,107 +247,183 @@ describe.concurrent("runs beside each other", () => {
     expect(begunRuns(sandboxId)).toEqual([]);
   });
 
-  describe("two runs at one sandbox", () => {
-    const TAKEN = "Another run goes on at sandbox";
+  test.each([
+    ["the station is frozen", "kill_switch.station", isFreeze],
+    ["a device has other settings", "display.qr_needs_capability", isDeclared],
+  ] as const)("kill -9 while %s: the next run passes, and then it is as before", async (_, only, isIt) => {
+    const sandboxId = await seed();
+    const before = await settingsOf(sandboxId);
+    const { settings, frozen: left } = await endedAndNext(sandboxId, "SIGKILL", only, isIt);
+    expect([left.length > 0, settings]).not.toEqual([false, before]);
+    expect(await frozen(sandboxId)).toEqual([]);
+    expect(await settingsOf(sandboxId)).toEqual(before);
+  });
+});
 
-    test("the second by command or by API: it does not begin, exit code 2, and the first one goes on", async () => {
-      const { owner: person, conformance, openSessions } = await openRunner();
-      const before = await openSessions();
-      const sandboxId = await seed();
-      // All checks take longer than a renewal of the lease, on each machine.
-      const first = conformance("--sandbox", sandboxId);
-      await first.waitFor(/✓ enroll\.claims_code/);
-      const second = conformance("--sandbox", sandboxId, "--only", "settle.cash");
-      const runId = await startRun(sandboxId, person);
-      const waiting = "The station is leased; waiting until the lease is renewed or ends.";
-      expect([await second.ended, second.output()]).toEqual([
-        2,
-        `${waiting}\n${TAKEN} ${sandboxId}; wait for its end, or give each run a sandbox of its own.\n`,
-      ]);
-      const byApi = await untilRun(runId, ({ status }) => status !== "running");
-      expect(byApi).toMatchObject({ status: "could_not_run", problem: expect.stringContaining(TAKEN) as string });
-      await first.waitFor(/✓ settle\.cash/);
-      first.process.kill("SIGINT");
-      await first.ended;
-      expect(first.output()).not.toContain("✗");
-      expect(first.output()).toContain("Nothing is left behind.");
-      expect(await openSessions()).toEqual(before);
-      expect(begunRuns(sandboxId)).toEqual([]);
-    });
-
-    test("that begin at the same moment: one of them passes, the other ends with exit code 2 and reports no failure", async () => {
-      const { conformance, openSessions } = await openRunner();
-      const before = await openSessions();
-      const sandboxId = await seed();
-      const runs = [1, 2].map(() => conformance("--sandbox", sandboxId, "--only", "report.accepted"));
-      const codes = await Promise.all(runs.map(({ ended }) => ended));
-      const outputs = runs.map((run) => run.output());
-      expect(
-        codes.toSorted((one, other) => Number(one) - Number(other)),
-        outputs.join("\n---\n"),
-      ).toEqual([0, 2]);
-      expect(outputs[codes.indexOf(2)]).toContain(TAKEN);
-      expect(outputs.join("")).not.toContain("✗");
-      expect(outputs[codes.indexOf(0)]).toContain("Nothing is left behind.");
-      expect(await openSessions()).toEqual(before);
-    });
+describe("what a check has changed in the sandbox", () => {
+  test.each([
+    ["the station is frozen", "kill_switch.station", isFreeze],
+    ["a device has other settings", "display.qr_needs_capability", isDeclared],
+  ] as const)("Ctrl-C while %s: it is as before, and the next run passes", async (_, only, isIt) => {
+    const sandboxId = await seed();
+    const before = await settingsOf(sandboxId);
+    const { code, output, settings, frozen: left } = await endedAndNext(sandboxId, "SIGINT", only, isIt);
+    expect(code, output).toBe(1);
+    expect(output).toContain("Nothing is left behind.");
+    expect(left).toEqual([]);
+    expect(settings).toEqual(before);
   });
 
-  test.each([
-    [["--sandbox", "999999"], "Sandbox 999999 cannot be reset: 404"],
-    [["--sandbox", "1", "--base-url", "http://127.0.0.1:9"], "does not answer"],
-    [["--sandbox", "1", "--only", "no.such_check"], 'There is no check "no.such_check".'],
-    [[], "Give --sandbox"],
-  ])("%j: it cannot run, exit code 2", async (args, sentence) => {
+  test("a run that has passed: its launch reference is as before", async () => {
+    const sandboxId = await seed();
+    const before = await settingsOf(sandboxId);
+    const { conformance } = await openRunner();
+    const program = conformance("--sandbox", sandboxId, "--only", "snapshot.handoff_target_opaque");
+    expect(await program.ended, program.output()).toBe(0);
+    expect(await settingsOf(sandboxId)).toEqual(before);
+  });
+});
+
+test("a run by API that an owner ends: it cleans up, and is no pass; the session of a run that was killed has ended", async () => {
+  const sandboxId = await seed();
+  const { owner: person, openSessions, logInAgain } = await openRunner();
+  const before = await openSessions();
+  await logInAgain();
+  await sql`
+    insert into conformance_runs (organization_id, sandbox_id, user_id, session_id, leased_until)
+    select organization_id, ${sandboxId}, user_id, session_id, now() - interval '1 minute' from sessions
+    where user_id = ${person.userId} order by session_id desc limit 1`;
+  const runId = await startRun(sandboxId, person);
+  await untilRun(runId, ({ passed }) => passed > 0);
+  await person.good("POST", `conformance-runs/${runId}/end/`);
+  const run = await untilRun(runId, ({ status }) => status !== "running");
+  expect(run).toMatchObject({ status: "ended", left_behind: [], suite_version: VERSION });
+  expect(await openSessions()).toEqual(before);
+});
+
+test.each([
+  ["Ctrl-C", "SIGINT"],
+  ["the end of the terminal", "SIGHUP"],
+] as const)("%s in the middle: it leaves nothing behind, and is no pass", async (_what, signal) => {
+  const { conformance } = await openRunner();
+  const program = conformance("--sandbox", await seed(), "--only", "report.accepted", ...GOES_ON);
+  await program.waitFor(/✓ report\.accepted/);
+  program.process.kill(signal);
+  expect(await program.ended, program.output()).toBe(1);
+  expect(program.output()).toContain("Nothing is left behind.");
+});
+
+test("Ctrl-C while the owner logs in: the session has ended, exit code 2", async () => {
+  const sandboxId = await seed();
+  const { conformance, openSessions } = await openRunner(({ method, path }) => {
+    if (method === "POST" && path === "/api/backoffice/v1/session/") program.process.kill("SIGINT");
+  });
+  const before = await openSessions();
+  const program = conformance("--sandbox", sandboxId);
+  expect([await program.ended, program.output()]).toEqual([2, "Ended before it was done.\n"]);
+  expect(await openSessions()).toEqual(before);
+});
+
+describe("two runs at one sandbox", () => {
+  const TAKEN = "Another run goes on at sandbox";
+
+  test("the second by command or by API: it does not begin, exit code 2, and the first one goes on", async () => {
+    const { owner: person, conformance, openSessions } = await openRunner();
+    const before = await openSessions();
+    const sandboxId = await seed();
+    // All checks take longer than a renewal of the lease, on each machine.
+    const first = conformance("--sandbox", sandboxId);
+    await first.waitFor(/✓ enroll\.claims_code/);
+    const second = conformance("--sandbox", sandboxId, "--only", "settle.cash");
+    const runId = await startRun(sandboxId, person);
+    const waiting = "The station is leased; waiting until the lease is renewed or ends.";
+    expect([await second.ended, second.output()]).toEqual([
+      2,
+      `${waiting}\n${TAKEN} ${sandboxId}; wait for its end, or give each run a sandbox of its own.\n`,
+    ]);
+    const byApi = await untilRun(runId, ({ status }) => status !== "running");
+    expect(byApi).toMatchObject({ status: "could_not_run", problem: expect.stringContaining(TAKEN) as string });
+    await first.waitFor(/✓ settle\.cash/);
+    first.process.kill("SIGINT");
+    await first.ended;
+    expect(first.output()).not.toContain("✗");
+    expect(first.output()).toContain("Nothing is left behind.");
+    expect(await openSessions()).toEqual(before);
+    expect(begunRuns(sandboxId)).toEqual([]);
+  });
+
+  test("that begin at the same moment: one of them passes, the other ends with exit code 2 and reports no failure", async () => {
     const { conformance, openSessions } = await openRunner();
     const before = await openSessions();
-    const program = conformance(...args);
-    expect({ code: await program.ended, text: program.output() }).toEqual({
-      code: 2,
-      text: expect.stringContaining(sentence) as string,
-    });
-    expect(await openSessions()).toEqual(before);
-  });
-
-  test("no room for the session of the run: it cannot run, and the session has ended", async () => {
-    const { conformanceAt, openSessions } = await openRunner();
-    const before = await openSessions();
-    const text = join(folder.path, "text");
-    writeFileSync(text, "");
-    const program = conformanceAt(text, "--sandbox", await seed());
-    expect([await program.ended, program.output()]).toEqual([2, expect.stringMatching(/^ENOTDIR: .+\.\n$/)]);
-    expect(await openSessions()).toEqual(before);
-  });
-
-  test.each([
-    ["503", 503],
-    ["a redirect", 302],
-  ])("a session of a killed run that the service does not end, %s: it is kept for the next run", async (_, status) => {
     const sandboxId = await seed();
-    const token = "a-session-of-a-killed-run";
-    const { conformance, baseUrl } = await openRunner(({ method, headers }, answer) => {
-      if (method === "DELETE" && headers["authorization"] === `Bearer ${token}`) Object.assign(answer, { status });
-    });
-    mkdirSync(dataDir(), { recursive: true, mode: 0o700 });
-    const file = join(dataDir(), `conformance-${sandboxId}-killed.json`);
-    // No process has this id.
-    writeFileSync(file, JSON.stringify({ baseUrl, pid: 2 ** 30, token, settings: [] }));
-    const program = conformance("--sandbox", sandboxId, "--only", "settle.cash");
-    const said = expect.stringContaining(`The session of a run that was killed cannot be ended: ${status} `) as string;
-    expect([await program.ended, program.output()]).toEqual([2, said]);
-    expect(existsSync(file)).toBe(true);
+    const runs = [1, 2].map(() => conformance("--sandbox", sandboxId, "--only", "report.accepted"));
+    const codes = await Promise.all(runs.map(({ ended }) => ended));
+    const outputs = runs.map((run) => run.output());
+    expect(
+      codes.toSorted((one, other) => Number(one) - Number(other)),
+      outputs.join("\n---\n"),
+    ).toEqual([0, 2]);
+    expect(outputs[codes.indexOf(2)]).toContain(TAKEN);
+    expect(outputs.join("")).not.toContain("✗");
+    expect(outputs[codes.indexOf(0)]).toContain("Nothing is left behind.");
+    expect(await openSessions()).toEqual(before);
   });
+});
 
-  test("a failed check prints what was expected, what came, and a line of curl; exit code 1", async () => {
-    const service = BROKEN_SERVICES.find(({ name }) => name === "cash settles another amount");
-    const { conformance } = await openRunner(service?.breaks);
-    const program = conformance("--sandbox", await seed(), "--only", "settle.cash");
-    expect(await program.ended, program.output()).toBe(1);
-    const text = program.output();
-    expect(text).toMatch(
-      /✗ settle\.cash {2}\d+ ms\n {4}`amount` of the transaction\n {4}expected: 25\.50\n {4}actual: {3}"25\.00"\n/,
-    );
-    expect(text).toMatch(/curl -i -X GET -H "Authorization: Bearer \$CASHIER_TOKEN" 'http:\S+\/orders\/\d+\/'/);
-    expect(text).toContain("0 passed, 1 failed, 0 not run");
+test.each([
+  [["--sandbox", "999999"], "Sandbox 999999 cannot be reset: 404"],
+  [["--sandbox", "1", "--base-url", "http://127.0.0.1:9"], "does not answer"],
+  [["--sandbox", "1", "--only", "no.such_check"], 'There is no check "no.such_check".'],
+  [[], "Give --sandbox"],
+])("%j: it cannot run, exit code 2", async (args, sentence) => {
+  const { conformance, openSessions } = await openRunner();
+  const before = await openSessions();
+  const program = conformance(...args);
+  expect({ code: await program.ended, text: program.output() }).toEqual({
+    code: 2,
+    text: expect.stringContaining(sentence) as string,
   });
+  expect(await openSessions()).toEqual(before);
+});
+
+test("no room for the session of the run: it cannot run, and the session has ended", async () => {
+  const { conformanceAt, openSessions } = await openRunner();
+  const before = await openSessions();
+  const text = join(folder.path, "text");
+  writeFileSync(text, "");
+  const program = conformanceAt(text, "--sandbox", await seed());
+  expect([await program.ended, program.output()]).toEqual([2, expect.stringMatching(/^ENOTDIR: .+\.\n$/)]);
+  expect(await openSessions()).toEqual(before);
+});
+
+test.each([
+  ["503", 503],
+  ["a redirect", 302],
+])("a session of a killed run that the service does not end, %s: it is kept for the next run", async (_, status) => {
+  const sandboxId = await seed();
+  const token = "a-session-of-a-killed-run";
+  const { conformance, baseUrl } = await openRunner(({ method, headers }, answer) => {
+    if (method === "DELETE" && headers["authorization"] === `Bearer ${token}`) Object.assign(answer, { status });
+  });
+  mkdirSync(dataDir(), { recursive: true, mode: 0o700 });
+  const file = join(dataDir(), `conformance-${sandboxId}-killed.json`);
+  // No process has this id.
+  writeFileSync(file, JSON.stringify({ baseUrl, pid: 2 ** 30, token, settings: [] }));
+  const program = conformance("--sandbox", sandboxId, "--only", "settle.cash");
+  const said = expect.stringContaining(`The session of a run that was killed cannot be ended: ${status} `) as string;
+  expect([await program.ended, program.output()]).toEqual([2, said]);
+  expect(existsSync(file)).toBe(true);
+});
+
+test("a failed check prints what was expected, what came, and a line of curl; exit code 1", async () => {
+  const service = BROKEN_SERVICES.find(({ name }) => name === "cash settles another amount");
+  const { conformance } = await openRunner(service?.breaks);
+  const program = conformance("--sandbox", await seed(), "--only", "settle.cash");
+  expect(await program.ended, program.output()).toBe(1);
+  const text = program.output();
+  expect(text).toMatch(
+    /✗ settle\.cash {2}\d+ ms\n {4}`amount` of the transaction\n {4}expected: 25\.50\n {4}actual: {3}"25\.00"\n/,
+  );
+  expect(text).toMatch(/curl -i -X GET -H "Authorization: Bearer \$CASHIER_TOKEN" 'http:\S+\/orders\/\d+\/'/);
+  expect(text).toContain("0 passed, 1 failed, 0 not run");
 });
