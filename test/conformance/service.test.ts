@@ -56,12 +56,12 @@ interface Runner {
   readonly owner: Person;
   /** The service, from the runner's address. */
   readonly baseUrl: string;
-  conformance(...args: readonly string[]): RunningProgram;
-  conformanceAt(dataDir: string, ...args: readonly string[]): RunningProgram;
+  readonly conformance: (...args: readonly string[]) => RunningProgram;
+  readonly conformanceAt: (dataDir: string, ...args: readonly string[]) => RunningProgram;
   /** A further session of the owner. */
-  logInAgain(): Promise<Person>;
+  readonly logInAgain: () => Promise<Person>;
   /** The owner's. */
-  openSessions(): Promise<number[]>;
+  readonly openSessions: () => Promise<number[]>;
 }
 
 let runners = 0;
