@@ -1,6 +1,6 @@
 /** The audit copy has every commit once, whatever fails: the copier, NATS or PostgreSQL. */
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { migrate } from "../../services/db/migrate.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { STATION_LOG } from "../support/one-log.ts";
@@ -109,21 +109,31 @@ describe("NATS is killed", () => {
 describe("PostgreSQL fails", () => {
   /** PostgreSQL ends a transaction that is idle for so long; shortened, so that the test need not stop it for ten seconds. */
   const IDLE_MS = 300;
+  /** Each test brings it back, and has a database of its own: a copy of the server's first one. */
   let postgres: TestServer;
+  let databaseUrl: string;
   let database: Database;
-  beforeEach(async () => {
+  const urlOf = (name: string): string => Object.assign(new URL(postgres.url), { pathname: `/${name}` }).href;
+  beforeAll(async () => {
     postgres = await startPostgres();
     await migrate({ databaseUrl: postgres.url, log: () => undefined });
-    database = openDatabase({ url: postgres.url });
+  });
+  beforeEach(async ({ task }) => {
+    const name = `of_${task.id.replaceAll(/\W/g, "_")}`;
+    const maker = openDatabase({ url: urlOf("template1"), maxConnections: 1 });
+    await maker.unsafe(`create database "${name}" template postgres`);
+    await closeDatabase(maker);
+    databaseUrl = urlOf(name);
+    database = openDatabase({ url: databaseUrl });
   });
   afterEach(async () => {
     postgres.signalAll("SIGCONT");
     await closeDatabase(database);
-    await postgres.stop();
   });
+  afterAll(() => postgres.stop());
 
   const startAudit = () =>
-    world.startAudit({ databaseUrl: `${postgres.url}?idle_in_transaction_session_timeout=${IDLE_MS}` });
+    world.startAudit({ databaseUrl: `${databaseUrl}?idle_in_transaction_session_timeout=${IDLE_MS}` });
   const stopMs = async (audit: { stop(): Promise<void> }): Promise<number> => {
     const startedAtMs = performance.now();
     await audit.stop();

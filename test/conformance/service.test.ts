@@ -1,5 +1,8 @@
-/** The suite against the whole system: it passes, it says so, and nothing is left behind. */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+/**
+ * The suite against the whole system: it passes, it says so, and nothing is left behind. Runs that wait for the lease of one
+ * that was killed wait side by side. Each test has an owner and an address of its own.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -7,12 +10,12 @@ import { closeDatabase, type Database, openDatabase } from "../../services/db/po
 import { VERSION } from "../../services/runtime/version.ts";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { programEnvironment, runProgram } from "../support/running-program.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
+import { type LogIn, startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
-import { startBreakingProxy } from "./breaking-proxy.ts";
+import { type BreakingProxy, startBreakingProxy } from "./breaking-proxy.ts";
 import { KEEPING_SERVICES } from "./broken-rules.ts";
-import type { BrokenService, Passing } from "./broken-service.ts";
+import type { Passing } from "./broken-service.ts";
 import { BROKEN_SERVICES } from "./broken-services.ts";
 
 const SUITE = join(import.meta.dirname, "..", "..", "clients", "conformance.ts");
@@ -21,6 +24,7 @@ let system: TestSystem;
 let folder: TemporaryFolder;
 let owner: Person;
 let sql: Database;
+const proxies: BreakingProxy[] = [];
 beforeAll(async () => {
   system = await startSystem({ sandboxProvider: true, environment: { TRUSTED_PROXIES: "127.0.0.1" } });
   sql = openDatabase({ url: system.database.url, name: "conformance test", maxConnections: 1 });
@@ -28,6 +32,7 @@ beforeAll(async () => {
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(async () => {
+  await Promise.all(proxies.map((proxy) => proxy.stop()));
   await closeDatabase(sql);
   await system.stop();
   folder.remove();
@@ -39,17 +44,53 @@ const seed = async (): Promise<string> => {
 };
 /** As on a machine that has never started the service: the folder is not there yet. */
 const dataDir = (): string => join(folder.path, "data");
-const conformance = (...args: readonly string[]) => conformanceAt(dataDir(), ...args);
-function conformanceAt(DATA_DIR: string, ...args: readonly string[]) {
-  const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
-  const access = { BASE_URL: system.baseUrl, DATA_DIR, OWNER_EMAIL, OWNER_PASSWORD };
+
+function runSuite(
+  { baseUrl: BASE_URL, dataDir: DATA_DIR, by }: { baseUrl: string; dataDir: string; by: LogIn },
+  args: readonly string[],
+): RunningProgram {
+  const access = { BASE_URL, DATA_DIR, OWNER_EMAIL: by.email, OWNER_PASSWORD: by.password };
   return runProgram(process.execPath, [SUITE, ...args], { env: programEnvironment(access) });
 }
-const openSessions = async (): Promise<number[]> => {
-  const rows = await sql<{ session_id: number }[]>`
-    select session_id from sessions where user_id = ${owner.userId} and ended_at is null order by session_id`;
-  return rows.map(({ session_id: id }) => id);
-};
+
+/** Who runs the suite. */
+interface Runner {
+  readonly owner: Person;
+  /** The service, from the runner's address. */
+  readonly baseUrl: string;
+  readonly conformance: (...args: readonly string[]) => RunningProgram;
+  readonly conformanceAt: (dataDir: string, ...args: readonly string[]) => RunningProgram;
+  /** A further session of the owner. */
+  readonly logInAgain: () => Promise<Person>;
+  /** The owner's. */
+  readonly openSessions: () => Promise<number[]>;
+}
+
+let runners = 0;
+/** An owner and an address that no other test has: sessions are compared by owner, and throttles count by address. */
+async function openRunner(broken: Parameters<typeof startBreakingProxy>[1] = {}): Promise<Runner> {
+  runners += 1;
+  const nth = runners;
+  const proxy = await startBreakingProxy(system.baseUrl, broken, `198.51.100.${nth}`);
+  proxies.push(proxy);
+  const details = { email: `owner-${nth}@conformance.example`, password: "a long enough password" };
+  await owner.good("POST", "users/", { body: { ...details, name: `Owner ${nth}`, role: "owner" } });
+  const person = await logIn(system.baseUrl, "backoffice", details);
+  const conformanceAt: Runner["conformanceAt"] = (folderPath, ...args) =>
+    runSuite({ baseUrl: proxy.baseUrl, dataDir: folderPath, by: details }, args);
+  return {
+    owner: person,
+    baseUrl: proxy.baseUrl,
+    conformance: (...args) => conformanceAt(dataDir(), ...args),
+    conformanceAt,
+    logInAgain: () => logIn(system.baseUrl, "backoffice", details),
+    openSessions: async () => {
+      const rows = await sql<{ session_id: number }[]>`
+        select session_id from sessions where user_id = ${person.userId} and ended_at is null order by session_id`;
+      return rows.map(({ session_id: id }) => id);
+    },
+  };
+}
 
 interface Result {
   readonly duration_ms: number;
@@ -67,9 +108,9 @@ interface Run {
 }
 
 const readRun = (id: number): Promise<Run> => owner.good<Run>("GET", `conformance-runs/${id}/`);
-async function startRun(sandboxId: string): Promise<number> {
+async function startRun(sandboxId: string, by: Person = owner): Promise<number> {
   const body = { sandbox_id: Number(sandboxId) };
-  return (await owner.good<Run>("POST", "conformance-runs/", { body })).conformance_run_id;
+  return (await by.good<Run>("POST", "conformance-runs/", { body })).conformance_run_id;
 }
 const untilRun = (id: number, isRight: (run: Run) => boolean): Promise<Run> =>
   vi.waitFor(
@@ -89,7 +130,11 @@ test("two runs at two sandboxes at once, by command and by API: all checks pass 
   const file = (end: string): string => join(folder.path, `result.${end}`);
   const files = { "json-file": file("json"), junit: file("xml"), html: file("html") };
   const options = Object.entries(files).flatMap(([name, path]) => [`--${name}`, path]);
-  const program = conformance("--sandbox", byCommand, ...options);
+  const program = runSuite({ baseUrl: system.baseUrl, dataDir: dataDir(), by: system.owner }, [
+    "--sandbox",
+    byCommand,
+    ...options,
+  ]);
   const code = await program.ended;
   const text = program.output();
   expect(code, text).toBe(0);
@@ -112,22 +157,6 @@ test("two runs at two sandboxes at once, by command and by API: all checks pass 
     expect(sandboxes.find((each) => String(each.sandbox_id) === sandboxId)).toMatchObject({
       companion: { status: "pending" },
     });
-});
-
-test("a run by API that an owner ends: it cleans up, and is no pass; the session of a run that was killed has ended", async () => {
-  const sandboxId = await seed();
-  const before = await openSessions();
-  await logIn(system.baseUrl, "backoffice", system.owner);
-  await sql`
-    insert into conformance_runs (organization_id, sandbox_id, user_id, session_id, leased_until)
-    select organization_id, ${sandboxId}, user_id, session_id, now() - interval '1 minute' from sessions
-    where user_id = ${owner.userId} order by session_id desc limit 1`;
-  const runId = await startRun(sandboxId);
-  await untilRun(runId, ({ passed }) => passed > 0);
-  await owner.good("POST", `conformance-runs/${runId}/end/`);
-  const run = await untilRun(runId, ({ status }) => status !== "running");
-  expect(run).toMatchObject({ status: "ended", left_behind: [], suite_version: VERSION });
-  expect(await openSessions()).toEqual(before);
 });
 
 test("kill -9 of the process of a run by API: the suite cleans up, and another run can be started", async () => {
@@ -155,31 +184,84 @@ test("kill -9 of the process of a run by API: the suite cleans up, and another r
 /** It comes last and waits for half a minute: a run with it is still under way. */
 const GOES_ON = ["--only", "presence.silent_withdrawn"];
 
-test.each([
-  ["Ctrl-C", "SIGINT"],
-  ["the end of the terminal", "SIGHUP"],
-] as const)("%s in the middle: it leaves nothing behind, and is no pass", async (_what, signal) => {
-  const program = conformance("--sandbox", await seed(), "--only", "report.accepted", ...GOES_ON);
-  await program.waitFor(/✓ report\.accepted/);
-  program.process.kill(signal);
-  expect(await program.ended, program.output()).toBe(1);
-  expect(program.output()).toContain("Nothing is left behind.");
-});
+/** What runs at the sandbox have begun and not ended. */
+const begunRuns = (sandboxId: string) =>
+  (existsSync(dataDir()) ? readdirSync(dataDir()) : [])
+    .filter((name) => name.startsWith(`conformance-${sandboxId}-`))
+    .map((name) => JSON.parse(readFileSync(join(dataDir(), name), "utf8")) as { readonly token: string });
 
-test("Ctrl-C while the owner logs in: the session has ended, exit code 2", async () => {
-  const before = await openSessions();
-  const sandboxId = await seed();
-  const breaks: BrokenService["breaks"] = ({ method, path }) => {
-    if (method === "POST" && path === "/api/backoffice/v1/session/") program.process.kill("SIGINT");
+interface Devices {
+  readonly station_id: number;
+  readonly display: { readonly device_id: number };
+  readonly companion: { readonly device_id: number };
+}
+interface Switch {
+  readonly subject: { readonly id: number };
+}
+const devicesOf = (sandboxId: string) => owner.good<Devices>("GET", `sandboxes/${sandboxId}/`);
+const settingsOf = async (sandboxId: string) => {
+  const { display, companion } = await devicesOf(sandboxId);
+  const read = async (id: number) => {
+    const { capabilities, handoff_target } = await owner.good("GET", `devices/${id}/`);
+    return { capabilities, handoff_target };
   };
-  const proxy = await startBreakingProxy(system.baseUrl, { breaks }, "198.51.100.2");
-  const program = conformance("--sandbox", sandboxId, "--base-url", proxy.baseUrl);
-  try {
-    expect([await program.ended, program.output()]).toEqual([2, "Ended before it was done.\n"]);
-    expect(await openSessions()).toEqual(before);
-  } finally {
-    await proxy.stop();
-  }
+  return [await read(display.device_id), await read(companion.device_id)];
+};
+/** Switches of the sandbox's station: other runs have theirs. */
+const frozen = async (sandboxId: string): Promise<Switch[]> => {
+  const { station_id: stationId } = await devicesOf(sandboxId);
+  const { kill_switches: all } = await owner.good<{ kill_switches: Switch[] }>("GET", "kill-switches/");
+  return all.filter(({ subject }) => subject.id === stationId);
+};
+const isFreeze = (text: string): boolean => /^POST \S+\/stations\/\d+\/freeze\//.test(text);
+const isDeclared = (text: string): boolean => text.startsWith("PATCH ") && text.includes("capabilities");
+/** A run that ends by a signal once the service has changed something, and then another one by the same address. */
+async function endedAndNext(sandboxId: string, signal: NodeJS.Signals, only: string, isIt: (text: string) => boolean) {
+  let isEnded = false;
+  const { conformance } = await openRunner({
+    breaks: ({ method, path, requestText }) => {
+      if (isEnded || !isIt(`${method} ${path} ${requestText}`)) return;
+      isEnded = true;
+      program.process.kill(signal);
+    },
+  });
+  const program = conformance("--sandbox", sandboxId, "--only", only);
+  const ended = { code: await program.ended, output: program.output(), settings: await settingsOf(sandboxId) };
+  const left = await frozen(sandboxId);
+  const next = conformance("--sandbox", sandboxId, "--only", "display.qr");
+  expect(await next.ended, next.output()).toBe(0);
+  return { ...ended, frozen: left };
+}
+
+describe.concurrent("kill -9: the next run waits for the lease", () => {
+  test("kill -9 in the middle: the next run waits for the lease, and ends the session and the collection that were left", async () => {
+    const sandboxId = await seed();
+    const { conformance, baseUrl } = await openRunner();
+    const only = ["--only", "assignment.fetched", ...GOES_ON];
+    const program = conformance("--sandbox", sandboxId, "--base-url", `${baseUrl}/`, ...only);
+    await program.waitFor(/✓ assignment\.fetched/);
+    program.process.kill("SIGKILL");
+    await program.ended;
+    const [left] = begunRuns(sandboxId);
+    const next = conformance("--sandbox", sandboxId, "--only", "settle.cash");
+    expect(await next.ended, next.output()).toBe(0);
+    expect(next.output()).toContain("The station is leased; waiting until the lease is renewed or ends.");
+    const { token = "" } = left ?? {};
+    expect((await send(system.baseUrl, "GET", "/api/backoffice/v1/session/", { token })).status).toBe(401);
+    expect(begunRuns(sandboxId)).toEqual([]);
+  });
+
+  test.each([
+    ["the station is frozen", "kill_switch.station", isFreeze],
+    ["a device has other settings", "display.qr_needs_capability", isDeclared],
+  ] as const)("kill -9 while %s: the next run passes, and then it is as before", async (_, only, isIt) => {
+    const sandboxId = await seed();
+    const before = await settingsOf(sandboxId);
+    const { settings, frozen: left } = await endedAndNext(sandboxId, "SIGKILL", only, isIt);
+    expect([left.length > 0, settings]).not.toEqual([false, before]);
+    expect(await frozen(sandboxId)).toEqual([]);
+    expect(await settingsOf(sandboxId)).toEqual(before);
+  });
 });
 
 /** The process of the run by API at a sandbox. */
@@ -192,133 +274,7 @@ function suiteOf(sandboxId: string): number {
 }
 const commandOf = (pid: string): string => readFileSync(`/proc/${pid}/cmdline`, "utf8");
 
-/** What runs at the sandbox have begun and not ended. */
-const begunRuns = (sandboxId: string) =>
-  readdirSync(dataDir())
-    .filter((name) => name.startsWith(`conformance-${sandboxId}-`))
-    .map((name) => JSON.parse(readFileSync(join(dataDir(), name), "utf8")) as { readonly token: string });
-
-test("kill -9 in the middle: the next run waits for the lease, and ends the session and the collection that were left", async () => {
-  const sandboxId = await seed();
-  const address = `${system.baseUrl}/`;
-  const program = conformance(
-    "--sandbox",
-    sandboxId,
-    "--base-url",
-    address,
-    "--only",
-    "assignment.fetched",
-    ...GOES_ON,
-  );
-  await program.waitFor(/✓ assignment\.fetched/);
-  program.process.kill("SIGKILL");
-  await program.ended;
-  const [left] = begunRuns(sandboxId);
-  const next = conformance("--sandbox", sandboxId, "--only", "settle.cash");
-  expect(await next.ended, next.output()).toBe(0);
-  expect(next.output()).toContain("The station is leased; waiting until the lease is renewed or ends.");
-  const { token = "" } = left ?? {};
-  expect((await send(system.baseUrl, "GET", "/api/backoffice/v1/session/", { token })).status).toBe(401);
-  expect(begunRuns(sandboxId)).toEqual([]);
-});
-
-describe("two runs at one sandbox", () => {
-  const TAKEN = "Another run goes on at sandbox";
-
-  test("the second by command or by API: it does not begin, exit code 2, and the first one goes on", async () => {
-    const before = await openSessions();
-    const sandboxId = await seed();
-    // All checks take longer than a renewal of the lease, on each machine.
-    const first = conformance("--sandbox", sandboxId);
-    await first.waitFor(/✓ enroll\.claims_code/);
-    const second = conformance("--sandbox", sandboxId, "--only", "settle.cash");
-    const runId = await startRun(sandboxId);
-    const waiting = "The station is leased; waiting until the lease is renewed or ends.";
-    expect([await second.ended, second.output()]).toEqual([
-      2,
-      `${waiting}\n${TAKEN} ${sandboxId}; wait for its end, or give each run a sandbox of its own.\n`,
-    ]);
-    const byApi = await untilRun(runId, ({ status }) => status !== "running");
-    expect(byApi).toMatchObject({ status: "could_not_run", problem: expect.stringContaining(TAKEN) as string });
-    await first.waitFor(/✓ settle\.cash/);
-    first.process.kill("SIGINT");
-    await first.ended;
-    expect(first.output()).not.toContain("✗");
-    expect(first.output()).toContain("Nothing is left behind.");
-    expect(await openSessions()).toEqual(before);
-    expect(begunRuns(sandboxId)).toEqual([]);
-  });
-
-  test("that begin at the same moment: one of them passes, the other ends with exit code 2 and reports no failure", async () => {
-    const before = await openSessions();
-    const sandboxId = await seed();
-    // Each run goes on when both have reset the sandbox: none has found the lease of the other.
-    let resets = 0;
-    const bothHaveReset = Promise.withResolvers<void>();
-    const holds = async ({ path }: Passing): Promise<void> => {
-      if (!path.endsWith(`/sandboxes/${sandboxId}/reset/`)) return;
-      resets += 1;
-      if (resets === 2) bothHaveReset.resolve();
-      await bothHaveReset.promise;
-    };
-    const proxy = await startBreakingProxy(system.baseUrl, { holds }, "198.51.100.5");
-    const args = ["--sandbox", sandboxId, "--base-url", proxy.baseUrl, "--only", "report.accepted"];
-    const runs = [1, 2].map(() => conformance(...args));
-    const codes = await Promise.all(runs.map(({ ended }) => ended));
-    await proxy.stop();
-    const outputs = runs.map((run) => run.output());
-    expect(
-      codes.toSorted((one, other) => Number(one) - Number(other)),
-      outputs.join("\n---\n"),
-    ).toEqual([0, 2]);
-    expect(outputs[codes.indexOf(2)]).toContain(TAKEN);
-    expect(outputs.join("")).not.toContain("✗");
-    expect(outputs[codes.indexOf(0)]).toContain("Nothing is left behind.");
-    expect(await openSessions()).toEqual(before);
-  });
-});
-
 describe("what a check has changed in the sandbox", () => {
-  interface Devices {
-    readonly station_id: number;
-    readonly display: { readonly device_id: number };
-    readonly companion: { readonly device_id: number };
-  }
-  const settingsOf = async (sandboxId: string) => {
-    const { display, companion } = await owner.good<Devices>("GET", `sandboxes/${sandboxId}/`);
-    const read = async (id: number) => {
-      const { capabilities, handoff_target } = await owner.good("GET", `devices/${id}/`);
-      return { capabilities, handoff_target };
-    };
-    return [await read(display.device_id), await read(companion.device_id)];
-  };
-  const frozen = async () => (await owner.good<{ kill_switches: unknown[] }>("GET", "kill-switches/")).kill_switches;
-  const isFreeze = (text: string): boolean => /^POST \S+\/stations\/\d+\/freeze\//.test(text);
-  const isDeclared = (text: string): boolean => text.startsWith("PATCH ") && text.includes("capabilities");
-  /** A run that ends by a signal once the service has changed something, and then another one by the same address. */
-  async function endedAndNext(
-    sandboxId: string,
-    signal: NodeJS.Signals,
-    only: string,
-    isIt: (text: string) => boolean,
-  ) {
-    let isEnded = false;
-    const breaks: BrokenService["breaks"] = ({ method, path, requestText }) => {
-      if (isEnded || !isIt(`${method} ${path} ${requestText}`)) return;
-      isEnded = true;
-      program.process.kill(signal);
-    };
-    const proxy = await startBreakingProxy(system.baseUrl, { breaks }, "198.51.100.3");
-    const run = (check: string) => conformance("--sandbox", sandboxId, "--base-url", proxy.baseUrl, "--only", check);
-    const program = run(only);
-    const ended = { code: await program.ended, output: program.output(), settings: await settingsOf(sandboxId) };
-    const left = await frozen();
-    const next = run("display.qr");
-    expect(await next.ended, next.output()).toBe(0);
-    await proxy.stop();
-    return { ...ended, frozen: left };
-  }
-
   test.each([
     ["the station is frozen", "kill_switch.station", isFreeze],
     ["a device has other settings", "display.qr_needs_capability", isDeclared],
@@ -330,18 +286,6 @@ describe("what a check has changed in the sandbox", () => {
     expect(output).toContain("Nothing is left behind.");
     expect(left).toEqual([]);
     expect(settings).toEqual(before);
-  });
-
-  test.each([
-    ["the station is frozen", "kill_switch.station", isFreeze],
-    ["a device has other settings", "display.qr_needs_capability", isDeclared],
-  ] as const)("kill -9 while %s: the next run passes, and then it is as before", async (_, only, isIt) => {
-    const sandboxId = await seed();
-    const before = await settingsOf(sandboxId);
-    const { settings, frozen: left } = await endedAndNext(sandboxId, "SIGKILL", only, isIt);
-    expect([left.length > 0, settings]).not.toEqual([false, before]);
-    expect(await frozen()).toEqual([]);
-    expect(await settingsOf(sandboxId)).toEqual(before);
   });
 
   test("kill -9 of a run by API while the devices have other settings: the next run by API restores them", async () => {
@@ -365,9 +309,107 @@ describe("what a check has changed in the sandbox", () => {
   test("a run that has passed: its launch reference is as before", async () => {
     const sandboxId = await seed();
     const before = await settingsOf(sandboxId);
+    const { conformance } = await openRunner();
     const program = conformance("--sandbox", sandboxId, "--only", "snapshot.handoff_target_opaque");
     expect(await program.ended, program.output()).toBe(0);
     expect(await settingsOf(sandboxId)).toEqual(before);
+  });
+});
+
+test("a run by API that an owner ends: it cleans up, and is no pass; the session of a run that was killed has ended", async () => {
+  const sandboxId = await seed();
+  const { owner: person, openSessions, logInAgain } = await openRunner();
+  const before = await openSessions();
+  await logInAgain();
+  await sql`
+    insert into conformance_runs (organization_id, sandbox_id, user_id, session_id, leased_until)
+    select organization_id, ${sandboxId}, user_id, session_id, now() - interval '1 minute' from sessions
+    where user_id = ${person.userId} order by session_id desc limit 1`;
+  const runId = await startRun(sandboxId, person);
+  await untilRun(runId, ({ passed }) => passed > 0);
+  await person.good("POST", `conformance-runs/${runId}/end/`);
+  const run = await untilRun(runId, ({ status }) => status !== "running");
+  expect(run).toMatchObject({ status: "ended", left_behind: [], suite_version: VERSION });
+  expect(await openSessions()).toEqual(before);
+});
+
+test.each([
+  ["Ctrl-C", "SIGINT"],
+  ["the end of the terminal", "SIGHUP"],
+] as const)("%s in the middle: it leaves nothing behind, and is no pass", async (_what, signal) => {
+  const { conformance } = await openRunner();
+  const program = conformance("--sandbox", await seed(), "--only", "report.accepted", ...GOES_ON);
+  await program.waitFor(/✓ report\.accepted/);
+  program.process.kill(signal);
+  expect(await program.ended, program.output()).toBe(1);
+  expect(program.output()).toContain("Nothing is left behind.");
+});
+
+test("Ctrl-C while the owner logs in: the session has ended, exit code 2", async () => {
+  const sandboxId = await seed();
+  const { conformance, openSessions } = await openRunner({
+    breaks: ({ method, path }) => {
+      if (method === "POST" && path === "/api/backoffice/v1/session/") program.process.kill("SIGINT");
+    },
+  });
+  const before = await openSessions();
+  const program = conformance("--sandbox", sandboxId);
+  expect([await program.ended, program.output()]).toEqual([2, "Ended before it was done.\n"]);
+  expect(await openSessions()).toEqual(before);
+});
+
+describe("two runs at one sandbox", () => {
+  const TAKEN = "Another run goes on at sandbox";
+
+  test("the second by command or by API: it does not begin, exit code 2, and the first one goes on", async () => {
+    const { owner: person, conformance, openSessions } = await openRunner();
+    const before = await openSessions();
+    const sandboxId = await seed();
+    // All checks take longer than a renewal of the lease, on each machine.
+    const first = conformance("--sandbox", sandboxId);
+    await first.waitFor(/✓ enroll\.claims_code/);
+    const second = conformance("--sandbox", sandboxId, "--only", "settle.cash");
+    const runId = await startRun(sandboxId, person);
+    const waiting = "The station is leased; waiting until the lease is renewed or ends.";
+    expect([await second.ended, second.output()]).toEqual([
+      2,
+      `${waiting}\n${TAKEN} ${sandboxId}; wait for its end, or give each run a sandbox of its own.\n`,
+    ]);
+    const byApi = await untilRun(runId, ({ status }) => status !== "running");
+    expect(byApi).toMatchObject({ status: "could_not_run", problem: expect.stringContaining(TAKEN) as string });
+    await first.waitFor(/✓ settle\.cash/);
+    first.process.kill("SIGINT");
+    await first.ended;
+    expect(first.output()).not.toContain("✗");
+    expect(first.output()).toContain("Nothing is left behind.");
+    expect(await openSessions()).toEqual(before);
+    expect(begunRuns(sandboxId)).toEqual([]);
+  });
+
+  test("that begin at the same moment: one of them passes, the other ends with exit code 2 and reports no failure", async () => {
+    const sandboxId = await seed();
+    // Each run goes on when both have reset the sandbox: none has found the lease of the other.
+    let resets = 0;
+    const bothHaveReset = Promise.withResolvers<void>();
+    const holds = async ({ path }: Passing): Promise<void> => {
+      if (!path.endsWith(`/sandboxes/${sandboxId}/reset/`)) return;
+      resets += 1;
+      if (resets === 2) bothHaveReset.resolve();
+      await bothHaveReset.promise;
+    };
+    const { conformance, openSessions } = await openRunner({ holds });
+    const before = await openSessions();
+    const runs = [1, 2].map(() => conformance("--sandbox", sandboxId, "--only", "report.accepted"));
+    const codes = await Promise.all(runs.map(({ ended }) => ended));
+    const outputs = runs.map((run) => run.output());
+    expect(
+      codes.toSorted((one, other) => Number(one) - Number(other)),
+      outputs.join("\n---\n"),
+    ).toEqual([0, 2]);
+    expect(outputs[codes.indexOf(2)]).toContain(TAKEN);
+    expect(outputs.join("")).not.toContain("✗");
+    expect(outputs[codes.indexOf(0)]).toContain("Nothing is left behind.");
+    expect(await openSessions()).toEqual(before);
   });
 });
 
@@ -377,6 +419,7 @@ test.each([
   [["--sandbox", "1", "--only", "no.such_check"], 'There is no check "no.such_check".'],
   [[], "Give --sandbox"],
 ])("%j: it cannot run, exit code 2", async (args, sentence) => {
+  const { conformance, openSessions } = await openRunner();
   const before = await openSessions();
   const program = conformance(...args);
   expect({ code: await program.ended, text: program.output() }).toEqual({
@@ -387,6 +430,7 @@ test.each([
 });
 
 test("the result of an earlier run: one that cannot run empties its files", async () => {
+  const { conformance } = await openRunner();
   const file = join(folder.path, "earlier.xml");
   writeFileSync(file, '<testsuite name="conformance" tests="1" failures="0"/>');
   const program = conformance("--sandbox", "999999", "--junit", file);
@@ -396,24 +440,21 @@ test("the result of an earlier run: one that cannot run empties its files", asyn
 
 test("a service that keeps something, where every check passes: exit code 3, and each report says so", async () => {
   const keeps = KEEPING_SERVICES.find(({ leaves }) => leaves === "the station is leased");
-  const proxy = await startBreakingProxy(system.baseUrl, keeps as (typeof KEEPING_SERVICES)[number], "198.51.100.6");
+  const { conformance } = await openRunner(keeps);
   const file = (end: string): string => join(folder.path, `kept.${end}`);
   const files = ["--junit", file("xml"), "--json-file", file("json"), "--html", file("html")];
-  try {
-    const args = ["--sandbox", await seed(), "--base-url", proxy.baseUrl, "--only", "settle.cash", ...files];
-    const program = conformance(...args);
-    expect(await program.ended, program.output()).toBe(3);
-    expect(program.output()).toMatch(/^1 passed, 0 failed, 0 not run.+\nLeft behind: the station is leased: /m);
-    expect(readFileSync(file("xml"), "utf8")).toMatch(/tests="2" failures="1" errors="0"/);
-    const { left_behind: left } = JSON.parse(readFileSync(file("json"), "utf8")) as Result;
-    expect(left).toEqual([expect.stringContaining("the station is leased")]);
-    expect(readFileSync(file("html"), "utf8")).toContain("Left behind: the station is leased");
-  } finally {
-    await proxy.stop();
-  }
+  const args = ["--sandbox", await seed(), "--only", "settle.cash", ...files];
+  const program = conformance(...args);
+  expect(await program.ended, program.output()).toBe(3);
+  expect(program.output()).toMatch(/^1 passed, 0 failed, 0 not run.+\nLeft behind: the station is leased: /m);
+  expect(readFileSync(file("xml"), "utf8")).toMatch(/tests="2" failures="1" errors="0"/);
+  const { left_behind: left } = JSON.parse(readFileSync(file("json"), "utf8")) as Result;
+  expect(left).toEqual([expect.stringContaining("the station is leased")]);
+  expect(readFileSync(file("html"), "utf8")).toContain("Left behind: the station is leased");
 });
 
 test("no room for the session of the run: it cannot run, and the session has ended", async () => {
+  const { conformanceAt, openSessions } = await openRunner();
   const before = await openSessions();
   const text = join(folder.path, "text");
   writeFileSync(text, "");
@@ -428,36 +469,30 @@ test.each([
 ])("a session of a killed run that the service does not end, %s: it is kept for the next run", async (_, status) => {
   const sandboxId = await seed();
   const token = "a-session-of-a-killed-run";
-  const breaks: BrokenService["breaks"] = ({ method, headers }, answer) => {
-    if (method === "DELETE" && headers["authorization"] === `Bearer ${token}`) Object.assign(answer, { status });
-  };
-  const proxy = await startBreakingProxy(system.baseUrl, { breaks }, "198.51.100.4");
+  const { conformance, baseUrl } = await openRunner({
+    breaks: ({ method, headers }, answer) => {
+      if (method === "DELETE" && headers["authorization"] === `Bearer ${token}`) Object.assign(answer, { status });
+    },
+  });
+  mkdirSync(dataDir(), { recursive: true, mode: 0o700 });
   const file = join(dataDir(), `conformance-${sandboxId}-killed.json`);
   // No process has this id.
-  writeFileSync(file, JSON.stringify({ baseUrl: proxy.baseUrl, pid: 2 ** 30, token }));
-  try {
-    const program = conformance("--sandbox", sandboxId, "--base-url", proxy.baseUrl, "--only", "settle.cash");
-    const said = expect.stringContaining(`The session of a run that was killed cannot be ended: ${status} `) as string;
-    expect([await program.ended, program.output()]).toEqual([2, said]);
-    expect(existsSync(file)).toBe(true);
-  } finally {
-    await proxy.stop();
-  }
+  writeFileSync(file, JSON.stringify({ baseUrl, pid: 2 ** 30, token }));
+  const program = conformance("--sandbox", sandboxId, "--only", "settle.cash");
+  const said = expect.stringContaining(`The session of a run that was killed cannot be ended: ${status} `) as string;
+  expect([await program.ended, program.output()]).toEqual([2, said]);
+  expect(existsSync(file)).toBe(true);
 });
 
 test("a failed check prints what was expected, what came, and a line of curl; exit code 1", async () => {
   const service = BROKEN_SERVICES.find(({ name }) => name === "cash settles another amount");
-  const proxy = await startBreakingProxy(system.baseUrl, service as BrokenService, "198.51.100.1");
-  try {
-    const program = conformance("--sandbox", await seed(), "--base-url", proxy.baseUrl, "--only", "settle.cash");
-    expect(await program.ended, program.output()).toBe(1);
-    const text = program.output();
-    expect(text).toMatch(
-      /✗ settle\.cash {2}\d+ ms\n {4}`amount` of the transaction\n {4}expected: 25\.50\n {4}actual: {3}"25\.00"\n/,
-    );
-    expect(text).toMatch(/curl -i -X GET -H "Authorization: Bearer \$CASHIER_TOKEN" 'http:\S+\/orders\/\d+\/'/);
-    expect(text).toContain("0 passed, 1 failed, 0 not run");
-  } finally {
-    await proxy.stop();
-  }
+  const { conformance } = await openRunner(service);
+  const program = conformance("--sandbox", await seed(), "--only", "settle.cash");
+  expect(await program.ended, program.output()).toBe(1);
+  const text = program.output();
+  expect(text).toMatch(
+    /✗ settle\.cash {2}\d+ ms\n {4}`amount` of the transaction\n {4}expected: 25\.50\n {4}actual: {3}"25\.00"\n/,
+  );
+  expect(text).toMatch(/curl -i -X GET -H "Authorization: Bearer \$CASHIER_TOKEN" 'http:\S+\/orders\/\d+\/'/);
+  expect(text).toContain("0 passed, 1 failed, 0 not run");
 });

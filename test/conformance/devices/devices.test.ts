@@ -20,7 +20,7 @@ import { TestCompanion } from "./test-companion.ts";
 import { TestDisplay } from "./test-display.ts";
 
 /** In one test run: a different share each day, and of a broken device only the check that notices it. */
-const SHARE = 4;
+const SHARE = 2;
 const isWhole = process.env.CONFORMANCE_BROKEN === "all";
 const SEED = Number(process.env.CONFORMANCE_SEED ?? Math.floor(Date.now() / 86_400_000));
 const parts = Math.ceil(BROKEN_DEVICES.length / SHARE);
