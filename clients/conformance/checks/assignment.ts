@@ -161,6 +161,24 @@ export const assignmentChecks: readonly Check[] = [
   },
 ];
 
+/** When the cashier has cancelled the shared collection. */
+export const cancelledAssignmentChecks: readonly Check[] = [
+  {
+    // No other check builds on it: a service that answers 304 to everything fails the check of that sentence, too.
+    id: "assignment.cancelled",
+    capability: "handoff_present",
+    after: ["cancel.by_cashier"],
+    quotes: [
+      "Response 304 with no body when the assignment is unchanged.",
+      "`assignment` (Assignment object, or null when there is nothing to collect; required key) and `server_time` (date-time).",
+    ],
+    async run(world) {
+      const { assignment } = objectOf(hasStatus(await world.fetchAssignment(sharedIn(world).etag), 200));
+      isSame("`assignment` after its end", assignment, null);
+    },
+  },
+];
+
 /** While a collection lapses: nothing changes then. */
 export const unchangedAssignmentChecks: readonly Check[] = [
   {

@@ -2,6 +2,7 @@
 import type { Check } from "../check.ts";
 import { hasField, hasStatus, holds, isNow, isRefused, isSame, objectOf } from "../expect.ts";
 import { AMOUNT, type Collection, type World } from "../world.ts";
+import { cancelledAssignmentChecks } from "./assignment.ts";
 import { lapsingIn, sharedIn } from "./shared-collection.ts";
 
 const REPORT_ROWS = {
@@ -329,20 +330,7 @@ export const decisionChecks: readonly Check[] = [
       isSame("`status` of the order", (await world.order(sharedIn(world).collection.orderId))["status"], "open");
     },
   },
-  {
-    // No other check builds on it: a service that answers 304 to everything fails the check of that sentence, too.
-    id: "assignment.cancelled",
-    capability: "handoff_present",
-    after: ["cancel.by_cashier"],
-    quotes: [
-      "Response 304 with no body when the assignment is unchanged.",
-      "`assignment` (Assignment object, or null when there is nothing to collect; required key) and `server_time` (date-time).",
-    ],
-    async run(world) {
-      const { assignment } = objectOf(hasStatus(await world.fetchAssignment(sharedIn(world).etag), 200));
-      isSame("`assignment` after its end", assignment, null);
-    },
-  },
+  ...cancelledAssignmentChecks,
   {
     id: "report.after_cancelled",
     capability: "outcome_report",
