@@ -77,6 +77,8 @@ export const BOUNDS = {
   idempotencyKeyCharacters: 255,
   /** A command's id: its kind, a few ids and a SHA-256; it is stored with each command's answer. */
   commandIdCharacters: 200,
+  /** `machines/digest.ts` writes eleven. */
+  digestCharacters: 16,
   /** Any text in a station's command: longer than anything a person types, and a commit stays small (design §2.1). */
   stationTextCharacters: 1_000,
   /**

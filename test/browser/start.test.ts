@@ -20,7 +20,10 @@ let browser: Browser;
 let companion: RunningProgram;
 const folder = temporaryFolder("start");
 beforeAll(async () => {
-  [system, browser] = await Promise.all([startSystem({ sandboxProvider: true }), startBrowser()]);
+  [system, browser] = await Promise.all([
+    startSystem({ sandboxProvider: true, environment: { TRUSTED_PROXIES: "127.0.0.1" } }),
+    startBrowser(),
+  ]);
   const code = station().devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode;
   companion = runProgram(process.execPath, [COMPANION], {
     env: programEnvironment({
@@ -244,12 +247,14 @@ describe("the link of a start", () => {
 
   test("used a second time it says so in one sentence and offers the sign-in pages, and so does a page without a link", async () => {
     const link = await newLink();
-    const first = await browser.newContext({ locale: "en-GB" });
+    // The tests before have used up what one address may try in a minute.
+    const visitor = { locale: "en-GB", extraHTTPHeaders: { "x-forwarded-for": "127.0.0.2" } };
+    const first = await browser.newContext(visitor);
     const page = await first.newPage();
     await page.goto(link);
     await frameOf(page, "Till");
     await first.close();
-    const second = await browser.newContext({ locale: "en-GB" });
+    const second = await browser.newContext(visitor);
     const other = await second.newPage();
     await other.goto(link);
     await other.getByRole("alert").getByText("This link was used, or its 15 minutes are over").waitFor(SHOWN);

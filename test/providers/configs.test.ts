@@ -136,7 +136,7 @@ describe("a sandbox config", () => {
     };
     expect(await refused({ mode: "live" })).toEqual(["/mode"]);
     expect(await refused({ settings: { account: "acct_1" } })).toEqual(["/settings/account"]);
-    expect(await refused({ settings: { base_url: "http://169.254.169.254/" } })).toEqual(["/settings"]);
+    expect(await refused({ settings: { base_url: "http://169.254.169.254/" } })).toEqual(["/settings/base_url"]);
     expect(await refused({ secrets: { unknown: SECRET } })).toEqual(["/secrets/unknown"]);
     expect(await refused({ secrets: { api_key: "short" } })).toEqual(["/secrets/api_key"]);
     expect(await refused({ name: "" })).toEqual(["/name"]);
