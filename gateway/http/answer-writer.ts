@@ -25,7 +25,7 @@ export interface WriteOptions {
   readonly isHead: boolean;
   /** Ends the connection as well. */
   readonly close: boolean;
-  /** The client may still be sending a body that nobody reads. */
+  /** The client may still be sending a body that is not read. */
   readonly bodyFollows?: boolean;
   /** A known caller's connection stays open behind an answer without a body. */
   readonly isKnownCaller?: boolean;
