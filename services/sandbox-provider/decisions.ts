@@ -18,6 +18,7 @@ import {
   insertPayment,
   lockPayment,
   type PaymentRow,
+  readNowMs,
   setDecidesInMs,
   setDecision,
   takeDeciding,
@@ -77,7 +78,7 @@ async function settle(
 /** Further money, as a separate payment with an id, a line and a callback. */
 async function takeMore(tx: Transaction, payment: PaymentRow, asserted: Asserted): Promise<void> {
   const paymentId = newPaymentId();
-  const nowMs = Date.now();
+  const nowMs = await readNowMs(tx);
   const more = {
     paymentId,
     accountId: payment.account_id,
@@ -114,7 +115,7 @@ class Callbacks {
     const body = JSON.stringify({
       event_id: eventId,
       event_type: eventType,
-      occurred_at: new Date().toISOString(),
+      occurred_at: new Date(await readNowMs(this.#tx)).toISOString(),
       payment: paymentJson(how.as ?? this.#payment),
     });
     const { payment_id: paymentId } = this.#payment;

@@ -18,7 +18,8 @@ const paymentSchema = z.strictObject({
 });
 
 export async function createPayment(deps: SandboxDeps, account: sql.AccountRow, body: unknown): Promise<Reply> {
-  const asked = checkPayment(deps, body);
+  const nowMs = await sql.readNowMs(deps.database);
+  const asked = checkPayment(deps, body, nowMs);
   const scenario = scenarioOf(asked.amountMinor);
   if (scenario === "provider_down") throw new ApiError(503, "unavailable", "The provider is down.");
   if (scenario === "refuse") throw new ApiError(422, "payment_refused", "The provider refuses this payment.");
@@ -27,7 +28,7 @@ export async function createPayment(deps: SandboxDeps, account: sql.AccountRow, 
     await delay(SANDBOX_LIMITS.hangMs, undefined, { ref: false });
     throw new ApiError(503, "unavailable", "The provider has hung.");
   }
-  const times = { nowMs: Date.now(), expiresAtMs: asked.expiresAtMs, afterMs: deps.decidesAfterMs };
+  const times = { nowMs, expiresAtMs: asked.expiresAtMs, afterMs: deps.decidesAfterMs };
   const key = { accountId: account.account_id, reference: asked.reference };
   const isNew = await sql.insertPayment(deps.database, {
     ...asked,
@@ -49,6 +50,7 @@ export async function createPayment(deps: SandboxDeps, account: sql.AccountRow, 
 function checkPayment(
   deps: SandboxDeps,
   body: unknown,
+  nowMs: number,
 ): Pick<sql.NewPayment, "reference" | "amountMinor" | "currency" | "description" | "callbackUrl" | "expiresAtMs"> {
   const { reference, amount, currency, description, ...rest } = parsed(paymentSchema, body);
   const amountMinor = parseAmount(amount, currency);
@@ -56,7 +58,7 @@ function checkPayment(
     throw invalid("amount", `a decimal string of the currency ${currency}`);
   }
   const expiresAtMs = Date.parse(rest.expires_at);
-  const leftMs = expiresAtMs - Date.now();
+  const leftMs = expiresAtMs - nowMs;
   if (leftMs <= 0 || leftMs > SANDBOX_LIMITS.longestPaymentMs) throw invalid("expires_at", "within the next 24 hours");
   if (new URL(rest.callback_url).origin !== deps.callbackOrigin) {
     throw invalid("callback_url", `this sandbox sends callbacks to ${deps.callbackOrigin} only`);
@@ -99,7 +101,8 @@ export async function cancelPayment(
     if (held === undefined) throw new Error("A payment is missing.");
     if (held.status !== "pending" || held.scenario === "unknown") return paymentJson(held);
     if (held.scenario === "late_success") {
-      if (held.decides_at !== null && held.decides_at.getTime() > Date.now() + SANDBOX_LIMITS.lateMs) {
+      const latestMs = (await sql.readNowMs(tx)) + SANDBOX_LIMITS.lateMs;
+      if (held.decides_at !== null && held.decides_at.getTime() > latestMs) {
         await comeLate(tx, held);
       }
       return { ...paymentJson(held), status: "in_progress" };
@@ -111,7 +114,7 @@ export async function cancelPayment(
 }
 
 async function neverAsked(deps: SandboxDeps, key: sql.PaymentKey): Promise<PaymentJson> {
-  const nowMs = Date.now();
+  const nowMs = await sql.readNowMs(deps.database);
   const paymentId = newPaymentId();
   const made = {
     ...key,

@@ -102,6 +102,13 @@ export interface NewPayment {
   readonly expiresAtMs: number;
 }
 
+/** The time of the installation, in milliseconds: the clock of this process's machine may be wrong. */
+export async function readNowMs(sql: Queryable): Promise<number> {
+  const [row] = await sql<[{ now_ms: number }]>`
+    select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms`;
+  return Math.floor(row.now_ms);
+}
+
 const at = (sql: Queryable, ms: number) => sql`to_timestamp(${ms}::float8 / 1000)`;
 
 /** Stores the payment. Returns false when the account has one with that reference. */

@@ -15,6 +15,7 @@ import {
   finishCallback,
   postponeCallback,
   readDueInMs,
+  readNowMs,
   takeDueCallbacks,
 } from "./sql.ts";
 
@@ -89,7 +90,7 @@ async function attempt(deps: SandboxDeps, agent: Agent, callback: CallbackRow): 
       method: "POST",
       headers: {
         "content-type": "application/json",
-        "x-provider-signature": signatureHeader(callback.body, secrets, Date.now()),
+        "x-provider-signature": signatureHeader(callback.body, secrets, await readNowMs(deps.database)),
       },
       body: callback.body,
       signal: AbortSignal.timeout(SANDBOX_LIMITS.callbackMs),

@@ -54,6 +54,18 @@ export class History {
   readonly stuck: string[] = [];
   /** Answers that ask for a later repetition, and broken connections, by kind. */
   readonly later = new Map<string, number>();
+  readonly #faults: { readonly name: string; readonly atMs: number }[] = [];
+
+  /** Notes that a fault begins now. */
+  beginFault(name: string): void {
+    this.#faults.push({ name, atMs: performance.now() });
+  }
+
+  /** For the end of a sentence: the fault that had begun last at that moment; empty before the first one. */
+  duringFault(atMs: number): string {
+    const fault = this.#faults.findLast((one) => one.atMs <= atMs);
+    return fault === undefined ? "" : ` (${fault.name})`;
+  }
 
   countLater(kind: string): void {
     this.later.set(kind, (this.later.get(kind) ?? 0) + 1);

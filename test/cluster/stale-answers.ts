@@ -18,7 +18,9 @@ interface Known {
  */
 export function staleAnswers(history: History): string[] {
   const shownAt = Map.groupBy(history.shown, ({ stationId }) => stationId);
-  return [...shownAt].flatMap(([stationId, shown]) => staleAt(shown, knownAt(history, stationId)));
+  return [...shownAt].flatMap(([stationId, shown]) =>
+    staleAt(shown, knownAt(history, stationId), (atMs) => history.duringFault(atMs)),
+  );
 }
 
 /** In the order of time. */
@@ -32,7 +34,7 @@ function knownAt({ shown, ended }: History, stationId: number): readonly Known[]
   return [...ofDisplays, ...ofCashiers].toSorted((one, other) => one.atMs - other.atMs);
 }
 
-function staleAt(shown: readonly Shown[], known: readonly Known[]): string[] {
+function staleAt(shown: readonly Shown[], known: readonly Known[], duringFault: (atMs: number) => string): string[] {
   const paid = new Map<number, Known>();
   for (const one of known) if (one.isPaid && !paid.has(one.orderDisplayNumber)) paid.set(one.orderDisplayNumber, one);
   const next = known.values();
@@ -50,11 +52,12 @@ function staleAt(shown: readonly Shown[], known: readonly Known[]): string[] {
       const answer = `${gateway} showed "${state}" of order ${orderDisplayNumber} at station ${stationId}`;
       if (newest !== undefined && rank({ orderDisplayNumber, isPaid }) < rank(newest)) {
         const { orderDisplayNumber: order, isPaid: wasPaid, atMs } = newest;
-        return [`${answer} ${Math.round(askedAtMs - atMs)} ms after order ${order} was ${wasPaid ? "paid" : "known"}.`];
+        const after = `${Math.round(askedAtMs - atMs)} ms after order ${order} was ${wasPaid ? "paid" : "known"}`;
+        return [`${answer} ${after}${duringFault(askedAtMs)}.`];
       }
       const paidMs = askedAtMs - (paid.get(orderDisplayNumber)?.atMs ?? askedAtMs);
       return isPaid && paidMs > PAID_SHOWN_MS + STALE_AFTER_MS
-        ? [`${answer} ${Math.round(paidMs)} ms after it was paid.`]
+        ? [`${answer} ${Math.round(paidMs)} ms after it was paid${duringFault(askedAtMs)}.`]
         : [];
     });
 }

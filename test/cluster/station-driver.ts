@@ -194,7 +194,7 @@ export class StationDriver {
       if (status === "cancelled" && OUTAGE_REASONS.includes(end_reason)) return endedAs("cancelled", facts);
       const title = `Station ${this.#station.stationId}: intent ${intent_id}, whose QR the guest paid, is ${status} ${end_reason}`;
       if (status === "cancelled" || status === "expired" || performance.now() > deadlineMs) {
-        this.#history.stuck.push(title);
+        this.#history.stuck.push(`${title}${this.#history.duringFault(performance.now())}.`);
         throw new StuckError(title);
       }
       await delay(LOOK_MS);

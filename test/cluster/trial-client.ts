@@ -75,7 +75,8 @@ export class TrialClient {
         });
       }
       if (performance.now() - startedAtMs > STUCK_MS) {
-        const sentence = `Station ${this.#stationId}: ${method} ${path} had no good answer in ${STUCK_MS} ms; the last was ${answer?.text ?? "none"}.`;
+        const fault = this.#history.duringFault(startedAtMs);
+        const sentence = `Station ${this.#stationId}: ${method} ${path} had no good answer in ${STUCK_MS} ms${fault}; the last was ${answer?.text ?? "none"}.`;
         this.#history.stuck.push(sentence);
         throw new StuckError(sentence);
       }

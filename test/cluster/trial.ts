@@ -54,6 +54,7 @@ export async function runTrial(world: ClusterWorld, { seed, draws, print }: Tria
   await delay(CALM_MS);
   for (const [index, draw] of draws.entries()) {
     const fault = await draw(world, random);
+    history.beginFault(`${fault.name}, ${fault.target}`);
     const fromMs = performance.now();
     const wrongBefore = history.wrongErrors.length;
     const over = new AbortController();

@@ -3,7 +3,7 @@
 import { createHmac } from "node:crypto";
 import { createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -143,6 +143,23 @@ describe("a payment", () => {
     expect(JSON.parse(callback.body)).toMatchObject({ event_type: "payment.paid", payment: { status: "paid" } });
     const read = await ask("GET", `/v1/payments/by-reference/${asked.reference}`, undefined, key);
     expect(read.json).toEqual(JSON.parse(callback.body).payment);
+  });
+
+  test("where the clock of the provider's machine is an hour ahead: made, and signed with the time of the database", async () => {
+    const { api_key: key } = await openAccount();
+    const asked = payment();
+    const rightMs = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now: rightMs + 3_600_000 });
+    try {
+      expect((await ask("POST", "/v1/payments", asked, key)).status).toBe(201);
+      await expect.poll(() => callbacksOf(asked.reference)).toHaveLength(1);
+    } finally {
+      vi.useRealTimers();
+    }
+    const [{ signature, body }] = callbacksOf(asked.reference) as [Seen];
+    const signedMs = 1_000 * Number(/t=(\d+)/.exec(signature)?.[1]);
+    const occurredMs = Date.parse(JSON.parse(body).occurred_at);
+    for (const ms of [signedMs, occurredMs]) expect(Math.abs(ms - rightMs)).toBeLessThan(60_000);
   });
 
   test("any deviation from the documentation: refused with a clear error", async () => {
