@@ -231,6 +231,16 @@ const EXAMPLES: Record<string, Examples> = {
       ["test/deploy/programs/a.ts", "process.exit(1);"],
     ],
   },
+  "no process trusts its machine's clock": {
+    rule: ban("no process trusts its machine's clock"),
+    refused: [["services/relay/a.ts", "const atMs = Date.now();"]],
+    allowed: [
+      ["services/relay/a.ts", "const atMs = performance.now();"],
+      ["services/bus/bus-clock.ts", "const atMs = Date.now();"],
+      ["gateway/web/till/a.ts", "const atMs = Date.now();"],
+      ["clients/a.ts", "const atMs = Date.now();"],
+    ],
+  },
   "folders are made one by one": {
     rule: ban("folders are made one by one"),
     refused: [

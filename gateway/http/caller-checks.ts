@@ -144,7 +144,7 @@ export class PlatformCheck {
     const token = bearerToken(facts.headers.authorization ?? "");
     if (token === "") throw new Refusal("platform_key_missing");
     if (timingSafeEqual(hash("sha256", token, "buffer"), this.#digest)) return;
-    const retryAfterMs = this.#throttle.take(facts.address, Date.now());
+    const retryAfterMs = this.#throttle.take(facts.address, performance.now());
     if (retryAfterMs === 0) throw new Refusal("platform_key_invalid");
     throw new Refusal("throttled", { headers: throttleHeaders("platform", this.#throttle.rate, retryAfterMs) });
   }
@@ -189,7 +189,7 @@ export class ConsumerCheck {
   }
 
   async #checkAgain(digest: string): Promise<ConsumerCaller> {
-    requireToken("consumer", this.#known.rate, this.#known.take(digest, Date.now()));
+    requireToken("consumer", this.#known.rate, this.#known.take(digest, performance.now()));
     const { consumer, suspended } = await this.#find(digest);
     if (consumer !== null) return consumer;
     // A suspended one's credential is good: it goes on being throttled as one.
@@ -198,7 +198,7 @@ export class ConsumerCheck {
   }
 
   async #checkFirst(digest: string, token: string, { address }: RequestFacts): Promise<ConsumerCaller> {
-    requireToken("address", this.#unknown.rate, this.#unknown.take(address, Date.now()));
+    requireToken("address", this.#unknown.rate, this.#unknown.take(address, performance.now()));
     if (!CREDENTIAL.test(token)) throw new Refusal("credential_invalid");
     const checking = this.#find(digest);
     this.#firstChecks.set(digest, checking);
@@ -206,7 +206,7 @@ export class ConsumerCheck {
       const { consumer, suspended } = await checking;
       if (consumer === null && suspended !== true) throw consumerRefusal();
       this.#unknown.giveBack(address);
-      requireToken("consumer", this.#known.rate, this.#known.take(digest, Date.now()));
+      requireToken("consumer", this.#known.rate, this.#known.take(digest, performance.now()));
       if (consumer === null) throw consumerRefusal(suspended);
       return consumer;
     } finally {

@@ -62,7 +62,8 @@ export interface LiveSocketFacts {
 
 export class LiveSocket {
   readonly facts: LiveSocketFacts;
-  readonly openedAtMs: number = Date.now();
+  /** By `performance.now()`, as all its times but `validUntilMs`: a clock that is set must not end a socket. */
+  readonly openedAtMs: number = performance.now();
   /** From this moment on what was sent is no longer so, although nothing has changed. */
   validUntilMs = 0;
   /** Messages sent so far. */
@@ -116,7 +117,7 @@ export class LiveSocket {
   #write(message: string): void {
     this.sentCount += 1;
     this.#isUnderWay = true;
-    this.#sentAtMs = Date.now();
+    this.#sentAtMs = performance.now();
     this.#socket?.cork(() => {
       this.#socket?.send(message);
       this.#socket?.ping(String(this.sentCount));

@@ -74,7 +74,7 @@ export class LiveSockets {
     else this.#countOfSession.set(facts.sessionId, left);
     this.#count -= 1;
     this.#dirty.delete(socket);
-    const durationMs = Date.now() - socket.openedAtMs;
+    const durationMs = Math.round(performance.now() - socket.openedAtMs);
     this.#log.info({ ...facts, code, durationMs, messages: socket.sentCount }, "a live socket was closed");
   }
 
@@ -114,7 +114,7 @@ export class LiveSockets {
   #sweep(nowMs: number): void {
     const isFresh = this.#isFresh(nowMs);
     this.#forEach((socket) => {
-      if (socket.isUnread(Date.now())) return socket.end(CLOSE_CODES.nothingExpected, "no_pong");
+      if (socket.isUnread(performance.now())) return socket.end(CLOSE_CODES.nothingExpected, "no_pong");
       const isStationFresh = this.#replicas.isStationFresh(socket.facts.stationId, nowMs);
       if (!isFresh || !isStationFresh) return this.#sendStale(socket, nowMs);
       if (this.#sessionOf(socket, nowMs) === undefined) {
@@ -124,7 +124,7 @@ export class LiveSockets {
       }
       const isLost = this.#replicas.stations.cell(socket.facts.stationId) === undefined;
       if (socket.isSentStale || isLost || nowMs >= socket.validUntilMs) this.mark(socket);
-      else if (socket.isQuiet(Date.now())) socket.sendCurrent(messageOf("current", nowMs));
+      else if (socket.isQuiet(performance.now())) socket.sendCurrent(messageOf("current", nowMs));
     });
   }
 

@@ -51,9 +51,9 @@ export async function runProcess(
 
   const stopAll = async (): Promise<void> => {
     for (const step of started.toReversed()) {
-      const startedAtMs = Date.now();
+      const startedAtMs = performance.now();
       await step.stop().catch((error: unknown) => log.error({ err: error, step: step.name }, "a step did not stop"));
-      log.debug({ step: step.name, stoppedInMs: Date.now() - startedAtMs }, "step stopped");
+      log.debug({ step: step.name, stoppedInMs: Math.round(performance.now() - startedAtMs) }, "step stopped");
     }
   };
   const end = (exitCode: number, reason: string): Promise<never> => {
@@ -61,11 +61,11 @@ export async function runProcess(
     if (reason === "SIGINT" || !isReady) forceAfter(SHORT_STOP_MS, exitCode);
     ending ??= (async () => {
       forceAfter(STOP_MS, exitCode);
-      const startedAtMs = Date.now();
+      const startedAtMs = performance.now();
       stopping.abort();
       await Promise.race([underWay, delay(ABANDONED_STEP_MS)]);
       await stopAll();
-      log.info({ name, reason, stoppedInMs: Date.now() - startedAtMs }, "stopped");
+      log.info({ name, reason, stoppedInMs: Math.round(performance.now() - startedAtMs) }, "stopped");
       await flushLog();
       return process.exit(exitCode);
     })();
@@ -96,14 +96,14 @@ export async function runProcess(
     fail: (error) => void fail(error),
     async step(stepName, begin, stop) {
       if (ending !== undefined) throw new EndingError(stepName);
-      const startedAtMs = Date.now();
+      const startedAtMs = performance.now();
       const beginning = begin().then((value) => {
         started.push({ name: stepName, stop: () => stop(value) });
         return value;
       });
       underWay = beginning.catch(() => undefined);
       const value = await beginning;
-      log.debug({ step: stepName, startedInMs: Date.now() - startedAtMs }, "step started");
+      log.debug({ step: stepName, startedInMs: Math.round(performance.now() - startedAtMs) }, "step started");
       return value;
     },
   };

@@ -308,13 +308,16 @@ export class StationHost {
     opened: readonly Partition[],
     scan: (still: readonly number[]) => Promise<void>,
   ): Promise<void> {
-    const startedAtMs = Date.now();
+    const startedAtMs = performance.now();
     while (!this.#scans.signal.aborted) {
       const still = opened.filter((partition) => this.#partitions.get(partition.index) === partition);
       if (still.length === 0) return;
       try {
         await scan(still.map((partition) => partition.index));
-        this.#deps.log.info({ what, partitions: still.length, tookMs: Date.now() - startedAtMs }, "scanned");
+        this.#deps.log.info(
+          { what, partitions: still.length, tookMs: Math.round(performance.now() - startedAtMs) },
+          "scanned",
+        );
         return;
       } catch (error) {
         if (this.#scans.signal.aborted) return;

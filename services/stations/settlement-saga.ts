@@ -90,7 +90,7 @@ export class SettlementSaga {
   }
 
   async #run(stationId: number, settlement: Settlement, intent: PaymentIntent): Promise<void> {
-    const startedAtMs = Date.now();
+    const startedAtMs = performance.now();
     const outcome = await this.#retry(settlement, () => this.#callSeam(stationId, intent));
     if (outcome === undefined) return;
     const { intentId } = intent;
@@ -102,7 +102,10 @@ export class SettlementSaga {
     if (committed === undefined) return;
     const { settled } = outcome;
     this.#deps.metrics.settlements.add({ result: outcome.settled ? "succeeded" : outcome.code });
-    this.#deps.log.info({ stationId, intentId, settled, tookMs: Date.now() - startedAtMs }, "settlement ended");
+    this.#deps.log.info(
+      { stationId, intentId, settled, tookMs: Math.round(performance.now() - startedAtMs) },
+      "settlement ended",
+    );
     if (this.#settlements.get(stationId) === settlement) this.#settlements.delete(stationId);
     // The commit has the attestation's answer now, so the work that waits is answered like a repetition, and first: a full
     // mailbox must not answer "busy", which would say that nothing happened.

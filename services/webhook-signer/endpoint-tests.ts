@@ -51,7 +51,7 @@ async function testOnce(
   if (result === undefined) throw new Error("A test was not over within twice an attempt's time.");
   const made = { delivery_id: deliveryId, attempts: 0, manual_attempts: 0, asked: 0, manual_of: "failed" } as const;
   const outcome = outcomeOf(made, { attemptId, result, random: 0 });
-  const reason = disabledBy(CLOSED, { status: result.status, nowMs: Date.now() });
+  const reason = disabledBy(CLOSED, { status: result.status, nowMs: deps.clock.nowMs() });
   const disabled = await database.begin(async (tx) => {
     const gone =
       reason === undefined || generation === undefined

@@ -1,5 +1,5 @@
 /** How the gateway identifies a robotics consumer: what it asks on the bus, and what it refuses without a question. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ConsumerCheck } from "../../gateway/http/caller-checks.ts";
 import { Refusal } from "../../gateway/http/handler-context.ts";
 import type { RequestFacts } from "../../gateway/http/request-head.ts";
@@ -64,6 +64,19 @@ describe("a consumer's credential", () => {
     expect(await ask("Bearer dp_00_device")).toBe("credential_invalid");
     expect(await ask(`Bearer ${GOOD}x`)).toBe("credential_invalid");
     expect(service.asked).toEqual([]);
+  });
+});
+
+describe("a machine whose clock was an hour ahead and is set right", () => {
+  it("goes on serving a consumer: its bucket does not stay empty for an hour", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
+    const { ask } = startCheck();
+    try {
+      expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
   });
 });
 

@@ -50,6 +50,17 @@ const SEAM_FOLDERS = ["services/settlement", "services/db/migrations"];
 /** Shows what the migrations make. */
 const GENERATED_SCHEMA = "services/db/schema.sql";
 
+/** Where both clocks of a machine are compared, or a moment is of no use but to a person. */
+const MACHINE_CLOCK_READERS = new Set([
+  "services/bus/beats.ts",
+  "services/bus/bus-clock.ts",
+  "services/webhook-signer/clock.ts",
+  "services/webhook-signer/http/sender.ts",
+  "services/webhook-signer/sending/owner-sender.ts",
+  "services/webhook-signer/sending/owners.ts",
+  "gateway/api/reconciliation/issue-json.ts",
+]);
+
 /** The newest migration of 0.2.0, which nothing older meets. */
 const FIRST_RELEASE = 41;
 const isLaterMigration = ({ path }: SourceFile): boolean => {
@@ -95,6 +106,17 @@ export const BANS: Record<string, Ban> = {
     in: (file) => isProductCode(file) && !isIn(file, "deploy", "services/runtime") && baseName(file) !== "main.ts",
     look: "code",
     because: "but only the lifecycle ends a process.",
+  },
+  "no process trusts its machine's clock": {
+    pattern: /\bDate\.now\b/,
+    in: (file) =>
+      isProductCode(file) &&
+      isIn(file, "services", "gateway") &&
+      !isIn(file, "gateway/web") &&
+      !MACHINE_CLOCK_READERS.has(file.path),
+    look: "code",
+    because:
+      "but that clock may be wrong; measure by `performance.now()`, and date by the bus's clock or the database's.",
   },
   "folders are made one by one": {
     pattern: /\bmkdir(?:Sync)?\(.*\brecursive\b/,

@@ -151,7 +151,7 @@ async function isLost(
 async function recordLoss(deps: AuditDeps, { hold, position }: Start, lost: CommitRange): Promise<void> {
   const state = await stateInLog(deps, lost.stationId);
   const intents = state === undefined ? [] : intentsOf(state);
-  const atMs = Date.now();
+  const atMs = deps.bus.clock.nowMs();
   await deps.database.begin(async (sql) => {
     await movePosition(sql, hold, { from: position, to: position });
     const version = await insertLoss(sql, lost, atMs);

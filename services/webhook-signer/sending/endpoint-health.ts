@@ -32,8 +32,8 @@ export class EndpointHealth {
   #window: number = SIGNER_LIMITS.firstWindow;
   #hasSucceeded = false;
   #hasFailed = false;
-  /** When its row was last written as healthy; zero when a failure was written since. */
-  #successWrittenAtMs = 0;
+  /** When its row was last written as healthy, by `performance.now()`; long ago when a failure was written since. */
+  #successWrittenAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(row: DueEndpointRow) {
     this.#endpointId = row.endpoint_id;
@@ -102,12 +102,16 @@ export class EndpointHealth {
     this.#width = 1;
   }
 
-  /** What is to be written since the last call; undefined for nothing, or for one more success shortly after another. */
+  /**
+   * What is to be written since the last call; undefined for nothing, or for one more success shortly after another. `nowMs` is
+   * `performance.now()`.
+   */
   takeOutcome(nowMs: number): EndpointOutcomeRow | undefined {
     if (!this.#hasSucceeded && !this.#hasFailed) return undefined;
     const isUnchanged =
       this.#breaker === CLOSED && !this.#hasFailed && nowMs < this.#successWrittenAtMs + SIGNER_LIMITS.successNoteMs;
-    this.#successWrittenAtMs = this.#breaker !== CLOSED ? 0 : isUnchanged ? this.#successWrittenAtMs : nowMs;
+    if (this.#breaker !== CLOSED) this.#successWrittenAtMs = Number.NEGATIVE_INFINITY;
+    else if (!isUnchanged) this.#successWrittenAtMs = nowMs;
     if (isUnchanged && this.#disabledReason === null) {
       this.#hasSucceeded = false;
       return undefined;

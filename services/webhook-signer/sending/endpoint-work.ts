@@ -20,7 +20,7 @@ export class EndpointWork {
   readonly health: EndpointHealth;
   #row: DueEndpointRow;
   #inFlight = 0;
-  #usedAtMs = Date.now();
+  #usedAtMs = performance.now();
   #mayHaveMore = false;
   /** Undefined until they have been read: it is not sent to before. */
   #secrets: readonly string[] | undefined;
@@ -92,7 +92,7 @@ export class EndpointWork {
     this.#queue.push(...rows);
     for (const row of rows) this.#inHand.add(row.delivery_id);
     this.#all.count += rows.length;
-    if (rows.length > 0) this.#usedAtMs = Date.now();
+    if (rows.length > 0) this.#usedAtMs = performance.now();
     this.#mayHaveMore = rows.length >= wanted;
   }
 
@@ -135,7 +135,7 @@ export class EndpointWork {
 
   ended(end: AttemptEnd, nowMs: number): void {
     this.#inFlight -= 1;
-    this.#usedAtMs = Date.now();
+    this.#usedAtMs = performance.now();
     this.health.ended(end, nowMs);
     if (this.#inFlight === 0 && this.#queue.length === 0) this.health.narrow();
   }

@@ -78,7 +78,7 @@ export class OutcomeWriter {
       const gathered = this.#gathered;
       this.#gathered = Promise.withResolvers<void>();
       const endpoints = [...new Set(batch.map(({ health }) => health))].flatMap(
-        (health) => health.takeOutcome(Date.now()) ?? [],
+        (health) => health.takeOutcome(performance.now()) ?? [],
       );
       await this.#writeBatch(batch, endpoints);
       gathered.resolve();

@@ -138,7 +138,7 @@ export class OwnerSender {
     await this.#readSecrets(askedAtMs);
     if (wanted.length > 0) await this.#read(wanted);
     this.#pump();
-    this.#idleSinceMs ??= Date.now();
+    this.#idleSinceMs ??= performance.now();
     this.#forgetIdle();
   }
 
@@ -217,7 +217,7 @@ export class OwnerSender {
   }
 
   #forgetIdle(): void {
-    const nowMs = Date.now();
+    const nowMs = performance.now();
     for (const [endpointId, work] of this.#endpoints) {
       if (work.isIdle(nowMs)) this.#endpoints.delete(endpointId);
     }
@@ -251,7 +251,7 @@ export class OwnerSender {
       await this.#attempt(work, waiting);
     } finally {
       this.#sending -= 1;
-      this.#idleSinceMs = Date.now();
+      this.#idleSinceMs = performance.now();
       this.#ownerSlots.release(pace);
       this.#deps.slots.release(pace);
       this.#pump();
@@ -327,5 +327,5 @@ export class OwnerSender {
 /** By either clock, as with a lease: the steady clock stops while the machine sleeps, and the wall clock may be set back. */
 function hasLapsed({ lapsesAtMs, lapsesAtWallMs }: Waiting): boolean {
   if (lapsesAtMs === null || lapsesAtWallMs === null) return false;
-  return performance.now() >= lapsesAtMs || Date.now() >= lapsesAtWallMs;
+  return performance.now() >= lapsesAtMs || performance.now() >= lapsesAtWallMs;
 }
