@@ -327,5 +327,5 @@ export class OwnerSender {
 /** By either clock, as with a lease: the steady clock stops while the machine sleeps, and the wall clock may be set back. */
 function hasLapsed({ lapsesAtMs, lapsesAtWallMs }: Waiting): boolean {
   if (lapsesAtMs === null || lapsesAtWallMs === null) return false;
-  return performance.now() >= lapsesAtMs || performance.now() >= lapsesAtWallMs;
+  return performance.now() >= lapsesAtMs || Date.now() >= lapsesAtWallMs;
 }
