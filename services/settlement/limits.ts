@@ -1,7 +1,9 @@
 /** Every limit and wait of the settlement service, with its reason. */
 export const SETTLEMENT_LIMITS = {
   /** How long an order's writer waits for the relay to notify the station: the display may be late, the cashier not. */
-  flushTimeoutMs: 1_000,
+  flushTimeoutMs: 500,
+  /** How long it then waits for the station itself, where no relay has answered: both are less than a cashier's patience. */
+  notifyTimeoutMs: 500,
   /** How long the answer to an opening is kept for a repetition: far longer than any client retries. */
   openingRetentionDays: 30,
   /** How long the intent of an idempotency key is kept, and how it ended: as long as the answer to an opening. */

@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
+import type { StationCommand } from "../../machines/station/command.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import type { FieldError } from "../bus/field-errors.ts";
 import { flushKeys } from "../bus/flush-outbox.ts";
@@ -13,6 +14,7 @@ import type * as orders from "../bus/messages/orders.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
+import { askStation } from "../bus/station-client.ts";
 import { selectLostCollections } from "../db/lost-collections.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
@@ -35,7 +37,7 @@ export async function openOrder(deps: SettlementDeps, request: OpenOrder): Promi
   requirePermission(request.caller, "payments.collect");
   requireUsableKey(request.idempotencyKey);
   const order = (await findOpening(deps, request)) ?? (await openNow(deps, request));
-  return { order, barrier: await notifyStation(deps, order.stationId) };
+  return { order, barrier: await notifyStation(deps, order, request.caller) };
 }
 
 async function openNow(deps: SettlementDeps, request: OpenOrder): Promise<orders.Order> {
@@ -133,7 +135,7 @@ export const changeOrder: Handler<SettlementDeps, typeof orders.changeOrder> = a
     await insertNotice(transaction, changed, actorOf(caller));
     return changed;
   });
-  return { order, barrier: await notifyStation(deps, order.stationId) };
+  return { order, barrier: await notifyStation(deps, order, caller) };
 };
 
 /**
@@ -150,7 +152,7 @@ export const voidOrder: Handler<SettlementDeps, typeof orders.voidOrder> = async
     await insertNotice(transaction, voided, actorOf(caller));
     return voided;
   });
-  return { order, barrier: await notifyStation(deps, order.stationId) };
+  return { order, barrier: await notifyStation(deps, order, caller) };
 };
 
 async function lockOrder(
@@ -221,26 +223,56 @@ function actorOf(caller: Caller): Actor {
 
 /** Writes the outbox row from which the relay notifies the station. Like every outbox row, it comes last in its transaction. */
 async function insertNotice(transaction: Transaction, order: orders.Order, actor: Actor): Promise<void> {
-  const { orderId, orderDisplayNumber, stationId, currency, status } = order;
+  const { stationId } = order;
   await insertOutbox(transaction, {
     key: stationKey(stationId),
     kind: "station_command",
     stationId,
-    command: {
-      type: "order_put",
-      order: { orderId, orderDisplayNumber, amountMinor: order.totalMinor, currency, status, revision: order.revision },
-    },
+    command: orderPut(order),
     actor,
   });
 }
 
+function orderPut(order: orders.Order): Extract<StationCommand, { readonly type: "order_put" }> {
+  const { orderId, orderDisplayNumber, totalMinor: amountMinor, currency, status, revision } = order;
+  return { type: "order_put", order: { orderId, orderDisplayNumber, amountMinor, currency, status, revision } };
+}
+
 /**
- * Asks the relay once to deliver the row now, so that callers read what they wrote, and waits for a bounded time. When the
- * relay is late, the barrier says so, and the relay delivers the row later.
+ * Asks the relay once to deliver the row now, so that callers read what they wrote, and waits for a bounded time. Where no relay
+ * delivers in time, this service notifies the station, so that no display shows an order that is gone. Where that fails, too, the
+ * barrier says so. The relay delivers the row in any case, which changes nothing at a station that knows the revision.
  */
-async function notifyStation({ bus, log }: SettlementDeps, stationId: number): Promise<Barrier> {
+async function notifyStation(deps: SettlementDeps, order: orders.Order, caller: Caller): Promise<Barrier> {
+  const { bus, log } = deps;
   const { flushTimeoutMs: timeoutMs } = SETTLEMENT_LIMITS;
-  return await flushKeys({ nc: bus.nc, log, timeoutMs }, [stationKey(stationId)]);
+  const barrier = await flushKeys({ nc: bus.nc, log, timeoutMs }, [stationKey(order.stationId)]);
+  if (barrier.isUndelivered !== true) return barrier;
+  try {
+    return (await notifyWithoutRelay(deps, order, caller)) ?? barrier;
+  } catch (error) {
+    log.warn({ stationId: order.stationId, reason: String(error) }, "the station learns of an order from the relay");
+    return barrier;
+  }
+}
+
+/** Sends the order as it is now: what a repeated opening returns may be older. Undefined when the station refuses it. */
+async function notifyWithoutRelay(
+  { bus, logs, database }: SettlementDeps,
+  { orderId, stationId }: orders.Order,
+  caller: Caller,
+): Promise<Barrier | undefined> {
+  const order = await sql.getOrder(database, { organizationId: caller.organizationId, orderId });
+  if (order === undefined) return undefined;
+  const request = {
+    commandId: `order:${orderId}:${order.revision}`,
+    actor: actorOf(caller),
+    command: orderPut(order),
+  };
+  const { reply, sequence } = await askStation(bus.nc, stationId, request, {
+    timeoutMs: SETTLEMENT_LIMITS.notifyTimeoutMs,
+  });
+  return reply.ok ? { positions: { [logs.of(stationId).name]: sequence } } : undefined;
 }
 
 /**

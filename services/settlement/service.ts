@@ -24,6 +24,7 @@ const NAME = "settlement";
 /** Starts the service. Several processes may run it: the bus gives each request to one of them. */
 export async function startSettlementService({
   bus,
+  logs,
   log,
   settings,
   metrics,
@@ -39,7 +40,7 @@ export async function startSettlementService({
     help: "Answers of the payment seam by result; a repeated request counts again.",
     labels: { result: ["settled", ...SETTLEMENT_REFUSALS] },
   });
-  const deps: SettlementDeps = { bus, database, log };
+  const deps: SettlementDeps = { bus, logs, database, log };
   const responder = { nc: bus.nc, log, queue: NAME, claim: requestClaims(database) };
   const serving = [
     serve(responder, openOrder, (request) => orders.openOrder(deps, request)),

@@ -10,7 +10,7 @@ import { createLog } from "../../services/runtime/log.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { ONE_LOG } from "../support/one-log.ts";
-import { refuseFlushes } from "../support/refuse-flushes.ts";
+import { refuseCommands, refuseFlushes } from "../support/refuse-flushes.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 
 export interface SettlementWorld {
@@ -32,6 +32,7 @@ export async function startSettlementWorld(): Promise<SettlementWorld> {
   const bus = await connectBus({ url: nats.url, name: "test", log });
   const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" as const };
   await refuseFlushes(bus.nc);
+  await refuseCommands(bus.nc);
   const database = openDatabase({ ...HOLDS_LOCKS, url: testDatabase.url });
   const service = await startSettlementService({ bus, logs: ONE_LOG, log, settings, environment: {} });
   return {

@@ -10,3 +10,13 @@ export async function refuseFlushes(nc: NatsConnection): Promise<void> {
   });
   await nc.flush();
 }
+
+/** In the place of actor hosts: each command is refused at once, so that writers do not wait for a missing host. */
+export async function refuseCommands(nc: NatsConnection): Promise<void> {
+  nc.subscribe("station.cmd.*.*", {
+    callback: (_error, message) => {
+      message.respond(JSON.stringify({ failure: "busy", retryAfterMs: 1 }));
+    },
+  });
+  await nc.flush();
+}
