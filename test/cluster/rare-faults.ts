@@ -32,6 +32,10 @@ const CLOCK_SETTINGS = 3;
 /** Nothing fails but an attempt that is repeated at once. */
 const NOTHING_MS = 1_500;
 const SERVERS_START_MS = 3_000;
+/** All processes at once on two cores. */
+const PROCESSES_START_MS = 20_000;
+/** No copy is left for as long as the fault lasts; then both start, and a host's lease has to lapse. */
+const NO_COPY_MS = CUT_MS + 6_000;
 const DATABASE_STALL_MS = 6_000;
 /** What follows the end of a stall or a restart of PostgreSQL. */
 const DATABASE_BACK_MS = 2_000;
@@ -237,15 +241,15 @@ const killDatabase: Draw = async (world) => ({
   },
 });
 
-/** No copy of a service is left, and nothing of a collection by card or cash needs it. */
+/** No copy of a service is left; nothing of a collection by card or cash needs it unless `withinMs` says so. */
 const killBoth =
-  (kind: Kind): Draw =>
+  (kind: Kind, withinMs = NOTHING_MS): Draw =>
   async (world) => {
     const copies = ([0, 1] as const).flatMap((copy) => world.processes.get(`${kind}-${copy}`) ?? []);
     return {
       name: `kill both processes of ${kind}`,
       target: kind,
-      withinMs: NOTHING_MS,
+      withinMs,
       async run() {
         await Promise.all(copies.map((each) => each.kill9()));
         await delay(CUT_MS);
@@ -269,6 +273,28 @@ const killTwoServers: Draw = async (world, random) => {
     },
   };
 };
+
+/** A power cut: every process, every server and PostgreSQL die at once, and start again in no order. */
+const killEverything: Draw = async (world) => ({
+  name: "kill everything",
+  target: "processes, servers and PostgreSQL",
+  withinMs: DOWN_MS + PROCESSES_START_MS + ELECTION_MS,
+  async run() {
+    const processes = [...world.processes.values()];
+    await Promise.all([
+      ...processes.map((each) => each.kill9()),
+      ...NODES.map((node) => world.nats.killNode(node)),
+      world.postgres.kill9(),
+    ]);
+    await delay(DOWN_MS);
+    await Promise.all([
+      ...NODES.map((node) => world.nats.startNode(node)),
+      world.postgres.restart(),
+      ...processes.map((each) => each.restart()),
+    ]);
+    for (const node of NODES) await joinedAgain(world, node);
+  },
+});
 
 /** An hour ahead, then an hour back, at one process of each kind. */
 const setClocks: Draw = async (world) => ({
@@ -314,6 +340,8 @@ export const RARE: readonly Draw[] = [
   killTwoServers,
   ...(["relay", "audit", "providers", "robotics", "reconciliation", "webhook-signer"] as const).map(killBoth),
   killBoth("sandbox-provider"),
+  ...(["gateway", "stations", "settlement", "registry"] as const).map((kind) => killBoth(kind, NO_COPY_MS)),
+  killEverything,
   twoAtOnce,
   twoAtOnce,
   killDuringHandOver("stations"),
