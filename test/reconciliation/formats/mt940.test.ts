@@ -194,6 +194,28 @@ describe("MT940 traps", () => {
     },
   );
 
+  it.each([
+    ["/TRTP/SEPA OVERBOEKING/REMI/Table 7/EREF/ORDER-7", "ORDER-7"],
+    ["/TRTP/SEPA OVERBOEKING/EREF/ORDER\n-8  ", "ORDER-8"],
+    ["/EREF/REF17/22/4444/DEC- 16/ORDP//NAME/A", "REF17/22/4444/DEC- 16"],
+    ["/EREF/ORDER/9//MARF/M1//REMI/USTD//x/", "ORDER/9"],
+    ["/EREF/ORDER-10/", "ORDER-10"],
+    ["/EREF//REMI/x/", ""],
+    ["/EREF/NOTPROVIDED", ""],
+    ["Ordered by a guest: /EREFS/1/", ""],
+  ])("reads the EndToEndId of %j", async (text, reference) => {
+    const reading = await read(MT940, statementWith(`:61:2603020302C5,NTRFNONREF//1\n:86:${text}\n`));
+    expect(reading.lines).toMatchObject([{ merchantReference: reference, text: text.trim() }]);
+  });
+
+  it.each(["717.76.000.09 Tips 11,50", "044/12 34 Bar", "100,50 of 200", "123-45"])(
+    "keeps a text that begins with numbers: %s",
+    async (text) => {
+      const reading = await read(MT940, statementWith(`:61:2603020302C5,NTRFNONREF//1\n:86:${text}\n`));
+      expect(reading.lines).toMatchObject([{ text, details: {} }]);
+    },
+  );
+
   it("reads an amount without a zero before its comma", async () => {
     const reading = await read(MT940, statementWith(":61:2603020302C,50NTRFNONREF\n:61:2603020302D,5NTRFNONREF\n"));
     expect(reading.lines.map(({ amountMinor }) => amountMinor)).toEqual([50n, -50n]);

@@ -14,7 +14,8 @@ export interface Information {
 
 /** The purpose, in the order of its sub-fields. */
 const PURPOSE = /^(?:2\d|6[0-3])$/;
-const STRUCTURED = /^\s*(\d{3})([^A-Za-z0-9\s])(?=\d\d)/;
+/** Banks separate by these; other characters stand between numbers in ordinary text too ("717.76.00", "044/12"). */
+const STRUCTURED = /^\s*(\d{3})([?~<>^|@§])(?=\d\d)/;
 /** SEPA keywords begin a sub-field; what follows without one belongs to the keyword before. */
 const KEYWORD = /^([A-Z]{4})[+:]/;
 const NOT_PROVIDED = new Set(["NOTPROVIDED", "NOT PROVIDED", "NONREF"]);
@@ -46,12 +47,16 @@ export function readInformation(lines: readonly string[]): Information {
   };
 }
 
-/** Dutch banks name parts of free text: /EREF/…/; the text stays as it is. */
+/** Dutch banks name parts of free text: /EREF/…/; the text stays as it is. A reference may have slashes, too. */
 function plain(lines: readonly string[]): Information {
   const text = lines.join("\n").trim();
-  const eref = /(?:^|\/)EREF\/([^/\n]+)\//.exec(lines.join(""))?.[1]?.trim() ?? "";
+  const eref = END_TO_END.exec(lines.join("").trimEnd())?.[1]?.trim() ?? "";
   return { text, endToEndId: NOT_PROVIDED.has(eref) ? "" : eref, ownerReference: "", details: [] };
 }
+
+const PARTS =
+  "ADDR|BENM|BIC|BUSP|CDTRREF|CDTRREFTP|CNTP|CREF|CSID|CUID|EREF|IBAN|ID|INIT|ISDT|MARF|NAME|NRTX|ORDP|PREF|PURP|REMI|RTRN|SVCL|TRCD|TRTP|UCRD|UDTR|ULTB|ULTC|ULTD";
+const END_TO_END = new RegExp(`(?:^|/)EREF/([^/].*?)(?://|/(?:${PARTS})/|/?$)`);
 
 function referenceOf(keywords: readonly (readonly [name: string, value: string])[], keyword: string): string {
   const value = keywords.find(([name]) => name === keyword)?.[1].trim() ?? "";
