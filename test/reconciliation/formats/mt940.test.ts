@@ -216,6 +216,44 @@ describe("MT940 traps", () => {
     },
   );
 
+  it.each([
+    [
+      "?20EREF+ORDER-7.40014?2125 KREF+SEPA-DA20?222606-P1 MREF+M1 CRED+DE41ZZ?2300 OAMT+11,85 SV?24WZ+Table 7?25 and drinks",
+      { merchantReference: "ORDER-7.4001425", text: "Table 7 and drinks" },
+      { EREF: "ORDER-7.4001425", KREF: "SEPA-DA202606-P1", MREF: "M1", CRED: "DE41ZZ00", OAMT: "11,85" },
+    ],
+    [
+      "?20EREF+NOTPROVIDED SVWZ+VERTR?21:KO:NR:1",
+      { merchantReference: "", text: "VERTR:KO:NR:1" },
+      { EREF: "NOTPROVIDED" },
+    ],
+    ["?20SVWZ+Bill EREF 7?21EREF+ORDER-8", { merchantReference: "ORDER-8", text: "Bill EREF 7" }, { EREF: "ORDER-8" }],
+  ])("reads keywords one after another, cut anywhere: %s", async (purpose, line, details) => {
+    const entry = `:61:2603020302C5,NTRFNONREF//1\n:86:166?00GUTSCHRIFT${purpose}?32GUEST\n`;
+    const reading = await read(MT940, statementWith(entry));
+    expect(reading.lines).toMatchObject([line]);
+    const { reference: _, ...shown } = reading.lines[0]?.details ?? {};
+    expect(shown).toEqual({ "86": "166", "?00": "GUTSCHRIFT", "?32": "GUEST", ...details });
+  });
+
+  it("reads entries without a type, and takes none of it for a reference", async () => {
+    const entries = ["C5,NONREF", "C6,00NONREF//B1", "DN7,00//19239782213"].map((entry) => `:61:2603020302${entry}\n`);
+    const reading = await read(MT940, statementWith(entries.join("")));
+    expect(reading.malformed).toEqual([]);
+    expect(
+      reading.lines.map((line) => [
+        line.providerType,
+        line.amountMinor,
+        line.providerReference,
+        line.merchantReference,
+      ]),
+    ).toEqual([
+      ["", 500n, "", ""],
+      ["", 600n, "B1", ""],
+      ["", -700n, "19239782213", ""],
+    ]);
+  });
+
   it("reads an amount without a zero before its comma", async () => {
     const reading = await read(MT940, statementWith(":61:2603020302C,50NTRFNONREF\n:61:2603020302D,5NTRFNONREF\n"));
     expect(reading.lines.map(({ amountMinor }) => amountMinor)).toEqual([50n, -50n]);

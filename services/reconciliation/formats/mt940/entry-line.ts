@@ -10,7 +10,7 @@ export interface EntryLine {
   /** C, D, RC or RD. */
   readonly mark: string;
   readonly fundsCode: string;
-  /** "NTRF" */
+  /** "NTRF"; "" where there is none. */
   readonly type: string;
   /** The account owner's reference; "" for NONREF. */
   readonly ownerReference: string;
@@ -20,11 +20,11 @@ export interface EntryLine {
 }
 
 /**
- * Some banks write blanks for a missing entry date or before the type, no comma in a whole amount, no zero before it, and a type
- * with blanks.
+ * Some banks write blanks for a missing entry date or before the type, no comma in a whole amount, no zero before it, a type
+ * with blanks, or none before the references.
  */
 const PATTERN =
-  /^(?<value>\d{6})(?<entry>\d{4}| {4})?(?<mark>RC|RD|C|D)(?<funds>[A-Z])?(?<amount>\d+(?:,\d*)?|,\d+) *(?<type>[A-Z][A-Z0-9 ]{3})(?<references>.*)$/s;
+  /^(?<value>\d{6})(?<entry>\d{4}| {4})?(?<mark>RC|RD|C|D)(?<funds>[A-Z])?(?<amount>\d+(?:,\d*)?|,\d+) *(?:(?!NONREF)(?<type>[A-Z][A-Z0-9 ]{3})|(?=\/\/|NONREF))(?<references>.*)$/s;
 /** None, or where to find it: in the sub-field of that name of :86:. */
 const NO_REFERENCE = new Set(["NONREF", "NOREF", "NOTPROVIDED", "EREF", "EREF+", "KREF", "KREF+"]);
 

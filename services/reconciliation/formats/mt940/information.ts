@@ -16,8 +16,15 @@ export interface Information {
 const PURPOSE = /^(?:2\d|6[0-3])$/;
 /** Banks separate by these; other characters stand between numbers in ordinary text too ("717.76.00", "044/12"). */
 const STRUCTURED = /^\s*(\d{3})([?~<>^|@§])(?=\d\d)/;
-/** SEPA keywords begin a sub-field; what follows without one belongs to the keyword before. */
-const KEYWORD = /^([A-Z]{4})[+:]/;
+/** The keywords of SEPA. */
+const KEYWORDS = "EREF|KREF|MREF|BREF|RREF|TREF|CRED|DEBT|COAM|OAMT|SVWZ|ABWA|ABWE".split("|");
+/** Between two sub-fields; a bank may cut a keyword there. */
+const CUT = "\n";
+/** Most banks begin a sub-field with each keyword, some write them one after another with a space between. */
+const KEYWORD = new RegExp(
+  `(?:^|${CUT})([A-Z]{4})[+:]|[ ${CUT}](${KEYWORDS.map((word) => [...word].join(`${CUT}?`)).join("|")})${CUT}?\\+`,
+  "g",
+);
 const NOT_PROVIDED = new Set(["NOTPROVIDED", "NOT PROVIDED", "NONREF"]);
 
 export function readInformation(lines: readonly string[]): Information {
@@ -31,7 +38,7 @@ export function readInformation(lines: readonly string[]): Information {
     .split(separator);
   const fields = subFields(parts, separator);
   const purpose = fields.filter(([name]) => PURPOSE.test(name)).map(([, value]) => value);
-  const keywords = keywordsOf(purpose);
+  const keywords = keywordsOf(purpose.join(CUT));
   const text = keywords.find(([name]) => name === "SVWZ")?.[1].trim() ?? purpose.join("").trim();
   return {
     text: text === "" ? (fields.find(([name]) => name === "00")?.[1] ?? "") : text,
@@ -74,13 +81,18 @@ function subFields(parts: readonly string[], separator: string): readonly (reado
   return fields;
 }
 
-function keywordsOf(purpose: readonly string[]): readonly (readonly [name: string, value: string])[] {
-  const keywords: [string, string][] = [["", ""]];
-  for (const part of purpose) {
-    const name = KEYWORD.exec(part)?.[1];
-    const last = keywords.at(-1);
-    if (name !== undefined) keywords.push([name, part.slice(name.length + 1)]);
-    else if (last !== undefined) last[1] += part;
-  }
-  return keywords;
+/** What stands before the first keyword has no name; what follows one belongs to it, up to the next. */
+function keywordsOf(purpose: string): readonly (readonly [name: string, value: string])[] {
+  const found = [...purpose.matchAll(KEYWORD)];
+  const first = found[0]?.index ?? purpose.length;
+  const values = found.map((match, index): readonly [string, string] => {
+    const [all, begun, within] = match;
+    const end = found[index + 1]?.index ?? purpose.length;
+    return [joined(begun ?? within ?? ""), joined(purpose.slice(match.index + all.length, end))];
+  });
+  return [["", joined(purpose.slice(0, first))], ...values];
+}
+
+function joined(text: string): string {
+  return text.replaceAll(CUT, "");
 }
