@@ -236,6 +236,15 @@ describe("MT940 traps", () => {
     expect(shown).toEqual({ "86": "166", "?00": "GUTSCHRIFT", "?32": "GUEST", ...details });
   });
 
+  it.each(["EREF", "PREF", "MARF", "KREF+", "NOTPROVIDED"])(
+    "takes %s for the name of a part, not a reference",
+    async (name) => {
+      const entry = `:61:2603020302C5,NTRF${name}//B1\n:86:/MARF/M7//PREF/P7//REMI/USTD//Table 7/\n`;
+      const reading = await read(MT940, statementWith(entry));
+      expect(reading.lines).toMatchObject([{ merchantReference: "", providerReference: "B1" }]);
+    },
+  );
+
   it("reads entries without a type, and takes none of it for a reference", async () => {
     const entries = ["C5,NONREF", "C6,00NONREF//B1", "DN7,00//19239782213"].map((entry) => `:61:2603020302${entry}\n`);
     const reading = await read(MT940, statementWith(entries.join("")));

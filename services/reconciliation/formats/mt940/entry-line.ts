@@ -26,7 +26,7 @@ export interface EntryLine {
 const PATTERN =
   /^(?<value>\d{6})(?<entry>\d{4}| {4})?(?<mark>RC|RD|C|D)(?<funds>[A-Z])?(?<amount>\d+(?:,\d*)?|,\d+) *(?:(?!NONREF)(?<type>[A-Z][A-Z0-9 ]{3})|(?=\/\/|NONREF))(?<references>.*)$/s;
 /** None, or where to find it: in the sub-field of that name of :86:. */
-const NO_REFERENCE = new Set(["NONREF", "NOREF", "NOTPROVIDED", "EREF", "EREF+", "KREF", "KREF+"]);
+const NO_REFERENCE = new Set("NONREF|NOREF|NOTPROVIDED|EREF|EREF+|KREF|KREF+|MREF|MREF+|MARF|PREF|CREF".split("|"));
 
 export function readEntryLine(lines: readonly string[], currency: string): EntryLine | { readonly reason: string } {
   const { fields, supplement } = match(lines);
