@@ -22,7 +22,7 @@ const KEYWORDS = "EREF|KREF|MREF|BREF|RREF|TREF|CRED|DEBT|COAM|OAMT|SVWZ|ABWA|AB
 const CUT = "\n";
 /** Most banks begin a sub-field with each keyword, some write them one after another with a space between. */
 const KEYWORD = new RegExp(
-  `(?:^|${CUT})([A-Z]{4})[+:]|[ ${CUT}](${KEYWORDS.map((word) => [...word].join(`${CUT}?`)).join("|")})${CUT}?\\+`,
+  `(?:^|${CUT})([A-Z]{4})[+:]|[ ${CUT}](${KEYWORDS.map((word) => word.replaceAll(/\B/g, `${CUT}?`)).join("|")})${CUT}?\\+`,
   "g",
 );
 const NOT_PROVIDED = new Set(["NOTPROVIDED", "NOT PROVIDED", "NONREF"]);
