@@ -137,6 +137,7 @@ class TypedReport {
       yield* this.#totals.end();
       yield NEXT_FILE;
       this.#totals = new ReportTotals();
+      this.#body = undefined;
     }
     if (!isNext) this.#totals.fileNumber(number);
     this.#fileNumber = number;
