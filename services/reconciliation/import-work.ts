@@ -22,10 +22,11 @@ import {
   type StatementRecord,
   StatementRefusedError,
 } from "./formats/format.ts";
-import { moved } from "./formats/records.ts";
+import { moved, NEXT_FILE } from "./formats/records.ts";
 import { IMPORT_LIMITS } from "./limits.ts";
 import { lineIdentity } from "./line-identity.ts";
 import { LineWriter, type WritableLine, writableLine } from "./line-writer.ts";
+import { isSameAccount } from "./same-account.ts";
 import { isDiskFull } from "./space.ts";
 import * as sql from "./sql/imports.ts";
 import { clearMalformed, insertMalformed } from "./sql/malformed.ts";
@@ -44,10 +45,6 @@ export interface ImportDeps {
   /** While it is true no import begins, and what is under way goes back to those that wait. */
   readonly isShortOfSpace?: () => boolean;
 }
-
-/** Between two files of an archive. */
-const NEXT_FILE = { type: "next_file" } as const;
-type FileRecord = StatementRecord | typeof NEXT_FILE;
 
 /** Another attempt has overtaken this one, or the import was withdrawn. */
 class ImportLostError extends Error {}
@@ -147,13 +144,11 @@ class ImportWork {
     });
   }
 
-  #parsed(format: StatementFormat, options: ParseOptions): AsyncIterable<FileRecord> {
+  #parsed(format: StatementFormat, options: ParseOptions): AsyncIterable<StatementRecord> {
     const { object_name: objectName, encoding } = this.#taken;
     const parse = (bytes: AsyncIterable<Uint8Array>): AsyncIterable<StatementRecord> =>
       format.parse(decode(this.#kept(bytes), encoding), options);
-    const move = (record: FileRecord, by: number) =>
-      record.type === "next_file" ? { row: record, position: 0 } : moved(record, by);
-    return fileRows<FileRecord>(this.#counted(this.#deps.openFile(objectName)), parse, move, NEXT_FILE);
+    return fileRows(this.#counted(this.#deps.openFile(objectName)), parse, moved, NEXT_FILE);
   }
 
   /** Nothing of a refused file stays. */
@@ -208,7 +203,7 @@ class ImportWork {
   }
 
   /** One batch is written while the next is read. Undefined when the file has no line to store. */
-  async #writeAll(tx: Transaction, records: AsyncIterable<FileRecord>): Promise<LineWriter | undefined> {
+  async #writeAll(tx: Transaction, records: AsyncIterable<StatementRecord>): Promise<LineWriter | undefined> {
     const writeNext = async (): Promise<void> => {
       await this.#written;
       this.#requireTurn();
@@ -260,7 +255,7 @@ class ImportWork {
     return new LineWriter(tx, { importId, organizationId, accountId });
   }
 
-  #add(record: StatementRecord): void {
+  #add(record: Exclude<StatementRecord, { readonly type: "next_file" }>): void {
     this.#records += 1;
     if (record.type === "line") this.#addLine(record.line);
     else if (record.type === "malformed") {
@@ -325,8 +320,7 @@ class ImportWork {
   }
 
   #otherAccount(): string | undefined {
-    const reference = comparableAccount(this.#taken.reference);
-    return [...this.#accounts].find((account) => comparableAccount(account) !== reference);
+    return [...this.#accounts].find((account) => !isSameAccount(account, this.#taken.reference));
   }
 
   /** It is held whatever comes after, so that its lines need not be written. */
@@ -362,9 +356,6 @@ function joined(known: Days | undefined, { from, to }: Days): Days {
   if (from >= known.from && to <= known.to) return known;
   return { from: from < known.from ? from : known.from, to: to > known.to ? to : known.to };
 }
-
-/** Letter case and spaces do not count: an IBAN is written in groups. */
-const comparableAccount = (account: string): string => account.replaceAll(/\s/g, "").toUpperCase();
 
 function mostlyMalformed({ position, reason }: MalformedLine): StatementRefusedError {
   const sentence = `More than ${IMPORT_LIMITS.mostlyMalformed} rows of the file cannot be read, and fewer can; of the first one, line ${position}, the reason is: ${reason.replace(/\.$/, "")}. Declare the format, the encoding or the mapping that the file has.`;

@@ -1,7 +1,12 @@
 /** What an import stores from a file, and what it refuses. */
+import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { FileLostError } from "../../services/bus/statement-files.ts";
+import { adyenSettlementDetails } from "../../services/reconciliation/formats/adyen.ts";
+import { CAMT_053 } from "../../services/reconciliation/formats/camt/camt.ts";
+import { MT940 } from "../../services/reconciliation/formats/mt940.ts";
+import { paypalTrr } from "../../services/reconciliation/formats/paypal/typed-report.ts";
 import { type ImportDeps, importNext } from "../../services/reconciliation/import-work.ts";
 import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";
 import { removeLines } from "../../services/reconciliation/sql/imports.ts";
@@ -177,6 +182,45 @@ test("an archive whose files overlap: its lines are those of the files one by on
   ]);
   expect(await world.linesOf(together)).toEqual(await world.linesOf(apart));
 });
+
+test("a file behind itself, or behind another one: each line is stored once, and equal lines of one file stay apart", async () => {
+  const files = [
+    statementOf([{ id: "a" }, { id: "twice" }, { id: "twice" }]),
+    statementOf([{ id: "twice" }, { id: "a" }, { id: "b" }]),
+  ];
+  const [together, apart] = [await world.addAccount(), await world.addAccount()];
+  const text = [files[0], files[0], `\ufeff${files[1]}`].join("");
+  expect(await world.importText(together, text)).toMatchObject({ lines_new: 4, lines_known: 5, malformed: 0 });
+  for (const content of files) await world.importText(apart, content);
+  expect(await world.linesOf(together)).toEqual(["a 1250", "b 1250", "twice 1250", "twice 1250"]);
+  expect(await world.linesOf(together)).toEqual(await world.linesOf(apart));
+  await world.requireWholeRows();
+});
+
+test.each([
+  ["camt.053", CAMT_053, "camt/statement-v02.xml", "NL91ABNA0417164300", /<Stmt>.*<\/Stmt>/s],
+  ["MT940", MT940, "mt940/two-statements.sta", "12345678/0001234567", /^.*$/s],
+  ["PayPal's report", paypalTrr, "paypal/trr.csv", "MERCHANT0001", /^.*$/s],
+  ["Adyen's report", adyenSettlementDetails, "adyen/batch.csv", "BistroBasel", /^.*$/s],
+])(
+  "%s with a statement twice: its lines are stored once, and its totals hold",
+  async (_what, format, path, reference, part) => {
+    const text = readFileSync(new URL(`samples/${path}`, import.meta.url), "utf8");
+    const deps = world.depsOf({ formatNamed: () => format });
+    const importOf = async (content: string) => {
+      const accountId = await world.addAccount();
+      await world.database`update statement_accounts set reference = ${reference} where account_id = ${accountId}`;
+      const { status, status_detail, lines_new, lines_known } = await world.importText(accountId, content, deps);
+      return { facts: { status, status_detail, lines_new, lines_known }, lines: await world.linesOf(accountId) };
+    };
+    const once = await importOf(text);
+    const count = once.lines.length;
+    expect(count).toBeGreaterThan(0);
+    const twice = await importOf(text.replace(part, (statement) => `${statement}\n${statement}`));
+    expect(twice).toEqual({ facts: { ...once.facts, lines_known: count }, lines: once.lines });
+    expect(twice.facts).toMatchObject({ status: "imported", lines_new: count });
+  },
+);
 
 test("a file that the object store has lost: refused with the next step", async () => {
   const openFile = (): never => {

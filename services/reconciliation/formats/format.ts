@@ -82,7 +82,12 @@ export type StatementRecord =
   | { readonly type: "header"; readonly header: StatementHeader }
   | { readonly type: "line"; readonly line: StatementLine }
   | { readonly type: "malformed"; readonly malformed: MalformedLine }
-  | { readonly type: "total"; readonly total: ControlTotal };
+  | { readonly type: "total"; readonly total: ControlTotal }
+  /**
+   * What follows is another file that was put behind the first, or a statement that has stood before. It counts as a file of its
+   * own: a line that it shares with what was before it is stored once.
+   */
+  | { readonly type: "next_file" };
 
 /** The whole file is refused: nothing of it is imported. `code` is for programs, the message is one sentence with the next step. */
 export class StatementRefusedError extends Error {

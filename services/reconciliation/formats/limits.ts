@@ -30,6 +30,8 @@ export const FORMAT_LIMITS = {
   preambleLines: MAPPING_BOUNDS.headerRow,
   /** Batches, payouts and currencies of one file that are added up for control totals; a year has some 400 batches. */
   controlGroups: 10_000,
+  /** Statements or notifications of one file, of which some banks send one for each entry. Each is remembered by its hash. */
+  statements: 100_000,
   /** Rows whose own amounts do not add up and that are reported one by one; a file with more of them is held all the same. */
   rowTotals: 100,
   /** Rows that wait for the first date that shows whether the day or the month is first. */

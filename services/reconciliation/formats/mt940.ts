@@ -1,5 +1,4 @@
 /** MT940, the customer statement of SWIFT, as banks write it: in blocks or plain, one statement after another. */
-import { readDecimal } from "./amounts.ts";
 import { LineSplitter } from "./csv/physical-lines.ts";
 import {
   type LineKind,
@@ -9,10 +8,11 @@ import {
   StatementRefusedError,
 } from "./format.ts";
 import { FORMAT_LIMITS } from "./limits.ts";
-import { type EntryLine, readEntryLine, shortDate } from "./mt940/entry-line.ts";
+import { type EntryLine, readAmount, readEntryLine, shortDate } from "./mt940/entry-line.ts";
 import { type Field, FieldReader } from "./mt940/fields.ts";
 import { readInformation } from "./mt940/information.ts";
-import { headerRecord, lineRecord, malformedRecord, totalRecord } from "./records.ts";
+import { headerRecord, lineRecord, malformedRecord, NEXT_FILE, totalRecord } from "./records.ts";
+import { SeenStatements } from "./seen-statements.ts";
 
 export const MT940: StatementFormat = {
   name: "mt940",
@@ -35,6 +35,8 @@ interface Statement {
   number: string;
   hasHeader: boolean;
   opening: Balance | undefined;
+  /** As the file has it. */
+  openingField: string;
   /** Of the opening balance, also when the rest of that cannot be read: the entries have no currency of their own. */
   currency: string | undefined;
   sumMinor: bigint;
@@ -76,6 +78,7 @@ class Mt940Reader {
   #entry: Entry | undefined;
   /** The interim closing balance of a page, which the next page of the account must open with. */
   #carried: { readonly account: string; readonly balance: Balance } | undefined;
+  readonly #seen = new SeenStatements();
   hasStatement = false;
 
   *read(field: Field): Generator<StatementRecord> {
@@ -94,7 +97,7 @@ class Mt940Reader {
     if (this.#statement !== undefined && this.#statement.closing === undefined)
       throw new StatementRefusedError(
         "truncated",
-        "The file ends before the closing balance (:62F:) of its last statement: download it from the bank again.",
+        "The closing balance (:62F:) of the last statement is missing or cannot be read, so the end of the file may be missing: download it from the bank again.",
       );
     yield* this.#endStatement();
   }
@@ -117,6 +120,7 @@ class Mt940Reader {
 
   *#readOpening(statement: Statement, field: Field, value: string): Generator<StatementRecord> {
     const { balance, currency, reason } = readBalance(value);
+    statement.openingField = `${field.tag} ${value}`;
     statement.currency = currency;
     statement.opening = balance;
     yield* this.#header(statement);
@@ -145,8 +149,10 @@ class Mt940Reader {
   *#header(statement: Statement): Generator<StatementRecord> {
     if (statement.hasHeader) return;
     statement.hasHeader = true;
-    const { account, currency } = statement;
+    const { account, currency, reference, number, openingField } = statement;
     const statementReference = shownReference(statement);
+    // Most banks write the same reference and number each day.
+    if (this.#seen.has([reference, account, number, openingField])) yield NEXT_FILE;
     yield headerRecord({ statementReference, account, currency, fromDate: undefined, toDate: undefined });
   }
 
@@ -198,6 +204,7 @@ function statementOf({ lines, position }: Field): Statement {
     number: "",
     hasHeader: false,
     opening: undefined,
+    openingField: "",
     currency: undefined,
     sumMinor: 0n,
     closing: undefined,
@@ -227,7 +234,7 @@ function readBalance(value: string): {
     amount = "",
   } = /^(?<mark>[CD])(?<date>\d{6})(?<currency>[A-Z]{3})(?<amount>[\d,]+)$/.exec(value)?.groups ?? {};
   if (mark === undefined) return { reason: "The balance is not of the form mark, date, currency and amount." };
-  const reading = readDecimal(amount, currency, { decimalSeparator: ",", grouped: false });
+  const reading = readAmount(amount, currency);
   if ("reason" in reading) return { currency, reason: reading.reason };
   const balance = { minor: mark === "D" ? -reading.minor : reading.minor, currency };
   if (shortDate(date) === undefined) return { balance, currency, reason: `The date ${date} is not in the calendar.` };

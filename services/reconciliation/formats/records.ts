@@ -64,6 +64,8 @@ export function headerRecord(header: StatementHeader): StatementRecord {
   return { type: "header", header };
 }
 
+export const NEXT_FILE: StatementRecord = { type: "next_file" };
+
 export function totalRecord(total: ControlTotal): StatementRecord {
   return { type: "total", total };
 }

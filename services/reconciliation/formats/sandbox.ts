@@ -6,7 +6,7 @@ import { type CsvRow, findHeader, readCsv } from "./csv/read-csv.ts";
 import { isoDate, isoInstant } from "./dates.ts";
 import { SANDBOX_COLUMNS, type SandboxField } from "./dictionaries/sandbox-columns.ts";
 import type { StatementFormat, StatementRecord } from "./format.ts";
-import { lineRecord } from "./records.ts";
+import { lineRecord, NEXT_FILE } from "./records.ts";
 
 const CSV = { delimiter: ",", header: dictionaryRule(SANDBOX_COLUMNS) };
 
@@ -22,6 +22,7 @@ async function* parseSandbox(text: AsyncIterable<string>): AsyncIterable<Stateme
   let header: BoundHeader<SandboxField> | undefined;
   for await (const record of readCsv(text, CSV)) {
     if (record.type === "header") header = bindHeader(record.header.columns, SANDBOX_COLUMNS);
+    else if (record.type === "repeated_header") yield NEXT_FILE;
     else if (record.type === "malformed") yield record;
     else yield recordOfRow(record.row, (row) => lineOf(row, header as BoundHeader<SandboxField>));
   }

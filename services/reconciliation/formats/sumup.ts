@@ -5,9 +5,10 @@
 import { currencyCode } from "./amounts.ts";
 import { AmountNotation } from "./csv/amount-notation.ts";
 import { type DateFormat, dateFormat, instantOfDate, type ReadDate, readDate } from "./csv/declared-dates.ts";
-import { type BoundHeader, bindHeader, dictionaryRule } from "./csv/dictionary.ts";
+import type { BoundHeader } from "./csv/dictionary.ts";
 import { decimalOf, FieldProblem, quoted, recordOfRow } from "./csv/field-problem.ts";
-import { type CsvRow, findHeader, readCsv } from "./csv/read-csv.ts";
+import type { CsvRow } from "./csv/read-csv.ts";
+import { type CsvReport, headerOf, readReport } from "./csv/report.ts";
 import { SUMUP_COLUMNS, type SumupField } from "./dictionaries/sumup-columns.ts";
 import {
   SUMUP_CASH,
@@ -26,24 +27,13 @@ import {
 } from "./format.ts";
 import { lineRecord } from "./records.ts";
 
-const CSV = { delimiter: undefined, header: dictionaryRule(SUMUP_COLUMNS) };
-
 export const sumup: StatementFormat = {
   name: "sumup",
   version: SUMUP_COLUMNS.version,
   title: "SumUp transaction report",
-  detect: (head) => findHeader(head, CSV) !== undefined,
-  parse: parseSumup,
+  detect: (head) => headerOf(head, SUMUP_COLUMNS) !== undefined,
+  parse: (text, options) => readReport(text, SUMUP_COLUMNS, (header) => new SumupReport(header, options)),
 };
-
-async function* parseSumup(text: AsyncIterable<string>, options: ParseOptions): AsyncIterable<StatementRecord> {
-  let report: SumupReport | undefined;
-  for await (const record of readCsv(text, CSV)) {
-    if (record.type === "malformed") yield record;
-    else if (record.type === "row") yield recordOfRow(record.row, (row) => (report as SumupReport).line(row));
-    else report = new SumupReport(record.header.columns, options);
-  }
-}
 
 /** Day first wherever digits alone say so; a slash is read by the language, and not at all in English. */
 const DATE_FORMATS = [
@@ -58,15 +48,13 @@ const DATE_FORMATS = [
 ];
 const SLASH_FORMATS = formatsOf(["DD/MM/YYYY"], ["", " HH:mm:ss", " HH:mm", ", HH:mm:ss", ", HH:mm"]);
 
-class SumupReport {
+class SumupReport implements CsvReport {
   readonly #header: BoundHeader<SumupField>;
   readonly #options: ParseOptions;
   readonly #amounts = new AmountNotation({ grouped: true });
   readonly #dates: readonly DateFormat[];
 
-  constructor(columns: readonly string[], options: ParseOptions) {
-    const header = bindHeader(columns, SUMUP_COLUMNS);
-    if (header === undefined) throw new Error("A header that was accepted has no dictionary.");
+  constructor(header: BoundHeader<SumupField>, options: ParseOptions) {
     this.#header = header;
     this.#options = options;
     this.#dates = header.entry.name.startsWith("English") ? DATE_FORMATS : [...DATE_FORMATS, ...SLASH_FORMATS];
@@ -75,7 +63,15 @@ class SumupReport {
     throw new StatementRefusedError("mapping_refused", sentence);
   }
 
-  line(row: CsvRow): StatementRecord {
+  row(row: CsvRow): readonly StatementRecord[] {
+    return [recordOfRow(row, () => this.#line(row))];
+  }
+
+  end(): readonly StatementRecord[] {
+    return [];
+  }
+
+  #line(row: CsvRow): StatementRecord {
     const value = (field: SumupField): string => this.#header.value(row, field);
     const type = wordOf<SumupType>(SUMUP_TYPES, value("type"), this.#header.nameOf("type"));
     const outcome = this.#outcomeOf(type, value("status"));

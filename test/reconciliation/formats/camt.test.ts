@@ -262,6 +262,42 @@ describe("camt.053 traps", () => {
   });
 });
 
+describe("camt statements that stand again in their file", () => {
+  const statement = (id: string, more = "", opening = "10.00"): string =>
+    `<Stmt><Id>${id}</Id>${more}<Acct><Id><IBAN>DE02120300000000202051</IBAN></Id></Acct>
+      <Bal><Tp><CdOrPrtry><Cd>OPBD</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">${opening}</Amt><CdtDbtInd>CRDT</CdtDbtInd></Bal>
+      <Ntry><Amt Ccy="EUR">5</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts>BOOK</Sts><BookgDt><Dt>2026-03-02</Dt></BookgDt></Ntry></Stmt>`;
+  const file = (...statements: readonly string[]): string =>
+    `<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt>${statements.join("")}</BkToCstmrStmt></Document>`;
+  const typesOf = async (...statements: readonly string[]) =>
+    (await recordsOf(CAMT_053, file(...statements))).map(({ type }) => type).join(" ");
+
+  it("says where: the identifier, the account, the numbers, the days and the balance to begin with are the same", async () => {
+    const numbered = statement("A", "<ElctrncSeqNb>7</ElctrncSeqNb><LglSeqNb>8</LglSeqNb>");
+    expect(await typesOf(numbered, statement("B"), numbered)).toBe("header line header line next_file header line");
+  });
+
+  it.each([
+    ["identifier", "B", "", "10.00"],
+    ["electronic number", "A", "<ElctrncSeqNb>2</ElctrncSeqNb>", "10.00"],
+    ["legal number", "A", "<LglSeqNb>2</LglSeqNb>", "10.00"],
+    ["page", "A", "<StmtPgntn><PgNb>2</PgNb><LastPgInd>true</LastPgInd></StmtPgntn>", "10.00"],
+    ["days", "A", "<FrToDt><FrDt>2026-03-03</FrDt><ToDt>2026-03-03</ToDt></FrToDt>", "10.00"],
+    ["balance to begin with", "A", "", "15.00"],
+  ])("takes one with another %s for another statement", async (_what, id, more, opening) => {
+    expect(await typesOf(statement("A"), statement(id, more, opening))).toBe("header line header line");
+  });
+
+  it("refuses a file with more statements than are remembered", async () => {
+    const notification = "<Ntfctn><Id>A</Id><NtfctnPgntn><PgNb>1</PgNb></NtfctnPgntn></Ntfctn>";
+    const many = Array.from({ length: FORMAT_LIMITS.statements + 1 }, (_, number) =>
+      notification.replace("A", `${number}`),
+    );
+    const text = `<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.054.001.08"><BkToCstmrDbtCdtNtfctn>${many.join("")}</BkToCstmrDbtCdtNtfctn></Document>`;
+    await expectRefusal(CAMT_054, text, "too_large", /divide it/);
+  });
+});
+
 describe("camt.054", () => {
   it("reads a notification in an envelope", async () => {
     const reading = await read(CAMT_054, sample("camt/notification-v08.xml"));

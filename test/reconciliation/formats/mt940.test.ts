@@ -168,6 +168,120 @@ describe("MT940 plain", () => {
 });
 
 describe("MT940 traps", () => {
+  it("takes a line of a text that is only a dash for text, and not for the end of the statement", async () => {
+    const entries =
+      ":61:2603020302C5,NTRFEREF//1\n:86:/MARF/MND\n-\nEV01//REMI/one\n-\n:61:2603020302D5,NTRFNONREF//2\n:86:-\n-\n";
+    const reading = await read(MT940, statementWith(entries));
+    expect(reading.malformed).toEqual([]);
+    expect(reading.lines.map(({ providerReference, text }) => [providerReference, text])).toEqual([
+      ["1", "/MARF/MND\n-\nEV01//REMI/one\n-"],
+      ["2", "-\n-"],
+    ]);
+    expect(reading.totals).toMatchObject([{ statedMinor: 1000n, computedMinor: 1000n }]);
+  });
+
+  it.each(["", "ABNANL2A\n940\nABNANL2A\n", "{1:F01ABNANL2AXXXX0000000000}{2:I940ABNANL2AXXXXN}{3:}{4:\n"])(
+    "ends a statement without a closing balance at its dash: what follows is %j",
+    async (between) => {
+      const entry = ":61:2603020302C5,NTRFNONREF//1\n:86:text\n";
+      const cut = statementWith(entry).replace(/:62F:.*\n/, "");
+      for (const text of [`${cut}${between}${statementWith("")}`, `${statementWith("")}${cut}${between}`]) {
+        const reading = await read(MT940, text);
+        expect(reading.lines).toMatchObject([{ providerReference: "1", text: "text" }]);
+        expect(reading.malformed).toMatchObject([{ column: ":62F:", reason: "The statement has no closing balance." }]);
+        expect(reading.totals).toHaveLength(1);
+      }
+    },
+  );
+
+  it.each([
+    ["/TRTP/SEPA OVERBOEKING/REMI/Table 7/EREF/ORDER-7", "ORDER-7"],
+    ["/TRTP/SEPA OVERBOEKING/EREF/ORDER\n-8  ", "ORDER-8"],
+    ["/EREF/REF17/22/4444/DEC- 16/ORDP//NAME/A", "REF17/22/4444/DEC- 16"],
+    ["/EREF/ORDER/9//MARF/M1//REMI/USTD//x/", "ORDER/9"],
+    ["/EREF/ORDER-10/", "ORDER-10"],
+    ["/EREF//REMI/x/", ""],
+    ["/EREF/NOTPROVIDED", ""],
+    ["Ordered by a guest: /EREFS/1/", ""],
+  ])("reads the EndToEndId of %j", async (text, reference) => {
+    const reading = await read(MT940, statementWith(`:61:2603020302C5,NTRFNONREF//1\n:86:${text}\n`));
+    expect(reading.lines).toMatchObject([{ merchantReference: reference, text: text.trim() }]);
+  });
+
+  it.each(["717.76.000.09 Tips 11,50", "044/12 34 Bar", "100,50 of 200", "123-45"])(
+    "keeps a text that begins with numbers: %s",
+    async (text) => {
+      const reading = await read(MT940, statementWith(`:61:2603020302C5,NTRFNONREF//1\n:86:${text}\n`));
+      expect(reading.lines).toMatchObject([{ text, details: {} }]);
+    },
+  );
+
+  it.each([
+    [
+      "?20EREF+ORDER-7.40014?2125 KREF+SEPA-DA20?222606-P1 MREF+M1 CRED+DE41ZZ?2300 OAMT+11,85 SV?24WZ+Table 7?25 and drinks",
+      { merchantReference: "ORDER-7.4001425", text: "Table 7 and drinks" },
+      { EREF: "ORDER-7.4001425", KREF: "SEPA-DA202606-P1", MREF: "M1", CRED: "DE41ZZ00", OAMT: "11,85" },
+    ],
+    [
+      "?20EREF+NOTPROVIDED SVWZ+VERTR?21:KO:NR:1",
+      { merchantReference: "", text: "VERTR:KO:NR:1" },
+      { EREF: "NOTPROVIDED" },
+    ],
+    ["?20SVWZ+Bill EREF 7?21EREF+ORDER-8", { merchantReference: "ORDER-8", text: "Bill EREF 7" }, { EREF: "ORDER-8" }],
+  ])("reads keywords one after another, cut anywhere: %s", async (purpose, line, details) => {
+    const entry = `:61:2603020302C5,NTRFNONREF//1\n:86:166?00GUTSCHRIFT${purpose}?32GUEST\n`;
+    const reading = await read(MT940, statementWith(entry));
+    expect(reading.lines).toMatchObject([line]);
+    const { reference: _, ...shown } = reading.lines[0]?.details ?? {};
+    expect(shown).toEqual({ "86": "166", "?00": "GUTSCHRIFT", "?32": "GUEST", ...details });
+  });
+
+  it.each(["EREF", "PREF", "MARF", "KREF+", "NOTPROVIDED"])(
+    "takes %s for the name of a part, not a reference",
+    async (name) => {
+      const entry = `:61:2603020302C5,NTRF${name}//B1\n:86:/MARF/M7//PREF/P7//REMI/USTD//Table 7/\n`;
+      const reading = await read(MT940, statementWith(entry));
+      expect(reading.lines).toMatchObject([{ merchantReference: "", providerReference: "B1" }]);
+    },
+  );
+
+  it("reads entries without a type, and takes none of it for a reference", async () => {
+    const entries = ["C5,NONREF", "C6,00NONREF//B1", "DN7,00//19239782213"].map((entry) => `:61:2603020302${entry}\n`);
+    const reading = await read(MT940, statementWith(entries.join("")));
+    expect(reading.malformed).toEqual([]);
+    expect(
+      reading.lines.map((line) => [
+        line.providerType,
+        line.amountMinor,
+        line.providerReference,
+        line.merchantReference,
+      ]),
+    ).toEqual([
+      ["", 500n, "", ""],
+      ["", 600n, "B1", ""],
+      ["", -700n, "19239782213", ""],
+    ]);
+  });
+
+  it("reads an amount without a zero before its comma", async () => {
+    const reading = await read(MT940, statementWith(":61:2603020302C,50NTRFNONREF\n:61:2603020302D,5NTRFNONREF\n"));
+    expect(reading.lines.map(({ amountMinor }) => amountMinor)).toEqual([50n, -50n]);
+    expect(reading.malformed).toEqual([]);
+  });
+
+  it("says where a statement stands again: by its reference, account, number and opening balance", async () => {
+    const entry = ":61:2603020302C5,NTRFNONREF\n:61:2603020302D5,NTRFNONREF\n";
+    const first = statementWith(entry);
+    const others = [
+      first.replace(":28C:1/1", ":28C:1/2"),
+      first.replace(":25:1", ":25:2"),
+      first.replaceAll("C260302EUR10,00", "C260303EUR10,00"),
+    ];
+    const records = await recordsOf(MT940, [first, ...others, first].join(""));
+    const types = (count: number) => Array.from({ length: count }, () => ["header", "line", "line", "total"]).flat();
+    expect(records.map(({ type }) => type)).toEqual([...types(4), "next_file", ...types(1)]);
+  });
+
   it("makes 30 February malformed, as value date and as entry date, and the total shows what is missing", async () => {
     const reading = await read(MT940, sample("mt940/february-30.sta"));
     expect(reading.malformed).toEqual([
@@ -250,7 +364,7 @@ describe("MT940 traps", () => {
     ["another file", "Datum;Betrag\n1;2\n", "not_this_format", /no field :20:/],
     ["another large file", "Datum;Betrag\n".repeat(10_000), "not_this_format", /no field :20:/],
     ["an empty file", "", "not_this_format", /no field :20:/],
-    ["a truncated file", TWO.slice(0, 700), "truncated", /before the closing balance/],
+    ["a truncated file", TWO.slice(0, 700), "truncated", /closing balance .* is missing/],
     [
       "a file that ends in its last balance",
       PLAIN.slice(0, PLAIN.lastIndexOf("EUR75")),

@@ -86,6 +86,33 @@ describe("PayPal's settlement report (STL)", () => {
     expect([linesOf(records).length, totalsOf(records)]).toEqual([1, []]);
   });
 
+  it("compares the totals of each report where one file has several, and says where the next one begins", async () => {
+    const text = await textOf("stl");
+    const once = await parseText(paypalStl, text);
+    const twice = await parseText(paypalStl, `${text}\n${text}`);
+    expect(twice.map(({ type }) => type)).toEqual([...once, { type: "next_file" }, ...once].map(({ type }) => type));
+    expect(totalsOf(twice)).toEqual([...totalsOf(once), ...totalsOf(once)]);
+    expect(problemsOf(twice)).toEqual([]);
+  });
+
+  it("reads the files of one report behind one another as one, and a file twice as another file", async () => {
+    const rows = (await textOf("stl")).trimEnd().split("\n");
+    const at = rows.findIndex((row) => row.startsWith('"SB","TX-5"'));
+    const [first, second] = [rows.slice(0, at), ['"FH",02', ...rows.slice(at)]];
+    const records = await parseText(paypalStl, [...first, '"FF",6', ...second].join("\n"));
+    expect(records.some(({ type }) => type === "next_file")).toBe(false);
+    expect(totalsOf(records)).toEqual(totalsOf(await parseText(paypalStl, rows.join("\n"))));
+    expect(problemsOf(records)).toEqual([]);
+    const again = await parseText(paypalStl, [...first, ...second, ...second].join("\n"));
+    expect(again.filter(({ type }) => type === "next_file")).toHaveLength(1);
+    expect(totalsOf(again)).toEqual(totalsOf(records));
+    // The columns of the section before are not those of the rows that follow.
+    expect(problemsOf(again)).toEqual([
+      "2 : The file has no footer (FF), so its end may be missing; download it again.",
+      ...[30, 31, 32, 33, 34].map((line) => `${line} : The row has no column headers (CH) before it.`),
+    ]);
+  });
+
   it("keeps bad rows apart, with the reason, and the totals show them", async () => {
     const records = await parseSample(paypalStl, "paypal/stl-damaged.csv");
     expect(problemsOf(records)).toEqual([

@@ -79,7 +79,7 @@ export async function expectRefusal(
 export async function expectRecordsOrRefusal(format: StatementFormat, text: string): Promise<void> {
   try {
     for (const record of await recordsOf(format, text))
-      expect(record.type).toMatch(/^(?:header|line|malformed|total)$/);
+      expect(record.type).toMatch(/^(?:header|line|malformed|next_file|total)$/);
   } catch (error) {
     if (!(error instanceof StatementRefusedError)) throw error;
     expect(error.message).toMatch(/\.$/);

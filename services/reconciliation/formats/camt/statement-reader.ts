@@ -2,7 +2,8 @@
 import { isoDate } from "../dates.ts";
 import { type StatementRecord, StatementRefusedError } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
-import { headerRecord, lineRecord, malformedRecord, totalRecord } from "../records.ts";
+import { headerRecord, lineRecord, malformedRecord, NEXT_FILE, totalRecord } from "../records.ts";
+import { SeenStatements } from "../seen-statements.ts";
 import { ElementBuilder, sourceOf, textAt, type XmlElement } from "./element.ts";
 import { readEntry, TOO_LARGE } from "./entry.ts";
 import { type CamtMessage, checkNamespace } from "./messages.ts";
@@ -12,6 +13,8 @@ import type { XmlEvent } from "./xml.ts";
 
 /** The parts of a statement that are read; the others are passed over. */
 const READ = new Set(["Id", "FrToDt", "Acct", "Bal", "TxsSummry", "Ntry"]);
+/** What numbers a statement, and its pages, beside `Id`: some banks give each one the same. */
+const NUMBERS = new Set(["ElctrncSeqNb", "LglSeqNb", "StmtPgntn", "NtfctnPgntn"]);
 /** Transactions are in `Ntry/NtryDtls/TxDtls`. */
 const TRANSACTION = { name: "TxDtls", depth: 3 };
 /** A business envelope around the document, with its header, has far fewer elements. */
@@ -24,6 +27,7 @@ interface Statement {
   fromDate: string | undefined;
   toDate: string | undefined;
   hasHeader: boolean;
+  readonly numbers: string[];
   summary: XmlElement | undefined;
   readonly balances: Balance[];
   readonly sums: EntrySums;
@@ -38,6 +42,7 @@ export class StatementReader {
   #outside = 0;
   #statement: Statement | undefined;
   #statements = 0;
+  readonly #seen = new SeenStatements();
   #builder: ElementBuilder | undefined;
   #transactions: Transaction[] = [];
   #hasTooManyTransactions = false;
@@ -81,7 +86,7 @@ export class StatementReader {
       return;
     }
     const depth = this.#path.length - this.#documentDepth;
-    if (this.#statement !== undefined && depth === STATEMENT_DEPTH && READ.has(ownName)) {
+    if (this.#statement !== undefined && depth === STATEMENT_DEPTH && (READ.has(ownName) || NUMBERS.has(ownName))) {
       this.#build(ownName, currency);
       return;
     }
@@ -155,6 +160,7 @@ export class StatementReader {
       fromDate: undefined,
       toDate: undefined,
       hasHeader: false,
+      numbers: [],
       summary: undefined,
       balances: [],
       sums: new EntrySums(),
@@ -165,11 +171,12 @@ export class StatementReader {
     if (element.name === "Id") statement.id = element.text.trim();
     else if (element.name === "Acct") readAccount(statement, element);
     else if (element.name === "FrToDt") readPeriod(statement, element);
+    else if (NUMBERS.has(element.name)) addNumber(statement, element);
+    else if (element.name === "TxsSummry") statement.summary = element;
+    else if (element.name === "Bal") this.#readBalance(statement, element);
     else {
       this.#header(statement);
-      if (element.name === "TxsSummry") statement.summary = element;
-      else if (element.name === "Bal") this.#readBalance(statement, element);
-      else this.#readEntry(statement, element, isTooLarge);
+      this.#readEntry(statement, element, isTooLarge);
     }
   }
 
@@ -207,6 +214,7 @@ export class StatementReader {
     if (statement.hasHeader) return;
     statement.hasHeader = true;
     const { id, account, currency, fromDate, toDate } = statement;
+    if (this.#seen.has(namesOf(statement))) this.#records.push(NEXT_FILE);
     this.#records.push(headerRecord({ statementReference: id, account, currency, fromDate, toDate }));
   }
 
@@ -232,6 +240,18 @@ export class StatementReader {
 }
 /** How many elements are open below the document where the parts of a statement begin. */
 const STATEMENT_DEPTH = 2;
+
+function addNumber({ numbers }: Statement, element: XmlElement): void {
+  if (numbers.length < NUMBERS.size) numbers.push(sourceOf(element));
+}
+
+/** The same statement again has the same balance to begin with, also where it was corrected. */
+function namesOf({ id, account, currency = "", fromDate = "", toDate = "", numbers, balances }: Statement): string[] {
+  const opening = balances
+    .filter(({ type }) => type !== "CLBD")
+    .map(({ type, date, minor, currency: of }) => `${type} ${date} ${minor} ${of}`);
+  return [id, account, currency, fromDate, toDate, ...numbers, ...opening];
+}
 
 function readAccount(statement: Statement, element: XmlElement): void {
   statement.account = textAt(element, "Id/IBAN", "Id/Othr/Id", "Id/PrtryAcct/Id", "Id/BBAN");

@@ -9,7 +9,7 @@ import {
   StatementRefusedError,
 } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
-import { lineRecord, moved } from "../records.ts";
+import { lineRecord, moved, NEXT_FILE } from "../records.ts";
 import { type DateFormat, dateFormat, instantOfDate, type ReadDate, readDate } from "./declared-dates.ts";
 import { type ExtractPattern, extractPattern } from "./extract-pattern.ts";
 import { FieldProblem, minorOf, quoted, recordOfRow } from "./field-problem.ts";
@@ -38,7 +38,7 @@ export interface MappedRow {
   readonly raw: string;
   /** As in the file, in the order of the header; empty for a row that could not be divided. */
   readonly fields: readonly string[];
-  /** Undefined for a row that the mapping skips. */
+  /** Undefined for a row that the mapping skips; `next_file` for one that repeats the header. */
   readonly record: StatementRecord | undefined;
 }
 
@@ -110,6 +110,7 @@ class MappedRows {
   }
 
   of(record: Exclude<CsvRecord, { readonly type: "header" }>): MappedRow {
+    if (record.type === "repeated_header") return { position: record.position, raw: "", fields: [], record: NEXT_FILE };
     if (record.type === "malformed") {
       const { position, raw } = record.malformed;
       return { position, raw, fields: [], record: this.#skipsRaw(raw) ? undefined : record };

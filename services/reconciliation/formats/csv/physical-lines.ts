@@ -54,9 +54,8 @@ export class LineSplitter {
   #line(text: string, ending: string): PhysicalLine {
     this.#refuseLong(text);
     this.#number += 1;
-    // What decodes removes the mark; text that comes another way may have it.
-    const isMarked = this.#number === 1 && text.startsWith(MARK);
-    return { number: this.#number, text: isMarked ? text.slice(1) : text, ending };
+    // What decodes removes the mark of the first file; one that was put behind it has its own.
+    return { number: this.#number, text: text.startsWith(MARK) ? text.slice(1) : text, ending };
   }
 
   #refuseLong(text: string): void {

@@ -18,6 +18,7 @@ export interface PreviewRow {
 export async function previewRows(headed: AsyncIterable<HeadedRow>, limit: number): Promise<readonly PreviewRow[]> {
   const rows: PreviewRow[] = [];
   for await (const { header, ...row } of headed) {
+    if (row.record?.type === "next_file") continue;
     const { position, raw, fields } = row;
     const named = fields.map((value, index) => ({ column: header.columns[index] ?? "", value }));
     rows.push({ position, raw, fields: named, outcome: outcomeOf(row) });

@@ -1,7 +1,7 @@
 /**
  * CSV by header, streaming. A row is malformed when its quotes or its count of fields are wrong, and the next row is read.
  * Fields stay verbatim: text that a spreadsheet would run as a formula is text here. A row without any text is a blank line,
- * and a row that repeats the header begins another file that a person has put behind the first.
+ * and a row that repeats the header begins another file that was put behind the first.
  */
 
 import { DELIMITERS } from "../../../bus/messages/statement-formats.ts";
@@ -31,6 +31,7 @@ export interface CsvRow {
 export type CsvRecord =
   | { readonly type: "header"; readonly header: CsvHeader }
   | { readonly type: "row"; readonly row: CsvRow }
+  | { readonly type: "repeated_header"; readonly position: number }
   | { readonly type: "malformed"; readonly malformed: MalformedLine };
 
 export interface HeaderRule {
@@ -149,7 +150,8 @@ class CsvReader {
   *#recordsOf({ position, raw, fields }: FramedRow): Generator<CsvRecord> {
     if (fields === undefined) {
       yield malformed({ position, column: "", reason: "A quote is in the wrong place or is never closed.", raw });
-    } else if (fields.every(isBlank) || this.#isHeader(fields)) return;
+    } else if (fields.every(isBlank)) return;
+    else if (this.#isHeader(fields)) yield { type: "repeated_header", position };
     else if (this.#width?.fits(fields) ?? true) yield { type: "row", row: { position, fields, raw } };
     else {
       const reason = `The row has ${fields.length} fields, and the header has ${this.#columns?.length} columns.`;
@@ -159,7 +161,10 @@ class CsvReader {
 
   #isHeader(fields: readonly string[]): boolean {
     const columns = this.#columns;
-    return columns !== undefined && fields.every((field, index) => field === columns[index]);
+    if (columns === undefined) return false;
+    const count = Math.max(columns.length, fields.length);
+    // One of them may end with a delimiter.
+    return Array.from({ length: count }).every((_, index) => (fields[index] ?? "") === (columns[index] ?? ""));
   }
 }
 

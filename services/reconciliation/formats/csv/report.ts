@@ -1,5 +1,6 @@
 /** A provider's report as CSV: the rows below the header of a dictionary, each read by the report that the header begins. */
 import type { StatementRecord } from "../format.ts";
+import { NEXT_FILE } from "../records.ts";
 import { type BoundHeader, bindHeader, dictionaryRule, type HeaderDictionary } from "./dictionary.ts";
 import { type CsvRow, findHeader, readCsv } from "./read-csv.ts";
 
@@ -15,11 +16,19 @@ export async function* readReport<Field extends string>(
   dictionary: HeaderDictionary<Field>,
   begin: (header: BoundHeader<Field>) => CsvReport,
 ): AsyncIterable<StatementRecord> {
+  let header: BoundHeader<Field> | undefined;
   let report: CsvReport | undefined;
   for await (const record of readCsv(text, { delimiter: undefined, header: dictionaryRule(dictionary) })) {
     if (record.type === "malformed") yield record;
     else if (record.type === "row") yield* report?.row(record.row) ?? [];
-    else report = begin(bound(record.header.columns, dictionary));
+    else {
+      if (record.type === "header") header = bound(record.header.columns, dictionary);
+      else {
+        yield* report?.end() ?? [];
+        yield NEXT_FILE;
+      }
+      report = header && begin(header);
+    }
   }
   yield* report?.end() ?? [];
 }

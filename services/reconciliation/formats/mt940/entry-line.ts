@@ -1,5 +1,5 @@
 /** Field :61:, one entry: value date, entry date, mark, funds code, amount, type and references in one string. */
-import { readDecimal } from "../amounts.ts";
+import { type AmountReading, readDecimal } from "../amounts.ts";
 import { calendarDate } from "../dates.ts";
 
 export interface EntryLine {
@@ -10,7 +10,7 @@ export interface EntryLine {
   /** C, D, RC or RD. */
   readonly mark: string;
   readonly fundsCode: string;
-  /** "NTRF" */
+  /** "NTRF"; "" where there is none. */
   readonly type: string;
   /** The account owner's reference; "" for NONREF. */
   readonly ownerReference: string;
@@ -19,11 +19,14 @@ export interface EntryLine {
   readonly supplement: string;
 }
 
-/** Some banks write blanks for a missing entry date or before the type, no comma in a whole amount, and a type with blanks. */
+/**
+ * Some banks write blanks for a missing entry date or before the type, no comma in a whole amount, no zero before it, a type
+ * with blanks, or none before the references.
+ */
 const PATTERN =
-  /^(?<value>\d{6})(?<entry>\d{4}| {4})?(?<mark>RC|RD|C|D)(?<funds>[A-Z])?(?<amount>\d+(?:,\d*)?) *(?<type>[A-Z][A-Z0-9 ]{3})(?<references>.*)$/s;
+  /^(?<value>\d{6})(?<entry>\d{4}| {4})?(?<mark>RC|RD|C|D)(?<funds>[A-Z])?(?<amount>\d+(?:,\d*)?|,\d+) *(?:(?!NONREF)(?<type>[A-Z][A-Z0-9 ]{3})|(?=\/\/|NONREF))(?<references>.*)$/s;
 /** None, or where to find it: in the sub-field of that name of :86:. */
-const NO_REFERENCE = new Set(["NONREF", "NOREF", "NOTPROVIDED", "EREF", "EREF+", "KREF", "KREF+"]);
+const NO_REFERENCE = new Set("NONREF|NOREF|NOTPROVIDED|EREF|EREF+|KREF|KREF+|MREF|MREF+|MARF|PREF|CREF".split("|"));
 
 export function readEntryLine(lines: readonly string[], currency: string): EntryLine | { readonly reason: string } {
   const { fields, supplement } = match(lines);
@@ -34,7 +37,7 @@ export function readEntryLine(lines: readonly string[], currency: string): Entry
   if (valueOn === undefined) return { reason: `The value date ${value} is not in the calendar.` };
   const bookedOn = entry.trim() === "" ? valueOn : entryDate(entry, valueOn);
   if (bookedOn === undefined) return { reason: `The entry date ${entry} is not in the calendar.` };
-  const reading = readDecimal(amount, currency, { decimalSeparator: ",", grouped: false });
+  const reading = readAmount(amount, currency);
   if ("reason" in reading) return reading;
   const amountMinor = mark === "C" || mark === "RD" ? reading.minor : -reading.minor;
   const { ownerReference, bankReference } = split(references);
@@ -49,6 +52,11 @@ export function readEntryLine(lines: readonly string[], currency: string): Entry
     bankReference,
     supplement,
   };
+}
+
+/** SWIFT writes a comma in each amount; ",50" is one without its zero. */
+export function readAmount(text: string, currency: string): AmountReading {
+  return readDecimal(text.startsWith(",") ? `0${text}` : text, currency, { decimalSeparator: ",", grouped: false });
 }
 
 /** The first line is the entry and the rest its supplement, unless a bank has wrapped the entry itself. */

@@ -26,7 +26,7 @@ const FOLLOWING: Readonly<Record<Part, ReadonlySet<string>>> = {
   closing: new Set(["61", "62F", "62M", "64", "65", "86", "NS", "20"]),
 };
 const TAG = /^:(\d\d[A-Z]?|NS):/;
-/** "-", "-}" with what follows the block, and the one character of an end that some banks send. */
+/** "-", and "-}" with what follows the block. */
 const END = /^-(?:\}.*)?$/;
 /** What banks write after the end: "-XXX" once the closing balance is read. */
 const END_AFTER_CLOSING = /^-[A-Z]{0,3}$/;
@@ -40,6 +40,11 @@ export class FieldReader {
   #part: Part = "outside";
   #open: { readonly tag: string; readonly position: number; readonly lines: string[] } | undefined;
   #characters = 0;
+  /**
+   * A line "-" before the closing balance: wrapped text, or the end of a statement without one. The next tag shows which; the
+   * lines of the open field are those before it.
+   */
+  #dash: { readonly position: number; readonly lines: number } | undefined;
 
   /** Whether a statement has begun and has not ended. */
   get isInside(): boolean {
@@ -52,10 +57,12 @@ export class FieldReader {
   }
 
   *end(): Generator<Field> {
-    yield* this.#completed();
+    if (this.#dash === undefined) yield* this.#completed();
+    else yield* this.#endStatement(this.#dash.position);
   }
 
   *#readLine(number: number, text: string): Generator<Field> {
+    if (this.#dash !== undefined && BLOCK_HEADERS.test(text)) yield* this.#endStatement(this.#dash.position);
     if (isInterim(text, this.#part)) throw interimReport();
     const content = this.#part === "outside" ? text.replace(BLOCK_HEADERS, "") : text;
     yield* this.#readContent(number, content);
@@ -64,14 +71,15 @@ export class FieldReader {
   *#readContent(number: number, text: string): Generator<Field> {
     if (END.test(text) || (this.#part === "closing" && END_AFTER_CLOSING.test(text))) {
       if (this.#part === "outside") return;
-      yield* this.#completed();
-      this.#part = "outside";
-      yield { tag: "end", position: number, lines: [] };
+      if (text === "-" && this.#part !== "closing") this.#continue(number, text, true);
+      else yield* this.#endStatement(number);
       return;
     }
     const tag = this.#tagOf(text);
     if (tag === undefined) this.#continue(number, text);
     else {
+      if (tag === "20" && this.#dash !== undefined) yield* this.#endStatement(this.#dash.position);
+      this.#dash = undefined;
       yield* this.#completed();
       this.#part = partOf(tag, this.#part);
       this.#open = { tag, position: number, lines: [text.slice(tag.length + 2)] };
@@ -89,8 +97,17 @@ export class FieldReader {
     return tag === "20" && this.#part === "entries" && /^:20:\d\d(?:\D|$)/.test(text) ? undefined : tag;
   }
 
-  #continue(number: number, text: string): void {
+  *#endStatement(position: number): Generator<Field> {
+    if (this.#dash !== undefined && this.#open !== undefined) this.#open.lines.length = this.#dash.lines;
+    this.#dash = undefined;
+    yield* this.#completed();
+    this.#part = "outside";
+    yield { tag: "end", position, lines: [] };
+  }
+
+  #continue(number: number, text: string, isDash = false): void {
     if (this.#open === undefined) return;
+    if (isDash) this.#dash ??= { position: number, lines: this.#open.lines.length };
     this.#characters += text.length + 1;
     if (this.#characters > FORMAT_LIMITS.lineCharacters)
       throw new StatementRefusedError(

@@ -14,9 +14,17 @@ export interface Information {
 
 /** The purpose, in the order of its sub-fields. */
 const PURPOSE = /^(?:2\d|6[0-3])$/;
-const STRUCTURED = /^\s*(\d{3})([^A-Za-z0-9\s])(?=\d\d)/;
-/** SEPA keywords begin a sub-field; what follows without one belongs to the keyword before. */
-const KEYWORD = /^([A-Z]{4})[+:]/;
+/** Banks separate by these; other characters stand between numbers in ordinary text too ("717.76.00", "044/12"). */
+const STRUCTURED = /^\s*(\d{3})([?~<>^|@§])(?=\d\d)/;
+/** The keywords of SEPA. */
+const KEYWORDS = "EREF|KREF|MREF|BREF|RREF|TREF|CRED|DEBT|COAM|OAMT|SVWZ|ABWA|ABWE".split("|");
+/** Between two sub-fields; a bank may cut a keyword there. */
+const CUT = "\n";
+/** Most banks begin a sub-field with each keyword, some write them one after another with a space between. */
+const KEYWORD = new RegExp(
+  `(?:^|${CUT})([A-Z]{4})[+:]|[ ${CUT}](${KEYWORDS.map((word) => word.replaceAll(/\B/g, `${CUT}?`)).join("|")})${CUT}?\\+`,
+  "g",
+);
 const NOT_PROVIDED = new Set(["NOTPROVIDED", "NOT PROVIDED", "NONREF"]);
 
 export function readInformation(lines: readonly string[]): Information {
@@ -30,7 +38,7 @@ export function readInformation(lines: readonly string[]): Information {
     .split(separator);
   const fields = subFields(parts, separator);
   const purpose = fields.filter(([name]) => PURPOSE.test(name)).map(([, value]) => value);
-  const keywords = keywordsOf(purpose);
+  const keywords = keywordsOf(purpose.join(CUT));
   const text = keywords.find(([name]) => name === "SVWZ")?.[1].trim() ?? purpose.join("").trim();
   return {
     text: text === "" ? (fields.find(([name]) => name === "00")?.[1] ?? "") : text,
@@ -46,12 +54,16 @@ export function readInformation(lines: readonly string[]): Information {
   };
 }
 
-/** Dutch banks name parts of free text: /EREF/…/; the text stays as it is. */
+/** Dutch banks name parts of free text: /EREF/…/; the text stays as it is. A reference may have slashes, too. */
 function plain(lines: readonly string[]): Information {
   const text = lines.join("\n").trim();
-  const eref = /(?:^|\/)EREF\/([^/\n]+)\//.exec(lines.join(""))?.[1]?.trim() ?? "";
+  const eref = END_TO_END.exec(lines.join("").trimEnd())?.[1]?.trim() ?? "";
   return { text, endToEndId: NOT_PROVIDED.has(eref) ? "" : eref, ownerReference: "", details: [] };
 }
+
+const PARTS =
+  "ADDR|BENM|BIC|BUSP|CDTRREF|CDTRREFTP|CNTP|CREF|CSID|CUID|EREF|IBAN|ID|INIT|ISDT|MARF|NAME|NRTX|ORDP|PREF|PURP|REMI|RTRN|SVCL|TRCD|TRTP|UCRD|UDTR|ULTB|ULTC|ULTD";
+const END_TO_END = new RegExp(`(?:^|/)EREF/([^/].*?)(?://|/(?:${PARTS})/|/?$)`);
 
 function referenceOf(keywords: readonly (readonly [name: string, value: string])[], keyword: string): string {
   const value = keywords.find(([name]) => name === keyword)?.[1].trim() ?? "";
@@ -69,13 +81,18 @@ function subFields(parts: readonly string[], separator: string): readonly (reado
   return fields;
 }
 
-function keywordsOf(purpose: readonly string[]): readonly (readonly [name: string, value: string])[] {
-  const keywords: [string, string][] = [["", ""]];
-  for (const part of purpose) {
-    const name = KEYWORD.exec(part)?.[1];
-    const last = keywords.at(-1);
-    if (name !== undefined) keywords.push([name, part.slice(name.length + 1)]);
-    else if (last !== undefined) last[1] += part;
-  }
-  return keywords;
+/** What stands before the first keyword has no name; what follows one belongs to it, up to the next. */
+function keywordsOf(purpose: string): readonly (readonly [name: string, value: string])[] {
+  const found = [...purpose.matchAll(KEYWORD)];
+  const first = found[0]?.index ?? purpose.length;
+  const values = found.map((match, index): readonly [string, string] => {
+    const [all, begun, within] = match;
+    const end = found[index + 1]?.index ?? purpose.length;
+    return [joined(begun ?? within ?? ""), joined(purpose.slice(match.index + all.length, end))];
+  });
+  return [["", joined(purpose.slice(0, first))], ...values];
+}
+
+function joined(text: string): string {
+  return text.replaceAll(CUT, "");
 }

@@ -14,7 +14,7 @@ import { type CsvRow, readCsv } from "../csv/read-csv.ts";
 import { PAYPAL_COLUMNS, type PaypalField } from "../dictionaries/paypal-columns.ts";
 import { type StatementFormat, type StatementRecord, StatementRefusedError } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
-import { headerRecord, malformedRecord } from "../records.ts";
+import { headerRecord, malformedRecord, NEXT_FILE } from "../records.ts";
 import { BodyRows } from "./body-rows.ts";
 import { readHundredths } from "./hundredths.ts";
 import { paypalDate } from "./paypal-date.ts";
@@ -96,7 +96,9 @@ function columnsIn(head: string): BoundHeader<PaypalField> | undefined {
 
 class TypedReport {
   readonly #options: TypedOptions;
-  readonly #totals = new ReportTotals();
+  #totals = new ReportTotals();
+  /** Of the file that is read; 0 before the first. */
+  #fileNumber = 0;
   #account = "";
   #body: BodyRows | undefined;
   /** Rows of the section, also malformed ones, for its count. */
@@ -115,10 +117,8 @@ class TypedReport {
       this.#sectionRows += 1;
       yield recordOfRow(row, () => this.#bodyRow(row));
     } else if (type === "RH") this.#account = field(row, 3);
-    else if (type === "FH") {
-      this.#fileHeader = row;
-      this.#totals.fileNumber(Number(field(row, 1)));
-    } else if (type === "FF") {
+    else if (type === "FH") yield* this.#beginFile(row);
+    else if (type === "FF") {
       this.#fileHeader = undefined;
       this.#hasFooter = true;
     } else if (type === "SC") yield* this.#sectionCount(row);
@@ -126,6 +126,22 @@ class TypedReport {
     else if (type === "CH") this.#columnHeader(row);
     else if (type === "SF" || type === "RF") yield* this.#footer(row, type);
     else if (type !== "RC") yield unknownType(row, type);
+  }
+
+  /** A file that does not go on where the one before it ended is of another report, or is there twice. */
+  *#beginFile(row: CsvRow): Generator<StatementRecord> {
+    yield* this.#endFile();
+    const number = Number(field(row, 1));
+    const isNext = this.#fileNumber > 0 && number === this.#fileNumber + 1;
+    if (this.#fileNumber > 0 && !isNext) {
+      yield* this.#totals.end();
+      yield NEXT_FILE;
+      this.#totals = new ReportTotals();
+      this.#body = undefined;
+    }
+    if (!isNext) this.#totals.fileNumber(number);
+    this.#fileNumber = number;
+    this.#fileHeader = row;
   }
 
   *end(): Generator<StatementRecord> {
@@ -136,8 +152,13 @@ class TypedReport {
         "The file has no row with column headers (CH), so a part of it is missing; upload the whole file.";
       throw new StatementRefusedError("truncated", sentence);
     }
+    yield* this.#endFile();
+  }
+
+  *#endFile(): Generator<StatementRecord> {
     if (this.#fileHeader === undefined) return;
     const { position, raw } = this.#fileHeader;
+    this.#fileHeader = undefined;
     const reason = "The file has no footer (FF), so its end may be missing; download it again.";
     yield malformedRecord({ position, column: "", reason, raw });
   }

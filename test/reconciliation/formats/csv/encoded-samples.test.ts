@@ -19,13 +19,12 @@ async function rowsOf(sample: string, encoding: Encoding): Promise<readonly stri
   const records = await collected(
     readCsv(sampleText(`csv/${sample}.csv`, encoding), { delimiter: undefined, header: HEADER }),
   );
-  return records.flatMap((record) =>
-    record.type === "header"
-      ? [record.header.columns.join("|")]
-      : record.type === "row"
-        ? [`${record.row.position}: ${record.row.fields.join("|")}`]
-        : [`${record.malformed.position}! ${record.malformed.reason}`],
-  );
+  return records.map((record) => {
+    if (record.type === "header") return record.header.columns.join("|");
+    if (record.type === "row") return `${record.row.position}: ${record.row.fields.join("|")}`;
+    if (record.type === "repeated_header") return `${record.position} header again`;
+    return `${record.malformed.position}! ${record.malformed.reason}`;
+  });
 }
 
 describe("the encoded samples", () => {

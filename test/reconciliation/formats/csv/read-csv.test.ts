@@ -29,6 +29,7 @@ async function outline(text: string, options = COMMAS): Promise<string[]> {
   return (await read(text, options)).flatMap((record) => {
     if (record.type === "header") return [];
     if (record.type === "row") return [`${record.row.position}: ${record.row.fields.join("|")}`];
+    if (record.type === "repeated_header") return [`${record.position} header again`];
     return [`${record.malformed.position}! ${record.malformed.reason}`];
   });
 }
@@ -101,9 +102,22 @@ describe("readCsv", () => {
     expect(await outline(text, { delimiter: undefined, header })).toEqual(["6: 1|x"]);
   });
 
-  it("skips rows without text, rows that repeat the header, and the end mark of a DOS program", async () => {
-    expect(await outline('a,b\n1,x\n,\n" ",\na,b\n2,y\na,c\n\u001a')).toEqual(["2: 1|x", "6: 2|y", "7: a|c"]);
+  it("skips rows without text, and the end mark of a DOS program", async () => {
+    expect(await outline('a,b\n1,x\n,\n" ",\n2,y\na,c\n\u001a')).toEqual(["2: 1|x", "5: 2|y", "6: a|c"]);
     expect(await outline("a,b\n\u001a\n")).toEqual(["2! The row has 1 fields, and the header has 2 columns."]);
+  });
+
+  it("says where a row repeats the header, also with the mark of a file of its own, and a delimiter more or less", async () => {
+    const text = 'a,b,\n1,x,\n\ufeff"a",b\n2,y,\na,b,\na\na,b,c\n3,z,\n';
+    const [, , ...rows] = await outline(text);
+    expect(rows).toEqual([
+      "4: 2|y|",
+      "5 header again",
+      "6! The row has 1 fields, and the header has 3 columns.",
+      "7: a|b|c",
+      "8: 3|z|",
+    ]);
+    expect((await outline(text)).slice(0, 2)).toEqual(["2: 1|x|", "3 header again"]);
   });
 
   const few = (line: number, fields: number, columns: number): string =>
