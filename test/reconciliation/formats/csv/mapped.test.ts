@@ -207,6 +207,8 @@ describe("csvMappingSchema", () => {
   it.each<[string, object]>([
     ["an unknown field", { more: 1 }],
     ["ambiguous dates", { dateFormats: ["DD/MM/YYYY", "MM/DD/YYYY"] }],
+    ["ambiguous short years", { dateFormats: ["DD.MM.YY", "YY.MM.DD"] }],
+    ["a day and a month with nothing between them", { dateFormats: ["DMYYYY"] }],
     ["a format that is none", { dateFormats: ["dd.mm.yyyy"] }],
     ["one separator for both", { thousandsSeparator: "." }],
     ["a currency that is none", { currency: { fixed: "EURO" } }],
