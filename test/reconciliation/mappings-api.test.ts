@@ -254,7 +254,11 @@ describe("a preview", () => {
       ...{ date_formats: ["DD/MM/YYYY"], booked_on: { column: "Day" } },
     };
     const body = { import_id: importId, definition, limit: 100 };
-    const preview = await operator.good<{ rows: { line: object }[]; has_more: boolean }>("POST", `${MAPPINGS}preview/`, { body });
+    const preview = await operator.good<{ rows: { line: object }[]; has_more: boolean }>(
+      "POST",
+      `${MAPPINGS}preview/`,
+      { body },
+    );
     expect(preview).toMatchObject({ has_more: true, rows: [{ line: { amount: "1.00", booked_on: "2026-03-02" } }] });
   });
 
