@@ -232,9 +232,15 @@ test("an undoing after the session has ended: the person signs in, and undoes it
 
 test("a mapping whose name looks like markup is text", async () => {
   const definition = {
-    ...{ encoding: "utf-8", delimiter: ";", header_row: 1, decimal_separator: ",", currency: { fixed: "EUR" } },
-    ...{ amount: { rule: "signed", column: "Wert", money_in: "positive" }, kind: { fixed: "payment" } },
-    ...{ date_formats: ["DD.MM.YYYY"], booked_on: { column: "Tag" } },
+    encoding: "utf-8",
+    delimiter: ";",
+    header_row: 1,
+    decimal_separator: ",",
+    currency: { fixed: "EUR" },
+    amount: { rule: "signed", column: "Wert", money_in: "positive" },
+    kind: { fixed: "payment" },
+    date_formats: ["DD.MM.YYYY"],
+    booked_on: { column: "Tag" },
   };
   await rita.good("POST", "statement-mappings/", { body: { name: XSS, definition } });
   await page.goto(`${system.baseUrl}/reconcile/?section=imports`);

@@ -242,9 +242,15 @@ describe("a payment of a statement account without a config", () => {
     const order = await world.openIntent(place, 1250);
     const { issueId } = issue;
     const attribution = {
-      ...{ intentId: order.intentId, attestationId: `issue:${issueId}:${order.intentId}`, stationId: place.stationId },
-      ...{ orderId: order.orderId, amountMinor: order.amountMinor, currency: order.currency },
-      ...{ reference: issue.providerReference, route: "attested_terminal", reason: "The slip is here" },
+      intentId: order.intentId,
+      attestationId: `issue:${issueId}:${order.intentId}`,
+      stationId: place.stationId,
+      orderId: order.orderId,
+      amountMinor: order.amountMinor,
+      currency: order.currency,
+      reference: issue.providerReference,
+      route: "attested_terminal",
+      reason: "The slip is here",
       by: { userId: place.operator.userId, name: "Rosa", role: "reconciliation_operator" },
     };
     await world.database`

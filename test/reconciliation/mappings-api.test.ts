@@ -249,17 +249,21 @@ describe("a preview", () => {
     const row = ["02/03/2026", "1,00", ...Array.from({ length: 998 }, () => "x".repeat(1_000))].join(";");
     const importId = await upload(Buffer.from([header, ...Array.from({ length: 101 }, () => row), ""].join("\n")));
     const definition = {
-      ...{ encoding: "utf-8", delimiter: ";", header_row: 1, decimal_separator: ",", currency: { fixed: "EUR" } },
-      ...{ amount: { rule: "signed", column: "Amount", money_in: "positive" }, kind: { fixed: "payment" } },
-      ...{ date_formats: ["DD/MM/YYYY"], booked_on: { column: "Day" } },
+      encoding: "utf-8",
+      delimiter: ";",
+      header_row: 1,
+      decimal_separator: ",",
+      currency: { fixed: "EUR" },
+      amount: { rule: "signed", column: "Amount", money_in: "positive" },
+      kind: { fixed: "payment" },
+      date_formats: ["DD/MM/YYYY"],
+      booked_on: { column: "Day" },
     };
     const body = { import_id: importId, definition, limit: 100 };
-    const preview = await operator.good<{ rows: { line: object }[]; has_more: boolean }>(
-      "POST",
-      `${MAPPINGS}preview/`,
-      { body },
-    );
-    expect(preview).toMatchObject({ has_more: true, rows: [{ line: { amount: "1.00", booked_on: "2026-03-02" } }] });
+    const answer = await operator.good<{ rows: { line: object }[]; has_more: boolean }>("POST", `${MAPPINGS}preview/`, {
+      body,
+    });
+    expect(answer).toMatchObject({ has_more: true, rows: [{ line: { amount: "1.00", booked_on: "2026-03-02" } }] });
   });
 
   test("a file whose bytes are deleted: refused", async () => {

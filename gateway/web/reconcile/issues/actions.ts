@@ -33,7 +33,7 @@ export async function orSayWhy(asked: Promise<Failure | null>): Promise<void> {
 }
 
 /** What a conflict is about has changed since the page has read it: a person decides by what is there now. */
-async function refused(failure: Failure): Promise<Failure> {
+async function afterRefusal(failure: Failure): Promise<Failure> {
   if (failure.code === "conflict") await reload();
   return failure;
 }
@@ -53,7 +53,7 @@ async function goOn(issueId: number): Promise<void> {
 /** Of what was closed already there is nothing to undo twice: the service knows. */
 async function undo(issueId: number): Promise<Failure | null> {
   const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/undo/", { path: { issue_id: issueId } });
-  if (!done.ok) return await refused(done);
+  if (!done.ok) return await afterRefusal(done);
   choose(issueId);
   await reload();
   return null;
@@ -72,7 +72,7 @@ export async function closeIssue(seen: Issue, reason: string): Promise<Failure |
   const path = { issue_id: issueId };
   const body = { reason, evidence_hash };
   const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/close/", { path, body });
-  if (!done.ok) return await refused(done);
+  if (!done.ok) return await afterRefusal(done);
   toast(words().done.closed, {
     shownMs: UNDO_SHOWN_MS,
     action: { label: words().undo, run: () => void undoClosing(issueId) },
@@ -85,7 +85,7 @@ export async function assign(issue: Issue, assigneeId: number | null, isUndo = f
   const path = { issue_id: issue.issue_id };
   const body = { assignee_id: assigneeId };
   const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/assign/", { path, body });
-  if (!done.ok) return await refused(done);
+  if (!done.ok) return await afterRefusal(done);
   const text = assigneeId === null ? words().done.unassigned : words().done.assigned(operatorName(assigneeId));
   const back = { label: words().undo, run: () => void orSayWhy(assign(issue, issue.assignee_id, true)) };
   toast(text, isUndo ? {} : { shownMs: UNDO_SHOWN_MS, action: back });
@@ -96,7 +96,7 @@ export async function assign(issue: Issue, assigneeId: number | null, isUndo = f
 export async function comment(issueId: number, text: string, key: string): Promise<Failure | null> {
   const path = { issue_id: issueId };
   const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/comments/", { path, body: { text }, key });
-  if (!done.ok) return await refused(done);
+  if (!done.ok) return await afterRefusal(done);
   await loadDetails();
   return null;
 }
@@ -113,7 +113,7 @@ export async function attribute(request: {
   const done = isProposal
     ? await call("POST /api/reconciliation/v1/issues/{issue_id}/proposal/", sent)
     : await call("POST /api/reconciliation/v1/issues/{issue_id}/attribute/", sent);
-  if (!done.ok) return await refused(done);
+  if (!done.ok) return await afterRefusal(done);
   toast(isProposal ? words().done.proposed : words().done.attributed);
   if (isProposal) await reload();
   else await goOn(issueId);
@@ -139,7 +139,7 @@ export async function decideProposal(
             path,
             body: { proposal_id, reason },
           });
-  if (!done.ok) return await refused(done);
+  if (!done.ok) return await afterRefusal(done);
   toast(words().done.proposal[decision]);
   await reload();
   return null;
@@ -157,7 +157,7 @@ export async function decideMatch(
     : await call("POST /api/reconciliation/v1/matches/reject/", {
         body: { line_id: lineId, payment_key: paymentKey, reason },
       });
-  if (!done.ok) return await refused(done);
+  if (!done.ok) return await afterRefusal(done);
   toast(isConfirmed ? words().done.confirmed : words().done.rejected);
   await reload();
   return null;
