@@ -28,6 +28,21 @@ export function firstPage<T>(found: readonly T[], limit: number): { readonly pag
   return { page, hasMore: page.length < found.length };
 }
 
+/** The same of items that come one by one: none is asked for beyond the page and the one that shows that there are more. */
+export async function takePage<T>(
+  items: AsyncIterable<T>,
+  limit: number,
+): Promise<{ readonly page: T[]; readonly hasMore: boolean }> {
+  let bytes = 0;
+  const page: T[] = [];
+  for await (const item of items) {
+    bytes += Buffer.byteLength(JSON.stringify(item));
+    if (page.length === limit || (page.length > 0 && bytes > BOUNDS.listedBytes)) return { page, hasMore: true };
+    page.push(item);
+  }
+  return { page, hasMore: false };
+}
+
 /**
  * A page of an audit log, from `limit + 1` entries. The next page begins after the entry `throughId`; null when there is no
  * next page. It is the last entry of the page or, when a search stopped early, the last entry that the search has read.

@@ -2266,6 +2266,10 @@ AS $function$
     when i.evidence_hash <> p.evidence_hash or i.said_differently then 'The evidence of the issue has changed.'
     when o.status <> 'open' then 'The order is ' || o.status || '.'
     when (o.total_minor, o.currency) <> (p.amount_minor, p.currency) then 'The order has another amount now.'
+    when exists (
+      select from users u where u.organization_id = p.organization_id and u.user_id = p.proposed_by
+        and (u.status <> 'active' or u.role <> 'reconciliation_operator'))
+      then 'The person who has proposed it may not decide issues any more.'
   end
   from orders o where o.order_id = p.order_id
 $function$;

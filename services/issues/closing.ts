@@ -46,15 +46,15 @@ const nothing: AfterCommit = () => undefined;
 const hasMoney = (issue: sql.IssueRow): boolean => issue.money_names.length > 0;
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `ISSUE_CONFLICTS`. */
-export const closeIssue: Handler<ClosingDeps, typeof bus.closeIssue> = async (deps, { caller, issueId, reason }) => {
-  requirePermission(caller, "reconciliation.manage");
-  checkReason(reason);
-  return { issue: toIssue(await close(deps, { caller, issueId, reason })) };
+export const closeIssue: Handler<ClosingDeps, typeof bus.closeIssue> = async (deps, request) => {
+  requirePermission(request.caller, "reconciliation.manage");
+  checkReason(request.reason);
+  return { issue: toIssue(await close(deps, request)) };
 };
 
 async function close(
   { database, rules }: ClosingDeps,
-  { caller, issueId, reason }: RequestOf<typeof bus.closeIssue>,
+  { caller, issueId, reason, evidenceHash }: RequestOf<typeof bus.closeIssue>,
 ): Promise<sql.IssueRow> {
   const { organizationId, userId } = caller;
   const key = { organizationId, issueId };
@@ -65,6 +65,8 @@ async function close(
     if (isRepetition(before, { userId, reason })) return { issue: before, follow: nothing };
     requireUnresolved(before);
     requireUnattributed(before);
+    // A run that has the issue at this moment may change it: the person decides what is seen.
+    requireEvidence(before, evidenceHash ?? seen.evidence_hash);
     const then = hasMoney(before) ? await rules.beforeClosing(tx, before) : nothing;
     const resolution = { status: "closed", by: userId, reason, orderId: null, transactionId: null } as const;
     const closed = await sql.resolveIssue(tx, issueId, resolution);
@@ -75,6 +77,12 @@ async function close(
   });
   follow();
   return issue;
+}
+
+function requireEvidence({ evidence_hash: hash }: sql.IssueRow, seen: string): void {
+  if (hash === seen) return;
+  const detail = "The evidence of this issue has changed since; look at it again, then decide it.";
+  throw issueConflict("evidence_changed", detail);
 }
 
 /** The same person repeats the request, because an answer was lost. */
@@ -97,17 +105,18 @@ export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (
   const limit = BOUNDS.issuesClosedAtOnce + 1;
   const found = await sql.listUnresolved(deps.database, { organizationId, filter, throughId, limit });
   const fixed = found.slice(0, BOUNDS.issuesClosedAtOnce);
-  const issueIds = fixed.filter((issue) => !hasMoney(issue)).map(({ issue_id: issueId }) => issueId);
-  let closed = await closeWithoutMoney(deps, { caller, issueIds, reason });
   const refused: { issueId: number; reason: string }[] = [];
+  const without = await closeWithoutMoney(deps, { caller, issues: fixed.filter((issue) => !hasMoney(issue)), reason });
+  let { closed } = without;
+  for (const issueId of without.changed) refused.push({ issueId, reason: "evidence_changed" });
   const ofMoney = fixed.filter(hasMoney);
   const endsAtMs = performance.now() + ISSUE_LIMITS.closingMs;
   let handled = 0;
-  for (const { issue_id: issueId } of ofMoney) {
+  for (const { issue_id: issueId, evidence_hash: evidenceHash } of ofMoney) {
     if (performance.now() > endsAtMs) break;
     handled += 1;
     try {
-      await close(deps, { caller, issueId, reason });
+      await close(deps, { caller, issueId, reason, evidenceHash });
       closed += 1;
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
@@ -121,14 +130,14 @@ async function closeWithoutMoney(
   { database }: ClosingDeps,
   {
     caller,
-    issueIds,
+    issues,
     reason,
-  }: Pick<RequestOf<typeof bus.closeIssues>, "caller" | "reason"> & { readonly issueIds: readonly number[] },
-): Promise<number> {
-  if (issueIds.length === 0) return 0;
+  }: Pick<RequestOf<typeof bus.closeIssues>, "caller" | "reason"> & { readonly issues: readonly sql.IssueRow[] },
+): Promise<{ readonly closed: number; readonly changed: readonly number[] }> {
+  if (issues.length === 0) return { closed: 0, changed: [] };
   const { organizationId, userId } = caller;
   return await database.begin(async (tx) => {
-    const closed = await sql.closeIssuesWithoutMoney(tx, { issueIds, by: userId, reason });
+    const { closed, changed } = await sql.closeIssuesWithoutMoney(tx, { issues, by: userId, reason });
     const steps = closed.map((issue) => ({
       issue: { ...issue, organization_id: organizationId },
       actor: personActor(caller),
@@ -138,7 +147,7 @@ async function closeWithoutMoney(
     await recordSteps(tx, steps);
     const ids = closed.map(({ issue_id: issueId }) => issueId).toSorted((a, b) => a - b);
     await announceIssues(tx, { type: "issues_closed", organizationId, issueIds: ids });
-    return closed.length;
+    return { closed: closed.length, changed };
   });
 }
 

@@ -1,5 +1,7 @@
 /** Every limit of the issues' life cycle, with its reason. */
 export const ISSUE_LIMITS = {
+  /** How often issues that people decide at the same moment are looked at again: a person decides one of them once. */
+  raisePasses: 5,
   /** Earlier evidence that an undecided issue keeps: what a person compares; the imports have all of it. */
   priorEvidence: 8,
   /** How long a closing can be undone by the person who made it: an error is seen the same day or at the next shift. */

@@ -73,6 +73,10 @@ export async function lockAttributable(deps: ProvidersDeps, tx: Transaction, bef
   const issue = requireIssue(await lockIssue(tx, { organizationId, issueId }));
   requireUnresolved(issue);
   requireUnattributed(issue);
+  if (await sql.isBeingWithdrawn(tx, issueId)) {
+    const detail = "The file of this line is being withdrawn; look at the issue again in a moment.";
+    throw issueConflict("import_withdrawing", detail);
+  }
   await requireAttributable(tx, issue, deps.bus.clock.nowMs());
   return issue;
 }
@@ -254,6 +258,8 @@ async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Fi
     const { proposal } = attribution;
     if (!answer.settled) {
       await sql.clearAttribution(tx, issueId);
+      // Its line may be gone, or explained: until now no run has changed the issue.
+      await sql.wantRunOfIssue(tx, issueId);
       if (proposal !== undefined) await endRefused(tx, issue, attribution, answer.code);
       return { issue: { ...issue, attribution: null, proposal: null }, refusal: answer.code };
     }
@@ -264,7 +270,7 @@ async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Fi
       await decideProposal(tx, proposal.proposalId, { status: "confirmed", by: by.userId, reason: null });
     const resolved = await resolveIssue(tx, issueId, resolution);
     task = await resumeEnd(tx, deps, resolved);
-    await sql.wantRunOfLines(tx, issueId);
+    await sql.wantRunOfIssue(tx, issueId);
     await recordAttribution(tx, { before: issue, issue: resolved }, attribution);
     // The keys of the outbox in their order.
     await announceIssues(tx, {

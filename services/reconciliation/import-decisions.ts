@@ -44,7 +44,8 @@ export async function withdrawImport(deps: DecisionDeps, request: DecisionReques
     return await sql.beginWithdrawal(tx, decision);
   });
   if (stored.status === "withdrawn") return { import: decidedOf(stored) };
-  await doneOrAfter(carryOut(deps, stored.import_id), DECISION_LIMITS.withdrawalAnswerMs);
+  const { lockWaitMs, withdrawalAnswerMs } = DECISION_LIMITS;
+  await doneOrAfter(carryOut(deps, stored.import_id, lockWaitMs), withdrawalAnswerMs);
   const { organization_id: organizationId, import_id: importId } = stored;
   return { import: decidedOf(existing(await sql.findDecidedImport(deps.database, { organizationId, importId }))) };
 }
@@ -112,19 +113,22 @@ export function startWithdrawals(deps: DecisionDeps): Repeated {
 
 /** The withdrawals that are stored and not carried out: their process has ended, or a run or an import was in their way. */
 export async function carryOutWithdrawals(deps: DecisionDeps): Promise<void> {
-  for (const importId of await sql.listWithdrawing(deps.database)) await carryOut(deps, importId);
+  const { withdrawalTurnMs } = DECISION_LIMITS;
+  for (const importId of await sql.listWithdrawing(deps.database)) await carryOut(deps, importId, withdrawalTurnMs);
 }
 
 /** Never rejects: what fails is tried again with the next `carryOutWithdrawals`. */
-function carryOut(deps: DecisionDeps, importId: number): Promise<void> {
+function carryOut(deps: DecisionDeps, importId: number, waitMs: number): Promise<void> {
   const done = deps.longDatabase
     .begin(async (tx) => {
-      const row = await sql.takeWithdrawal(tx, importId);
+      const row = await sql.takeWithdrawal(tx, { importId, waitMs });
       if (row === undefined) return;
       const ended = await sql.withdrawImport(tx, row);
       await recordEndedIssues(tx, row, ended);
     })
     .catch((error: unknown) => {
+      // A run or an import has had the account for so long.
+      if (isLockTimeout(error)) return;
       if (!(error instanceof WorkStoppedError)) deps.log.error({ err: error, importId }, "a withdrawal failed");
     });
   deps.underWay.add(done);

@@ -44,6 +44,8 @@ export const DECISION_LIMITS = {
   retryMs: 5_000,
   /** How long the answer to a withdrawal waits for its end: a file of a month is taken back by then. */
   withdrawalAnswerMs: 2_000,
+  /** How long a withdrawal that was left waits for its turn between runs and imports; the others wait for it meanwhile. */
+  withdrawalTurnMs: 10_000,
   /** How often withdrawals are found that another process has left, or that a run was in the way of. */
   withdrawalsMs: 5_000,
 } as const;

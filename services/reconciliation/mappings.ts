@@ -6,7 +6,7 @@ import type { CsvMapping } from "../bus/messages/csv-mapping.ts";
 import type { ReadLine } from "../bus/messages/statement-lines.ts";
 import type * as bus from "../bus/messages/statement-mappings.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
-import { firstPage, readPage } from "../bus/page.ts";
+import { readPage, takePage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Queryable } from "../db/pool.ts";
 import type { ReconciliationDeps } from "./deps.ts";
@@ -154,14 +154,17 @@ export async function previewStatementMapping(
   requirePermission(request.caller, "reconciliation.manage");
   const file = await findMappedFile(database, request);
   try {
-    // One row more shows whether there are more.
-    const rows = await previewRows(rowsOf(file, openFile(file.objectName)), request.limit + 1);
-    const { page, hasMore } = firstPage(rows.map(previewOf), request.limit);
+    const { page, hasMore } = await takePage(previewsOf(rowsOf(file, openFile(file.objectName))), request.limit);
     return { refusal: null, rows: page, hasMore };
   } catch (error) {
     if (!(error instanceof StatementRefusedError)) throw error;
     return { refusal: { code: error.code, detail: error.message }, rows: [], hasMore: false };
   }
+}
+
+/** A file of 1,000 columns has rows of a megabyte: each is cut before the next one is read. */
+async function* previewsOf(rows: AsyncIterable<HeadedRow>): AsyncIterable<bus.PreviewRow> {
+  for await (const row of previewRows(rows)) yield previewOf(row);
 }
 
 function previewOf({ position, raw, fields, outcome }: PreviewRow): bus.PreviewRow {

@@ -189,6 +189,55 @@ describe("undoing a closing", () => {
   });
 });
 
+describe("evidence that changes before a decision", () => {
+  /** A run that has the issue at this moment: it finds another amount, and commits while the request waits. */
+  async function changeDuring<T>(issueId: number, ask: () => Promise<T>): Promise<T> {
+    let asked: Promise<T> | undefined;
+    await world.database.begin(async (tx) => {
+      await tx`update issues set amount_minor = 50000, evidence_hash = sha256('other') where issue_id = ${issueId}`;
+      asked = ask();
+      asked.catch(() => undefined);
+      await waitFor("the request at the issue's lock", async () => {
+        const waiting = await tx`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+        return waiting.count > 0;
+      });
+    });
+    return await (asked as Promise<T>);
+  }
+
+  test("a closing names the evidence that was seen: with other evidence it is refused, and the issue stays open", async () => {
+    const { place, issueId } = await openOne();
+    const { issue } = await get(place, issueId);
+    const closeSeen = (evidenceHash: string) =>
+      world.ask(issues.closeIssue, { caller: place.operator, issueId, reason: "Checked", evidenceHash });
+    const refusal = await refusalOf(closeSeen("0".repeat(64)));
+    expect(refusal).toMatchObject({ code: "conflict", reason: "evidence_changed" });
+    expect(refusal.detail).toContain("look at it again");
+    expect((await closeSeen(issue.evidenceHash)).issue.status).toBe("closed");
+    // Repeated, because the answer was lost.
+    expect((await closeSeen("0".repeat(64))).issue.status).toBe("closed");
+  });
+
+  test("a closing that waits for a run: refused when the run has changed the issue", async () => {
+    const { place, issueId } = await openOne();
+    expect(await refusalOf(changeDuring(issueId, () => close(place, issueId)))).toMatchObject({
+      reason: "evidence_changed",
+    });
+    expect((await get(place, issueId)).issue).toMatchObject({ status: "open", amountMinor: "50000" });
+  });
+
+  test("a bulk closing that waits for a run: names the issue that has changed, and closes the others", async () => {
+    const place = await world.openPlace();
+    const [first] = await raiseOf(place, ["a", "bb", "ccc"]);
+    const issueId = first?.issueId ?? 0;
+    const all = { caller: place.operator, filter: { kind: "fee_mismatch" } as const, reason: "Checked" };
+    const answer = await changeDuring(issueId, () => world.ask(issues.closeIssues, all));
+    expect(answer).toEqual({ closed: 2, refused: [{ issueId, reason: "evidence_changed" }], hasMore: false });
+    expect((await get(place, issueId)).issue).toMatchObject({ status: "open", amountMinor: "50000" });
+  });
+});
+
 const noticesOf = (scene: Scene): number =>
   scenes.commandTypes(scene.intent).filter((type) => type === "provider_money_differs").length;
 

@@ -1,6 +1,6 @@
 /** Raising an issue of the same identity, once or many thousands of times in one statement. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { closeDatabase, type Database, openDatabase, type Transaction } from "../../services/db/pool.ts";
 import { endIssues } from "../../services/issues/sql/ending.ts";
 import { CANDIDATE_COLUMNS, type RaisedIssue, raiseIssues } from "../../services/issues/sql/raise.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
@@ -125,6 +125,51 @@ describe("changed evidence", () => {
     expect(row).toMatchObject({ status: "open", amount: "111", note: "11" });
     const kept = row.prior_evidence.map(({ amount_minor }) => amount_minor);
     expect(kept).toEqual(["103", "104", "105", "106", "107", "108", "109", "110"]);
+  });
+});
+
+describe("a decision at the same moment", () => {
+  /** Raises the difference while a person's transaction has the issue; the person commits first. */
+  async function raiseDuring(difference: Difference, decision: (tx: Transaction) => Promise<unknown>) {
+    const isWaiting = async (): Promise<boolean> =>
+      (
+        await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      ).count > 0;
+    let raised: Promise<readonly RaisedIssue[]> | undefined;
+    await sql.begin(async (tx) => {
+      await decision(tx);
+      raised = raise([difference]);
+      await expect.poll(isWaiting, { timeout: 10_000, interval: 10 }).toBe(true);
+    });
+    return await raised;
+  }
+
+  test("a closing, and other evidence: the closing is about the evidence that the person saw, and a new issue names it", async () => {
+    const { issueId } = await raiseOne({ subject: "closed meanwhile" });
+    const raised = await raiseDuring({ subject: "closed meanwhile", amountMinor: "50000" }, async (tx) => {
+      await tx`update issues set status = 'closed', resolved_at = now(), resolved_by = 7, reason = 'checked' where issue_id = ${issueId}`;
+    });
+    expect(raised).toMatchObject([{ outcome: "superseded", supersedesId: issueId }]);
+    expect(await rowOf(issueId)).toMatchObject({ status: "closed", amount: "1250" });
+  });
+
+  test("an attribution that begins, and other evidence: the amount at the payment seam does not change", async () => {
+    const { issueId } = await raiseOne({ subject: "attributed meanwhile" });
+    const raised = await raiseDuring({ subject: "attributed meanwhile", amountMinor: "50000" }, async (tx) => {
+      await tx`update issues set attribution = '{}', attributed_since = now() where issue_id = ${issueId}`;
+    });
+    expect(await rowOf(issueId)).toMatchObject({ status: "open", amount: "1250", prior_evidence: [] });
+    expect(raised).toMatchObject([{ issueId, outcome: "seen" }]);
+  });
+
+  test("an end, and the same evidence: the issue returns", async () => {
+    const { issueId } = await raiseOne({ subject: "ended meanwhile" });
+    const raised = await raiseDuring({ subject: "ended meanwhile" }, (tx) =>
+      endIssues(tx, { which: tx`select ${issueId}::bigint as issue_id`, reason: "The import was withdrawn." }),
+    );
+    expect(raised).toMatchObject([{ issueId, outcome: "returned" }]);
+    expect(await rowOf(issueId)).toMatchObject({ status: "open", reason: null });
   });
 });
 

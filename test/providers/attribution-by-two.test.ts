@@ -251,6 +251,7 @@ describe("a proposal ends", () => {
     "when the order is voided": ({ place, order }) =>
       world.ask(voidOrder, { caller: place.cashier, orderId: order.orderId }),
     "when the order is paid otherwise": ({ place, order }) => payInCash(place, order),
+    "when the owner suspends the person who has proposed it": ({ place }) => suspend(place.operator),
     "when the issue is closed": ({ place, issueId }) =>
       world.ask(issues.closeIssue, { caller: place.operator, issueId, reason: "Paid back" }),
   };
@@ -355,6 +356,11 @@ describe("issue events on the bus", () => {
     expect(await types(scene)).toEqual(["issues_opened", "issues_changed"]);
   });
 });
+
+/** The person of the place is stored nowhere else. */
+const suspend = ({ organizationId, userId }: Caller) => world.database`
+  insert into users (user_id, organization_id, email, name, role, password_hash, status) overriding system value
+  values (${userId}, ${organizationId}, ${`rosa${userId}@proposals.example`}, 'Rosa', 'reconciliation_operator', 'x', 'suspended')`;
 
 /** As the payment seam settles it. */
 async function payInCash(place: Place, order: Intent): Promise<void> {

@@ -1,7 +1,8 @@
 /** A payment that only a statement shows, of an account without a provider config: attributed through the seam, once. */
 import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { settleIntent } from "../../services/bus/messages/intents.ts";
+import { proposeAttribution } from "../../services/bus/messages/attributions.ts";
+import { prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
 import { createProviderConfig } from "../../services/bus/messages/provider-configs.ts";
 import { runReconciliation } from "../../services/reconciliation/matching.ts";
@@ -219,5 +220,55 @@ describe("a payment of a statement account without a config", () => {
     const order = await world.openIntent(nameless.place, 1250);
     expect(await reasonOf(attribute(nameless, none, order))).toBe("not_attributable");
     expect(await transactions(order)).toEqual([]);
+  });
+
+  test("whose file is being withdrawn: pays nothing, and nothing is proposed", async () => {
+    const account = await openAccount();
+    const issue = await unmatched(account);
+    const order = await world.openIntent(account.place, 1250);
+    await world.database`
+      update statement_imports set status = 'withdrawing', withdrawn_by = 7, withdrawn_at = now(), withdrawal_reason = 'Wrong file.'
+      where account_id = ${account.accountId}`;
+    expect(await reasonOf(attribute(account, issue, order))).toBe("import_withdrawing");
+    const asked = { caller: account.place.operator, issueId: issue.issueId, orderId: order.orderId, reason: "Here" };
+    expect(await reasonOf(world.ask(proposeAttribution, asked))).toBe("import_withdrawing");
+    expect(await transactions(order)).toEqual([]);
+  });
+
+  test("whose file was withdrawn while the payment seam refused it: ends with the next run", async () => {
+    const account = await openAccount();
+    const { place, accountId } = account;
+    const issue = await unmatched(account);
+    const order = await world.openIntent(place, 1250);
+    const { issueId } = issue;
+    const attribution = {
+      intentId: order.intentId,
+      attestationId: `issue:${issueId}:${order.intentId}`,
+      stationId: place.stationId,
+      orderId: order.orderId,
+      amountMinor: order.amountMinor,
+      currency: order.currency,
+      reference: issue.providerReference,
+      route: "attested_terminal",
+      reason: "The slip is here",
+      by: { userId: place.operator.userId, name: "Rosa", role: "reconciliation_operator" },
+    };
+    await world.database`
+      update issues set attribution = ${world.database.json(attribution)}, attributed_since = now() where issue_id = ${issueId}`;
+    await world.database`
+      select settle_intent(${(await world.ask(prepareIntent, { stationId: place.stationId, orderId: order.orderId })).intentId}, 'cash',
+        ${place.stationId}, ${order.orderId}, 'cash', ${order.amountMinor}, ${order.currency}, '', ${place.cashier.userId})`;
+    await world.database`
+      delete from statement_line_sources where line_id in (select line_id from statement_lines where account_id = ${accountId})`;
+    await world.database`delete from statement_lines where account_id = ${accountId}`;
+    await world.database`delete from wanted_runs where account_id = ${accountId}`;
+
+    await attribute(account, issue, order).catch(() => undefined);
+
+    const wanted =
+      await world.database`select from_date::text, to_date::text from wanted_runs where account_id = ${accountId}`;
+    expect(wanted.map((row) => ({ ...row }))).toEqual([{ from_date: DAY, to_date: DAY }]);
+    await run(account);
+    expect((await list(account)).map(({ status }) => status)).toEqual(["ended"]);
   });
 });

@@ -309,3 +309,20 @@ test("a withdrawal whose process has ended, or that a run blocks: completed late
   expect(await withdraw(importId)).toMatchObject({ import: { status: "withdrawn" } });
   expect(await linesOf(accountId)).toBe(0);
 });
+
+test("a withdrawal while runs follow one another: it has its turn after the one that is under way", async () => {
+  const accountId = await addAccount();
+  const importId = await world.importLines(accountId, [stray()]);
+  const key = "hashtextextended('reconciliation account ' || $1::bigint, 0)";
+  const waiting = async (): Promise<number> =>
+    (await world.database`select from pg_locks where locktype = 'advisory' and not granted`).count;
+  let withdrawn: Promise<void> | undefined;
+  await world.database.begin(async (tx) => {
+    await tx.unsafe(`select pg_advisory_xact_lock(${key})`, [accountId]);
+    expect(await withdraw(importId)).toMatchObject({ import: { status: "withdrawing" } });
+    withdrawn = carryOutWithdrawals(deps);
+    await expect.poll(waiting, { timeout: 10_000, interval: 10 }).toBe(1);
+  });
+  await withdrawn;
+  expect(await withdraw(importId)).toMatchObject({ import: { status: "withdrawn" } });
+});

@@ -244,6 +244,28 @@ describe("a preview", () => {
     expect(pdf.refusal).toMatchObject({ code: "not_text", detail: expect.stringContaining("a PDF") as string });
   });
 
+  test("rows of a thousand columns and a megabyte: the first ones, as many as one answer carries", async () => {
+    const header = ["Day", "Amount", ...Array.from({ length: 998 }, (_, column) => `Column ${column}`)].join(";");
+    const row = ["02/03/2026", "1,00", ...Array.from({ length: 998 }, () => "x".repeat(1_000))].join(";");
+    const importId = await upload(Buffer.from([header, ...Array.from({ length: 101 }, () => row), ""].join("\n")));
+    const definition = {
+      encoding: "utf-8",
+      delimiter: ";",
+      header_row: 1,
+      decimal_separator: ",",
+      currency: { fixed: "EUR" },
+      amount: { rule: "signed", column: "Amount", money_in: "positive" },
+      kind: { fixed: "payment" },
+      date_formats: ["DD/MM/YYYY"],
+      booked_on: { column: "Day" },
+    };
+    const body = { import_id: importId, definition, limit: 100 };
+    const answer = await operator.good<{ rows: { line: object }[]; has_more: boolean }>("POST", `${MAPPINGS}preview/`, {
+      body,
+    });
+    expect(answer).toMatchObject({ has_more: true, rows: [{ line: { amount: "1.00", booked_on: "2026-03-02" } }] });
+  });
+
   test("a file whose bytes are deleted: refused", async () => {
     const import_id = await sample();
     await database`update statement_imports set object_name = null where import_id = ${import_id}`;

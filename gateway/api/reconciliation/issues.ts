@@ -71,7 +71,17 @@ export const attributeIssueBodySchema = z
   .strictObject({ order_id: idSchema, reason: reasonSchema })
   .meta({ id: "AttributeIssue", examples: [{ order_id: 42, reason: "The guest paid after the collection expired." }] });
 export const closeIssueBodySchema = z
-  .strictObject({ reason: reasonSchema })
+  .strictObject({
+    reason: reasonSchema,
+    evidence_hash: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .optional()
+      .meta({
+        description:
+          "The `evidence_hash` that the person has seen. When the issue has another one by now, the answer is a `conflict` with the `reason` `evidence_changed`, and it stays open.",
+      }),
+  })
   .meta({ id: "CloseIssue", examples: [{ reason: "Paid back by the provider on 2026-11-20." }] });
 const assignIssueBodySchema = z
   .strictObject({ assignee_id: idSchema.nullable().meta({ description: "Null: it waits for any person again." }) })
@@ -201,7 +211,8 @@ const attributeIssue: SessionHandler<z.infer<typeof attributeIssueBodySchema>> =
 /** Refuses with `not_found`, `conflict` with a reason. */
 const closeIssue: SessionHandler<z.infer<typeof closeIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
-  const request = { caller, issueId: context.id("issue_id"), reason: body.reason };
+  const issueId = context.id("issue_id");
+  const request = { caller, issueId, reason: body.reason, evidenceHash: body.evidence_hash };
   const { issue } = await deps.bus.call(bus.closeIssue, request);
   return ok(issueJson(issue));
 };

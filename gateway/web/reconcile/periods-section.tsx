@@ -15,6 +15,7 @@ import { useLoad } from "../shared/use-load.ts";
 import { go, param } from "./address.ts";
 import { ClosingDialog } from "./closing-dialog.tsx";
 import { accounts } from "./known.ts";
+import { Refusal } from "./refusal.tsx";
 import { words } from "./words.ts";
 
 const LIST = "GET /api/reconciliation/v1/periods/";
@@ -232,7 +233,7 @@ function ClosePeriod({ period, onEnd }: ClosePeriodProps) {
           reason.value = value;
         }}
       />
-      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {failure.value !== null && <Refusal failure={failure.value} />}
     </Question>
   );
 }

@@ -124,7 +124,6 @@ export const de: Like<typeof en> = {
   done: {
     closed: "Geschlossen.",
     undone: "Das Schließen ist rückgängig gemacht.",
-    notUndone: "Das Schließen lässt sich nicht mehr rückgängig machen.",
     assigned: (name: string) => `An ${name} zugewiesen.`,
     unassigned: "Keiner Person mehr zugewiesen.",
     attributed: "Die Bestellung ist bezahlt.",

@@ -116,7 +116,6 @@ export const en = {
   done: {
     closed: "Closed.",
     undone: "The closing is undone.",
-    notUndone: "The closing can no longer be undone.",
     assigned: (name: string) => `Assigned to ${name}.`,
     unassigned: "Assigned to no person.",
     attributed: "The order is paid.",

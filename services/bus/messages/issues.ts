@@ -78,6 +78,8 @@ export const ISSUE_CONFLICTS = [
   "issue_ended",
   /** Its evidence has changed since: the newer issue is the one to decide. */
   "issue_superseded",
+  /** Its evidence has changed since the person has seen it: look at it again. */
+  "evidence_changed",
   /** Another person, or the system, has closed it. */
   "closed_by_another",
   "undo_too_late",
@@ -103,6 +105,8 @@ export const ISSUE_CONFLICTS = [
   "money_may_settle",
   /** The issue is not about money, or its line has no reference of the provider: no order can be paid with it. */
   "not_attributable",
+  /** The file of its line is being withdrawn. */
+  "import_withdrawing",
   /** The amount is above what one person may attribute: propose it to another one. */
   "second_person_needed",
   /** Another proposal waits for a second person. */
@@ -287,9 +291,14 @@ export const attributeIssue = repeatable(
 );
 /**
  * Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is asserted later.
- * Repeated and refused as `attributeIssue`.
+ * Repeated and refused as `attributeIssue`. `evidenceHash`: of the evidence that the person has seen; with other evidence it is
+ * refused with `evidence_changed`.
  */
-export const closeIssue = once("providers.closeIssue", z.object({ caller, issueId: id, reason: z.string() }), oneIssue);
+export const closeIssue = once(
+  "providers.closeIssue",
+  z.object({ caller, issueId: id, reason: z.string(), evidenceHash: z.string().optional() }),
+  oneIssue,
+);
 /**
  * Closes the oldest unresolved issues that the filter names, each as `closeIssue` would. The ids are fixed when the request
  * begins; `throughId` leaves out what the person has not seen. An issue that cannot be closed is in `refused` with its reason.

@@ -132,20 +132,39 @@ export async function resolveIssue(sql: Transaction, issueId: number, resolution
   return row;
 }
 
-/** Closes those of the issues that are not resolved yet and have no money; returns their state before. */
+type BeforeClosing = Pick<IssueRow, "issue_id" | "kind" | "status" | "assignee_id">;
+
+/**
+ * Closes those of the issues that are not resolved yet, have no money and are as they were read; returns their state before.
+ * `changed`: those that have other evidence by now, by id.
+ */
 export async function closeIssuesWithoutMoney(
   sql: Transaction,
-  { issueIds, by, reason }: { readonly issueIds: readonly number[]; readonly by: number; readonly reason: string },
-): Promise<readonly Pick<IssueRow, "issue_id" | "kind" | "status" | "assignee_id">[]> {
-  return await sql<Pick<IssueRow, "issue_id" | "kind" | "status" | "assignee_id">[]>`
-    update issues i set status = 'closed', resolved_at = now(), resolved_by = ${by}, reason = ${reason}
-    from (
-      select issue_id, status, assignee_id from issues
-      where issue_id = any(${[...issueIds]}::bigint[]) and status in ('open', 'assigned') and money_names = '{}'
-      order by issue_id for update
-    ) before
-    where i.issue_id = before.issue_id
-    returning i.issue_id, i.kind, before.status, before.assignee_id`;
+  {
+    issues,
+    by,
+    reason,
+  }: {
+    readonly issues: readonly Pick<IssueRow, "issue_id" | "evidence_hash">[];
+    readonly by: number;
+    readonly reason: string;
+  },
+): Promise<{ readonly closed: readonly BeforeClosing[]; readonly changed: readonly number[] }> {
+  const ids = issues.map(({ issue_id: issueId }) => issueId);
+  const seen = new Map(issues.map(({ issue_id: issueId, evidence_hash: hash }) => [issueId, hash]));
+  const locked = await sql<(BeforeClosing & Pick<IssueRow, "evidence_hash">)[]>`
+    select issue_id, kind, status, assignee_id, encode(evidence_hash, 'hex') as evidence_hash from issues
+    where issue_id = any(${ids}::bigint[]) and status in ('open', 'assigned') and money_names = '{}'
+    order by issue_id for update`;
+  const isAsSeen = ({ issue_id: issueId, evidence_hash: hash }: (typeof locked)[number]) => seen.get(issueId) === hash;
+  const closed = locked.filter(isAsSeen);
+  await sql`
+    update issues set status = 'closed', resolved_at = now(), resolved_by = ${by}, reason = ${reason}
+    where issue_id = any(${closed.map(({ issue_id: issueId }) => issueId)}::bigint[])`;
+  return {
+    closed,
+    changed: locked.filter((row) => !isAsSeen(row)).map(({ issue_id: issueId }) => issueId),
+  };
 }
 
 /** Whether a closing of a period contains the issue. A close locks the issues that it reads, so this holds once the issue is locked. */

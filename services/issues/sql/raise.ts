@@ -39,7 +39,32 @@ export const CANDIDATE_COLUMNS = `
  * superseded (`announceIssues`). Two concurrent transactions raise an issue once.
  */
 export async function raiseIssues(sql: Transaction, candidates: Fragment): Promise<readonly RaisedIssue[]> {
-  const rows = await sql<{ issue_id: number; outcome: RaisedIssue["outcome"]; supersedes_id: number | null }[]>`
+  const raised = new Map<number, RaisedIssue>();
+  for (let pass = 0; pass < ISSUE_LIMITS.raisePasses; pass += 1) {
+    const { candidates: wanted, issues } = await raiseOnce(sql, candidates);
+    // What a pass before has opened or changed, this one has only seen again.
+    for (const issue of issues) if (!raised.has(issue.issueId)) raised.set(issue.issueId, issue);
+    if (issues.length === wanted) return [...raised.values()];
+  }
+  throw new Error("Issues changed again and again while they were raised.");
+}
+
+/**
+ * An issue that another transaction decides, ends or begins to attribute at this moment is left as it is, and is not among the
+ * returned ones: the statement has judged it by what it was before.
+ */
+async function raiseOnce(
+  sql: Transaction,
+  candidates: Fragment,
+): Promise<{ readonly candidates: number; readonly issues: readonly RaisedIssue[] }> {
+  const rows = await sql<
+    {
+      candidates: number;
+      issue_id: number | null;
+      outcome: RaisedIssue["outcome"];
+      supersedes_id: number | null;
+    }[]
+  >`
     with given (organization_id, account_key, station_id, kind, subject_key, evidence_status, evidence_type, amount_minor,
       currency, source, config_id, statement_account_id, intent_id, order_id, provider_reference, evidence, is_money,
       said_account, supersedes_id) as (${candidates}),
@@ -49,7 +74,7 @@ export async function raiseIssues(sql: Transaction, candidates: Fragment): Promi
       from given order by account_key, kind, subject_key, coalesce(station_id, 0), amount_minor, currency, evidence_status
     ),
     known as materialized (
-      select c.*, i.issue_id, i.status as known_status, i.generation, i.attribution is not null as is_attributing,
+      select c.*, i.issue_id, i.status as known_status, i.generation,
         i.evidence_hash = c.evidence_hash as is_same
       from candidate c left join lateral (
         select * from issues i where i.account_key = c.account_key and i.kind = c.kind
@@ -61,7 +86,7 @@ export async function raiseIssues(sql: Transaction, candidates: Fragment): Promi
     seen as (
       update issues i set last_seen_at = now()
       from known k
-      where i.issue_id = k.issue_id and i.status <> 'ended' and (k.is_same or k.is_attributing)
+      where i.issue_id = k.issue_id and i.status <> 'ended' and (k.is_same or i.attribution is not null)
       returning i.issue_id, 'seen' as outcome
     ),
     changed as (
@@ -81,7 +106,7 @@ export async function raiseIssues(sql: Transaction, candidates: Fragment): Promi
               with ordinality as each (one, place)
             order by place desc limit ${ISSUE_LIMITS.priorEvidence}) newest) end
       from known k
-      where i.issue_id = k.issue_id and not k.is_attributing
+      where i.issue_id = k.issue_id and i.attribution is null
         and (i.status = 'ended' or (i.status in ('open', 'assigned') and not k.is_same))
       returning i.issue_id, case when k.known_status = 'ended' then 'returned' else 'changed' end as outcome
     ),
@@ -103,13 +128,16 @@ export async function raiseIssues(sql: Transaction, candidates: Fragment): Promi
     ),
     replaced as (
       update issues i set superseded_by = r.issue_id from raised r where i.issue_id = r.supersedes_id
+    ),
+    outcomes as (
+      select issue_id, outcome, supersedes_id from raised
+      union all select issue_id, outcome, null from changed
+      union all select issue_id, outcome, null from seen
     )
-    select issue_id, outcome, supersedes_id from raised
-    union all select issue_id, outcome, null from changed
-    union all select issue_id, outcome, null from seen`;
-  return rows.map((row) => ({
-    issueId: row.issue_id,
-    outcome: row.outcome,
-    supersedesId: row.supersedes_id,
-  }));
+    select wanted.candidates, o.issue_id, o.outcome, o.supersedes_id
+    from (select count(*) as candidates from candidate) wanted left join outcomes o on true`;
+  const issues = rows.flatMap(({ issue_id: issueId, outcome, supersedes_id: supersedesId }) =>
+    issueId === null ? [] : { issueId, outcome, supersedesId },
+  );
+  return { candidates: rows[0]?.candidates ?? 0, issues };
 }

@@ -164,12 +164,22 @@ export async function findStatementAccount(
   return { mode: row.mode, filialId: row.filial_id, route };
 }
 
-/** A run over the days of the issue's lines, which belong to a payment now. */
-export async function wantRunOfLines(sql: Transaction, issueId: number): Promise<void> {
+/** Whether every file that has the issue's line is about to be withdrawn. False for an issue of callbacks alone. */
+export async function isBeingWithdrawn(sql: Queryable, issueId: number): Promise<boolean> {
+  const [row] = await sql<[{ is_withdrawing: boolean }]>`
+    select coalesce(bool_and(f.status = 'withdrawing'), false) as is_withdrawing from issues i
+    join statement_line_sources s on s.line_id = any (array(select jsonb_array_elements_text(i.evidence #> '{statement,lineIds}')::bigint))
+    join statement_imports f using (import_id)
+    where i.issue_id = ${issueId} and i.source = 'statement'`;
+  return row.is_withdrawing;
+}
+
+/** A run over the day of a statement's issue, which was decided or is decided no more; its line may be gone. */
+export async function wantRunOfIssue(sql: Transaction, issueId: number): Promise<void> {
   await sql`
-    select want_run(l.account_id, min(l.booked_on), max(l.booked_on), false) from issues i
-    join statement_lines l on l.line_id = any (array(select jsonb_array_elements_text(i.evidence #> '{statement,lineIds}')::bigint))
-    where i.issue_id = ${issueId} group by l.account_id`;
+    select want_run(a.account_id, issue_day(i, a.time_zone), issue_day(i, a.time_zone), false) from issues i
+    join statement_accounts a on a.account_id = i.statement_account_id
+    where i.issue_id = ${issueId}`;
 }
 
 /** Every match key of an issue's money that the payment seam finds, also through other issues. */

@@ -81,21 +81,24 @@ export async function listWithdrawing(sql: Queryable): Promise<readonly number[]
 }
 
 /**
- * Locks the import, its account, and its account for runs. Undefined when it is withdrawn already, or when a run, an import or
- * another process has one of them: then it is tried again.
+ * Locks the import, its account, and its account for runs. It waits for its turn: runs and imports that follow one another would
+ * leave none to one who only tries. Throws 55P03 when one of them has it for longer than this. Undefined when it is withdrawn
+ * already.
  */
-export async function takeWithdrawal(sql: Transaction, importId: number): Promise<DecidedRow | undefined> {
-  const [free] = await sql<{ is_free: boolean }[]>`
-    select pg_try_advisory_xact_lock(hashtextextended('reconciliation account ' || account_id, 0)) as is_free
+export async function takeWithdrawal(
+  sql: Transaction,
+  { importId, waitMs }: { readonly importId: number; readonly waitMs: number },
+): Promise<DecidedRow | undefined> {
+  await sql`select set_config('lock_timeout', ${String(waitMs)}, true)`;
+  await sql`
+    select pg_advisory_xact_lock(hashtextextended('reconciliation account ' || account_id, 0))
     from statement_imports where import_id = ${importId}`;
-  if (free?.is_free !== true) return undefined;
-  const accounts = await sql`
+  await sql`
     select from statement_accounts where account_id = (select account_id from statement_imports where import_id = ${importId})
-    for update skip locked`;
-  if (accounts.count === 0) return undefined;
+    for update`;
   const [row] = await sql<DecidedRow[]>`
-    select ${columns(sql)} from statement_imports where import_id = ${importId} and status = 'withdrawing'
-    for update skip locked`;
+    select ${columns(sql)} from statement_imports where import_id = ${importId} and status = 'withdrawing' for update`;
+  await sql`reset lock_timeout`;
   return row;
 }
 

@@ -99,7 +99,11 @@ const missing = (sql: Queryable): Fragment => sql`
   select 3, case when i.status = 'held' then 'import_held' else 'import_unfinished' end, count(*)::integer, min(i.from_date)
     from statement_imports i where i.organization_id = p.organization_id and i.account_id = p.account_id
       and i.status in ('held', 'needs_format', 'waiting', 'importing', 'withdrawing')
-      and coalesce(i.from_date, p.from_date) <= p.to_date and coalesce(i.to_date, p.to_date) >= p.from_date
+      and (coalesce(i.from_date, p.from_date) <= p.to_date and coalesce(i.to_date, p.to_date) >= p.from_date
+        -- Lines may be booked on other days than those that their file names.
+        or i.status = 'withdrawing' and exists (
+          select from statement_line_sources s join statement_lines l using (line_id)
+          where s.import_id = i.import_id and l.booked_on between p.from_date and p.to_date))
     group by i.status = 'held'
   union all
   select 4, 'run_missing', count(*)::integer, min(l.booked_on) from statement_lines l

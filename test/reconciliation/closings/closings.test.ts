@@ -92,6 +92,18 @@ describe("an open period", () => {
     expect(await stateOf(world, accountId)).toEqual(["open", code]);
   });
 
+  test("a file with a line of it is being withdrawn, and names other days: it stays open", async () => {
+    const { accountId, importId } = await readyDay();
+    await world.importLines(accountId, []);
+    await world.database`
+      update statement_imports set status = 'withdrawing', withdrawn_by = 7, withdrawn_at = now(), withdrawal_reason = 'Wrong.',
+        from_date = '2026-04-01', to_date = '2026-04-30' where import_id = ${importId}`;
+    await world.database`delete from wanted_runs where account_id = ${accountId}`;
+    expect(await stateOf(world, accountId)).toEqual(["open", "import_unfinished"]);
+    expect(await refusalOf(close(world, accountId))).toBe("period_not_ready");
+    expect(await stateOf(world, accountId, { fromDate: "2026-03-11" })).toEqual(["ready"]);
+  });
+
   test("its provider may still book payments: it stays open", async () => {
     const { accountId } = await readyDay();
     const today = new Date().toISOString().slice(0, 10);

@@ -7,6 +7,7 @@ import type { Failure } from "../../shared/failures.ts";
 import { Choice } from "../../shared/field.tsx";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { FailureNotice, Notice, Skeleton } from "../../shared/states.tsx";
+import { Refusal } from "../refusal.tsx";
 import { words } from "../words.ts";
 import { MappingForm } from "./mapping-form.tsx";
 import { WhyRefused } from "./why-refused.tsx";
@@ -61,7 +62,7 @@ export function ConfirmFormat({ importId, onChanged }: ConfirmProps) {
         <summary>{texts.mappingTitle}</summary>
         <WithMapping importId={importId} candidates={known} onConfirm={confirm} />
       </details>
-      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {failure.value !== null && <Refusal failure={failure.value} />}
     </div>
   );
 }

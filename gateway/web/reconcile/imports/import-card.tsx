@@ -7,9 +7,10 @@ import type { Failure } from "../../shared/failures.ts";
 import { Field } from "../../shared/field.tsx";
 import { calendarDay, dateAndTime, money, number } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
-import { FailureNotice, Notice, Tag, type Tone } from "../../shared/states.tsx";
+import { Notice, Tag, type Tone } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { operatorName } from "../known.ts";
+import { Refusal } from "../refusal.tsx";
 import { words } from "../words.ts";
 import { ConfirmFormat } from "./confirm-format.tsx";
 import { ImportLines } from "./import-lines.tsx";
@@ -160,7 +161,7 @@ function Decision({ listed, decision, onClose, onChanged }: DecisionProps) {
           reason.value = value;
         }}
       />
-      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {failure.value !== null && <Refusal failure={failure.value} />}
     </Question>
   );
 }

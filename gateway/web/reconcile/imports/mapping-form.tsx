@@ -6,8 +6,9 @@ import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field } from "../../shared/field.tsx";
 import { calendarDay, money } from "../../shared/format.ts";
 import type { ReplyOf, RequestOf } from "../../shared/operations.ts";
-import { FailureNotice, Notice, Tag } from "../../shared/states.tsx";
+import { Notice, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { Refusal } from "../refusal.tsx";
 import { words } from "../words.ts";
 import { headOf } from "./file-heads.ts";
 import { WhyRefused } from "./why-refused.tsx";
@@ -116,7 +117,7 @@ export function MappingForm({ importId, encoding, onStored }: MappingFormProps) 
           if (changes.name === undefined) preview.value = null;
         }}
       />
-      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {failure.value !== null && <Refusal failure={failure.value} />}
       <p>
         <Button onClick={show} disabledBecause={isWhole ? null : texts.chooseColumns}>
           {texts.preview}

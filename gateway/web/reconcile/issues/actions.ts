@@ -2,8 +2,9 @@
 import { signal } from "@preact/signals";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
-import { toast, toastFailure } from "../../shared/toasts.tsx";
+import { toast } from "../../shared/toasts.tsx";
 import { operatorName } from "../known.ts";
+import { toastRefusal } from "../refusal.tsx";
 import { words } from "../words.ts";
 import type { bulkFilter } from "./filter.ts";
 import { choose, details, type Issue, issues, loadDetails, loadIssues, reload } from "./issue-list.ts";
@@ -28,7 +29,13 @@ const UNDO_SHOWN_MS = 12_000;
 /** For a button that has no place for its failure. */
 export async function orSayWhy(asked: Promise<Failure | null>): Promise<void> {
   const failure = await asked;
-  if (failure !== null) toastFailure(failure);
+  if (failure !== null) toastRefusal(failure);
+}
+
+/** What a conflict is about has changed since the page has read it: a person decides by what is there now. */
+async function afterRefusal(failure: Failure): Promise<Failure> {
+  if (failure.code === "conflict") await reload();
+  return failure;
 }
 
 /** The chosen issue goes on to its neighbour, so that a person decides one after the other. */
@@ -46,7 +53,7 @@ async function goOn(issueId: number): Promise<void> {
 /** Of what was closed already there is nothing to undo twice: the service knows. */
 async function undo(issueId: number): Promise<Failure | null> {
   const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/undo/", { path: { issue_id: issueId } });
-  if (!done.ok) return done;
+  if (!done.ok) return await afterRefusal(done);
   choose(issueId);
   await reload();
   return null;
@@ -54,15 +61,18 @@ async function undo(issueId: number): Promise<Failure | null> {
 
 export async function undoClosing(issueId: number): Promise<Failure | null> {
   const failure = await undo(issueId);
-  if (failure !== null && failure.code !== "conflict") toastFailure(failure);
-  else toast(failure === null ? words().done.undone : words().done.notUndone);
+  if (failure === null) toast(words().done.undone);
+  else toastRefusal(failure);
   return failure;
 }
 
-export async function closeIssue(issueId: number, reason: string): Promise<Failure | null> {
+/** As the person has seen it: with other evidence it stays open. */
+export async function closeIssue(seen: Issue, reason: string): Promise<Failure | null> {
+  const { issue_id: issueId, evidence_hash } = seen;
   const path = { issue_id: issueId };
-  const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/close/", { path, body: { reason } });
-  if (!done.ok) return done;
+  const body = { reason, evidence_hash };
+  const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/close/", { path, body });
+  if (!done.ok) return await afterRefusal(done);
   toast(words().done.closed, {
     shownMs: UNDO_SHOWN_MS,
     action: { label: words().undo, run: () => void undoClosing(issueId) },
@@ -75,7 +85,7 @@ export async function assign(issue: Issue, assigneeId: number | null, isUndo = f
   const path = { issue_id: issue.issue_id };
   const body = { assignee_id: assigneeId };
   const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/assign/", { path, body });
-  if (!done.ok) return done;
+  if (!done.ok) return await afterRefusal(done);
   const text = assigneeId === null ? words().done.unassigned : words().done.assigned(operatorName(assigneeId));
   const back = { label: words().undo, run: () => void orSayWhy(assign(issue, issue.assignee_id, true)) };
   toast(text, isUndo ? {} : { shownMs: UNDO_SHOWN_MS, action: back });
@@ -86,7 +96,7 @@ export async function assign(issue: Issue, assigneeId: number | null, isUndo = f
 export async function comment(issueId: number, text: string, key: string): Promise<Failure | null> {
   const path = { issue_id: issueId };
   const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/comments/", { path, body: { text }, key });
-  if (!done.ok) return done;
+  if (!done.ok) return await afterRefusal(done);
   await loadDetails();
   return null;
 }
@@ -103,7 +113,7 @@ export async function attribute(request: {
   const done = isProposal
     ? await call("POST /api/reconciliation/v1/issues/{issue_id}/proposal/", sent)
     : await call("POST /api/reconciliation/v1/issues/{issue_id}/attribute/", sent);
-  if (!done.ok) return done;
+  if (!done.ok) return await afterRefusal(done);
   toast(isProposal ? words().done.proposed : words().done.attributed);
   if (isProposal) await reload();
   else await goOn(issueId);
@@ -129,7 +139,7 @@ export async function decideProposal(
             path,
             body: { proposal_id, reason },
           });
-  if (!done.ok) return done;
+  if (!done.ok) return await afterRefusal(done);
   toast(words().done.proposal[decision]);
   await reload();
   return null;
@@ -147,7 +157,7 @@ export async function decideMatch(
     : await call("POST /api/reconciliation/v1/matches/reject/", {
         body: { line_id: lineId, payment_key: paymentKey, reason },
       });
-  if (!done.ok) return done;
+  if (!done.ok) return await afterRefusal(done);
   toast(isConfirmed ? words().done.confirmed : words().done.rejected);
   await reload();
   return null;

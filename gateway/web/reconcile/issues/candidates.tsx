@@ -9,6 +9,7 @@ import { calendarDay, dateAndTime, money } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { useLoad } from "../../shared/use-load.ts";
+import { Refusal } from "../refusal.tsx";
 import { words } from "../words.ts";
 import { decideMatch } from "./actions.ts";
 import type { Issue } from "./issue-list.ts";
@@ -148,7 +149,7 @@ function MatchQuestion({ asked, onClose }: { readonly asked: Asked; readonly onC
           reason.value = value;
         }}
       />
-      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {failure.value !== null && <Refusal failure={failure.value} />}
     </Question>
   );
 }

@@ -7,10 +7,10 @@ import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field } from "../../shared/field.tsx";
 import { money } from "../../shared/format.ts";
 import { useKey } from "../../shared/key.ts";
-import { FailureNotice } from "../../shared/states.tsx";
 import { sharedWords } from "../../shared/words.ts";
 import { kindTitle } from "../kind-words.ts";
 import { operators } from "../known.ts";
+import { Refusal } from "../refusal.tsx";
 import { words } from "../words.ts";
 import { assign, attribute, closeAll, closeIssue, comment, decideProposal, openDialog } from "./actions.ts";
 import { isAbove } from "./amounts.ts";
@@ -89,18 +89,22 @@ function WithReason(props: WithReasonProps) {
           text.value = value;
         }}
       />
-      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {failure.value !== null && <Refusal failure={failure.value} />}
     </Question>
   );
 }
 
-function Close({ known: { issue } }: OfIssue) {
+/** The page may refresh meanwhile: a question stays about what it was asked about. */
+const useSeen = ({ known }: OfIssue): IssueDetails["issue"] => useSignal(known.issue).peek();
+
+function Close(props: OfIssue) {
+  const issue = useSeen(props);
   const texts = words().close;
   return (
     <WithReason
       title={texts.title(kindTitle(issue.kind))}
       action={words().actions.close}
-      onConfirm={(reason) => closeIssue(issue.issue_id, reason)}
+      onConfirm={(reason) => closeIssue(issue, reason)}
     >
       <p>{texts.help}</p>
     </WithReason>
@@ -108,7 +112,8 @@ function Close({ known: { issue } }: OfIssue) {
 }
 
 /** It pays an order for good, so it asks again. */
-function ConfirmProposal({ known: { issue } }: OfIssue) {
+function ConfirmProposal(props: OfIssue) {
+  const issue = useSeen(props);
   const failure = useSignal<Failure | null>(null);
   const { amount, currency, proposal } = issue;
   const confirm = async (): Promise<void> => {
@@ -126,12 +131,13 @@ function ConfirmProposal({ known: { issue } }: OfIssue) {
       onClose={close}
     >
       <p>{amount !== null && currency !== null ? words().attribute.help(money(amount, currency)) : ""}</p>
-      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {failure.value !== null && <Refusal failure={failure.value} />}
     </Question>
   );
 }
 
-function RejectProposal({ known: { issue } }: OfIssue) {
+function RejectProposal(props: OfIssue) {
+  const issue = useSeen(props);
   const texts = words().proposal;
   return (
     <WithReason
@@ -210,7 +216,7 @@ function Assign({ known: { issue } }: OfIssue) {
           ...operators.value.map(({ user_id, name }) => ({ value: String(user_id), text: name })),
         ]}
       />
-      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {failure.value !== null && <Refusal failure={failure.value} />}
     </Question>
   );
 }

@@ -38,18 +38,29 @@ const TOKENS: readonly (readonly [token: string, pattern: string])[] = [
   ["A", "(?<half>AM|PM|am|pm)"],
   ["Z", "(?<offset>Z|[+-]\\d{2}:\\d{2})"],
 ];
+/** Numbers of one or two digits: where two of them have nothing between them, "1112026" is a day in November and one in January. */
+const VARYING = new Set(["M", "D", "H", "h"]);
+/** What is not among them divides the digits beside it. */
+const DIGITS = new Set(["YYYY", "YY", "MM", "DD", "HH", "mm", "ss", "hh", ...VARYING]);
 /** What may be between two tokens. */
 const LITERALS = new Set(" .,/-:T");
 
-/** Undefined when the format has no year, month and day once each, or something else than tokens and separators. */
+/**
+ * Undefined when the format has no year, month and day once each, something else than tokens and separators, or digits that can
+ * be divided in two ways.
+ */
 export function dateFormat(format: string): DateFormat | undefined {
   let pattern = "";
   let rest = format;
+  let varying = 0;
   const groups = new Set<string>();
   while (rest !== "") {
     const [token, part] = TOKENS.find(([candidate]) => rest.startsWith(candidate)) ?? [];
     const literal = rest.charAt(0);
     if (token === undefined && !LITERALS.has(literal)) return undefined;
+    if (token === undefined || !DIGITS.has(token)) varying = 0;
+    else if (VARYING.has(token)) varying += 1;
+    if (varying > 1) return undefined;
     const group = /<(\w+)>/.exec(part ?? "")?.[1];
     if (group !== undefined && groups.has(group)) return undefined;
     if (group !== undefined) groups.add(group);
@@ -64,10 +75,10 @@ export function dateFormat(format: string): DateFormat | undefined {
   return hasDate && hasTime && isWhole ? { format, pattern: new RegExp(`^${pattern}$`, "u") } : undefined;
 }
 
-/** Whether one text can fit two of the formats with two meanings: the one has the day where the other has the month. */
+/** Whether one text fits two of the formats with two meanings: the one has the day where the other has the month or a short year. */
 export function areAmbiguous(formats: readonly string[]): boolean {
   const ordered = formats.map((format) => format.replaceAll(/DD?/g, "D").replaceAll(/(?<!M)MM?(?!M)/g, "M"));
-  const shapes = ordered.map((format) => format.replaceAll(/D|(?<!M)M(?!M)/g, "#"));
+  const shapes = ordered.map((format) => format.replaceAll(/D|(?<!M)M(?!M)|(?<!Y)YY(?!Y)/g, "#"));
   return ordered.some((format, index) =>
     shapes.some((shape, other) => shape === shapes[index] && ordered[other] !== format),
   );

@@ -38,7 +38,10 @@ function* dateProblems(formats: readonly string[]): Iterable<Problem> {
       yield { path: ["dateFormats", index], message: `${JSON.stringify(format)} is no format of dates.` };
   }
   if (areAmbiguous(formats))
-    yield { path: ["dateFormats"], message: "Two of the formats have the day and the month in each other's place." };
+    yield {
+      path: ["dateFormats"],
+      message: "Two of the formats have the day, the month or a short year in each other's place.",
+    };
 }
 
 /** Every column that a mapping reads, once. */

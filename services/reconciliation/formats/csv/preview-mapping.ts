@@ -14,17 +14,14 @@ export interface PreviewRow {
     | { readonly type: "skipped" };
 }
 
-/** At most `limit` rows, which is 1 or more, the skipped ones included. Throws `StatementRefusedError` as what reads the rows does. */
-export async function previewRows(headed: AsyncIterable<HeadedRow>, limit: number): Promise<readonly PreviewRow[]> {
-  const rows: PreviewRow[] = [];
+/** The skipped rows included. Throws `StatementRefusedError` as what reads the rows does. */
+export async function* previewRows(headed: AsyncIterable<HeadedRow>): AsyncIterable<PreviewRow> {
   for await (const { header, ...row } of headed) {
     if (row.record?.type === "next_file") continue;
     const { position, raw, fields } = row;
     const named = fields.map((value, index) => ({ column: header.columns[index] ?? "", value }));
-    rows.push({ position, raw, fields: named, outcome: outcomeOf(row) });
-    if (rows.length === limit) break;
+    yield { position, raw, fields: named, outcome: outcomeOf(row) };
   }
-  return rows;
 }
 
 function outcomeOf({ record }: MappedRow): PreviewRow["outcome"] {

@@ -177,7 +177,8 @@ const SMALL = {
 describe("previewRows", () => {
   it("shows each row beside its line, its problem or that it is skipped, up to the limit", async () => {
     const text = (await collected(sampleText("csv/bank-windows-1252.csv", "windows-1252"))).join("");
-    const preview = (limit: number) => previewRows(mappedRows(oneChunk(text), mapping(BANK), undefined), limit);
+    const preview = async (limit: number) =>
+      (await collected(previewRows(mappedRows(oneChunk(text), mapping(BANK), undefined)))).slice(0, limit);
     const rows = await preview(100);
     expect(rows.map(({ position, outcome }) => `${position} ${outcome.type}`)).toEqual([
       "5 line",
@@ -213,6 +214,8 @@ describe("csvMappingSchema", () => {
   it.each<[string, object]>([
     ["an unknown field", { more: 1 }],
     ["ambiguous dates", { dateFormats: ["DD/MM/YYYY", "MM/DD/YYYY"] }],
+    ["ambiguous short years", { dateFormats: ["DD.MM.YY", "YY.MM.DD"] }],
+    ["a day and a month with nothing between them", { dateFormats: ["DMYYYY"] }],
     ["a format that is none", { dateFormats: ["dd.mm.yyyy"] }],
     ["one separator for both", { thousandsSeparator: "." }],
     ["a currency that is none", { currency: { fixed: "EURO" } }],

@@ -1,0 +1,252 @@
+/** Two people at the reconciliation at once, a click too many, and a network that ends in the middle of a decision. */
+
+import type { Browser, Page, Route } from "playwright-core";
+import postgres from "postgres";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { startBrowser } from "./chromium.ts";
+
+const SOON = { timeout: 30_000 };
+const PASSWORD = "a long enough password";
+const XSS = `<img src=x onerror="document.title='owned'">`;
+const DAY = new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10);
+
+let system: TestSystem;
+let browser: Browser;
+let page: Page;
+let rita: Person;
+let sam: Person;
+let cashier: Person;
+let sql: postgres.Sql;
+let accountId: number;
+let lines = 0;
+
+beforeAll(async () => {
+  [system, browser] = await Promise.all([startSystem(), startBrowser()]);
+  sql = postgres(system.database.url, { max: 1, onnotice: () => undefined });
+  const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const open = async (name: string): Promise<Person> => {
+    const details = { email: `${name.toLowerCase()}@sandbox.example`, password: PASSWORD };
+    await owner.good("POST", "users/", { body: { ...details, name, role: "reconciliation_operator" } });
+    return await logIn(system.baseUrl, "reconciliation", details);
+  };
+  rita = await open("Rita");
+  sam = await open("Sam");
+  const facts = { provider: "sandbox", reference: "acct-1", name: "Bar", mode: "test", currency: "EUR" };
+  const body = { ...facts, filial_id: system.sandbox.filialId, settlement_delay_days: 0 };
+  ({ account_id: accountId } = await rita.good<{ account_id: number }>("POST", "accounts/", { body }));
+  await cashier.good("POST", `${station()}/lease/`);
+  page = await (await browser.newContext({ locale: "en-GB", viewport: { width: 1280, height: 800 } })).newPage();
+  await page.goto(`${system.baseUrl}/reconcile/`);
+  await signIn();
+});
+afterAll(async () => {
+  await browser.close();
+  await sql.end();
+  await system.stop();
+});
+beforeEach(async () => {
+  await page.unrouteAll();
+});
+
+const station = (): string => `stations/${system.sandbox.stations[0]?.stationId}`;
+async function signIn(): Promise<void> {
+  await page.getByLabel("E-mail address").fill("rita@sandbox.example", SOON);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+interface Issue {
+  readonly issue_id: number;
+  readonly status: string;
+  readonly amount: string;
+  readonly evidence_hash: string;
+  readonly proposal: { readonly proposal_id: number; readonly order_id: number } | null;
+}
+const list = async (filter: string): Promise<readonly Issue[]> =>
+  (await rita.good<{ issues: Issue[] }>("GET", `issues/?account=statement:${accountId}&${filter}`)).issues;
+const read = async (issueId: number) =>
+  await rita.good<{ issue: Issue; steps: { action: string }[] }>("GET", `issues/${issueId}/`);
+
+/** Imports lines without a payment, each of which is an issue; the newest first. */
+async function openIssues(...amounts: readonly string[]): Promise<readonly Issue[]> {
+  const rows = amounts.map((amount) => {
+    lines += 1;
+    return `${lines},line-${lines},int-${lines},,${amount},EUR,${DAY}T10:00:00.000Z`;
+  });
+  const content = ["line,payment_id,reference,account,amount,currency,paid_at", ...rows, ""].join("\n");
+  const path = `/api/reconciliation/v1/accounts/${accountId}/imports/?file_name=a.csv&format=sandbox&encoding=utf-8`;
+  const headers = { "content-type": "application/octet-stream" };
+  await send(system.baseUrl, "POST", path, { token: rita.token, body: content, headers });
+  const newest = async () => (await list("decision=pending")).slice(0, amounts.length);
+  await expect
+    .poll(async () => (await newest()).map(({ amount }) => amount).toSorted(), SOON)
+    .toEqual([...amounts].toSorted());
+  return await newest();
+}
+
+async function show(issueId: number): Promise<void> {
+  await page.goto(`${system.baseUrl}/reconcile/?view=all_open&issue=${issueId}`);
+  await page.getByRole("heading", { name: "Details" }).waitFor(SOON);
+}
+const dialog = () => page.getByRole("dialog");
+async function askToClose(reason: string): Promise<void> {
+  await page.locator("body").press("c");
+  await dialog().getByLabel("Reason").fill(reason);
+}
+const closeButton = () => dialog().getByRole("button", { name: "Close", exact: true });
+
+async function openOrder(amount: string): Promise<number> {
+  const body = { lines: [{ name: "Banquet", quantity: 1, unit_amount: amount }] };
+  return (await cashier.good<{ order_id: number }>("POST", `${station()}/orders/`, { body })).order_id;
+}
+
+describe("two people at once", () => {
+  test("an issue that another person has just closed: the dialog says so, and the page behind it is up to date", async () => {
+    const [issue] = await openIssues("5.01");
+    const issueId = issue?.issue_id ?? 0;
+    await show(issueId);
+    await askToClose("Too late");
+    await sam.good("POST", `issues/${issueId}/close/`, { body: { reason: "Paid back by Sam" } });
+    await closeButton().click();
+    await dialog().getByRole("alert").getByText("This issue is closed.").waitFor(SOON);
+    await page.locator(".detail").getByText("Paid back by Sam").first().waitFor({ timeout: 5_000 });
+    expect((await read(issueId)).steps.map(({ action }) => action)).toEqual(["issue_closed"]);
+  });
+
+  test("an issue whose evidence has changed since it was shown: not closed, and its new amount is shown", async () => {
+    const [issue] = await openIssues("5.02");
+    const issueId = issue?.issue_id ?? 0;
+    await show(issueId);
+    await askToClose("Five euros");
+    await sql`update issues set amount_minor = 50200, evidence_hash = sha256('other') where issue_id = ${issueId}`;
+    await closeButton().click();
+    await dialog().getByRole("alert").getByText("has changed since").waitFor(SOON);
+    await page.locator(".detail-amount", { hasText: "€502.00" }).waitFor({ timeout: 5_000 });
+    expect((await read(issueId)).issue.status).toBe("open");
+  });
+
+  test("a question about a proposal stays about that one: another one that takes its place is not confirmed", async () => {
+    const [issue] = await openIssues("300.00");
+    const issueId = issue?.issue_id ?? 0;
+    const [first, second] = [await openOrder("300.00"), await openOrder("300.00")];
+    const propose = async (order_id: number): Promise<number> => {
+      const body = { order_id, reason: "It is theirs." };
+      return (await sam.good<Issue>("POST", `issues/${issueId}/proposal/`, { body })).proposal?.proposal_id ?? 0;
+    };
+    const proposalId = await propose(first);
+    await show(issueId);
+    await page.getByRole("button", { name: "Confirm and pay the order" }).click();
+    await dialog().getByText(`order ${first}`).waitFor(SOON);
+    await sam.good("POST", `issues/${issueId}/proposal/withdraw/`, { body: { proposal_id: proposalId } });
+    await propose(second);
+    // The page refreshes behind the question.
+    await page
+      .locator(".detail")
+      .getByText(new RegExp(`order ${second}`))
+      .waitFor(SOON);
+    expect(await dialog().getByText(`order ${first}`).count()).toBe(1);
+    await dialog().getByRole("button", { name: "Confirm and pay the order" }).click();
+    await dialog().getByRole("alert").getByText("does not wait any more").waitFor(SOON);
+    for (const order of [first, second])
+      expect(await cashier.good("GET", `orders/${order}/`)).toMatchObject({ status: "open" });
+  });
+});
+
+test("an attribution that is refused: the dialog names the reason", async () => {
+  const [issue] = await openIssues("5.03");
+  await show(issue?.issue_id ?? 0);
+  const order = await openOrder("9.00");
+  await page.locator("body").press("t");
+  await dialog().getByLabel("Order number (id)").fill(String(order));
+  await dialog().getByLabel("Reason").fill("It is theirs.");
+  await dialog().getByRole("button", { name: "Attribute" }).click();
+  await dialog().getByRole("alert").getByText("differ in amount or currency").waitFor(SOON);
+  await page.keyboard.press("Escape");
+});
+
+test("two clicks: one request, and one closing", async () => {
+  const [issue] = await openIssues("5.04");
+  const issueId = issue?.issue_id ?? 0;
+  await show(issueId);
+  let requests = 0;
+  await page.route("**/close/", async (route) => {
+    requests += 1;
+    await route.continue();
+  });
+  await askToClose("Paid back");
+  await closeButton().dblclick();
+  await dialog().waitFor({ state: "hidden", ...SOON });
+  expect(requests).toBe(1);
+  expect((await read(issueId)).steps.map(({ action }) => action)).toEqual(["issue_closed"]);
+});
+
+test("the network ends in the middle of a bulk closing: what was closed is closed once, and the rest at the next click", async () => {
+  const opened = await openIssues("6.01", "6.02", "6.03");
+  await page.goto(`${system.baseUrl}/reconcile/?view=all_open`);
+  await page.locator(".issue-row").first().waitFor(SOON);
+  const later = await openIssues("6.04");
+  await page.reload();
+  await page.getByRole("button", { name: /^Close all \d+/ }).click(SOON);
+  await dialog().getByLabel("Reason").fill("Paid back");
+  // The service has done it, and its answer is lost.
+  const lose = async (route: Route): Promise<void> => {
+    await route.fetch();
+    await route.abort();
+  };
+  await page.route("**/issues/close/", lose, { times: 1 });
+  await dialog()
+    .getByRole("button", { name: /^Close \d+ issues?/ })
+    .click();
+  await dialog().getByRole("alert").waitFor(SOON);
+  await expect.poll(async () => (await list("decision=pending")).length, SOON).toBe(0);
+  const again = dialog().getByRole("button", { name: /^Close \d+ issues?/ });
+  await expect.poll(() => again.getAttribute("aria-disabled"), SOON).toBe("false");
+  await again.click();
+  await dialog().waitFor({ state: "hidden", ...SOON });
+  for (const { issue_id: issueId } of [...opened, ...later])
+    expect((await read(issueId)).steps.filter(({ action }) => action === "issue_closed")).toHaveLength(1);
+});
+
+test("an undoing after the session has ended: the person signs in, and undoes it then", async () => {
+  const [issue] = await openIssues("5.05");
+  const issueId = issue?.issue_id ?? 0;
+  await show(issueId);
+  await askToClose("A mistake");
+  await closeButton().click();
+  await dialog().waitFor({ state: "hidden", ...SOON });
+  await page.context().clearCookies();
+  await page.locator(".toast").getByRole("button", { name: "Undo" }).click();
+  await page.getByRole("dialog", { name: "Your session has ended" }).waitFor(SOON);
+  expect((await read(issueId)).issue.status).toBe("closed");
+  await signIn();
+  await page.getByRole("dialog", { name: "Your session has ended" }).waitFor({ state: "hidden", ...SOON });
+  await page.goto(`${system.baseUrl}/reconcile/?view=decided&issue=${issueId}`);
+  await page.getByRole("heading", { name: "Details" }).waitFor(SOON);
+  await page.locator("body").press("u");
+  await expect.poll(async () => (await read(issueId)).issue.status, SOON).toBe("open");
+});
+
+test("a mapping whose name looks like markup is text", async () => {
+  const definition = {
+    encoding: "utf-8",
+    delimiter: ";",
+    header_row: 1,
+    decimal_separator: ",",
+    currency: { fixed: "EUR" },
+    amount: { rule: "signed", column: "Wert", money_in: "positive" },
+    kind: { fixed: "payment" },
+    date_formats: ["DD.MM.YYYY"],
+    booked_on: { column: "Tag" },
+  };
+  await rita.good("POST", "statement-mappings/", { body: { name: XSS, definition } });
+  await page.goto(`${system.baseUrl}/reconcile/?section=imports`);
+  const buffer = Buffer.from(`Tag;Wert;${XSS}\n01.02.2026;"1,00";${XSS}\n`);
+  await page.locator("input[type=file]").setInputFiles({ name: "unknown.csv", mimeType: "text/csv", buffer });
+  const card = page.getByRole("article", { name: "unknown.csv" });
+  await expect.poll(() => card.locator("option", { hasText: XSS }).count(), SOON).toBeGreaterThan(0);
+  expect(await page.title()).not.toBe("owned");
+});
