@@ -168,7 +168,7 @@ async function prepareAgain(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await migrateBus({ natsUrl, installation, layout: {}, signal });
+    await migrateBus({ natsUrl, installation, layout: {}, log: () => undefined, signal });
   } catch (error) {
     if (!signal.aborted) print(error instanceof UserError ? error.message : "The streams could not be checked.");
   }

@@ -6,12 +6,13 @@
 import { type Bus, connectBus } from "../bus/connection.ts";
 import { ensureStreams, readLayout } from "../bus/ensure-streams.ts";
 import { claimBus, type Installation } from "../bus/installation.ts";
-import type { ServerAccess } from "../bus/nats-server.ts";
+import { hostAndPort, parseNatsAddress, type ServerAccess } from "../bus/nats-server.ts";
 import type { BusLayout } from "../bus/stream-config.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { readInstallation } from "./installation.ts";
+import { DATABASE_LIMITS } from "./limits.ts";
 import { migrate } from "./migrate.ts";
-import { reachDatabase } from "./reach-database.ts";
+import { addressOf, reachDatabase } from "./reach-database.ts";
 
 export interface MigrateInstallationOptions {
   readonly databaseUrl: string;
@@ -20,7 +21,7 @@ export interface MigrateInstallationOptions {
   readonly natsAccess?: ServerAccess;
   /** What is left out stays as the bus has it; a new bus on one server then has one copy of one log. */
   readonly layout: Partial<BusLayout>;
-  /** Receives one line for each thing done. */
+  /** Receives one line for each thing done, and for each wait that a person notices. */
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal;
 }
@@ -29,14 +30,17 @@ export interface MigrateInstallationOptions {
 export async function migrateInstallation(options: MigrateInstallationOptions): Promise<Installation> {
   const { databaseUrl, natsUrl, natsAccess, layout, log, signal } = options;
   const stop = signal === undefined ? {} : { signal };
-  await reachDatabase({ url: databaseUrl, ...stop });
-  await migrate({ databaseUrl, log, ...stop });
+  const database = `the PostgreSQL at ${addressOf(databaseUrl)} (DATABASE_URL)`;
+  await sayWait(log, `for ${database}`, reachDatabase({ url: databaseUrl, ...stop }));
+  const change = migrate({ databaseUrl, log, ...stop });
+  await sayWait(log, `until the schema of ${database} is changed, by this or another program`, change);
   log("The database has the schema of this version.");
   const installation = await readInstallation(databaseUrl);
   const found = await migrateBus({
     natsUrl,
     installation,
     layout,
+    log,
     ...(natsAccess === undefined ? {} : { natsAccess }),
     ...stop,
   });
@@ -47,24 +51,42 @@ export async function migrateInstallation(options: MigrateInstallationOptions): 
 }
 
 export interface MigrateBusOptions
-  extends Pick<MigrateInstallationOptions, "natsUrl" | "natsAccess" | "layout" | "signal"> {
+  extends Pick<MigrateInstallationOptions, "natsUrl" | "natsAccess" | "layout" | "log" | "signal"> {
   readonly installation: Installation;
 }
 
 /** The bus alone, for an installation whose database is migrated. Returns the layout that the bus has now. */
 export async function migrateBus(options: MigrateBusOptions): Promise<BusLayout> {
-  const { natsUrl, natsAccess, installation, layout, signal } = options;
-  const log = { info: () => undefined, warn: () => undefined };
+  const { natsUrl, natsAccess, log, signal } = options;
+  const quiet = { info: () => undefined, warn: () => undefined };
   const access = natsAccess === undefined ? {} : { access: natsAccess };
   const stop = signal === undefined ? {} : { signal };
-  const bus = await connectBus({ url: natsUrl, name: "migrate", log, ...access, ...stop });
+  const servers = (parseNatsAddress(natsUrl)?.servers ?? []).map(hostAndPort).join(", ");
+  const nats = `the NATS at ${servers} (NATS_URL)`;
+  const connecting = connectBus({ url: natsUrl, name: "migrate", log: quiet, ...access, ...stop });
+  const bus = await sayWait(log, `for ${nats}`, connecting);
   try {
-    const wanted = { ...newLayout(bus, layout, await readLayout(bus, stop)), ...stop };
-    await claimBus({ bus, installation }, wanted);
-    await ensureStreams(bus, wanted);
-    return wanted;
+    return await sayWait(log, `until ${nats} keeps all copies of the streams`, prepareBus(bus, options));
   } finally {
     await bus.close();
+  }
+}
+
+async function prepareBus(bus: Bus, { installation, layout, signal }: MigrateBusOptions): Promise<BusLayout> {
+  const stop = signal === undefined ? {} : { signal };
+  const wanted = { ...newLayout(bus, layout, await readLayout(bus, stop)), ...stop };
+  await claimBus({ bus, installation }, wanted);
+  await ensureStreams(bus, wanted);
+  return wanted;
+}
+
+/** Says what the work waits for, once it has lasted so long that a person would wonder. */
+async function sayWait<T>(log: (line: string) => void, forWhat: string, work: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => log(`Waiting ${forWhat} …`), DATABASE_LIMITS.waitSaidMs);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -8,5 +8,5 @@ export async function prepareBus(
   databaseUrl: string,
   layout: Partial<BusLayout> = {},
 ): Promise<BusLayout> {
-  return await migrateBus({ natsUrl, installation: await readInstallation(databaseUrl), layout });
+  return await migrateBus({ natsUrl, installation: await readInstallation(databaseUrl), layout, log: () => undefined });
 }
