@@ -5,13 +5,14 @@
 
 import { type Bus, connectBus } from "../bus/connection.ts";
 import { ensureStreams, readLayout } from "../bus/ensure-streams.ts";
-import { claimBus, type Installation } from "../bus/installation.ts";
+import { claimBus, emptyBus, type Installation } from "../bus/installation.ts";
 import { hostAndPort, parseNatsAddress, type ServerAccess } from "../bus/nats-server.ts";
 import type { BusLayout } from "../bus/stream-config.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { readInstallation } from "./installation.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import { migrate } from "./migrate.ts";
+import { checkPulse, goOnRestored } from "./pulse.ts";
 import { addressOf, reachDatabase } from "./reach-database.ts";
 
 export interface MigrateInstallationOptions {
@@ -21,6 +22,8 @@ export interface MigrateInstallationOptions {
   readonly natsAccess?: ServerAccess;
   /** What is left out stays as the bus has it; a new bus on one server then has one copy of one log. */
   readonly layout: Partial<BusLayout>;
+  /** The database was restored from a backup and counts: the bus is emptied for it (`pulse.ts`). */
+  readonly isRestored?: boolean | undefined;
   /** Receives one line for each thing done, and for each wait that a person notices. */
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal;
@@ -28,7 +31,7 @@ export interface MigrateInstallationOptions {
 
 /** Throws a UserError with the next step; what was done by then stays done, and the next run continues. */
 export async function migrateInstallation(options: MigrateInstallationOptions): Promise<Installation> {
-  const { databaseUrl, natsUrl, natsAccess, layout, log, signal } = options;
+  const { databaseUrl, natsUrl, natsAccess, layout, isRestored, log, signal } = options;
   const stop = signal === undefined ? {} : { signal };
   const database = `the PostgreSQL at ${addressOf(databaseUrl)} (DATABASE_URL)`;
   await sayWait(log, `for ${database}`, reachDatabase({ url: databaseUrl, ...stop }));
@@ -36,10 +39,16 @@ export async function migrateInstallation(options: MigrateInstallationOptions): 
   await sayWait(log, `until the schema of ${database} is changed, by this or another program`, change);
   log("The database has the schema of this version.");
   const installation = await readInstallation(databaseUrl);
+  if (isRestored === true) {
+    await goOnRestored(databaseUrl);
+    log("The numbers of the restored database go on behind all that were given after its backup.");
+  }
   const found = await migrateBus({
     natsUrl,
     installation,
+    databaseUrl,
     layout,
+    isRestored,
     log,
     ...(natsAccess === undefined ? {} : { natsAccess }),
     ...stop,
@@ -51,7 +60,10 @@ export async function migrateInstallation(options: MigrateInstallationOptions): 
 }
 
 export interface MigrateBusOptions
-  extends Pick<MigrateInstallationOptions, "natsUrl" | "natsAccess" | "layout" | "log" | "signal"> {
+  extends Pick<
+    MigrateInstallationOptions,
+    "natsUrl" | "natsAccess" | "databaseUrl" | "layout" | "isRestored" | "log" | "signal"
+  > {
   readonly installation: Installation;
 }
 
@@ -72,9 +84,12 @@ export async function migrateBus(options: MigrateBusOptions): Promise<BusLayout>
   }
 }
 
-async function prepareBus(bus: Bus, { installation, layout, signal }: MigrateBusOptions): Promise<BusLayout> {
+async function prepareBus(bus: Bus, options: MigrateBusOptions): Promise<BusLayout> {
+  const { installation, databaseUrl, layout, isRestored, signal } = options;
   const stop = signal === undefined ? {} : { signal };
   const wanted = { ...newLayout(bus, layout, await readLayout(bus, stop)), ...stop };
+  if (isRestored === true) await emptyBus({ bus, installation });
+  else await checkPulse({ bus, installation }, databaseUrl);
   await claimBus({ bus, installation }, wanted);
   await ensureStreams(bus, wanted);
   return wanted;

@@ -5,6 +5,7 @@ import { relayHealth } from "../bus/messages/health.ts";
 import { readDelivered } from "../bus/messages/outbox.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
+import { nameDatabase } from "../db/installation.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { sample, shared } from "../runtime/repeat.ts";
 import { startRetention } from "../runtime/retention.ts";
@@ -33,7 +34,7 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const pending = sample(() => summarizePendingRows(sql, RELAY_LIMITS.summaryRows), RELAY_LIMITS.summaryMs);
   let isLeader = false;
   const metrics = addRelayMetrics(deps.metrics, { isLeader: () => isLeader, pending });
-  const relayDeps: RelayDeps = { bus, logs, sql, log, metrics };
+  const relayDeps: RelayDeps = { bus, logs, sql, database: nameDatabase(databaseUrl), log, metrics, fail: deps.fail };
   const election = standForElection({
     databaseUrl,
     log,

@@ -88,17 +88,22 @@ describe("npm run migrate", () => {
     );
   });
 
-  test.each(["DATABASE_URL", "NATS_URL"] as const)("%s is silent: says within seconds what it waits for", async (name) => {
-    const silent = await startFaultyServer(name === "NATS_URL" ? nats.url : database.url, "silent");
-    const own = { NATS_URL: nats.url, DATABASE_URL: database.url, [name]: silent.url };
-    const program = runProgram(process.execPath, [join(CHECKOUT, "services", "migrate.ts")], {
-      env: { ...process.env, ...own },
-    });
-    await program.waitFor(new RegExp(`^Waiting for the \\w+ at 127\\.0\\.0\\.1:${silent.port} \\(${name}\\) …$`, "m"));
-    program.process.kill();
-    await program.ended;
-    await silent.stop();
-  });
+  test.each(["DATABASE_URL", "NATS_URL"] as const)(
+    "%s is silent: says within seconds what it waits for",
+    async (name) => {
+      const silent = await startFaultyServer(name === "NATS_URL" ? nats.url : database.url, "silent");
+      const own = { NATS_URL: nats.url, DATABASE_URL: database.url, [name]: silent.url };
+      const program = runProgram(process.execPath, [join(CHECKOUT, "services", "migrate.ts")], {
+        env: { ...process.env, ...own },
+      });
+      await program.waitFor(
+        new RegExp(`^Waiting for the \\w+ at 127\\.0\\.0\\.1:${silent.port} \\(${name}\\) …$`, "m"),
+      );
+      program.process.kill();
+      await program.ended;
+      await silent.stop();
+    },
+  );
 
   test("--help: names the arguments and the settings", async () => {
     const { code, output } = await run("migrate.ts", "--help");
