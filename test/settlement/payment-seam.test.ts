@@ -90,7 +90,7 @@ describe("I2: the payment seam", () => {
 
   test("a provider's confirmation: announced to a bus that has lost it", async () => {
     const { stationId, orderId } = await openWorth("1250");
-    const request = await attested(stationId, orderId, { route: "dynamic_qr", attestedBy: 0 });
+    const request = await attested(stationId, orderId, { attestedBy: 0 });
     const { intentId } = request;
     expect(await world.ask(settleIntent, request)).toMatchObject({ settled: true });
     const announced = await world.ask(announceOrders, {
