@@ -45,6 +45,7 @@ const PERMANENT_CODES: ReadonlySet<string> = new Set([
   "invalid_setting",
   "unknown_service",
   "schema_newer",
+  "database_older",
   "nats_too_old",
   "installations_differ",
   "nats_server_too_old",

@@ -162,13 +162,14 @@ export function postgresStep(context: ApplicationContext): Step {
 
 /** A server that was started again may have lost its data: without streams the processes would wait for `migrate`. */
 async function prepareAgain(
-  { print }: ApplicationContext,
+  { print, addresses }: ApplicationContext,
   natsUrl: string,
   installation: Installation,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await migrateBus({ natsUrl, installation, layout: {}, signal });
+    const databaseUrl = addresses.get("database");
+    await migrateBus({ natsUrl, installation, databaseUrl, layout: {}, log: () => undefined, signal });
   } catch (error) {
     if (!signal.aborted) print(error instanceof UserError ? error.message : "The streams could not be checked.");
   }

@@ -9,9 +9,10 @@ import { helpText } from "./runtime/settings-help.ts";
 const reachDatabase: ReachDatabase = async (names, { settings, signal, metrics, connections, log }) => {
   if (!needsDatabase(names)) return undefined;
   const url = requireDatabaseUrl(settings);
-  const [database, installation, pools, check] = await Promise.all([
+  const [database, installation, pulse, pools, check] = await Promise.all([
     import("./db/reach-database.ts"),
     import("./db/installation.ts"),
+    import("./db/pulse.ts"),
     import("./db/pool-metrics.ts"),
     import("./db/connection-check.ts"),
   ]);
@@ -19,7 +20,7 @@ const reachDatabase: ReachDatabase = async (names, { settings, signal, metrics, 
   await database.reachDatabase({ url, signal });
   const found = await installation.readInstallation(url);
   const { release } = await check.checkConnections({ url, names, connections, log });
-  return { installation: found, release };
+  return { installation: found, checkPulse: (owner) => pulse.checkPulse(owner, url), release };
 };
 
 async function printHelp(names: readonly string[]): Promise<void> {

@@ -5,14 +5,14 @@ import { exitWith } from "./runtime/lifecycle.ts";
 import { parseSettings, requireDatabaseUrl, sharedSettingsSchema } from "./runtime/settings.ts";
 
 async function main(args: readonly string[]): Promise<void> {
-  const layout = parseMigrateArguments(args);
-  if (layout === "help") return void process.stdout.write(MIGRATE_HELP);
+  const asked = parseMigrateArguments(args);
+  if (asked === "help") return void process.stdout.write(MIGRATE_HELP);
   const settings = parseSettings(sharedSettingsSchema, process.env);
   await migrateInstallation({
     databaseUrl: requireDatabaseUrl(settings),
     natsUrl: settings.natsUrl,
     natsAccess: settings.natsAccess,
-    layout,
+    ...asked,
     log: (line) => void process.stdout.write(`${line}\n`),
   });
 }

@@ -82,6 +82,11 @@ export class Exchange {
     return this.#isOver;
   }
 
+  /** The server stops, and what has not come by now is not waited for. */
+  get isStopping(): boolean {
+    return this.#deps.isDraining();
+  }
+
   /** Writes the answer unless the exchange is over. `close` ends the connection as well, as for an unread body. */
   answer(answer: Answer, options: { readonly close?: boolean } = {}): void {
     if (this.#isOver) return;
@@ -203,6 +208,13 @@ export class Exchanges {
       clearTimeout(timer);
     }
     clearInterval(this.#sweep);
+  }
+
+  /** Gives up what is still under way, and returns how many there were. */
+  giveUp(): number {
+    const { size } = this.#open;
+    for (const exchange of this.#open) exchange.onDeadline();
+    return size;
   }
 
   #lookOver(): void {

@@ -10,6 +10,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from "uWebSockets.js";
+import { setTimeout as delay } from "node:timers/promises";
 import { addressBlock } from "../../services/bus/address-block.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
 import { CONNECTION_LIMITS, LIMITS } from "../limits.ts";
@@ -135,7 +136,9 @@ export class Server {
     this.#socket = undefined;
     this.#deps.live?.sockets.stop();
     await this.#exchanges.drain(LIMITS.drainMs);
-    await this.#unsent.drain(CONNECTION_LIMITS.stalledMs);
+    // Clients that are still sending read the answer before their connection ends.
+    const lingering = this.#exchanges.giveUp() > 0 ? delay(CONNECTION_LIMITS.bodyFollowsMs) : undefined;
+    await Promise.all([lingering, this.#unsent.drain(CONNECTION_LIMITS.stalledMs)]);
     this.#app.close();
   }
 

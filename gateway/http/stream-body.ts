@@ -59,7 +59,7 @@ class BodyStream {
     exchange.readsBody = true;
     exchange.isBodyUnread = true;
     exchange.onGone = () => this.#fail(new ClientGoneError());
-    exchange.onDeadline = () => this.#fail(new Refusal("request_timeout"));
+    exchange.onDeadline = () => this.#fail(new Refusal(exchange.isStopping ? "unavailable" : "request_timeout"));
     exchange.unread.begin(this.#body);
     this.#extend();
     exchange.res.onData((chunk, isLast) => this.#take(chunk, isLast));

@@ -138,6 +138,13 @@ export function noQuorum(bus: Bus, stream: string, cause: unknown): UserError {
   return new UserError(sentence, { code: "nats_no_quorum", cause });
 }
 
+/** The streams and buckets of this version that a bus with so many station logs does not have. */
+export async function missingStreams(bus: Pick<Bus, "jsm">, logs: number): Promise<readonly string[]> {
+  const found = new Set<string>();
+  for await (const name of bus.jsm.streams.names()) found.add(name);
+  return wantedConfigs({ replicas: 1, logs }).flatMap(({ name }) => (found.has(name) ? [] : [name]));
+}
+
 /** It carries the layout as every stream does, and `migrate` creates it before all others. */
 const FIRST = `KV_${INSTALLATION.name}`;
 

@@ -8,10 +8,13 @@ import type { Bus } from "./connection.ts";
 import { type EnsureOptions, ensureInstallationBucket } from "./ensure-streams.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { isNoResponders } from "./refusals.ts";
-import { INSTALLATION } from "./streams.ts";
+import { layoutOf } from "./stream-config.ts";
+import { INSTALLATION, STATEMENT_FILES } from "./streams.ts";
 
 const STREAM = `KV_${INSTALLATION.name}`;
+const FILES = `OBJ_${STATEMENT_FILES.name}`;
 const SUBJECT = `$KV.${INSTALLATION.name}.id`;
+const PULSE_SUBJECT = `$KV.${INSTALLATION.name}.pulse`;
 
 export interface Installation {
   readonly id: string;
@@ -93,10 +96,45 @@ export async function keepOwnerChecked(
   });
 }
 
+/** The newest pulse of the database that was written on the bus (`services/db/pulse.ts`); 0 where none was. */
+export async function readPulse(bus: Bus): Promise<number> {
+  return Number((await readEntry(bus, PULSE_SUBJECT)) ?? 0);
+}
+
+export async function writePulse(bus: Bus, pulse: number): Promise<void> {
+  await bus.js.publish(PULSE_SUBJECT, String(pulse));
+}
+
+/** UserError `database_older`: the bus has met a newer state of the database. */
+export function databaseOlder(bus: Bus, database: string): UserError {
+  const sentence = `The database at ${database} (DATABASE_URL) is older than the NATS at ${bus.nc.getServer()} (NATS_URL), as one is that was restored from a backup: stop all processes, run \`npm run migrate -- --database-restored\` (with the servers of \`npm start\`: remove the folder nats from the data folder), and start again.`;
+  return new UserError(sentence, { code: "database_older" });
+}
+
+/**
+ * Removes what the bus has of the installation, and the installation's id last. Uploaded files stay. Throws UserError
+ * `installations_differ` when the bus belongs to another installation; then nothing was changed.
+ */
+export async function emptyBus({ bus, installation }: OwnerOptions): Promise<void> {
+  const owner = await readOwner(bus);
+  if (owner !== undefined && owner !== installation.id) throw installationsDiffer(bus, owner, installation);
+  const names: string[] = [];
+  for await (const { config } of bus.jsm.streams.list()) {
+    if (layoutOf(config.metadata) !== undefined && config.name !== FILES) names.push(config.name);
+  }
+  for (const name of [...names.filter((each) => each !== STREAM), ...names.filter((each) => each === STREAM)]) {
+    await bus.jsm.streams.delete(name);
+  }
+}
+
 /** Undefined: the bus is new, or it has lost its data. */
 async function readOwner(bus: Bus): Promise<string | undefined> {
+  return await readEntry(bus, SUBJECT);
+}
+
+async function readEntry(bus: Bus, subject: string): Promise<string | undefined> {
   try {
-    return (await bus.jsm.streams.getMessage(STREAM, { last_by_subj: SUBJECT }))?.string();
+    return (await bus.jsm.streams.getMessage(STREAM, { last_by_subj: subject }))?.string();
   } catch (error) {
     if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined;
     throw error;

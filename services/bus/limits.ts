@@ -45,6 +45,11 @@ export const BUS_LIMITS = {
   quorumFreshMs: 750,
   /** First and longest time between leaving two servers, while none reaches a majority: a new connection costs a moment. */
   leaveAgain: { firstMs: 3_000, longestMs: 30_000 },
+  /**
+   * By how many pulses the bus may be ahead of a database that is taken for current. The relay raises the pulse every five
+   * seconds: a fail-over to an asynchronous stand-by may lose some, and every backup is older than a minute.
+   */
+  pulsesAhead: 12,
   /** How often a process that waits for a quorum logs it. */
   quorumLogMs: 60_000,
   /** How long a starting process waits for a cluster that elects; an election takes 4 to 9 s. */

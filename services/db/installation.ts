@@ -25,7 +25,7 @@ export async function readInstallation(databaseUrl: string): Promise<Installatio
 }
 
 /** Host, port and name; never the user or the password. */
-function nameDatabase(databaseUrl: string): string {
+export function nameDatabase(databaseUrl: string): string {
   const { host, pathname, searchParams } = new URL(databaseUrl);
   return `${host || searchParams.get("host")}${pathname}`;
 }

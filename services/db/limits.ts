@@ -59,4 +59,8 @@ export const DATABASE_LIMITS = {
   migrationStatementMs: 30 * 60_000,
   /** How long one program waits for another that migrates the same database. */
   migrationLockTimeoutMs: 30_000,
+  /** By how much all numbers jump in a restored database: more than years of a large installation can have given. */
+  restoredGap: 1_000_000,
+  /** `migrate` says what it waits for after this long: a person who sees nothing for longer takes it for hung. */
+  waitSaidMs: 2_000,
 } as const;

@@ -9,13 +9,17 @@ creates or changes the streams and buckets of NATS. No process does this by itse
 Run it before the first start, and before the processes of a newer version are
 started. It may run while the service works, and several at once take turns.
 
-  npm run migrate -- [--replicas COUNT] [--logs COUNT]
+  npm run migrate -- [--replicas COUNT] [--logs COUNT] [--database-restored]
 
   --replicas COUNT   copies of each stream and bucket, 1 to 5: 3 on a cluster of three
                      servers. Left out, it stays as it is; a new cluster needs it.
   --logs COUNT       streams that the stations are divided among, 1 to 32: 6 on a cluster
                      of three servers, so that one server's end touches a third of the
                      stations. It is fixed when the bus is new; left out, 1.
+  --database-restored
+                     the database was restored from a backup, and NATS may be newer: empties
+                     NATS, and lets all numbers of the database jump behind those that were
+                     given after the backup. Stop all processes before.
   --help             this text
 
   DATABASE_URL       the PostgreSQL; its user may create tables. A secret.
@@ -28,8 +32,13 @@ started. It may run while the service works, and several at once take turns.
 
 const COUNTS = { replicas: { least: 1, most: 5 }, logs: { least: 1, most: MOST_LOGS } } as const;
 
-/** `help`, or the layout that is asked for. Throws UserError `invalid_arguments`. */
-export function parseMigrateArguments(args: readonly string[]): "help" | Partial<BusLayout> {
+export interface MigrateArguments {
+  readonly layout: Partial<BusLayout>;
+  readonly isRestored: boolean;
+}
+
+/** `help`, or what is asked for. Throws UserError `invalid_arguments`. */
+export function parseMigrateArguments(args: readonly string[]): "help" | MigrateArguments {
   const values = parsed(args);
   if (values.help === true) return "help";
   const layout: { -readonly [key in keyof BusLayout]?: number } = {};
@@ -42,14 +51,19 @@ export function parseMigrateArguments(args: readonly string[]): "help" | Partial
     }
     layout[name as keyof typeof COUNTS] = count;
   }
-  return layout;
+  return { layout, isRestored: values["database-restored"] === true };
 }
 
 function parsed(args: readonly string[]) {
   try {
     return parseArgs({
       args: [...args],
-      options: { help: { type: "boolean", short: "h" }, replicas: { type: "string" }, logs: { type: "string" } },
+      options: {
+        help: { type: "boolean", short: "h" },
+        replicas: { type: "string" },
+        logs: { type: "string" },
+        "database-restored": { type: "boolean" },
+      },
     }).values;
   } catch (error) {
     throw wrong(error instanceof Error ? error.message.replace(/\.$/, "") : "the arguments cannot be understood");

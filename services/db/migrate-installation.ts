@@ -5,13 +5,15 @@
 
 import { type Bus, connectBus } from "../bus/connection.ts";
 import { ensureStreams, readLayout } from "../bus/ensure-streams.ts";
-import { claimBus, type Installation } from "../bus/installation.ts";
-import type { ServerAccess } from "../bus/nats-server.ts";
+import { claimBus, emptyBus, type Installation } from "../bus/installation.ts";
+import { hostAndPort, parseNatsAddress, type ServerAccess } from "../bus/nats-server.ts";
 import type { BusLayout } from "../bus/stream-config.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { readInstallation } from "./installation.ts";
+import { DATABASE_LIMITS } from "./limits.ts";
 import { migrate } from "./migrate.ts";
-import { reachDatabase } from "./reach-database.ts";
+import { checkPulse, goOnRestored } from "./pulse.ts";
+import { addressOf, reachDatabase } from "./reach-database.ts";
 
 export interface MigrateInstallationOptions {
   readonly databaseUrl: string;
@@ -20,23 +22,34 @@ export interface MigrateInstallationOptions {
   readonly natsAccess?: ServerAccess;
   /** What is left out stays as the bus has it; a new bus on one server then has one copy of one log. */
   readonly layout: Partial<BusLayout>;
-  /** Receives one line for each thing done. */
+  /** The database was restored from a backup and counts: the bus is emptied for it (`pulse.ts`). */
+  readonly isRestored?: boolean | undefined;
+  /** Receives one line for each thing done, and for each wait that a person notices. */
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal;
 }
 
 /** Throws a UserError with the next step; what was done by then stays done, and the next run continues. */
 export async function migrateInstallation(options: MigrateInstallationOptions): Promise<Installation> {
-  const { databaseUrl, natsUrl, natsAccess, layout, log, signal } = options;
+  const { databaseUrl, natsUrl, natsAccess, layout, isRestored, log, signal } = options;
   const stop = signal === undefined ? {} : { signal };
-  await reachDatabase({ url: databaseUrl, ...stop });
-  await migrate({ databaseUrl, log, ...stop });
+  const database = `the PostgreSQL at ${addressOf(databaseUrl)} (DATABASE_URL)`;
+  await sayWait(log, `for ${database}`, reachDatabase({ url: databaseUrl, ...stop }));
+  const change = migrate({ databaseUrl, log, ...stop });
+  await sayWait(log, `until the schema of ${database} is changed, by this or another program`, change);
   log("The database has the schema of this version.");
   const installation = await readInstallation(databaseUrl);
+  if (isRestored === true) {
+    await goOnRestored(databaseUrl);
+    log("The numbers of the restored database go on behind all that were given after its backup.");
+  }
   const found = await migrateBus({
     natsUrl,
     installation,
+    databaseUrl,
     layout,
+    isRestored,
+    log,
     ...(natsAccess === undefined ? {} : { natsAccess }),
     ...stop,
   });
@@ -47,24 +60,48 @@ export async function migrateInstallation(options: MigrateInstallationOptions): 
 }
 
 export interface MigrateBusOptions
-  extends Pick<MigrateInstallationOptions, "natsUrl" | "natsAccess" | "layout" | "signal"> {
+  extends Pick<
+    MigrateInstallationOptions,
+    "natsUrl" | "natsAccess" | "databaseUrl" | "layout" | "isRestored" | "log" | "signal"
+  > {
   readonly installation: Installation;
 }
 
 /** The bus alone, for an installation whose database is migrated. Returns the layout that the bus has now. */
 export async function migrateBus(options: MigrateBusOptions): Promise<BusLayout> {
-  const { natsUrl, natsAccess, installation, layout, signal } = options;
-  const log = { info: () => undefined, warn: () => undefined };
+  const { natsUrl, natsAccess, log, signal } = options;
+  const quiet = { info: () => undefined, warn: () => undefined };
   const access = natsAccess === undefined ? {} : { access: natsAccess };
   const stop = signal === undefined ? {} : { signal };
-  const bus = await connectBus({ url: natsUrl, name: "migrate", log, ...access, ...stop });
+  const servers = (parseNatsAddress(natsUrl)?.servers ?? []).map(hostAndPort).join(", ");
+  const nats = `the NATS at ${servers} (NATS_URL)`;
+  const connecting = connectBus({ url: natsUrl, name: "migrate", log: quiet, ...access, ...stop });
+  const bus = await sayWait(log, `for ${nats}`, connecting);
   try {
-    const wanted = { ...newLayout(bus, layout, await readLayout(bus, stop)), ...stop };
-    await claimBus({ bus, installation }, wanted);
-    await ensureStreams(bus, wanted);
-    return wanted;
+    return await sayWait(log, `until ${nats} keeps all copies of the streams`, prepareBus(bus, options));
   } finally {
     await bus.close();
+  }
+}
+
+async function prepareBus(bus: Bus, options: MigrateBusOptions): Promise<BusLayout> {
+  const { installation, databaseUrl, layout, isRestored, signal } = options;
+  const stop = signal === undefined ? {} : { signal };
+  const wanted = { ...newLayout(bus, layout, await readLayout(bus, stop)), ...stop };
+  if (isRestored === true) await emptyBus({ bus, installation });
+  else await checkPulse({ bus, installation }, databaseUrl);
+  await claimBus({ bus, installation }, wanted);
+  await ensureStreams(bus, wanted);
+  return wanted;
+}
+
+/** Says what the work waits for, once it has lasted so long that a person would wonder. */
+async function sayWait<T>(log: (line: string) => void, forWhat: string, work: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => log(`Waiting ${forWhat} …`), DATABASE_LIMITS.waitSaidMs);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -330,6 +330,7 @@ create table installation (
   is_only boolean default true not null,
   id uuid default gen_random_uuid() not null,
   created_at timestamp with time zone default clock_timestamp() not null,
+  pulse bigint default 0 not null,
   constraint installation_pkey PRIMARY KEY (is_only),
   constraint installation_is_only_check CHECK (is_only)
 );

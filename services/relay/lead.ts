@@ -1,6 +1,7 @@
 /** What the one relay that delivers does during its term. */
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
+import { databaseOlder, readPulse, writePulse } from "../bus/installation.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
 import { flushOutbox } from "../bus/messages/outbox.ts";
 import { serve } from "../bus/operation.ts";
@@ -15,6 +16,7 @@ import { recoverBus } from "./recovery/recovery.ts";
 import { startSpreading } from "./spread-leaders.ts";
 import { LeaseLostError } from "./sql/leader-lease.ts";
 import { listDeliveredRows, listPendingKeys } from "./sql/outbox.ts";
+import { raisePulse } from "./sql/pulse.ts";
 
 /** Polls for undelivered rows, answers `relay.flushOutbox` and restores what the bus has lost, until the term is over. */
 export async function lead(deps: RelayDeps, term: Term): Promise<void> {
@@ -31,11 +33,23 @@ export async function lead(deps: RelayDeps, term: Term): Promise<void> {
   void recoverBus({ ...deps, epoch: term.epoch, requireLease }, signal);
   const spreading = startSpreading(deps);
   const polling = startPoll(deps, deliverer);
+  const pulse = startPulse(deps, term);
   if (!signal.aborted) await once(signal, "abort");
   // The next relay does not wait for a check of a stream that elects: what a past term finds out is not written (`epoch`).
   void spreading.stop();
+  void pulse.stop();
   const ended = Promise.all([polling.stop(), flushes.drain(), deliverer.settled()]);
   await Promise.race([ended, delay(RELAY_LIMITS.drainTimeoutMs, undefined, { ref: false })]);
+}
+
+/** Raises the database's pulse, and then writes it on the bus: a database that is restored later is known by it. */
+function startPulse({ bus, sql, log, database, fail }: RelayDeps, term: Term): Repeated {
+  return repeat({ everyMs: RELAY_LIMITS.pulseMs, what: "writing the database's pulse", log }, async () => {
+    const onBus = await readPulse(bus);
+    const pulse = await raisePulse(sql, term.epoch, onBus);
+    if (pulse <= onBus) fail?.(databaseOlder(bus, database));
+    else if (term.isCurrent()) await writePulse(bus, pulse);
+  });
 }
 
 function startPoll({ sql, log }: RelayDeps, deliverer: KeyDeliverer): Repeated {

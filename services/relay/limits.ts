@@ -23,6 +23,10 @@ export const RELAY_LIMITS = {
   statementMs: 2_000,
   /** A relay that is stalled within a transaction holds its row locks no longer than this. */
   idleInTransactionMs: 1_000,
+  /** How often the database's pulse is raised and written on the bus: rarely, because any backup is older than some of these. */
+  pulseMs: 5_000,
+  /** How often a relay looks whether the bus has all streams: a person who has deleted one soon reads so. */
+  streamsCheckMs: 2_000,
   /** How often the table is polled. Writers flush their own rows at once, so this is for rows that they could not flush. */
   pollIntervalMs: 250,
   /** Keys of one poll; the next poll goes on behind them, so that none waits for ever. */

@@ -5,6 +5,7 @@ import { relayHealth } from "../bus/messages/health.ts";
 import { readDelivered } from "../bus/messages/outbox.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
+import { nameDatabase } from "../db/installation.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { sample, shared } from "../runtime/repeat.ts";
 import { startRetention } from "../runtime/retention.ts";
@@ -17,6 +18,7 @@ import { RELAY_LIMITS } from "./limits.ts";
 import { addRelayMetrics } from "./metrics.ts";
 import { outboxRetention } from "./retention.ts";
 import { listDeliveredEntries, summarizePendingRows } from "./sql/outbox.ts";
+import { watchStreams } from "./watch-streams.ts";
 
 /** Starts a relay. Several processes may run it: one delivers, the others stand by. */
 export async function startRelayService(deps: ServiceDeps): Promise<Service> {
@@ -33,7 +35,7 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const pending = sample(() => summarizePendingRows(sql, RELAY_LIMITS.summaryRows), RELAY_LIMITS.summaryMs);
   let isLeader = false;
   const metrics = addRelayMetrics(deps.metrics, { isLeader: () => isLeader, pending });
-  const relayDeps: RelayDeps = { bus, logs, sql, log, metrics };
+  const relayDeps: RelayDeps = { bus, logs, sql, database: nameDatabase(databaseUrl), log, metrics, fail: deps.fail };
   const election = standForElection({
     databaseUrl,
     log,
@@ -45,8 +47,10 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
       });
     },
   });
+  const streams = watchStreams(relayDeps);
   const findFault = async () => {
     const known = await pending();
+    if (!streams.isComplete()) return "streams_missing";
     return known !== undefined && known.oldestAgeMs > RELAY_LIMITS.lateMs ? "delivery_late" : null;
   };
   const health = serve({ nc: bus.nc, log, queue: "relay" }, relayHealth, databaseHealth(bus.nc, sql, findFault));
@@ -60,7 +64,7 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   await bus.nc.flush();
   return {
     stop: async () => {
-      await Promise.all([health.drain(), positions.drain(), election.stop(), retention.stop()]);
+      await Promise.all([health.drain(), positions.drain(), election.stop(), retention.stop(), streams.stop()]);
       await closeDatabase(sql);
     },
   };

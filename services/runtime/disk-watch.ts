@@ -9,10 +9,12 @@
  */
 import { statfs } from "node:fs/promises";
 import type { Registry } from "prom-client";
+import { cannotBeUsed } from "./fault.ts";
 import { DISK_LIMITS } from "./limits.ts";
 import type { Log } from "./log.ts";
 import { addGauge } from "./metrics.ts";
 import { repeat } from "./repeat.ts";
+import { errorCode, UserError } from "./user-error.ts";
 
 /** From most to least space. */
 export const DISK_TIERS = ["ok", "low", "reserve", "full"] as const;
@@ -42,7 +44,13 @@ export interface DiskWatchOptions {
 /** A disk that allows everything. */
 export const UNWATCHED: Disk = { freeBytes: () => undefined, tier: () => "ok" };
 
-/** Resolves after the first check. Never rejects: a disk that cannot be measured allows everything. */
+/** What another path mends: a typing error in the setting would leave the disk unwatched. */
+const WRONG_PATH: readonly string[] = ["ENOENT", "ENOTDIR", "EACCES"];
+
+/**
+ * Resolves after the first check. Throws UserError `invalid_setting` for a folder that is not there. A disk that cannot be
+ * measured for another reason, or later, allows everything.
+ */
 export async function watchDisk(options: DiskWatchOptions): Promise<DiskWatch> {
   const { folder, reserveBytes, log, metrics, onChange } = options;
   if (folder === undefined) return { ...UNWATCHED, stop: async () => undefined };
@@ -62,7 +70,11 @@ export async function watchDisk(options: DiskWatchOptions): Promise<DiskWatch> {
     else log.warn(facts, "the disk is short of space");
     onChange?.(disk);
   };
-  await check().catch((error: unknown) => log.warn({ err: error, folder }, "the disk cannot be measured"));
+  await check().catch((error: unknown) => {
+    if (!WRONG_PATH.includes(errorCode(error))) return log.warn({ err: error, folder }, "the disk cannot be measured");
+    const sentence = cannotBeUsed(`The folder ${folder} (DISK_FOLDER)`, error);
+    throw new UserError(sentence, { code: "invalid_setting", cause: error });
+  });
   const checking = repeat({ everyMs: DISK_LIMITS.checkMs, what: "measuring the disk", log }, check);
   addGauge(
     metrics,

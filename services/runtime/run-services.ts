@@ -6,7 +6,7 @@ import { addLateCount } from "../bus/deadline.ts";
 import { setDisk } from "../bus/disk-gate.ts";
 import { checkStreams } from "../bus/ensure-streams.ts";
 import { addRepeatedCount } from "../bus/exchange.ts";
-import { type Installation, keepOwnerChecked } from "../bus/installation.ts";
+import { type Installation, keepOwnerChecked, type OwnerOptions } from "../bus/installation.ts";
 import { knownOperations } from "../bus/operation.ts";
 import { StationLogs } from "../bus/streams.ts";
 import { watchDisk } from "./disk-watch.ts";
@@ -36,6 +36,8 @@ export type ReachDatabase = (
 
 export interface ReachedDatabase {
   readonly installation: Installation;
+  /** Throws UserError `database_older` where the database is older than the bus. */
+  readonly checkPulse: (owner: OwnerOptions) => Promise<void>;
   readonly release: () => Promise<void>;
 }
 
@@ -88,12 +90,13 @@ export async function runServices(
       async () => undefined,
     );
     if (database !== undefined) {
-      const { installation } = database;
+      const { installation, checkPulse } = database;
       await run.step(
         "installation",
         () => keepOwnerChecked({ bus, installation }, (error) => run.fail(error)),
         async (release) => release(),
       );
+      await checkPulse({ bus, installation });
     }
     const disk = await run.step(
       "disk",
@@ -117,6 +120,7 @@ export async function runServices(
         environment,
         metrics: metrics?.registry,
         connections: shares.of.get(service),
+        fail: (error) => run.fail(error),
       };
       await run.step(
         service,

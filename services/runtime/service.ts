@@ -17,6 +17,8 @@ export interface ServiceDeps {
   readonly connections?: number | undefined;
   /** For the settings that only this service has; parse them with `parseSettings`. */
   readonly environment: NodeJS.ProcessEnv;
+  /** Ends the process with this error; undefined where the service runs in a process of another kind, as in tests. */
+  readonly fail?: ((error: unknown) => void) | undefined;
 }
 
 export interface Service {

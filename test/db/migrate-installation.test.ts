@@ -5,6 +5,7 @@ import { connectBus } from "../../services/bus/connection.ts";
 import { checkStreams } from "../../services/bus/ensure-streams.ts";
 import { readInstallation } from "../../services/db/installation.ts";
 import { QUIET } from "../bus/waiting.ts";
+import { startFaultyServer } from "../support/faulty-server.ts";
 import { runProgram } from "../support/running-program.ts";
 import { createEmptyDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 
@@ -86,6 +87,23 @@ describe("npm run migrate", () => {
       /^The PostgreSQL at \S+ \(DATABASE_URL\) cannot be used: the server has no database of that name \(3D000\); create it, .*\.\n$/,
     );
   });
+
+  test.each(["DATABASE_URL", "NATS_URL"] as const)(
+    "%s is silent: says within seconds what it waits for",
+    async (name) => {
+      const silent = await startFaultyServer(name === "NATS_URL" ? nats.url : database.url, "silent");
+      const own = { NATS_URL: nats.url, DATABASE_URL: database.url, [name]: silent.url };
+      const program = runProgram(process.execPath, [join(CHECKOUT, "services", "migrate.ts")], {
+        env: { ...process.env, ...own },
+      });
+      await program.waitFor(
+        new RegExp(`^Waiting for the \\w+ at 127\\.0\\.0\\.1:${silent.port} \\(${name}\\) …$`, "m"),
+      );
+      program.process.kill();
+      await program.ended;
+      await silent.stop();
+    },
+  );
 
   test("--help: names the arguments and the settings", async () => {
     const { code, output } = await run("migrate.ts", "--help");

@@ -1,7 +1,10 @@
 /** The reconciliation process gets SIGTERM while it works: it ends within a second, and another process completes the work. */
 import { randomUUID } from "node:crypto";
+import { request } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { startGatewayProcess } from "../gateway/gateway-process.ts";
 import { type KillableProcess, startKillable } from "../money/killable-process.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -82,6 +85,29 @@ const newestRun = async (accountId: number) =>
     await sql`select status, failure, started_by::int from reconciliation_runs where account_id = ${accountId} order by run_id desc limit 1`
   )[0];
 
+/** An upload whose client sends a piece now and then; resolves with the answer that it gets. */
+function sendSlowly(baseUrl: string, accountId: number): Promise<{ readonly status: number; readonly text: string }> {
+  const path = `/api/reconciliation/v1/accounts/${accountId}/imports/?file_name=slow.csv&format=sandbox&encoding=utf-8`;
+  const headers = {
+    authorization: `Bearer ${operator.token}`,
+    "content-type": "application/octet-stream",
+    "content-length": 1_000_000,
+    "idempotency-key": randomUUID(),
+  };
+  return new Promise((resolve, reject) => {
+    const sending = request(`${baseUrl}${path}`, { method: "POST", headers });
+    const timer = setInterval(() => sending.write("x".repeat(100)), 100);
+    sending.once("close", () => clearInterval(timer));
+    sending.once("error", reject);
+    sending.once("response", (answer) => {
+      void answer
+        .setEncoding("utf8")
+        .reduce((text: string, piece: string) => text + piece, "")
+        .then((text) => resolve({ status: answer.statusCode ?? 0, text }), reject);
+    });
+  });
+}
+
 /** SIGTERM; returns how long the process took to end. */
 async function stop(): Promise<number> {
   const startedAtMs = performance.now();
@@ -142,4 +168,14 @@ describe("SIGTERM", { timeout: LONG_MS }, () => {
     const imported = { status: "imported", lines_new: MANY_LINES };
     await vi.waitFor(async () => expect(await importOf(importId)).toMatchObject(imported), SOON);
   });
+});
+
+test("the gateway is stopped during an upload: its client reads that it has to upload again", async () => {
+  const gateway = await startGatewayProcess(system.nats.url);
+  const answer = sendSlowly(gateway.baseUrl, await openAccount());
+  await delay(500);
+  expect(await gateway.stop()).toBe(0);
+  const { status, text } = await answer;
+  expect(status).toBe(503);
+  expect(JSON.parse(text)).toMatchObject({ code: "unavailable" });
 });

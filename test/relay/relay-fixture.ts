@@ -60,9 +60,9 @@ export async function startRelayFixture() {
     bus,
     sql,
     /** A relay in this process; it reaches its servers by other addresses where a test gives them. */
-    async startRelay({ by, log: relayLog = log }: { by?: Addresses; log?: Log } = {}) {
+    async startRelay({ by, log: relayLog = log, fail }: { by?: Addresses; log?: Log; fail?: () => void } = {}) {
       const relayBus = by === undefined ? bus : await connectBus({ url: by.natsUrl, name: "relay", log });
-      const own: ServiceDeps = { ...deps, bus: relayBus, log: relayLog, settings: { ...settings, ...by } };
+      const own: ServiceDeps = { ...deps, bus: relayBus, log: relayLog, settings: { ...settings, ...by }, fail };
       const service = await startRelayService(own);
       const relay = stoppable({
         stop: async () => {

@@ -68,9 +68,12 @@ describe("a watched disk", () => {
     expect(lines).toMatchObject([{ tier: "low" }, { tier: "full", freeBytes: 0 }, { tier: "ok" }]);
   });
 
-  test("cannot be measured: every use is allowed, and the process starts", async () => {
-    const watched = await startWatch({ folder: `${disk.path}/none` });
-    expect([watched.tier(), watched.freeBytes()]).toEqual(["ok", undefined]);
+  test("a folder that does not exist: one sentence, as with any setting that is not usable", async () => {
+    const folder = `${disk.path}/none`;
+    await expect(startWatch({ folder })).rejects.toMatchObject({
+      code: "invalid_setting",
+      message: `The folder ${folder} (DISK_FOLDER) cannot be used: there is no such file or folder (ENOENT); correct the path.`,
+    });
   });
 
   test("a file system that stores nothing: is not full", async () => {

@@ -88,6 +88,17 @@ describe("I2: the payment seam", () => {
     expect(announced.stations[0]?.sales[0]?.attestation?.reference).toBe(reference);
   });
 
+  test("a provider's confirmation: announced to a bus that has lost it", async () => {
+    const { stationId, orderId } = await openWorth("1250");
+    const request = await attested(stationId, orderId, { attestedBy: 0 });
+    const { intentId } = request;
+    expect(await world.ask(settleIntent, request)).toMatchObject({ settled: true });
+    const announced = await world.ask(announceOrders, {
+      stations: [{ stationId, version: 0, sequence: 0, orderIds: [orderId], intentIds: [intentId] }],
+    });
+    expect(announced.stations[0]?.sales).toMatchObject([{ intentId, attestation: { cashierId: 0, cashierName: "" } }]);
+  });
+
   test("a changed amount: refused for that attestation for good; a new one pays once the amount is restored", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const request = await attested(stationId, orderId);

@@ -8,5 +8,6 @@ export async function prepareBus(
   databaseUrl: string,
   layout: Partial<BusLayout> = {},
 ): Promise<BusLayout> {
-  return await migrateBus({ natsUrl, installation: await readInstallation(databaseUrl), layout });
+  const installation = await readInstallation(databaseUrl);
+  return await migrateBus({ natsUrl, installation, databaseUrl, layout, log: () => undefined });
 }

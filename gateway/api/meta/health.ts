@@ -32,6 +32,7 @@ const FAULTS_EXPLAINED = [
   "`database_unreachable`: PostgreSQL does not answer the service.",
   "`copy_late`: commits wait too long for their audit copy.",
   "`delivery_late`: changes wait too long in the outbox for their station or for the gateways.",
+  "`streams_missing`: a stream or bucket of the bus is gone; the relay's log names it, and `migrate` makes it again.",
   "`clock_wrong`: the clock of the machine is wrong by more than a second; the time of the bus counts, so nothing is lost.",
   "`partitions_unowned`: no actor host answers for some of the stations.",
   "`disk_low`: the disk has less than twice its reserve free; everything is still done.",

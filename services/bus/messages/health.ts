@@ -11,6 +11,8 @@ export const SERVICE_FAULTS = [
   "copy_late",
   /** Changes wait in the outbox for longer than they may. */
   "delivery_late",
+  /** The bus has not all streams and buckets: `migrate` makes them. */
+  "streams_missing",
   /** The clock of its machine is wrong; it works in the time of the bus. */
   "clock_wrong",
 ] as const;

@@ -106,11 +106,11 @@ export const orderSnapshotSchema = z.object({
   revision,
 });
 
-/** A transaction of the payment seam, with what was attested. */
+/** A transaction of the payment seam, with what was attested: by a provider, cashier 0 without a name. */
 export const saleSchema = z.object({
   intentId: id,
   transactionId: id,
-  attestation: z.object({ cashierId: id, cashierName: text, reference: evidence, atMs: ms }).optional(),
+  attestation: z.object({ cashierId: z.int().min(0), cashierName: text, reference: evidence, atMs: ms }).optional(),
 });
 
 const lostReasonSchema = z.object({
