@@ -125,6 +125,7 @@ describe("the reconciliation", () => {
     await card.getByRole("button", { name: "Preview" }).click();
     await card.getByRole("cell", { name: "€6.00" }).waitFor(SOON);
     await card.getByText("unreadable").waitFor(SOON);
+    await card.getByText(/^“31.02.2026” is no date in /).waitFor(SOON);
     await expectAccessible(page, "reconcile-mapping");
     // Other columns, or amounts that are written otherwise, are another file: nothing is stored without its preview.
     await card.getByLabel("Amounts are written").selectOption(".");
@@ -135,6 +136,17 @@ describe("the reconciliation", () => {
     await card.getByRole("cell", { name: "€6.00" }).waitFor(SOON);
     await card.getByRole("button", { name: "Store the mapping and import" }).click();
     await card.getByText("New lines: 1 · known from other files: 0 · rows not readable: 1").waitFor(SOON);
+    await page.getByRole("button", { name: "Deutsch" }).click();
+    await card.getByText("Zeilen, die nicht lesbar sind").click();
+    await card.getByText(/^„31.02.2026“ ist kein Datum in der Form /).waitFor(SOON);
+    await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=malformed_line`);
+    await page.locator(".issue-row").first().click(SOON);
+    await page
+      .locator(".detail")
+      .getByText(/^„31.02.2026“ ist kein Datum in der Form /)
+      .waitFor(SOON);
+    await page.getByRole("button", { name: "English" }).click();
+    await page.goto(`${system.baseUrl}/reconcile/?section=imports`);
     // Of many files the newest are listed, and older ones when a person asks for them.
     const firstPage = (route: Route): Promise<void> =>
       route.continue({ url: route.request().url().replace("=50", "=1") });
