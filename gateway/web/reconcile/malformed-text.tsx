@@ -17,9 +17,9 @@ export const malformedTexts = dictionary({
     known_with_other_amount: ({ known, known_currency, found, found_currency }) =>
       `The account has this line already, with ${moneyOfMinor(known, known_currency)}; this file has ${moneyOfMinor(found, found_currency)}. Withdraw the file that is wrong.`,
     wrong_quotes: () => "A quote is in the wrong place or is never closed.",
-    wrong_width: ({ fields, columns }) => `The row has ${fields} fields, and the header has ${columns} columns.`,
+    wrong_width: ({ fields, columns }) => `Fields of the row: ${fields}; columns of the header: ${columns}.`,
     wrong_width_after_type: ({ fields, columns }) =>
-      `The row has ${fields} fields after its type, and the header has ${columns} columns.`,
+      `Fields of the row after its type: ${fields}; columns of the header: ${columns}.`,
     no_amount: () => "The row has no amount.",
     no_currency: () => "The row has an amount without its currency.",
     no_date: () => "The row has no date.",
@@ -82,9 +82,9 @@ export const malformedTexts = dictionary({
     known_with_other_amount: ({ known, known_currency, found, found_currency }) =>
       `Das Konto hat diese Zeile schon, mit ${moneyOfMinor(known, known_currency)}; diese Datei hat ${moneyOfMinor(found, found_currency)}. Ziehen Sie die falsche Datei zurück.`,
     wrong_quotes: () => "Ein Anführungszeichen steht an der falschen Stelle oder wird nie geschlossen.",
-    wrong_width: ({ fields, columns }) => `Die Zeile hat ${fields} Felder, und die Kopfzeile hat ${columns} Spalten.`,
+    wrong_width: ({ fields, columns }) => `Felder der Zeile: ${fields}; Spalten der Kopfzeile: ${columns}.`,
     wrong_width_after_type: ({ fields, columns }) =>
-      `Die Zeile hat nach ihrem Typ ${fields} Felder, und die Kopfzeile hat ${columns} Spalten.`,
+      `Felder der Zeile nach ihrem Typ: ${fields}; Spalten der Kopfzeile: ${columns}.`,
     no_amount: () => "Die Zeile hat keinen Betrag.",
     no_currency: () => "Die Zeile hat einen Betrag ohne seine Währung.",
     no_date: () => "Die Zeile hat kein Datum.",
@@ -107,7 +107,7 @@ export const malformedTexts = dictionary({
     sign_beside_direction: ({ text }) => `„${text}“ hat ein Vorzeichen neben der Richtung.`,
     other_separator: ({ text }) => `„${text}“ hat ein anderes Trennzeichen, als die Zuordnung angibt.`,
     date_in_other_format: ({ text, formats }) =>
-      `„${text}“ ist kein Datum in der Form ${formats.replaceAll(" or ", " oder ")}.`,
+      `„${text}“ ist kein Datum in der Form ${formats.split(" or ").join(" oder ")}.`,
     not_a_time: ({ text }) => `„${text}“ ist keine Uhrzeit.`,
     fee_not_between: () => "Die Gebühr ist nicht das, was zwischen Brutto und Netto liegt.",
     neither_cr_nor_dr: ({ text }) => `„${text}“ ist weder CR noch DR.`,
