@@ -49,9 +49,19 @@ function isLoopback(address: string): boolean {
   return ipaddr.isValid(address) && ipaddr.process(address).range() === "loopback";
 }
 
-const logInByLink: Handler<z.infer<typeof bodySchema>> = async ({ deps, body, address, secure }) => {
+/**
+ * Whether the browser opened this machine by one of its own names. A proxy that no setting names connects from here for people
+ * elsewhere, and a page of another site whose name was turned to this machine (DNS rebinding) counts as the page of that name.
+ */
+function isOwnName(host: string): boolean {
+  const name = URL.parse(`http://${host}`)?.hostname.replace(/^\[|\]$/g, "") ?? "";
+  return name === "localhost" || isLoopback(name);
+}
+
+const logInByLink: Handler<z.infer<typeof bodySchema>> = async (context) => {
+  const { deps, body, address, secure } = context;
   // As for a link that does not exist: from elsewhere nothing is to be learned.
-  if (!isLoopback(address)) throw new Refusal("not_found");
+  if (!isLoopback(address) || !isOwnName(context.header("host"))) throw new Refusal("not_found");
   const retryAfterMs = deps.enrollThrottle.take(address, deps.nowMs());
   if (retryAfterMs > 0) {
     throw new Refusal("throttled", { headers: throttleHeaders("enroll", ENROLL_RATE, retryAfterMs) });
@@ -78,7 +88,7 @@ export const loginLinkRoutes = [
     tag: "session",
     summary: "Log in by the link of a start",
     description:
-      "For the page that the link of `npm start` opens. It spends the link and sets a session cookie for each API: the sandbox's owner, cashier and reconciliation operator are logged in side by side. Only connections of the same machine may; unknown, used and expired links and other addresses are answered alike.",
+      "For the page that the link of `npm start` opens. It spends the link and sets a session cookie for each API: the sandbox's owner, cashier and reconciliation operator are logged in side by side. Only connections of the same machine may, and only by its own name: `localhost` or a loopback address. Unknown, used and expired links and other addresses are answered alike.",
     who: anyoneWithCookie,
     body: bodySchema,
     replies: { 200: { description: "Who is logged in.", schema: linkedSessionsSchema } },

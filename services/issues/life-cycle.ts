@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { currencyExponent } from "../../machines/currencies.ts";
 import { FOR_FIELD_ERRORS, fieldErrors } from "../bus/field-errors.ts";
+import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import { detailsSchema, reasonSchema } from "../bus/messages/sentence.ts";
@@ -159,7 +160,7 @@ export function toIssue(row: sql.IssueRow): bus.Issue {
     orderId: row.order_id,
     ...amountOf(row),
     providerReference: row.provider_reference,
-    evidence: row.evidence,
+    evidence: evidenceOf(row),
     evidenceHash: row.evidence_hash,
     assigneeId: row.assignee_id,
     supersedesId: row.supersedes_id,
@@ -172,6 +173,12 @@ export function toIssue(row: sql.IssueRow): bus.Issue {
     transactionId: row.transaction_id,
     proposal: row.proposal,
   };
+}
+
+function evidenceOf({ kind, evidence }: sql.IssueRow): bus.IssueEvidence {
+  const { statement } = evidence;
+  if (kind !== "malformed_line" || statement === undefined) return evidence;
+  return { ...evidence, statement: { ...statement, malformed: malformedReason(statement.facts["reason"] ?? "") } };
 }
 
 /** An amount of what is no currency cannot be written; the provider's text is in the evidence. */

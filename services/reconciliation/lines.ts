@@ -1,4 +1,5 @@
 /** Lists the lines of statements, and the rows that are none. */
+import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/statement-lines.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
@@ -63,11 +64,13 @@ export async function listMalformedRows(
 }
 
 function malformedRowOf(row: sql.MalformedRowRow): bus.ListedMalformedRow {
+  const reason = readStoredText(row.reason);
   return {
     importId: row.import_id,
     position: row.position,
     column: readStoredText(row.column_name),
-    reason: readStoredText(row.reason),
+    reason,
+    ...malformedReason(reason),
     raw: readStoredText(row.raw),
   };
 }

@@ -2,8 +2,8 @@
  * Tests of mappings: a whole file is read in the background and counted, and nothing of it is stored but the result. The answer
  * comes when it is done, or after a moment while it goes on. A process that ends leaves a test that counts as failed.
  */
+import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
-import type { MalformedRow } from "../bus/messages/statement-lines.ts";
 import type * as bus from "../bus/messages/statement-mappings.ts";
 import { mappingTestSchema } from "../bus/messages/statement-mappings.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
@@ -11,7 +11,7 @@ import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database } from "../db/pool.ts";
 import { storedText } from "../db/stored-text.ts";
 import { doneOrAfter } from "./done-or-after.ts";
-import { type StatementLine, StatementRefusedError } from "./formats/format.ts";
+import { type MalformedLine, type StatementLine, StatementRefusedError } from "./formats/format.ts";
 import { MAPPING_LIMITS } from "./limits.ts";
 import { type FileDeps, findMappedFile, type MappedFile, rowsOf } from "./mappings.ts";
 import * as sql from "./sql/mapping-tests.ts";
@@ -68,7 +68,7 @@ class MappingTest {
   readonly #file: MappedFile;
   readonly #testId: number;
   readonly #totals = new Map<string, bus.MappingTest["totals"][number]>();
-  readonly #malformedRows: MalformedRow[] = [];
+  readonly #malformedRows: StoredRow[] = [];
   readonly #counts = { readBytes: 0, lines: 0, malformed: 0, skipped: 0 };
   #days: { from: string; to: string } | undefined;
   #writtenAtMs = performance.now();
@@ -136,7 +136,7 @@ class MappingTest {
     this.#days = { from: bookedOn < from ? bookedOn : from, to: bookedOn > to ? bookedOn : to };
   }
 
-  #addMalformed({ position, column, reason, raw }: MalformedRow): void {
+  #addMalformed({ position, column, reason, raw }: MalformedLine): void {
     this.#counts.malformed += 1;
     if (this.#malformedRows.length >= MAPPING_LIMITS.testMalformedRows) return;
     const [name, sentence, text] = [column, reason, raw].map(storedText);
@@ -150,6 +150,9 @@ class MappingTest {
     await sql.endMappingTest(this.#deps.database, this.#testId, { ...how, ...this.#counts, ...facts, ...days });
   }
 }
+
+/** As the database keeps them: with the sentence alone. */
+type StoredRow = { readonly [Field in keyof MalformedLine]: MalformedLine[Field] };
 
 const LOST = "The process of the test has ended; test the mapping again.";
 
@@ -172,7 +175,7 @@ function testOf(row: sql.MappingTestRow): bus.MappingTest {
     totals,
     fromDate: row.from_date,
     toDate: row.to_date,
-    malformedRows,
+    malformedRows: malformedRows.map((malformed) => ({ ...malformed, ...malformedReason(malformed.reason) })),
     startedBy: row.started_by,
     startedAtMs: row.started_at.getTime(),
     endedAtMs: row.ended_at?.getTime() ?? null,

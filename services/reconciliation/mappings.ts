@@ -1,6 +1,7 @@
 /** Mappings of CSV files: stores their versions, and previews what one makes of an uploaded file. */
 import { BOUNDS } from "../bus/bounds.ts";
 import { FOR_FIELD_ERRORS, fieldErrors } from "../bus/field-errors.ts";
+import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type { CsvMapping } from "../bus/messages/csv-mapping.ts";
 import type { ReadLine } from "../bus/messages/statement-lines.ts";
@@ -176,8 +177,15 @@ function previewOf({ position, raw, fields, outcome }: PreviewRow): bus.PreviewR
       column: cutTo(detailNameCharacters, column),
       value: cutTo(detailCharacters, value),
     })),
-    outcome: outcome.type === "line" ? { type: "line", line: readLineOf(outcome.line) } : outcome,
+    outcome: outcomeOf(outcome),
   };
+}
+
+function outcomeOf(outcome: PreviewRow["outcome"]): bus.PreviewRow["outcome"] {
+  if (outcome.type === "line") return { type: "line", line: readLineOf(outcome.line) };
+  if (outcome.type === "skipped") return outcome;
+  const { malformed } = outcome;
+  return { type: "malformed", malformed: { ...malformed, ...malformedReason(malformed.reason) } };
 }
 
 const minorText = (amount: bigint | undefined): string | null => amount?.toString() ?? null;

@@ -211,7 +211,12 @@ describe("a preview", () => {
         position: 8,
         outcome: "malformed",
         line: null,
-        malformed: { column: "Haben", reason: expect.stringMatching(/\.$/) },
+        malformed: {
+          column: "Haben",
+          reason: expect.stringMatching(/\.$/),
+          reason_code: "debit_and_credit",
+          reason_parameters: {},
+        },
       },
       { position: 9 },
     ]);
@@ -394,7 +399,7 @@ describe("lists of lines", () => {
       union all select ${second}::bigint, 30 - n, line_id from numbered where n >= 6`;
     await database`
       insert into statement_malformed (import_id, position, column_name, reason, raw)
-      select ${first}::bigint, n, 'Betrag', 'It is no amount.', 'row ' || n from generate_series(20, 24) n
+      select ${first}::bigint, n, 'Betrag', '"Käse" is no decimal number.', 'row ' || n from generate_series(20, 24) n
       union all select ${second}::bigint, n, '', 'The quotes are broken.', 'row ' || n from generate_series(1, 3) n`;
     await database`
       update statement_imports set status = 'imported', format = 'csv', format_version = 1, encoding = 'utf-8'
@@ -460,7 +465,12 @@ describe("lists of lines", () => {
       ...[20, 21, 22, 23, 24].map((position) => [first, position]),
       [second, 1],
     ]);
-    expect(page.malformed_rows[0]).toMatchObject({ column: "Betrag", reason: "It is no amount.", raw: "row 20" });
+    expect(page.malformed_rows[0]).toMatchObject({
+      column: "Betrag",
+      reason: '"Käse" is no decimal number.',
+      raw: "row 20",
+    });
+    expect(page.malformed_rows[0]).toMatchObject({ reason_code: "no_number", reason_parameters: { text: "Käse" } });
     expect(page.has_more).toBe(true);
     const next = await operator.good<Rows>("GET", `${path}&since_import_id=${second}&since_position=1`);
     expect(next.malformed_rows.map(({ position }) => position)).toEqual([2, 3]);

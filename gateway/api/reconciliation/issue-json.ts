@@ -9,6 +9,7 @@ import {
   timestampSchema,
   toTimestamp,
 } from "../../http/shared-schemas.ts";
+import { malformedReasonJson, malformedReasonShape } from "./malformed-reason.ts";
 
 export const issueStatusSchema = z.enum(bus.ISSUE_STATUSES).meta({
   id: "IssueStatus",
@@ -78,6 +79,10 @@ const issueEvidenceSchema = z
           z.object({ field: z.string(), expected: z.string().nullable(), found: z.string().nullable() }),
         ),
         facts: z.record(z.string(), z.string()),
+        malformed: z
+          .object(malformedReasonShape)
+          .nullable()
+          .meta({ description: "Of a row that is no line: the code of the sentence in `facts`." }),
       })
       .nullable()
       .meta({ description: "What a run has found in the lines of statements." }),
@@ -243,7 +248,12 @@ function evidenceJson(evidence: bus.IssueEvidence): z.infer<typeof issueEvidence
     statement:
       statement === undefined
         ? null
-        : { line_ids: statement.lineIds, differences: statement.differences, facts: statement.facts },
+        : {
+            line_ids: statement.lineIds,
+            differences: statement.differences,
+            facts: statement.facts,
+            malformed: statement.malformed === undefined ? null : malformedReasonJson(statement.malformed),
+          },
   };
 }
 

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/statement-lines.ts";
 import { currencySchema, exactAmountSchema, idSchema } from "../../http/shared-schemas.ts";
+import { malformedReasonJson, malformedReasonShape } from "./malformed-reason.ts";
 import { lineKindSchema } from "./matches.ts";
 
 export const dateSchema = z.iso.date().meta({ examples: ["2026-11-20"] });
@@ -140,5 +141,11 @@ export const malformedRowSchema = z.object({
   position: positionSchema,
   column: z.string().meta({ description: "The column at fault; empty where it is not one alone." }),
   reason: z.string().meta({ description: "One sentence." }),
+  ...malformedReasonShape,
   raw: z.string().meta({ description: "The row as it is in the file, up to a bound." }),
 });
+
+export function malformedRowJson(row: bus.MalformedRow): z.infer<typeof malformedRowSchema> {
+  const { position, column, reason, raw } = row;
+  return { position, column, reason, ...malformedReasonJson(row), raw };
+}

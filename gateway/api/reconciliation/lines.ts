@@ -7,7 +7,14 @@ import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts"
 import { pageAfterQuery, queryId, queryNumber } from "../../http/page.ts";
 import { reconciliationRoute } from "../../http/route.ts";
 import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
-import { dateSchema, malformedRowSchema, positionSchema, statementLineJson, statementLineSchema } from "./line-json.ts";
+import {
+  dateSchema,
+  malformedRowJson,
+  malformedRowSchema,
+  positionSchema,
+  statementLineJson,
+  statementLineSchema,
+} from "./line-json.ts";
 import { lineKindSchema } from "./matches.ts";
 
 const { limit } = pageAfterQuery;
@@ -148,7 +155,7 @@ const listMalformedRows: SessionHandler<undefined, z.infer<typeof malformedQuery
   const request = { caller, accountId, importId, after, limit: query.limit };
   const { rows, hasMore } = await deps.bus.call(bus.listMalformedRows, request);
   return ok({
-    malformed_rows: rows.map(({ importId: import_id, ...row }) => ({ import_id, ...row })),
+    malformed_rows: rows.map((row) => ({ import_id: row.importId, ...malformedRowJson(row) })),
     has_more: hasMore,
   });
 };

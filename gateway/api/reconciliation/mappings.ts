@@ -16,7 +16,14 @@ import {
   toTimestamp,
 } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
-import { dateSchema, lineFieldsJson, lineShape, malformedRowSchema, positionSchema } from "./line-json.ts";
+import {
+  dateSchema,
+  lineFieldsJson,
+  lineShape,
+  malformedRowJson,
+  malformedRowSchema,
+  positionSchema,
+} from "./line-json.ts";
 import { definitionJson, definitionOf, definitionSchema } from "./mapping-json.ts";
 import { lineKindSchema } from "./matches.ts";
 
@@ -158,7 +165,7 @@ function mappingJson(mapping: bus.StatementMapping): z.infer<typeof mappingSchem
 
 function previewRowJson({ position, raw, fields, outcome }: bus.PreviewRow) {
   const line = outcome.type === "line" ? lineFieldsJson(outcome.line) : null;
-  const malformed = outcome.type === "malformed" ? outcome.malformed : null;
+  const malformed = outcome.type === "malformed" ? malformedRowJson(outcome.malformed) : null;
   return { position, raw, fields, outcome: outcome.type, line, malformed };
 }
 
@@ -183,7 +190,7 @@ function mappingTestJson(test: bus.MappingTest): z.infer<typeof mappingTestSchem
     })),
     from_date: test.fromDate,
     to_date: test.toDate,
-    malformed_rows: test.malformedRows,
+    malformed_rows: test.malformedRows.map(malformedRowJson),
     started_by: test.startedBy,
     started_at: toTimestamp(test.startedAtMs),
     ended_at: optionalTimestamp(test.endedAtMs),

@@ -2,6 +2,7 @@
 import { type Signal, signal } from "@preact/signals";
 import { call, type Result } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
+import { keepOnePerson } from "../shared/one-person.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 
 export type Person = ReplyOf<"GET /api/reconciliation/v1/session/">["user"];
@@ -28,6 +29,7 @@ export async function begin(): Promise<void> {
   const session = await call("GET /api/reconciliation/v1/session/");
   if (session.ok) {
     person.value = session.reply.user;
+    keepOnePerson("reconciliation", session.reply.user.user_id);
     await loadKnown();
   } else if (session.code === "session_missing" || session.code === "session_invalid") person.value = null;
   else beginFailure.value = session;

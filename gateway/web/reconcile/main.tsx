@@ -54,7 +54,7 @@ function Reconciliation() {
           ))}
         </nav>
         <div class="page-person">
-          <span class="small soft">{person.value.name}</span>
+          <span class="page-name small soft">{person.value.name}</span>
           <LanguageSwitch />
           <Button kind="quiet" onClick={() => (isChangingPassword.value = true)}>
             {sharedWords().changePassword}

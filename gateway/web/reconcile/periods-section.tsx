@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { Button } from "../shared/button.tsx";
 import { call, type Result } from "../shared/call.ts";
+import { now } from "../shared/clock.ts";
 import { Question } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
 import { Choice, Field } from "../shared/field.tsx";
@@ -58,8 +59,8 @@ export function PeriodsSection() {
   const shownClosing = useSignal<number | null>(null);
   const kind = param("kind") === "month" ? "month" : "day";
   const accountId = param("account_id");
-  const from = param("from") || localDay(Date.now() - SPAN_DAYS[kind] * DAY_MS);
-  const to = param("to") || localDay(Date.now());
+  const from = param("from") || localDay(now.peek() - SPAN_DAYS[kind] * DAY_MS);
+  const to = param("to") || localDay(now.peek());
   const query = {
     kind,
     from_date: from,

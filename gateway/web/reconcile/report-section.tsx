@@ -1,6 +1,7 @@
 /** The report of a filial's day, to read and to print. Each currency has a table of its own. */
 import { Button } from "../shared/button.tsx";
 import { call } from "../shared/call.ts";
+import { now } from "../shared/clock.ts";
 import { Choice, Field } from "../shared/field.tsx";
 import { calendarDay, dateAndTime, localDay, money } from "../shared/format.ts";
 import type { ReplyOf } from "../shared/operations.ts";
@@ -16,22 +17,23 @@ type Totals = Report["totals"][number];
 type Sum = Totals["tips"];
 
 export function ReportSection() {
-  const filials = filialIds();
-  const filialId = Number(param("filial_id")) || (filials[0] ?? 0);
-  const day = param("day") || localDay(Date.now());
+  const filialId = Number(param("filial_id")) || (filialIds()[0] ?? 0);
+  if (filialId > 0) return <DayReport filialId={filialId} />;
+  return (
+    <Empty title={words().report.noFilial}>
+      <p>{words().report.noFilialHelp}</p>
+    </Empty>
+  );
+}
+
+function DayReport({ filialId }: { readonly filialId: number }) {
+  const day = param("day") || localDay(now.peek());
   const mode = param("mode") === "test" ? "test" : "live";
   const query = { filial_id: filialId, day, mode } as const;
   const { data, failure, reload } = useLoad<Report>(`${filialId} ${day} ${mode}`, () =>
     call("GET /api/reconciliation/v1/day-report/", { query }),
   );
   const texts = words().report;
-  if (filialId === 0) {
-    return (
-      <Empty title={texts.noFilial}>
-        <p>{texts.noFilialHelp}</p>
-      </Empty>
-    );
-  }
   return (
     <div class="report stack">
       <div class="filter-fields no-print">
@@ -39,7 +41,7 @@ export function ReportSection() {
           label={texts.filial}
           value={String(filialId)}
           onChange={(value) => go({ filial_id: value }, { isStep: false })}
-          options={filials.map((id) => ({ value: String(id), text: filialName(id) }))}
+          options={filialIds().map((id) => ({ value: String(id), text: filialName(id) }))}
         />
         <Field label={texts.day} type="date" value={day} onInput={(value) => go({ day: value }, { isStep: false })} />
         <Choice

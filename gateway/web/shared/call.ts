@@ -8,6 +8,7 @@
  * ends: at its deadline, if not before. The session is the cookie; requests go to this origin alone.
  */
 import { signal } from "@preact/signals";
+import { answerDate } from "./clock.ts";
 import type { Failure, NoAnswerCode } from "./failures.ts";
 import type { ErrorBody, OperationName, ReplyOf, RequestOf } from "./operations.ts";
 
@@ -118,6 +119,7 @@ async function send(name: string, request: LooseRequest, options: CallOptions): 
     const answer = await fetch(addressIn(name, request), init);
     const text = await answer.text();
     isOffline.value = false;
+    answerDate(answer.headers.get("date"));
     return resultOf(answer, text);
   } catch {
     // A browser says the same for every reason; what differs is whether it knows that it is offline, and who has ended it.

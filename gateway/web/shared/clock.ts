@@ -15,8 +15,16 @@ document.addEventListener("visibilitychange", () => {
   now.value = Date.now() + aheadMs;
 });
 
-/** Call it with each `server_time`: this machine's clock may be wrong by minutes. */
+/** Call it with each `server_time`: this machine's clock may be wrong by hours. */
 export function serverTime(text: string): void {
   aheadMs = Date.parse(text) - Date.now();
   now.value = Date.now() + aheadMs;
+}
+
+/** An answer's `Date` has whole seconds, and the answer was under way: it corrects only what is wrong by more. */
+const DATE_MS = 5_000;
+
+export function answerDate(text: string | null): void {
+  const atMs = Date.parse(text ?? "");
+  if (Math.abs(atMs - Date.now() - aheadMs) > DATE_MS) serverTime(text ?? "");
 }

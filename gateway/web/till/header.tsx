@@ -20,7 +20,7 @@ export function Header({ title, children }: { readonly title: string; readonly c
       </h1>
       <div class="top-middle">{children}</div>
       <div class="row">
-        <span class="soft">{session.value?.user.name}</span>
+        <span class="top-name soft">{session.value?.user.name}</span>
         <LanguageSwitch />
         <Button kind="quiet" onClick={() => (isChanging.value = true)}>
           {sharedWords().changePassword}

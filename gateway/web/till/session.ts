@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { call } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
+import { keepOnePerson } from "../shared/one-person.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 import { toastFailure } from "../shared/toasts.tsx";
 import { readAgain } from "../shared/use-load.ts";
@@ -40,7 +41,7 @@ export function chooseStation(id: number | null): void {
 export async function loadSession(): Promise<void> {
   const result = await call("GET /api/cashier/v1/session/");
   sessionFailure.value = result.ok || result.httpStatus === 401 ? null : result;
-  if (result.ok) session.value = result.reply;
+  if (result.ok) begin(result.reply);
   else if (result.httpStatus === 401 || result.code === "permission_denied") session.value = null;
 }
 
@@ -49,7 +50,7 @@ export async function signIn(email: string, password: string): Promise<Failure |
   if (!result.ok) return result;
   const before = session.peek();
   const { user, expires_at } = result.reply;
-  session.value = { user, expires_at };
+  begin({ user, expires_at });
   if (!before) return null;
   if (before.user.user_id === user.user_id) returns.value += 1;
   // Another cashier begins with what the service has.
@@ -58,10 +59,15 @@ export async function signIn(email: string, password: string): Promise<Failure |
   return null;
 }
 
-/** The end of a session also releases the station that it drives. */
+function begin(found: Session): void {
+  session.value = found;
+  keepOnePerson("cashier", found.user.user_id);
+}
+
+/** The end of a session also releases the station that it drives. Nothing of it stays in the page, nor what was not sent. */
 export async function signOut(): Promise<void> {
   const result = await call("DELETE /api/cashier/v1/session/");
   if (!result.ok && result.httpStatus !== 401) return toastFailure(result);
   chooseStation(null);
-  session.value = null;
+  location.reload();
 }

@@ -10,6 +10,7 @@
  */
 import { z } from "zod";
 import { AMOUNT_MINOR_PATTERN, BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
+import { malformedReasonSchema } from "../malformed-reasons.ts";
 import { once, repeatable } from "../operation.ts";
 import { actorSchema, callerSchema as caller } from "./caller.ts";
 import { creationSchema as creation } from "./creation.ts";
@@ -156,6 +157,8 @@ export const issueEvidenceSchema = z.object({
         z.object({ field: z.string(), expected: z.string().nullable(), found: z.string().nullable() }),
       ),
       facts: z.record(z.string(), z.string()),
+      /** Of a row that is no line, by the sentence in `facts.reason`. */
+      malformed: malformedReasonSchema.optional(),
     })
     .optional(),
 });

@@ -1,6 +1,7 @@
 /** The lines of statements and the rows that are none. Amounts are signed minor units; every operation needs `reconciliation.manage`. */
 import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
+import { malformedReasonSchema } from "../malformed-reasons.ts";
 import { repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { LINE_KINDS } from "./statement-formats.ts";
@@ -43,6 +44,7 @@ export const malformedRowSchema = z.object({
   /** Empty where no single column is at fault. */
   column: z.string(),
   reason: z.string(),
+  ...malformedReasonSchema.shape,
   raw: z.string(),
 });
 export type MalformedRow = z.infer<typeof malformedRowSchema>;

@@ -1,5 +1,6 @@
 /** Sessions: bearer for programs, cookie for pages, each API for the people who may use it. */
 import postgres from "postgres";
+import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { linkedSessionsSchema } from "../../../gateway/api/login-links.ts";
@@ -238,6 +239,25 @@ describe("the link of a start", () => {
     const token = await newLink();
     expectNone(await redeem(token, { "x-forwarded-for": "203.0.113.7" }));
     expect((await redeem(token, { "x-forwarded-for": "::1" })).status).toBe(200);
+  });
+
+  it("by another name than this machine's own, as through a proxy or by DNS rebinding: refused, and not spent by it", async () => {
+    const { port } = new URL(system.baseUrl);
+    // Global fetch writes `Host` itself.
+    const redeemAt = async (token: string, headers: Record<string, string>) => {
+      const url = `${system.baseUrl}/api/start/v1/session/`;
+      const json = { ...headers, "content-type": "application/json" };
+      const answer = await request(url, { method: "POST", headers: json, body: JSON.stringify({ token }) });
+      await answer.body.dump();
+      return [answer.statusCode, answer.headers["set-cookie"] !== undefined];
+    };
+    const token = await newLink();
+    for (const host of [`pay.example:${port}`, "pay.example", `127.0.0.1.pay.example:${port}`, `10.0.0.1:${port}`]) {
+      expect(await redeemAt(token, { host })).toEqual([404, false]);
+      expect(await redeemAt(token, { host, origin: `http://${host}` })).toEqual([404, false]);
+    }
+    expect(await redeemAt(token, { host: `localhost:${port}` })).toEqual([200, true]);
+    expect(await redeemAt(await newLink(), { host: `[::1]:${port}` })).toEqual([200, true]);
   });
 
   it("from a page of another site, expired, replaced by a later start, or guessed: refused", async () => {

@@ -1,6 +1,7 @@
 /** Reads samples through the parsers, in chunks of any size. */
 import { readFileSync } from "node:fs";
 import { expect } from "vitest";
+import { malformedReason } from "../../../services/bus/malformed-reasons.ts";
 import type { StatementRefusal } from "../../../services/bus/messages/statement-formats.ts";
 import {
   type ControlTotal,
@@ -33,6 +34,8 @@ export async function recordsOf(
   const records: StatementRecord[] = [];
   const chunks = typeof text === "string" ? chunked(text) : text;
   for await (const record of format.parse(chunks, { mapping: undefined, timeZone: undefined })) records.push(record);
+  for (const record of records)
+    if (record.type === "malformed") expect(malformedReason(record.malformed.reason).reasonCode).not.toBe("other");
   return records;
 }
 

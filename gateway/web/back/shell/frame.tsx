@@ -28,7 +28,9 @@ export function Frame({ groups }: { readonly groups: readonly SectionGroup[] }) 
     void readSession();
   }, []);
   const current = path.split("/")[2] ?? Object.keys(groups[0]?.sections ?? {})[0] ?? "";
-  const found = groups.map(({ sections }) => sections[current as SectionName]).find((section) => section !== undefined);
+  // The address may have any word, also one that every object knows.
+  const group = groups.find(({ sections }) => Object.keys(sections).includes(current));
+  const found = group?.sections[current as SectionName];
   const title = found === undefined ? shellWords().title : shellWords().nav[current as SectionName];
   useEffect(() => {
     document.title = `${title} · ${shellWords().title}`;

@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { call, hasNoSession } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
+import { keepOnePerson } from "../../shared/one-person.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { readAgain } from "../../shared/use-load.ts";
 
@@ -15,7 +16,7 @@ export async function readSession(): Promise<void> {
   const result = await call("GET /api/backoffice/v1/session/");
   sessionFailure.value = null;
   if (result.ok) {
-    person.value = result.reply.user;
+    begin(result.reply.user);
   } else if (hasNoSession.value || result.code === "permission_denied") {
     person.value = null;
   } else {
@@ -28,12 +29,17 @@ export async function signIn(email: string, password: string): Promise<Failure |
   if (!result.ok) return result;
   const before = person.peek();
   const { user } = result.reply;
-  person.value = user;
+  begin(user);
   hasNoSession.value = false;
   // Another person must not see what the one before has loaded.
   if (before !== undefined && before !== null && before.user_id !== user.user_id) location.reload();
   readAgain();
   return null;
+}
+
+function begin(found: Person): void {
+  person.value = found;
+  keepOnePerson("backoffice", found.user_id);
 }
 
 export async function signOut(): Promise<void> {

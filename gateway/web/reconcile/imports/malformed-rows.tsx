@@ -5,6 +5,7 @@ import type { Failure } from "../../shared/failures.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { MalformedText } from "../malformed-text.tsx";
 import { words } from "../words.ts";
 
 /** As many as a person reads before the next ones. */
@@ -40,7 +41,7 @@ export function MalformedRows({ importId }: { readonly importId: number }) {
           columns={[
             { title: texts.position, isNumber: true, cell: ({ position }) => position },
             { title: texts.column, cell: ({ column }) => column },
-            { title: texts.reasonOfRow, cell: ({ reason }) => <span lang="en">{reason}</span> },
+            { title: texts.reasonOfRow, cell: (row) => <MalformedText {...row} /> },
           ]}
         />
       )}

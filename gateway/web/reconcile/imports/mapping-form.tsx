@@ -8,6 +8,7 @@ import { calendarDay, money } from "../../shared/format.ts";
 import type { ReplyOf, RequestOf } from "../../shared/operations.ts";
 import { Notice, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { MalformedText } from "../malformed-text.tsx";
 import { Refusal } from "../refusal.tsx";
 import { words } from "../words.ts";
 import { headOf } from "./file-heads.ts";
@@ -246,7 +247,11 @@ function PreviewRows({ preview }: { readonly preview: Preview }) {
           isNumber: true,
           cell: ({ line }) => (line === null ? "" : money(line.amount, line.currency)),
         },
-        { title: texts.reference, cell: ({ line, malformed }) => line?.provider_reference ?? malformed?.reason ?? "" },
+        {
+          title: texts.reference,
+          cell: ({ line, malformed }) =>
+            malformed === null ? (line?.provider_reference ?? "") : <MalformedText {...malformed} />,
+        },
       ]}
     />
   );

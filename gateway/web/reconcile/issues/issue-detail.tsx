@@ -1,10 +1,12 @@
 /** One issue: what was expected and what was found, what may belong together, what to do, and what was done. */
+import type { ComponentChild } from "preact";
 import { Button } from "../../shared/button.tsx";
 import { dateAndTime, money } from "../../shared/format.ts";
 import { Empty, FailureNotice, Skeleton, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { kindHelp, kindTitle } from "../kind-words.ts";
 import { accountName, operatorName, person, stationName } from "../known.ts";
+import { MalformedText } from "../malformed-text.tsx";
 import { words } from "../words.ts";
 import { assign, type Dialog, decideProposal, openDialog, orSayWhy, undoClosing } from "./actions.ts";
 import { currenciesOf } from "./amounts.ts";
@@ -183,7 +185,14 @@ function Comparison({ issue }: { readonly issue: Issue }) {
 function Facts({ issue }: { readonly issue: Issue }) {
   const texts = words().facts;
   const { evidence } = issue;
-  const rows: readonly (readonly [string, string])[] = [
+  const { facts = {}, malformed = null } = evidence.statement ?? {};
+  const factOf = (name: string, value: string) =>
+    name === "reason" && malformed !== null ? (
+      <MalformedText {...malformed} reason={value} />
+    ) : (
+      factText(name, value, issue.currency)
+    );
+  const rows: readonly (readonly [string, ComponentChild])[] = [
     [texts.account, accountName(issue.account)],
     [texts.station, issue.station_id === null ? "" : stationName(issue.station_id)],
     [texts.order, issue.order_id === null ? "" : String(issue.order_id)],
@@ -192,9 +201,7 @@ function Facts({ issue }: { readonly issue: Issue }) {
     [texts.lastSeen, dateAndTime(issue.last_seen_at)],
     [texts.resolvedBy, issue.resolved_by === null ? "" : operatorName(issue.resolved_by)],
     [texts.reason, issue.reason ?? ""],
-    ...Object.entries(evidence.statement?.facts ?? {}).map(
-      ([name, value]) => [words().fields(name), factText(name, value, issue.currency)] as const,
-    ),
+    ...Object.entries(facts).map(([name, value]) => [words().fields(name), factOf(name, value)] as const),
   ];
   return (
     <section class="stack-tight">

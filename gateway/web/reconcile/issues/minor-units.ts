@@ -8,9 +8,10 @@ export function moneyOfMinor(minor: string, currency: string): string {
   return decimal === undefined ? minor : money(decimal, currency);
 }
 
-/** A fact or a field of a difference, as a person reads it. */
+/** A fact or a field of a difference, as a person reads it. What a file has may look like a day that the calendar lacks. */
 export function factText(name: string, value: string, currency: string | null): string {
   if (name.endsWith("Minor") && currency !== null) return moneyOfMinor(value, currency);
+  if (Number.isNaN(Date.parse(value))) return value;
   if (/^\d{4}-\d\d-\d\d$/.test(value)) return calendarDay(value);
   return /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? dateAndTime(value) : value;
 }

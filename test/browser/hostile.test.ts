@@ -1,0 +1,172 @@
+/** What strangers, other people at the same browser and wrong clocks do to the pages, in a real browser. */
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { enrollDevice, reportOnce } from "../support/devices.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { expectNoSideways, startBrowser } from "./chromium.ts";
+import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
+
+const PASSWORD = "a long enough password";
+const PHONE = { width: 360, height: 740 };
+/** The browser's machine is a day and two hours slow: its day is another one at any hour. */
+const SLOW_CLOCK = `
+  const Real = Date;
+  const behind = () => Real.now() - 26 * 3_600_000;
+  globalThis.Date = class extends Real {
+    constructor(...given) { given.length === 0 ? super(behind()) : super(...given); }
+    static now() { return behind(); }
+  };`;
+
+let system: TestSystem;
+let browser: Browser;
+let owner: Person;
+beforeAll(async () => {
+  [system, browser] = await Promise.all([startSystem(), startBrowser()]);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  for (const [name, role] of [
+    ["Lee", "cashier"],
+    ["Rita", "reconciliation_operator"],
+    ["Sam", "reconciliation_operator"],
+  ])
+    await owner.good("POST", "users/", {
+      body: { email: `${name}@sandbox.example`, password: PASSWORD, name, role },
+    });
+});
+afterAll(async () => {
+  await browser.close();
+  await system.stop();
+});
+
+async function newStation(name: string, currency = "EUR"): Promise<number> {
+  const body = { filial_id: system.sandbox.filialId, name, currency };
+  return (await owner.good<{ station_id: number }>("POST", "stations/", { body })).station_id;
+}
+
+async function open(address: string, options: Parameters<Browser["newContext"]>[0] = {}, script = ""): Promise<Page> {
+  const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce", ...options });
+  if (script !== "") await context.addInitScript(script);
+  const page = await context.newPage();
+  await page.goto(system.baseUrl + address);
+  return page;
+}
+
+async function openTill(stationId: number, options: Parameters<Browser["newContext"]>[0] = {}): Promise<Page> {
+  const page = await open(`/till/?station=${stationId}`, options);
+  await signIn(page, system.cashier);
+  await click(page, "Take the station");
+  await button(page, "Leave the station").waitFor(SHOWN);
+  return page;
+}
+
+const of = (name: string) => ({ email: `${name.toLowerCase()}@sandbox.example`, password: PASSWORD });
+
+describe("two people at one browser", () => {
+  test.each([
+    ["/till/", () => system.cashier, "Sandbox Cashier", "Lee"],
+    ["/reconcile/", () => of("Rita"), "Rita", "Sam"],
+  ] as const)(
+    "%s: a tab never works for the next person under the name of the one before",
+    async (address, first, name, next) => {
+      const tab = await open(address);
+      await signIn(tab, first());
+      await tab.locator("header").getByText(name).waitFor(SHOWN);
+      const other = await tab.context().newPage();
+      await other.goto(system.baseUrl + address);
+      await click(other, "Sign out");
+      await signIn(other, of(next));
+      await other.locator("header").getByText(next).waitFor(SHOWN);
+      await tab.locator("header").getByText(next).waitFor(SHOWN);
+      expect(await tab.locator("header").getByText(name).count()).toBe(0);
+      await tab.context().close();
+    },
+  );
+
+  test("till: what one cashier could not send is not sent for the next one", async () => {
+    const page = await openTill(await newStation("Bar of two"));
+    const sent: string[] = [];
+    await page.route("**/orders/", async (route) => {
+      sent.push(route.request().method());
+      await route.fulfill({ status: 503, json: { code: "busy", detail: "", request_id: "r" } });
+    });
+    await addLine(page);
+    await expect.poll(() => sent.length, SHOWN).toBe(1);
+    await click(page, "Sign out");
+    await signIn(page, of("Lee"));
+    await page.locator(".station-list").waitFor(SHOWN);
+    await page.context().setOffline(true);
+    await isShown(page, "No connection. Buttons work again when it is back.");
+    await page.context().setOffline(false);
+    await page.locator(".offline-bar").waitFor({ state: "detached", ...SHOWN });
+    await page.getByRole("button", { name: "Deutsch" }).click();
+    expect(sent).toHaveLength(1);
+    await page.context().close();
+  });
+});
+
+describe("a browser whose clock is a day slow", () => {
+  test("reconciliation: the days that a person has not chosen are those of the service's clock", async () => {
+    const page = await open("/reconcile/?section=periods", { timezoneId: "UTC" }, SLOW_CLOCK);
+    await signIn(page, of("Rita"));
+    const today = (): string => new Date().toISOString().slice(0, 10);
+    expect(await page.evaluate("new Date().toISOString().slice(0, 10)")).not.toBe(today());
+    await expect.poll(() => page.getByLabel("To", { exact: true }).inputValue(SHOWN), SHOWN).toBe(today());
+    await page.context().close();
+  });
+});
+
+describe("text that takes the page's place", () => {
+  test("till, on a phone: a reference of thousand lines leaves the decision where it was", async () => {
+    const stationId = await newStation("Bar of the long reference");
+    const page = await openTill(stationId, { viewport: PHONE });
+    const body = { station_id: stationId, name: "Companion", kind: "smart_pos_companion" };
+    const { device_id: id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+    const { code } = await owner.good<{ code: string }>("POST", `devices/${id}/enrollment-codes/`);
+    const companion = await enrollDevice(system.baseUrl, code);
+    await companion.good("POST", "heartbeat/", { body: { summary: {} } });
+    await addLine(page);
+    await click(page, "Smart POS");
+    await isShown(page, "Wait for the report of the device.");
+    const before = (await button(page, /^Settle/).boundingBox())?.y ?? 0;
+    await reportOnce(companion, "reported_success", `REF${"\n".repeat(1_000)}END`);
+    await isShown(page, "Approved");
+    const after = (await button(page, /^Settle/).boundingBox())?.y ?? 0;
+    expect(after - before).toBeLessThan(PHONE.height / 4);
+    await page.context().close();
+  });
+
+  test("back office: a section with a name of the language's own is not found, and the page stays", async () => {
+    const page = await open("/back/__proto__/");
+    await signIn(page, system.owner);
+    await isShown(page, "There is no such section");
+    await page.context().close();
+  });
+});
+
+describe("on a phone", () => {
+  test("till: the name of an item beside a large amount stays readable, and the header is low", async () => {
+    const stationId = await newStation("Bar der sehr großen Beträge", "JPY");
+    const page = await openTill(stationId, { viewport: PHONE });
+    await addLine(page, "Hochzeitsgesellschaft mit Übernachtung", "999999999");
+    await page.locator(".line-name").waitFor(SHOWN);
+    expect((await page.locator(".line-name").boundingBox())?.width).toBeGreaterThan(120);
+    expect((await page.locator("header").boundingBox())?.height).toBeLessThan(140);
+    await expectNoSideways(page);
+    await page.getByRole("button", { name: "Deutsch" }).click();
+    expect((await page.locator("header").boundingBox())?.height).toBeLessThan(140);
+    await expectNoSideways(page);
+    await page.context().close();
+  });
+
+  test("reconciliation: the header is low, in both languages", async () => {
+    const page = await open("/reconcile/", { viewport: PHONE });
+    await signIn(page, of("Sam"));
+    await page.locator("header").waitFor(SHOWN);
+    for (const language of ["English", "Deutsch"]) {
+      await page.getByRole("button", { name: language }).click();
+      expect((await page.locator("header").boundingBox())?.height, language).toBeLessThan(140);
+      await expectNoSideways(page);
+    }
+    await page.context().close();
+  });
+});
