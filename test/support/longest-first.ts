@@ -1,5 +1,8 @@
-/** The order of test files: those that take longest begin first, so that none of them is left over at the end, alone on its worker. */
-import { existsSync } from "node:fs";
+/**
+ * The order of test files: those that take longest begin first, so that none of them is left over at the end, alone on its
+ * worker. Those that use the worker's system (`shared-system.ts`) follow one another, so that it need not start again.
+ */
+import { existsSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
@@ -61,14 +64,17 @@ export class LongestFirst extends BaseSequencer {
       throw new Error(`The list of the longest tests names files that are gone: ${gone.join(", ")}.`);
     // oxlint-disable-next-line unicorn/no-array-sort -- A sequencer's, which does not change its argument.
     const sorted = await super.sort(files);
-    const rank = ({ moduleId, project }: TestSpecification): number => {
-      const path = relative(CHECKOUT, moduleId);
-      const { include, sequence } = project.config;
+    const shares = new Set(sorted.filter(({ moduleId }) => readFileSync(moduleId, "utf8").includes("sharedSystem(")));
+    const rank = (file: TestSpecification): number => {
+      const path = relative(CHECKOUT, file.moduleId);
+      const { include, sequence, name } = file.project.config;
       // A project that names its files has them in that order.
       const places = include.includes(path) ? include : LONGEST;
       const place = places.indexOf(path);
-      // Files that are to run after all others stay there.
-      return sequence.groupOrder * LONGEST.length * 2 + (place === -1 ? LONGEST.length : place);
+      // Files that are to run after all others stay there; a worker goes on with files of its own project only.
+      const phase = sequence.groupOrder * 2 + (name === "pure" ? 1 : 0);
+      const kind = shares.has(file) ? 1 : place === -1 ? 2 : 0;
+      return (phase * 3 + kind) * 1_000 + (place === -1 ? places.length : place);
     };
     return sorted.toSorted((a, b) => rank(a) - rank(b));
   }

@@ -12,7 +12,8 @@ import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 type Order = z.infer<typeof orderSchema>;
 type Intent = z.infer<typeof intentSchema>;
@@ -32,7 +33,7 @@ const LINES = {
 };
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   [cashier, owner] = await Promise.all([
     logIn(system.baseUrl, "cashier", system.cashier),
     logIn(system.baseUrl, "backoffice", system.owner),
