@@ -57,6 +57,9 @@ const LONGEST = [
   "test/webhook-signer/faults.test.ts",
 ];
 
+/** So many short files take as long as a timed one takes on three workers. */
+const SHORT_PER_TIMED = 5;
+
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const gone = LONGEST.filter((file) => !existsSync(join(CHECKOUT, file)));
@@ -65,17 +68,28 @@ export class LongestFirst extends BaseSequencer {
     // oxlint-disable-next-line unicorn/no-array-sort -- A sequencer's, which does not change its argument.
     const sorted = await super.sort(files);
     const shares = new Set(sorted.filter(({ moduleId }) => readFileSync(moduleId, "utf8").includes("sharedSystem(")));
-    const rank = (file: TestSpecification): number => {
-      const path = relative(CHECKOUT, file.moduleId);
-      const { include, sequence, name } = file.project.config;
-      // A project that names its files has them in that order.
-      const places = include.includes(path) ? include : LONGEST;
-      const place = places.indexOf(path);
-      // Files that are to run after all others stay there; a worker goes on with files of its own project only.
-      const phase = sequence.groupOrder * 2 + (name === "pure" ? 1 : 0);
-      const kind = shares.has(file) ? 1 : place === -1 ? 2 : 0;
-      return (phase * 3 + kind) * 1_000 + (place === -1 ? places.length : place);
+    const placeOf = ({ moduleId }: TestSpecification, places: readonly string[]): number => {
+      const place = places.indexOf(relative(CHECKOUT, moduleId));
+      return place === -1 ? places.length : place;
     };
-    return sorted.toSorted((a, b) => rank(a) - rank(b));
+    const isIn = (name: string) => (file: TestSpecification) => file.project.name === name;
+    const byPlace = (some: readonly TestSpecification[], places: readonly string[]) =>
+      some.toSorted((a, b) => placeOf(a, places) - placeOf(b, places));
+    const services = byPlace(sorted.filter(isIn("services")), LONGEST);
+    const isLong = (file: TestSpecification): boolean => placeOf(file, LONGEST) < LONGEST.length;
+    // A worker goes on with files of its own project only, so those of a project follow one another.
+    const short = [...sorted.filter(isIn("pure")), ...services.filter((file) => !shares.has(file) && !isLong(file))];
+    const timed = sorted.filter(isIn("timed"));
+    return [
+      ...services.filter((file) => !shares.has(file) && isLong(file)),
+      ...services.filter((file) => shares.has(file)),
+      // Timed files wait much: about three of them run at once, beside one worker with short files.
+      ...byPlace(timed, timed[0]?.project.config.include ?? []).flatMap((file, nth) => [
+        file,
+        ...short.slice(nth * SHORT_PER_TIMED, (nth + 1) * SHORT_PER_TIMED),
+      ]),
+      ...short.slice(timed.length * SHORT_PER_TIMED),
+      ...sorted.filter(isIn("alone")),
+    ];
   }
 }

@@ -1,17 +1,18 @@
 /**
- * One whole system for all test files of a worker, which starts when a file asks for it. Each file has an
- * organization of its own, the seeded sandbox, and sees nothing of the files before it.
+ * One whole system for all test files of a worker, which starts when a file asks for it. Each file has an organization of
+ * its own, the seeded sandbox, and sees nothing of the files before it.
  *
  *   system = await sharedSystem();   // in beforeAll, in place of startSystem()
  *   afterAll(() => system.stop());   // leaves it to the next file
  *
- * A file that stops or kills something, reads a log or metrics of the whole process, or needs other settings has a system
- * of its own.
+ * A file that loses data, reads metrics of a process, or needs other settings has a system of its own. One that kills a
+ * process starts it again.
  */
 import postgres from "postgres";
+import { isRunning } from "./running-program.ts";
 import { type RunningSystem, type SystemOptions, seed, startProcesses, type TestSystem } from "./system.ts";
 
-/** The installation's operator; also what files have that are run with other settings than the sandbox's. */
+/** The key of the installation's operator at this system. */
 export const PLATFORM_KEY = "p".repeat(43);
 
 /** What none of the files minds and some of them need. */
@@ -30,6 +31,7 @@ let unused: NodeJS.Timeout | undefined;
 /** The worker's system with a fresh sandbox, and with the sandbox's provider where `sandboxProvider` asks for it. */
 export async function sharedSystem(options: Pick<SystemOptions, "sandboxProvider"> = {}): Promise<TestSystem> {
   clearTimeout(unused);
+  if (shared !== undefined && !isWhole(await shared)) await stopShared();
   if (shared === undefined) {
     shared = startProcesses(OPTIONS);
     worker().onCleanup(stopShared);
@@ -45,6 +47,10 @@ export async function sharedSystem(options: Pick<SystemOptions, "sandboxProvider
   };
   return { ...running, ...(await seed(running, options)), stop };
 }
+
+/** A file that failed may have left a process killed. */
+const isWhole = ({ processes, bus }: RunningSystem): boolean =>
+  bus.isUp() && Object.values(processes).every((each) => isRunning(each.pid()));
 
 async function stopShared(): Promise<void> {
   clearTimeout(unused);
