@@ -17,7 +17,7 @@ let owner: Person;
 let cashier: Person;
 let station: string;
 beforeAll(async () => {
-  [system, browser] = await Promise.all([sharedSystem({ sandboxProvider: true }), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem({ sandboxProvider: true, claims: true }), startBrowser()]);
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   station = `stations/${system.sandbox.stations[0]?.stationId}`;

@@ -21,7 +21,7 @@ let browser: Browser;
 let companion: RunningProgram;
 const folder = temporaryFolder("start");
 beforeAll(async () => {
-  [system, browser] = await Promise.all([sharedSystem({ sandboxProvider: true }), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem({ sandboxProvider: true, claims: true }), startBrowser()]);
   const code = station().devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode;
   companion = runProgram(process.execPath, [COMPANION], {
     env: programEnvironment({

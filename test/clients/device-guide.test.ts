@@ -22,7 +22,7 @@ describe("device guide: the shell lines", () => {
   let intentPath: string;
 
   beforeAll(async () => {
-    system = await sharedSystem();
+    system = await sharedSystem({ claims: true });
     cashier = await logIn(system.baseUrl, "cashier", system.cashier);
     const [station] = system.sandbox.stations;
     const code = station?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";

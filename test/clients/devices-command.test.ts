@@ -14,7 +14,7 @@ let system: TestSystem;
 let folder: TemporaryFolder;
 const running: RunningProgram[] = [];
 beforeAll(async () => {
-  system = await sharedSystem();
+  system = await sharedSystem({ claims: true });
   folder = temporaryFolder("devices-command");
 });
 afterAll(async () => {

@@ -17,7 +17,7 @@ describe("till guide: the shell lines", () => {
   const run = <T>(mark: string): Promise<T> => runGuideLine<T>(tillGuide, mark, variables);
 
   beforeAll(async () => {
-    system = await sharedSystem();
+    system = await sharedSystem({ claims: true });
     const [station] = system.sandbox.stations;
     variables = {
       BASE_URL: system.baseUrl,

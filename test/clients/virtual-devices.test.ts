@@ -31,7 +31,7 @@ let companionId: number;
 const running: RunningProgram[] = [];
 
 beforeAll(async () => {
-  system = await sharedSystem();
+  system = await sharedSystem({ claims: true });
   folder = temporaryFolder("clients");
   [cashier, owner] = await Promise.all([
     logIn(system.baseUrl, "cashier", system.cashier),

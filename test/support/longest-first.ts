@@ -13,6 +13,7 @@ const CHECKOUT = join(import.meta.dirname, "..", "..");
  * durations of its own; the others follow by size.
  */
 const LONGEST = [
+  "test/conformance/service.test.ts",
   "test/chaos/kill.test.ts",
   "test/deploy/embedded-servers.test.ts",
   "test/stations/provider-saga.test.ts",
@@ -30,7 +31,6 @@ const LONGEST = [
   "test/deploy/find-nats-server.test.ts",
   "test/chaos/two-claims.test.ts",
   "test/deploy/bootstrap.test.ts",
-  "test/conformance/service.test.ts",
   "test/gateway/openapi.test.ts",
   "test/stations/confirmation.test.ts",
   "test/deploy/start-errors.test.ts",

@@ -11,6 +11,7 @@
 import postgres from "postgres";
 import { isRunning } from "./running-program.ts";
 import { type RunningSystem, type SystemOptions, seed, startProcesses, type TestSystem } from "./system.ts";
+import type { TestProcess } from "./test-process.ts";
 
 /** The key of the installation's operator at this system. */
 export const PLATFORM_KEY = "p".repeat(43);
@@ -26,26 +27,44 @@ const OPTIONS: SystemOptions = {
 const UNUSED_MS = 5_000;
 
 let shared: Promise<RunningSystem> | undefined;
+let isUsed = false;
 let unused: NodeJS.Timeout | undefined;
 
+export interface SharedOptions extends Pick<SystemOptions, "sandboxProvider"> {
+  /** A program or a page of the file claims codes from this machine's address, which may do so ten times a minute. */
+  readonly claims?: boolean;
+}
+
 /** The worker's system with a fresh sandbox, and with the sandbox's provider where `sandboxProvider` asks for it. */
-export async function sharedSystem(options: Pick<SystemOptions, "sandboxProvider"> = {}): Promise<TestSystem> {
+export async function sharedSystem(options: SharedOptions = {}): Promise<TestSystem> {
   clearTimeout(unused);
   if (shared !== undefined && !isWhole(await shared)) await stopShared();
-  if (shared === undefined) {
-    shared = startProcesses(OPTIONS);
-    worker().onCleanup(stopShared);
-  }
-  const running = await shared.catch((error: unknown) => {
-    shared = undefined;
-    throw error;
-  });
+  const running = await (shared === undefined ? startShared() : shared);
+  if (options.claims === true && isUsed) await renew(running.processes.gateway);
+  isUsed = true;
   await retireSandbox(running.database.url);
   const stop = (): Promise<void> => {
     unused = setTimeout(() => void stopShared(), UNUSED_MS);
     return Promise.resolve();
   };
   return { ...running, ...(await seed(running, options)), stop };
+}
+
+async function startShared(): Promise<RunningSystem> {
+  isUsed = false;
+  worker().onCleanup(stopShared);
+  shared = startProcesses(OPTIONS);
+  try {
+    return await shared;
+  } catch (error) {
+    shared = undefined;
+    throw error;
+  }
+}
+
+async function renew(gateway: TestProcess): Promise<void> {
+  await gateway.stop();
+  await gateway.restart();
 }
 
 /** A file that failed may have left a process killed. */
@@ -60,9 +79,7 @@ async function stopShared(): Promise<void> {
 }
 
 /** `onCleanup` adds to what `vitest` does when the worker ends, after its last file; it has no public name. */
-function worker(): { onCleanup: (listener: () => Promise<void>) => void } {
-  return (globalThis as unknown as { __vitest_worker__: ReturnType<typeof worker> }).__vitest_worker__;
-}
+const worker = () => Reflect.get(globalThis, "__vitest_worker__") as { onCleanup: (end: () => Promise<void>) => void };
 
 /**
  * Makes room for the next file's sandbox: there is one in an installation, and an e-mail address belongs to one person. The

@@ -28,7 +28,7 @@ let system: TestSystem;
 let owner: Person;
 let cashier: Person;
 beforeAll(async () => {
-  system = await sharedSystem();
+  system = await sharedSystem({ claims: true });
   [owner, cashier] = await Promise.all([
     logIn(system.baseUrl, "backoffice", system.owner),
     logIn(system.baseUrl, "cashier", system.cashier),

@@ -24,7 +24,7 @@ const COMMAND = join(CHECKOUT, "clients", "organization.ts");
 
 let system: TestSystem;
 beforeAll(async () => {
-  system = await sharedSystem();
+  system = await sharedSystem({ claims: true });
 });
 afterAll(() => system.stop());
 

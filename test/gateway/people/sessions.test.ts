@@ -18,7 +18,7 @@ let system: TestSystem;
 
 beforeAll(async () => {
   // So that a request can come from another address.
-  system = await sharedSystem();
+  system = await sharedSystem({ claims: true });
 });
 afterAll(() => system.stop());
 
