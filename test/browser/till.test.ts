@@ -45,9 +45,8 @@ interface Till {
 
 /** A station of its own for each test, so that none waits for the collection of another. */
 async function newStation(prefix = "Station"): Promise<{ readonly stationId: number; readonly name: string }> {
-  const filialId = system.sandbox.filialId;
   const name = `${prefix} ${Math.round(performance.now())}`;
-  const body = { filial_id: filialId, name, currency: "EUR" };
+  const body = { filial_id: system.sandbox.filialId, name, currency: "EUR" };
   const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
   return { stationId, name };
 }

@@ -30,7 +30,7 @@ let shared: Promise<RunningSystem> | undefined;
 let isUsed = false;
 let unused: NodeJS.Timeout | undefined;
 
-export interface SharedOptions extends Pick<SystemOptions, "sandboxProvider"> {
+interface SharedOptions extends Pick<SystemOptions, "sandboxProvider"> {
   /** A program or a page of the file claims codes from this machine's address, which may do so ten times a minute. */
   readonly claims?: boolean;
 }
