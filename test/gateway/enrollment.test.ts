@@ -129,14 +129,14 @@ describe("a code that cannot be claimed", () => {
 describe("the throttle of an address", () => {
   it("ten tries are answered, then 429; another address is not affected", async () => {
     const statuses: number[] = [];
-    for (let round = 0; round < 10; round += 1) statuses.push((await claim("7K3QX-9M2TB", "192.0.2.7")).status);
+    for (let round = 0; round < 10; round += 1) statuses.push((await claim("7K3QX-9M2TB", "198.51.100.7")).status);
     expect(statuses).toEqual(Array(10).fill(404));
-    const refused = await claim("7K3QX-9M2TB", "192.0.2.7");
+    const refused = await claim("7K3QX-9M2TB", "198.51.100.7");
     expect([refused.status, refused.body.code]).toEqual([429, "throttled"]);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(Number(refused.headers.get("retry-after"))).toBeLessThanOrEqual(6);
     expect(refused.headers.get("ratelimit-policy")).toBe('"enroll";q=10;w=60');
-    expect((await claim("7K3QX-9M2TB", "192.0.2.8")).status).toBe(404);
+    expect((await claim("7K3QX-9M2TB", "198.51.100.8")).status).toBe(404);
   });
 
   it("an IPv6 customer counts as one, by its /64", async () => {
@@ -151,7 +151,7 @@ describe("the throttle of an address", () => {
   it("the address comes from the nearest proxy only", async () => {
     const statuses: number[] = [];
     for (let round = 0; round < 11; round += 1) {
-      statuses.push((await claim("7K3QX-9M2TB", `203.0.113.${round}, 192.0.2.9, 127.0.0.1`)).status);
+      statuses.push((await claim("7K3QX-9M2TB", `203.0.113.${round}, 198.51.100.9, 127.0.0.1`)).status);
     }
     expect(statuses.at(-1)).toBe(429);
   });
