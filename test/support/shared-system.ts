@@ -52,7 +52,8 @@ export async function sharedSystem(options: SharedOptions = {}): Promise<TestSys
 
 async function startShared(): Promise<RunningSystem> {
   isUsed = false;
-  worker().onCleanup(stopShared);
+  // The run's PostgreSQL may have ended before its last worker, and the database with it.
+  worker().onCleanup(() => stopShared().catch(() => undefined));
   shared = startProcesses(OPTIONS);
   try {
     return await shared;

@@ -172,8 +172,9 @@ export async function startProcesses(options: SystemOptions = {}): Promise<Runni
         sandboxProvider?.stop(),
         webhookSigner?.stop(),
       ]);
-      await Promise.all([nats.stop(), database.drop()]);
+      const ends = await Promise.allSettled([nats.stop(), database.drop()]);
       folder.remove();
+      for (const end of ends) if (end.status === "rejected") throw end.reason;
     },
   };
 }
