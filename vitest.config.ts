@@ -8,9 +8,9 @@ const PURE = [
   "test/cluster/judge.test.ts",
 ];
 /**
- * What holds milliseconds against a bound: run after the others, and three at a time. They wait much: each of them takes a
- * fifth of a core on average, and all passed at a load of 16 on two cores. They run in this order, so that those that
- * compute much (trial, sign-in-flood) do not meet.
+ * What holds milliseconds against a bound: run after the long files, beside short ones (`longest-first.ts`). They wait much:
+ * each of them takes a fifth of a core on average, and all passed at a load of 16 on two cores. They run in this order, so
+ * that those that compute much (trial, sign-in-flood) do not meet.
  */
 const TIMED = [
   "test/cluster/trial.test.ts",
@@ -76,11 +76,11 @@ export default defineConfig({
       {
         extends: true,
         // In processes of their own: what others have left in memory would be measured as well.
-        test: { ...SERVERS, name: "timed", include: TIMED, isolate: true, maxWorkers: 3, sequence: { groupOrder: 1 } },
+        test: { ...SERVERS, name: "timed", include: TIMED, isolate: true },
       },
       {
         extends: true,
-        test: { ...SERVERS, name: "alone", include: ALONE, isolate: true, maxWorkers: 1, sequence: { groupOrder: 2 } },
+        test: { ...SERVERS, name: "alone", include: ALONE, isolate: true, maxWorkers: 1, sequence: { groupOrder: 1 } },
       },
     ],
   },

@@ -3,7 +3,8 @@ import type { Browser, BrowserContextOptions, Page, Route } from "playwright-cor
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addFleet } from "../support/fleets.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { expectAccessible, startBrowser } from "./chromium.ts";
 
 const SHOWN = { timeout: 20_000 };
@@ -13,8 +14,7 @@ let browser: Browser;
 let owner: Person;
 
 beforeAll(async () => {
-  const environment = { WEBHOOK_ALLOW_LOOPBACK: "true" };
-  [system, browser] = await Promise.all([startSystem({ webhookSigner: true, environment }), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(async () => {

@@ -4,7 +4,8 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 
 /** A poll every two seconds, and a slow machine. */
@@ -16,7 +17,7 @@ let owner: Person;
 let cashier: Person;
 let station: string;
 beforeAll(async () => {
-  [system, browser] = await Promise.all([startSystem({ sandboxProvider: true }), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem({ sandboxProvider: true, claims: true }), startBrowser()]);
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   station = `stations/${system.sandbox.stations[0]?.stationId}`;

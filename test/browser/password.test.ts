@@ -2,7 +2,8 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
-import { type LogIn, startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { LogIn, TestSystem } from "../support/system.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { button, click, isShown, SHOWN } from "./till-steps.ts";
 
@@ -13,7 +14,7 @@ let system: TestSystem;
 let browser: Browser;
 let owner: Person;
 beforeAll(async () => {
-  [system, browser] = await Promise.all([startSystem(), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(async () => {

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import type { Browser, BrowserContext, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 
 /** Imports and runs take a second; beside other tests they take longer. */
@@ -23,7 +24,7 @@ let page: Page;
 let operator: Person;
 let cashier: Person;
 beforeAll(async () => {
-  [system, browser] = await Promise.all([startSystem(), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   for (const name of ["Rita", `Sam ${XSS}`]) {

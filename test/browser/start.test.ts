@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLoginLink } from "../../services/bus/messages/login-links.ts";
 import { call } from "../../services/bus/operation.ts";
 import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
@@ -20,10 +21,7 @@ let browser: Browser;
 let companion: RunningProgram;
 const folder = temporaryFolder("start");
 beforeAll(async () => {
-  [system, browser] = await Promise.all([
-    startSystem({ sandboxProvider: true, environment: { TRUSTED_PROXIES: "127.0.0.1" } }),
-    startBrowser(),
-  ]);
+  [system, browser] = await Promise.all([sharedSystem({ sandboxProvider: true, claims: true }), startBrowser()]);
   const code = station().devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode;
   companion = runProgram(process.execPath, [COMPANION], {
     env: programEnvironment({

@@ -2,14 +2,15 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { logIn } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { startBrowser } from "./chromium.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
 let system: TestSystem;
 let browser: Browser;
 beforeAll(async () => {
-  [system, browser] = await Promise.all([startSystem(), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
 });
 afterAll(async () => {
   await browser.close();

@@ -3,7 +3,8 @@ import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { enrollDevice, reportOnce, type TestDevice } from "../support/devices.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
 import { RECORD_PIXELS } from "./record-pixels.ts";
@@ -27,7 +28,7 @@ let browser: Browser;
 let owner: Person;
 let cashier: Person;
 beforeAll(async () => {
-  [system, browser] = await Promise.all([startSystem({ sandboxProvider: true }), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem({ sandboxProvider: true }), startBrowser()]);
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
 });
@@ -44,9 +45,8 @@ interface Till {
 
 /** A station of its own for each test, so that none waits for the collection of another. */
 async function newStation(prefix = "Station"): Promise<{ readonly stationId: number; readonly name: string }> {
-  const filialId = system.sandbox.filialId;
   const name = `${prefix} ${Math.round(performance.now())}`;
-  const body = { filial_id: filialId, name, currency: "EUR" };
+  const body = { filial_id: system.sandbox.filialId, name, currency: "EUR" };
   const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
   return { stationId, name };
 }

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { footprint, resultOf } from "../conformance/recorded-run.ts";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { startBrowser } from "./chromium.ts";
 
 const VERIFIER = join(import.meta.dirname, "..", "..", "clients", "verify-certificate.mjs");
@@ -32,7 +33,7 @@ const download = async (): Promise<string> => {
 };
 
 beforeAll(async () => {
-  [system, browser] = await Promise.all([startSystem({ sandboxProvider: true }), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem({ sandboxProvider: true }), startBrowser()]);
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   const body = resultOf("display", await footprint(system, owner, "display"), ["display_total"]);
   const recorded = await owner.good<{ certification_artifacts: readonly { artifact_id: number }[] }>(

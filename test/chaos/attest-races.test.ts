@@ -14,7 +14,8 @@ import { type ApiClient, apiClient } from "../support/api-client.ts";
 import { enrollDevice, type TestDevice } from "../support/devices.ts";
 import type { Answer, Refused } from "../support/http.ts";
 import { logIn } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 
 type Order = z.infer<typeof orderSchema>;
 type Intent = z.infer<typeof intentSchema>;
@@ -36,7 +37,7 @@ let station: string;
 let sql: postgres.Sql;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   second = await startGatewayProcess(system.nats.url);
   const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   cashiers = [cashier, apiClient(`${second.baseUrl}/api/cashier/v1/`, cashier.token)];

@@ -10,7 +10,8 @@ import { type GatewayProcess, startGatewayProcess } from "../gateway/gateway-pro
 import { type Answer, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { allowedDeviation, median, probabilityOfLonger, TIMING_TRIES } from "../support/rank-statistic.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { BEHIND_PROXY, exampleAddress } from "./chaos-world.ts";
 
 const ROUNDS = 40;
@@ -29,7 +30,7 @@ let devices = 0;
 let stationId = 0;
 
 beforeAll(async () => {
-  system = await startSystem({ environment: BEHIND_PROXY });
+  system = await sharedSystem();
   second = await startGatewayProcess(system.nats.url, BEHIND_PROXY);
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });

@@ -9,7 +9,8 @@ import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { BLOCKED_REASONS } from "../../machines/standing.ts";
 import { deviceGuide, runGuideLine } from "../support/guide.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 
 const runBlock = <T>(mark: string, variables: Record<string, string>): Promise<T> =>
   runGuideLine<T>(deviceGuide, mark, variables);
@@ -21,7 +22,7 @@ describe("device guide: the shell lines", () => {
   let intentPath: string;
 
   beforeAll(async () => {
-    system = await startSystem();
+    system = await sharedSystem({ claims: true });
     cashier = await logIn(system.baseUrl, "cashier", system.cashier);
     const [station] = system.sandbox.stations;
     const code = station?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";

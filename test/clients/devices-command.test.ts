@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
 import { logIn } from "../support/people.ts";
 import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const CLI = join(import.meta.dirname, "..", "..", "clients", "cli.ts");
@@ -13,7 +14,7 @@ let system: TestSystem;
 let folder: TemporaryFolder;
 const running: RunningProgram[] = [];
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem({ claims: true });
   folder = temporaryFolder("devices-command");
 });
 afterAll(async () => {

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const CLIENTS = join(import.meta.dirname, "..", "..", "clients");
@@ -19,7 +20,7 @@ let owner: Person;
 let cashier: Person;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   folder = temporaryFolder("reconciliation-commands");
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   for (const person of [OPERATOR, COLLEAGUE])

@@ -5,7 +5,8 @@ import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { enrollDevice } from "../support/devices.ts";
 import { logIn } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const CLI = join(import.meta.dirname, "..", "..", "clients", "cli.ts");
@@ -13,7 +14,7 @@ const CLI = join(import.meta.dirname, "..", "..", "clients", "cli.ts");
 let system: TestSystem;
 let folder: TemporaryFolder;
 beforeAll(async () => {
-  system = await startSystem({ sandboxProvider: true });
+  system = await sharedSystem({ sandboxProvider: true });
   folder = temporaryFolder("sandbox-command");
 });
 afterAll(async () => {

@@ -7,7 +7,8 @@ import { routes } from "../../gateway/routes.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { runGuideLine, tillGuide } from "../support/guide.ts";
 import { send } from "../support/http.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 
 describe("till guide: the shell lines", () => {
   let system: TestSystem;
@@ -16,7 +17,7 @@ describe("till guide: the shell lines", () => {
   const run = <T>(mark: string): Promise<T> => runGuideLine<T>(tillGuide, mark, variables);
 
   beforeAll(async () => {
-    system = await startSystem();
+    system = await sharedSystem({ claims: true });
     const [station] = system.sandbox.stations;
     variables = {
       BASE_URL: system.baseUrl,

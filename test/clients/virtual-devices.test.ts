@@ -9,7 +9,8 @@ import { clientLimits } from "../../clients/limits.ts";
 import { apiClient } from "../support/api-client.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 /** A device backs off up to half a minute, and each test starts one or two processes on a machine that is busy with others. */
@@ -30,7 +31,7 @@ let companionId: number;
 const running: RunningProgram[] = [];
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem({ claims: true });
   folder = temporaryFolder("clients");
   [cashier, owner] = await Promise.all([
     logIn(system.baseUrl, "cashier", system.cashier),

@@ -15,7 +15,8 @@ import { call } from "../../services/bus/operation.ts";
 import { apiClient } from "../support/api-client.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const COMMAND = join(import.meta.dirname, "..", "..", "clients", "cli.ts");
@@ -31,7 +32,7 @@ const credential = `rc_${randomBytes(32).toString("base64url")}`;
 const running: RunningProgram[] = [];
 
 beforeAll(async () => {
-  system = await startSystem({ webhookSigner: true });
+  system = await sharedSystem();
   folder = temporaryFolder("webhooks-command");
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   const { organizationId, filialId } = system.sandbox;

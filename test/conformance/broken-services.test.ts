@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CHECKS } from "../../clients/conformance/checks.ts";
 import { chosen, runSuite } from "../../clients/conformance/suite.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { startBreakingProxy } from "./breaking-proxy.ts";
 import { KEEPING_SERVICES } from "./broken-rules.ts";
 import type { BrokenService } from "./broken-service.ts";
@@ -25,7 +26,7 @@ const picked: readonly BrokenService[] = pick(BROKEN_SERVICES, SHARE);
 let system: TestSystem;
 let owner: Person;
 beforeAll(async () => {
-  system = await startSystem({ sandboxProvider: true, environment: { TRUSTED_PROXIES: "127.0.0.1" } });
+  system = await sharedSystem({ sandboxProvider: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(() => system.stop());

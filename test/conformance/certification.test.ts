@@ -14,7 +14,8 @@ import { sha256 } from "../../services/registry/certification/statements.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 import { consistentRoots } from "./consistent-roots.ts";
 import { enroll, footprint, resultOf, type Sandbox } from "./recorded-run.ts";
@@ -42,7 +43,7 @@ let owner: Person;
 let sql: Database;
 let folder: TemporaryFolder;
 beforeAll(async () => {
-  system = await startSystem({ sandboxProvider: true, environment: { TRUSTED_PROXIES: "127.0.0.1" } });
+  system = await sharedSystem({ sandboxProvider: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   sql = openDatabase({ url: system.database.url, name: "certification test", maxConnections: 1 });
   folder = temporaryFolder("certification");

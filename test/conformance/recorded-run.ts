@@ -22,7 +22,7 @@ let devices = 0;
 /** From an address of its own: ten devices enroll from one address in a minute. */
 export async function enroll({ baseUrl }: Pick<TestSystem, "baseUrl">, code: string): Promise<void> {
   devices += 1;
-  const headers = { "x-forwarded-for": `198.51.100.${devices}` };
+  const headers = { "x-forwarded-for": `100.64.1.${devices}` };
   const answer = await send(baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json: { code }, headers });
   expect(answer.status, answer.text).toBe(201);
 }

@@ -11,7 +11,8 @@ import { VERSION } from "../../services/runtime/version.ts";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
-import { type LogIn, startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { LogIn, TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 import { type BreakingProxy, startBreakingProxy } from "./breaking-proxy.ts";
 import { KEEPING_SERVICES } from "./broken-rules.ts";
@@ -26,7 +27,7 @@ let owner: Person;
 let sql: Database;
 const proxies: BreakingProxy[] = [];
 beforeAll(async () => {
-  system = await startSystem({ sandboxProvider: true, environment: { TRUSTED_PROXIES: "127.0.0.1" } });
+  system = await sharedSystem({ sandboxProvider: true });
   sql = openDatabase({ url: system.database.url, name: "conformance test", maxConnections: 1 });
   folder = temporaryFolder("conformance");
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
@@ -71,7 +72,7 @@ let runners = 0;
 async function openRunner(broken: Parameters<typeof startBreakingProxy>[1] = {}): Promise<Runner> {
   runners += 1;
   const nth = runners;
-  const proxy = await startBreakingProxy(system.baseUrl, broken, `198.51.100.${nth}`);
+  const proxy = await startBreakingProxy(system.baseUrl, broken, `100.64.0.${nth}`);
   proxies.push(proxy);
   const details = { email: `owner-${nth}@conformance.example`, password: "a long enough password" };
   await owner.good("POST", "users/", { body: { ...details, name: `Owner ${nth}`, role: "owner" } });

@@ -3,7 +3,8 @@ import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 
 const ENROLL = "/api/payments/v1/devices/enroll/";
 
@@ -19,7 +20,7 @@ let stationId: number;
 
 beforeAll(async () => {
   // Each request below names an address of its own, which counts because this machine is a configured proxy.
-  system = await startSystem({ environment: { TRUSTED_PROXIES: "127.0.0.1" } });
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   stationId = system.sandbox.stations[0]?.stationId as number;
 });

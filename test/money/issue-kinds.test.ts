@@ -9,7 +9,8 @@ import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { type Answer, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 
 type IssueKind = (typeof CALLBACK_ISSUE_KINDS)[number];
 
@@ -37,7 +38,7 @@ let station: string;
 let configId: number;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const details = { email: "rita@issues.example", password: "a long enough password" };

@@ -9,7 +9,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 
 const PASSWORD = "a long enough password";
 const API = "/api/reconciliation/v1/";
@@ -37,7 +38,7 @@ let operator: Person;
 let stranger: Person;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   operator = await operatorOf(await logIn(system.baseUrl, "backoffice", system.owner), "rita@sandbox.example");
   const elsewhere = await addOrganization(system);
   stranger = await operatorOf(await logIn(system.baseUrl, "backoffice", elsewhere.owner), "rita@elsewhere.example");

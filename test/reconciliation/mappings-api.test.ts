@@ -10,7 +10,8 @@ import { testStatementMapping } from "../../services/reconciliation/mapping-test
 import { addRunMetrics } from "../../services/reconciliation/metrics.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { zipOf } from "./formats/zip-writer.ts";
 
 const SAMPLE = join(import.meta.dirname, "samples/csv/bank-windows-1252.csv");
@@ -69,7 +70,7 @@ let stranger: Person;
 let accountId: number;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   operator = await operatorOf(await logIn(system.baseUrl, "backoffice", system.owner), "rita@sandbox.example");
   const elsewhere = await addOrganization(system);

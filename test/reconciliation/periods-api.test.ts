@@ -6,7 +6,8 @@ import { parse } from "csv-parse/sync";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { writeRows } from "./closings/closing-world.ts";
 
@@ -20,7 +21,7 @@ let operator: Person;
 let accountId: number;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   const details = { email: "rita@sandbox.example", password: "a long enough password" };

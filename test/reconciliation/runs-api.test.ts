@@ -5,7 +5,8 @@ import { closeDatabase, type Database, openDatabase } from "../../services/db/po
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 
 interface Run {
   readonly run_id: number;
@@ -25,7 +26,7 @@ let operator: Person;
 let stranger: Person;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   operator = await operatorOf(await logIn(system.baseUrl, "backoffice", system.owner), "rita@sandbox.example");
   const elsewhere = await addOrganization(system);

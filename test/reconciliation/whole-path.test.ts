@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 
 const SOON = { timeout: 20_000, interval: 100 };
 const HEADER =
@@ -22,7 +23,7 @@ let operator: Person;
 let accountId: number;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const details = { email: "rita@sandbox.example", password: "a long enough password" };

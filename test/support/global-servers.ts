@@ -7,7 +7,7 @@ import { buildPages } from "../../gateway/web/build.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { bundlePrograms } from "./bundled-programs/bundle.ts";
 import { debianPrograms } from "./debian-programs.ts";
-import { serverFolder } from "./temporary-folder.ts";
+import { serverFolder, type TemporaryFolder } from "./temporary-folder.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -27,19 +27,53 @@ function print(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** Starts one PostgreSQL with a migrated template database for the whole run. NATS is started per file, which takes milliseconds. */
+interface Servers {
+  readonly postgres: Awaited<ReturnType<typeof startPostgres>>;
+  readonly natsBinary: NatsBinary;
+  readonly folder: TemporaryFolder;
+}
+
+/** Each project of the run calls this with modules of its own; the servers are the same. */
+const run = globalThis as { testServers?: { users: number; readonly started: Promise<Servers> } };
+
+/** One PostgreSQL with a migrated template database for the whole run. NATS is started per file, which takes milliseconds. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  run.testServers ??= { users: 0, started: startServers() };
+  const { testServers } = run;
+  testServers.users += 1;
+  const { postgres: server, natsBinary, folder } = await testServers.started;
+  project.provide("databaseAdminUrl", server.url("postgres"));
+  project.provide("databaseTemplate", TEMPLATE);
+  project.provide("natsBinary", natsBinary);
+  return async () => {
+    testServers.users -= 1;
+    if (testServers.users > 0) return;
+    delete run.testServers;
+    await server.child.stop();
+    folder.remove();
+  };
+}
+
+async function startServers(): Promise<Servers> {
   const folder = serverFolder("run");
   const checkout = join(import.meta.dirname, "..", "..");
   process.env["NODE_COMPILE_CACHE"] ??= join(checkout, "node_modules", ".cache", "node-compile");
-  process.env["NODE_OPTIONS"] = [process.env["NODE_OPTIONS"], await bundlePrograms()].filter(Boolean).join(" ");
-  await buildPages();
-  // Once for all browser tests, which begin at the same time. A failure here fails there, with its reason.
-  const browser = debianPrograms("chromium").catch(() => undefined);
-  const natsBinary = await findNatsServer({ environment: process.env, checkout, print });
+  const [programs, natsBinary, server] = await Promise.all([
+    bundlePrograms(),
+    findNatsServer({ environment: process.env, checkout, print }),
+    startMigratedPostgres(folder.path),
+    buildPages(),
+    // Once for all browser tests, which begin at the same time. A failure here fails there, with its reason.
+    debianPrograms("chromium").catch(() => undefined),
+  ]);
+  process.env["NODE_OPTIONS"] = [process.env["NODE_OPTIONS"], programs].filter(Boolean).join(" ");
+  return { postgres: server, natsBinary, folder };
+}
+
+async function startMigratedPostgres(folder: string): Promise<Awaited<ReturnType<typeof startPostgres>>> {
   const server = await startPostgres({
-    folder: join(folder.path, "postgres"),
-    logFile: join(folder.path, "postgres.log"),
+    folder: join(folder, "postgres"),
+    logFile: join(folder, "postgres.log"),
     password: PASSWORD,
     // The run's data is thrown away: the tests check what survives a killed process, not a power cut.
     // Several test files at once have the pools of several processes each.
@@ -48,14 +82,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await makeConnectingCheap(server.url("postgres"));
   await ensureDatabase(server.url("postgres"), TEMPLATE);
   await migrate({ databaseUrl: server.url(TEMPLATE), log: () => undefined });
-  await browser;
-  project.provide("databaseAdminUrl", server.url("postgres"));
-  project.provide("databaseTemplate", TEMPLATE);
-  project.provide("natsBinary", natsBinary);
-  return async () => {
-    await server.child.stop();
-    folder.remove();
-  };
+  return server;
 }
 
 /** A run opens thousands of connections. A client spends milliseconds of CPU on hashing its password 4096 times for each. */

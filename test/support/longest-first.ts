@@ -1,5 +1,8 @@
-/** The order of test files: those that take longest begin first, so that none of them is left over at the end, alone on its worker. */
-import { existsSync } from "node:fs";
+/**
+ * The order of test files: those that take longest begin first, so that none of them is left over at the end, alone on its
+ * worker. Those that use the worker's system (`shared-system.ts`) follow one another, so that it need not start again.
+ */
+import { existsSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
@@ -10,6 +13,7 @@ const CHECKOUT = join(import.meta.dirname, "..", "..");
  * durations of its own; the others follow by size.
  */
 const LONGEST = [
+  "test/conformance/service.test.ts",
   "test/chaos/kill.test.ts",
   "test/deploy/embedded-servers.test.ts",
   "test/stations/provider-saga.test.ts",
@@ -27,7 +31,6 @@ const LONGEST = [
   "test/deploy/find-nats-server.test.ts",
   "test/chaos/two-claims.test.ts",
   "test/deploy/bootstrap.test.ts",
-  "test/conformance/service.test.ts",
   "test/gateway/openapi.test.ts",
   "test/stations/confirmation.test.ts",
   "test/deploy/start-errors.test.ts",
@@ -54,6 +57,9 @@ const LONGEST = [
   "test/webhook-signer/faults.test.ts",
 ];
 
+/** So many short files take as long as a timed one takes on three workers. */
+const SHORT_PER_TIMED = 5;
+
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const gone = LONGEST.filter((file) => !existsSync(join(CHECKOUT, file)));
@@ -61,15 +67,29 @@ export class LongestFirst extends BaseSequencer {
       throw new Error(`The list of the longest tests names files that are gone: ${gone.join(", ")}.`);
     // oxlint-disable-next-line unicorn/no-array-sort -- A sequencer's, which does not change its argument.
     const sorted = await super.sort(files);
-    const rank = ({ moduleId, project }: TestSpecification): number => {
-      const path = relative(CHECKOUT, moduleId);
-      const { include, sequence } = project.config;
-      // A project that names its files has them in that order.
-      const places = include.includes(path) ? include : LONGEST;
-      const place = places.indexOf(path);
-      // Files that are to run after all others stay there.
-      return sequence.groupOrder * LONGEST.length * 2 + (place === -1 ? LONGEST.length : place);
+    const shares = new Set(sorted.filter(({ moduleId }) => readFileSync(moduleId, "utf8").includes("sharedSystem(")));
+    const placeOf = ({ moduleId }: TestSpecification, places: readonly string[]): number => {
+      const place = places.indexOf(relative(CHECKOUT, moduleId));
+      return place === -1 ? places.length : place;
     };
-    return sorted.toSorted((a, b) => rank(a) - rank(b));
+    const isIn = (name: string) => (file: TestSpecification) => file.project.name === name;
+    const byPlace = (some: readonly TestSpecification[], places: readonly string[]) =>
+      some.toSorted((a, b) => placeOf(a, places) - placeOf(b, places));
+    const services = byPlace(sorted.filter(isIn("services")), LONGEST);
+    const isLong = (file: TestSpecification): boolean => placeOf(file, LONGEST) < LONGEST.length;
+    // A worker goes on with files of its own project only, so those of a project follow one another.
+    const short = [...sorted.filter(isIn("pure")), ...services.filter((file) => !shares.has(file) && !isLong(file))];
+    const timed = sorted.filter(isIn("timed"));
+    return [
+      ...services.filter((file) => !shares.has(file) && isLong(file)),
+      ...services.filter((file) => shares.has(file)),
+      // Timed files wait much: about three of them run at once, beside one worker with short files.
+      ...byPlace(timed, timed[0]?.project.config.include ?? []).flatMap((file, nth) => [
+        file,
+        ...short.slice(nth * SHORT_PER_TIMED, (nth + 1) * SHORT_PER_TIMED),
+      ]),
+      ...short.slice(timed.length * SHORT_PER_TIMED),
+      ...sorted.filter(isIn("alone")),
+    ];
   }
 }

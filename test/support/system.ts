@@ -82,8 +82,33 @@ export interface SystemOptions {
   readonly layout?: Partial<BusLayout>;
 }
 
+/** A system without a sandbox: the part that a worker's files can share (`shared-system.ts`). */
+export type RunningSystem = Omit<TestSystem, keyof Seeded>;
+type Seeded = Pick<TestSystem, "sandbox" | "owner" | "cashier">;
+
 /** Starts it; rejects with the sentence of the piece that did not come up. */
 export async function startSystem(options: SystemOptions = {}): Promise<TestSystem> {
+  const running = await startProcesses(options);
+  return { ...running, ...(await seed(running, options)) };
+}
+
+/** The sandbox of a running system, with its provider where that is asked for. */
+export async function seed({ bus }: Pick<TestSystem, "bus">, options: SystemOptions): Promise<Seeded> {
+  const passwords = { ownerPassword: "owner of the sandbox", cashierPassword: "cashier of the sandbox" };
+  const sandbox = await call(bus.nc, seedSandbox, passwords, SEED_MS);
+  if (options.sandboxProvider === true) await call(bus.nc, seedSandboxProvider, sandbox, SEED_MS);
+  // The seeds wait for a second at most until the stations know of them.
+  const keys = sandbox.stations.map(({ stationId }) => stationKey(stationId));
+  await flushKeys({ nc: bus.nc, log: SILENT, timeoutMs: SEED_MS }, keys);
+  return {
+    sandbox,
+    owner: { email: sandbox.owner.email, password: passwords.ownerPassword },
+    cashier: { email: sandbox.cashier.email, password: passwords.cashierPassword },
+  };
+}
+
+/** The servers and the processes, without a sandbox. */
+export async function startProcesses(options: SystemOptions = {}): Promise<RunningSystem> {
   const folder = temporaryFolder("system");
   const logFile = (name: string): string => join(folder.path, `${name}.log`);
   const [nats, { database, postgres }, port] = await Promise.all([
@@ -124,12 +149,6 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     start("gateway", "gateway/main.ts", [], { ...environment, HOST: "127.0.0.1", PORT: String(port) }),
   ]);
   const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
-  const passwords = { ownerPassword: "owner of the sandbox", cashierPassword: "cashier of the sandbox" };
-  const sandbox = await call(bus.nc, seedSandbox, passwords, SEED_MS);
-  if (sandboxProvider !== undefined) await call(bus.nc, seedSandboxProvider, sandbox, SEED_MS);
-  // The seeds wait for a second at most until the stations know of them.
-  const keys = sandbox.stations.map(({ stationId }) => stationKey(stationId));
-  await flushKeys({ nc: bus.nc, log: SILENT, timeoutMs: SEED_MS }, keys);
   return {
     baseUrl: `http://127.0.0.1:${port}`,
     nats,
@@ -139,9 +158,6 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     processes: { services, stations, gateway },
     relay,
     webhookSigner,
-    sandbox,
-    owner: { email: sandbox.owner.email, password: passwords.ownerPassword },
-    cashier: { email: sandbox.cashier.email, password: passwords.cashierPassword },
     log: (name) => readFileSync(logFile(name), "utf8"),
     async prepareBus() {
       await prepareBus(nats.url, database.url);
@@ -156,8 +172,9 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
         sandboxProvider?.stop(),
         webhookSigner?.stop(),
       ]);
-      await Promise.all([nats.stop(), database.drop()]);
+      const ends = await Promise.allSettled([nats.stop(), database.drop()]);
       folder.remove();
+      for (const end of ends) if (end.status === "rejected") throw end.reason;
     },
   };
 }

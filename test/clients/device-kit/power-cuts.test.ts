@@ -11,7 +11,8 @@ import { hostPlatform, type Platform } from "../../../clients/device-kit/platfor
 import type { DeviceStorage } from "../../../clients/device-kit/record.ts";
 import { memoryStorage } from "../../../clients/device-kit/storage/memory.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 /** The kit's clock runs faster than the service's: it waits less for its next poll. */
 const SPEED = 4;
@@ -27,7 +28,7 @@ let system: TestSystem;
 let owner: Person;
 let cashier: Person;
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem({ claims: true });
   [owner, cashier] = await Promise.all([
     logIn(system.baseUrl, "backoffice", system.owner),
     logIn(system.baseUrl, "cashier", system.cashier),

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { logIn } from "../../support/people.ts";
 import { programEnvironment, type RunningProgram, runProgram } from "../../support/running-program.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 
 const SAMPLES = join(import.meta.dirname, "..", "..", "..", "clients", "device-kit", "samples");
@@ -13,7 +14,7 @@ let system: TestSystem;
 let folder: TemporaryFolder;
 const running: RunningProgram[] = [];
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem({ claims: true });
   folder = temporaryFolder("samples");
 });
 afterAll(async () => {

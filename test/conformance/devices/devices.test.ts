@@ -12,7 +12,8 @@ import type { DeviceKind } from "../../../clients/conformance/devices/device-wor
 import { VERSION } from "../../../services/runtime/version.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { programEnvironment, runProgram } from "../../support/running-program.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 import { BROKEN_DEVICES } from "./broken-devices.ts";
 import { KitCompanion, KitDisplay } from "./kit-devices.ts";
@@ -38,7 +39,7 @@ let owner: Person;
 let folder: TemporaryFolder;
 beforeAll(async () => {
   folder = temporaryFolder("devices");
-  system = await startSystem({ sandboxProvider: true, environment: { TRUSTED_PROXIES: "127.0.0.1" } });
+  system = await sharedSystem({ sandboxProvider: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(async () => {

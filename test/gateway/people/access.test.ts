@@ -6,14 +6,14 @@ import { addFleet, offerBody, offerTask } from "../../support/fleets.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { PLATFORM_KEY, sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 const guarded = routes.filter(({ who }) => who.kind === "session");
 const peopleRoutes = guarded.filter(({ tag }) => tag === "cashier" || tag === "backoffice");
 
 /** By their paths, so that a route that is not guarded as the others are is found. */
 const platformRoutes = routes.filter(({ path }) => path.startsWith("/api/platform/"));
-const PLATFORM_KEY = "platform-key-of-the-access-test-32";
 
 const FREEZES = ["organization", "station", "device", "provider"].flatMap((what) => [
   `backoffice_freeze_${what}`,
@@ -31,8 +31,7 @@ let ids: Readonly<Record<string, number>>;
 let bodies: Readonly<Record<string, unknown>>;
 
 beforeAll(async () => {
-  const environment = { WEBHOOK_ALLOW_LOOPBACK: "true", PLATFORM_KEY };
-  system = await startSystem({ webhookSigner: true, environment });
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const elsewhere = await addOrganization(system);

@@ -8,7 +8,8 @@ import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 type Order = z.infer<typeof orderSchema>;
 type Intent = z.infer<typeof intentSchema>;
@@ -22,7 +23,7 @@ let station: string;
 
 beforeAll(async () => {
   // Long enough that the guest's payment is still open when the cashier cancels.
-  system = await startSystem({ sandboxProvider: true, environment: { SANDBOX_PROVIDER_DECIDES_AFTER_MS: "1500" } });
+  system = await sharedSystem({ sandboxProvider: true });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const [first] = system.sandbox.stations;
   const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "none";

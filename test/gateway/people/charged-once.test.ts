@@ -8,7 +8,8 @@ import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 type Order = z.infer<typeof orderSchema>;
 type Intent = z.infer<typeof intentSchema>;
@@ -19,7 +20,7 @@ let companion: TestDevice;
 let station: string;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const [first] = system.sandbox.stations;
   const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "none";

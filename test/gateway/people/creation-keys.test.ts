@@ -8,7 +8,8 @@ import { closeDatabase, openDatabase } from "../../../services/db/pool.ts";
 import type { ApiClient } from "../../support/api-client.ts";
 import { addFleet, type TestFleet } from "../../support/fleets.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 let system: TestSystem;
 let sql: postgres.Sql;
@@ -20,11 +21,7 @@ let fleet: TestFleet;
 let issueId: number;
 
 beforeAll(async () => {
-  system = await startSystem({
-    sandboxProvider: true,
-    webhookSigner: true,
-    environment: { WEBHOOK_ALLOW_LOOPBACK: "true" },
-  });
+  system = await sharedSystem({ sandboxProvider: true });
   sql = postgres(system.database.url, { max: 1 });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   const password = "a long enough password";

@@ -7,7 +7,8 @@ import type { orderSchema, ordersSchema } from "../../../gateway/api/cashier/ord
 import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 type Order = z.infer<typeof orderSchema>;
 type Intent = z.infer<typeof intentSchema>;
@@ -18,7 +19,7 @@ let station: string;
 let otherStation: string;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   station = `stations/${system.sandbox.stations[0]?.stationId}`;
   otherStation = `stations/${system.sandbox.stations[1]?.stationId}`;

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { type Answer, type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 interface Order {
   readonly order_id: number;
@@ -55,11 +56,8 @@ interface Timeline {
 }
 
 beforeAll(async () => {
-  system = await startSystem({
-    sandboxProvider: true,
-    // Long enough to see the QR before the guest has paid, and for two displays within their throttle.
-    environment: { SANDBOX_PROVIDER_DECIDES_AFTER_MS: "1500" },
-  });
+  // It decides after 1.5 s: long enough to see the QR before the guest has paid, and for two displays within their throttle.
+  system = await sharedSystem({ sandboxProvider: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const details = { email: "rita@sandbox.example", password: "a long enough password" };

@@ -5,7 +5,8 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { SEARCHED_ENTRIES } from "../../../services/db/event-page.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 interface Event {
   readonly event_id: number;
@@ -24,7 +25,7 @@ interface Page {
 let system: TestSystem;
 let owner: Person;
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(() => system.stop());

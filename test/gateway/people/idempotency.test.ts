@@ -5,7 +5,8 @@ import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { orderSchema, ordersSchema } from "../../../gateway/api/cashier/orders.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 type Order = z.infer<typeof orderSchema>;
 type Intent = z.infer<typeof intentSchema>;
@@ -17,7 +18,7 @@ let station: string;
 let otherStation: string;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   const details = { email: "ben@sandbox.example", password: "a long enough password" };
   await owner.good("POST", "users/", { body: { ...details, name: "Ben", role: "cashier" } });

@@ -10,8 +10,8 @@ import { LIMITS } from "../../../gateway/limits.ts";
 import { closeDatabase, openDatabase } from "../../../services/db/pool.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import type { LogIn } from "../../support/system.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { LogIn, TestSystem } from "../../support/system.ts";
 
 type Lease = z.infer<typeof leaseSchema>;
 type Intent = z.infer<typeof intentSchema>;
@@ -26,7 +26,7 @@ let station: string;
 let stationId: number;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   ({ person: ben } = await newCashier("Ben"));
   stationId = system.sandbox.stations[0]?.stationId ?? 0;

@@ -12,19 +12,19 @@ import { guideBlock, operationsGuide } from "../../support/guide.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn } from "../../support/people.ts";
 import { programEnvironment, runProgram } from "../../support/running-program.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { PLATFORM_KEY, sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 type Created = z.infer<typeof createdOrganizationSchema>;
 type Reset = z.infer<typeof ownerPasswordResetSchema>;
 
-const PLATFORM_KEY = "platform-key-of-the-organization-test";
 const PATH = "/api/platform/v1/organizations/";
 const CHECKOUT = join(import.meta.dirname, "..", "..", "..");
 const COMMAND = join(CHECKOUT, "clients", "organization.ts");
 
 let system: TestSystem;
 beforeAll(async () => {
-  system = await startSystem({ environment: { PLATFORM_KEY } });
+  system = await sharedSystem({ claims: true });
 });
 afterAll(() => system.stop());
 

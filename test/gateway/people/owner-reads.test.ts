@@ -10,7 +10,8 @@ import type { orderSchema, ordersSchema } from "../../../gateway/api/cashier/ord
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 type Order = z.infer<typeof orderSchema>;
 
@@ -22,7 +23,7 @@ let stations: readonly number[];
 const orders: Order[] = [];
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   stranger = await logIn(system.baseUrl, "backoffice", (await addOrganization(system)).owner);

@@ -3,7 +3,8 @@ import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 /** As the registry's limit has it, which the gateway's tests need not know. */
 const FILIALS = 10_000;
@@ -13,7 +14,7 @@ let owner: Person;
 let cashier: Person;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
 });

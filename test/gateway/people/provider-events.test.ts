@@ -5,7 +5,8 @@ import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 interface Event {
   readonly event_id: number;
@@ -29,7 +30,7 @@ let operator: Person;
 let configId: number;
 let filialId: number;
 beforeAll(async () => {
-  system = await startSystem({ sandboxProvider: true });
+  system = await sharedSystem({ sandboxProvider: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   const details = { email: "rita@sandbox.example", password: "a long enough password" };
   await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });

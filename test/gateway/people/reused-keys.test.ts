@@ -9,7 +9,8 @@ import { routes } from "../../../gateway/routes.ts";
 import type { ApiClient } from "../../support/api-client.ts";
 import { addFleet, offerBody, type TestFleet } from "../../support/fleets.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 type Lease = z.infer<typeof leaseSchema>;
 type Order = z.infer<typeof orderSchema>;
@@ -23,7 +24,7 @@ let station: string;
 let fleet: TestFleet;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   const details = { email: "ben@sandbox.example", password: "a long enough password" };
   await owner.good("POST", "users/", { body: { ...details, name: "Ben", role: "cashier" } });

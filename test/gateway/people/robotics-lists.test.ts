@@ -7,7 +7,8 @@ import { logIn as logInToTrigger } from "../../../clients/webhooks/trigger.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { addFleet, offerBody, offerTask, type TaskOnTheWire, type TestFleet } from "../../support/fleets.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 let system: TestSystem;
 let owner: Person;
@@ -18,7 +19,7 @@ async function newFilial(name: string): Promise<number> {
   return (await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name } })).filial_id;
 }
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   filialId = await newFilial("Old Town");
   fleet = await addFleet(system.baseUrl, owner, filialId);

@@ -7,14 +7,15 @@ import { call } from "../../../services/bus/operation.ts";
 import { addFleet, fleetClient, offerBody, offerTask, type TestFleet } from "../../support/fleets.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 let system: TestSystem;
 let owner: Person;
 let fleet: TestFleet;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(() => system.stop());

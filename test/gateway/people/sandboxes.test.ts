@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { enrollDevice } from "../../support/devices.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 interface Device {
   readonly device_id: number;
@@ -35,7 +36,7 @@ let owner: Person;
 let filialId: number;
 
 beforeAll(async () => {
-  system = await startSystem({ sandboxProvider: true });
+  system = await sharedSystem({ sandboxProvider: true });
   const { owner: details } = await addOrganization(system);
   owner = await logIn(system.baseUrl, "backoffice", details);
   filialId = (await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Main street" } })).filial_id;

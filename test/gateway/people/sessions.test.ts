@@ -9,7 +9,8 @@ import { createLoginLink } from "../../../services/bus/messages/login-links.ts";
 import { call } from "../../../services/bus/operation.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 type NewSession = z.infer<typeof newSessionSchema>;
 type Session = z.infer<typeof sessionSchema>;
@@ -18,7 +19,7 @@ let system: TestSystem;
 
 beforeAll(async () => {
   // So that a request can come from another address.
-  system = await startSystem({ environment: { TRUSTED_PROXIES: "127.0.0.1" } });
+  system = await sharedSystem({ claims: true });
 });
 afterAll(() => system.stop());
 
@@ -267,7 +268,8 @@ describe("the link of a start", () => {
     const later = await newLink();
     expectNone(await redeem(token));
     const sql = postgres(system.database.url, { max: 1 });
-    const stored = await sql`select link_hash from login_links`;
+    const { organizationId } = system.sandbox;
+    const stored = await sql`select link_hash from login_links where organization_id = ${organizationId}`;
     expect(stored).toHaveLength(1);
     expect(JSON.stringify(stored)).not.toContain(later);
     await sql`update login_links set expires_at = now()`;

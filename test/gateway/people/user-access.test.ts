@@ -5,7 +5,8 @@ import type { userSchema, usersSchema } from "../../../gateway/api/backoffice/us
 import { FEED_LIMITS } from "../../../gateway/read-model/replica-feed.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { type LogIn, startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { LogIn, TestSystem } from "../../support/system.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
 
 type User = z.infer<typeof userSchema>;
@@ -14,7 +15,7 @@ let system: TestSystem;
 let second: GatewayProcess;
 let owner: Person;
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   second = await startGatewayProcess(system.nats.url);
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });

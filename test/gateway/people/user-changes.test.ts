@@ -7,15 +7,15 @@ import type { userSchema } from "../../../gateway/api/backoffice/users.ts";
 import type { leaseSchema } from "../../../gateway/api/cashier/leases.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import type { LogIn } from "../../support/system.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { LogIn, TestSystem } from "../../support/system.ts";
 
 type User = z.infer<typeof userSchema>;
 
 let system: TestSystem;
 let owner: Person;
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(() => system.stop());

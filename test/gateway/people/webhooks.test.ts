@@ -10,7 +10,8 @@ import { guide, runGuideLine } from "../../support/guide.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 const PATIENCE = { timeout: 20_000, interval: 50 };
 const TEST_MS = 60_000;
@@ -58,7 +59,7 @@ let target: {
 };
 
 beforeAll(async () => {
-  system = await startSystem({ webhookSigner: true, environment: { WEBHOOK_ALLOW_LOOPBACK: "true" } });
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   foreigner = await logIn(system.baseUrl, "backoffice", (await addOrganization(system)).owner);
   target = await startTarget();

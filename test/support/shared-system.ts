@@ -1,0 +1,98 @@
+/**
+ * One whole system for all test files of a worker, which starts when a file asks for it. Each file has an organization of
+ * its own, the seeded sandbox, and sees nothing of the files before it.
+ *
+ *   system = await sharedSystem();   // in beforeAll, in place of startSystem()
+ *   afterAll(() => system.stop());   // leaves it to the next file
+ *
+ * A file that loses data, reads metrics of a process, or needs other settings has a system of its own. One that kills a
+ * process starts it again.
+ */
+import postgres from "postgres";
+import { isRunning } from "./running-program.ts";
+import { type RunningSystem, type SystemOptions, seed, startProcesses, type TestSystem } from "./system.ts";
+import type { TestProcess } from "./test-process.ts";
+
+/** The key of the installation's operator at this system. */
+export const PLATFORM_KEY = "p".repeat(43);
+
+/** What none of the files minds and some of them need. */
+const OPTIONS: SystemOptions = {
+  sandboxProvider: true,
+  webhookSigner: true,
+  environment: { PLATFORM_KEY, TRUSTED_PROXIES: "127.0.0.1", WEBHOOK_ALLOW_LOOPBACK: "true" },
+};
+
+/** How long it waits for a next file: it costs a twentieth of a core. */
+const UNUSED_MS = 5_000;
+
+let shared: Promise<RunningSystem> | undefined;
+let isUsed = false;
+let unused: NodeJS.Timeout | undefined;
+
+interface SharedOptions extends Pick<SystemOptions, "sandboxProvider"> {
+  /** A program or a page of the file claims codes from this machine's address, which may do so ten times a minute. */
+  readonly claims?: boolean;
+}
+
+/** The worker's system with a fresh sandbox, and with the sandbox's provider where `sandboxProvider` asks for it. */
+export async function sharedSystem(options: SharedOptions = {}): Promise<TestSystem> {
+  clearTimeout(unused);
+  if (shared !== undefined && !isWhole(await shared)) await stopShared();
+  const running = await (shared === undefined ? startShared() : shared);
+  if (options.claims === true && isUsed) await renew(running.processes.gateway);
+  isUsed = true;
+  await retireSandbox(running.database.url);
+  const stop = (): Promise<void> => {
+    unused = setTimeout(() => void stopShared(), UNUSED_MS);
+    return Promise.resolve();
+  };
+  return { ...running, ...(await seed(running, options)), stop };
+}
+
+async function startShared(): Promise<RunningSystem> {
+  isUsed = false;
+  // The run's PostgreSQL may have ended before its last worker, and the database with it.
+  worker().onCleanup(() => stopShared().catch(() => undefined));
+  shared = startProcesses(OPTIONS);
+  try {
+    return await shared;
+  } catch (error) {
+    shared = undefined;
+    throw error;
+  }
+}
+
+async function renew(gateway: TestProcess): Promise<void> {
+  await gateway.stop();
+  await gateway.restart();
+}
+
+/** A file that failed may have left a process killed. */
+const isWhole = ({ processes, bus }: RunningSystem): boolean =>
+  bus.isUp() && Object.values(processes).every((each) => isRunning(each.pid()));
+
+async function stopShared(): Promise<void> {
+  clearTimeout(unused);
+  const running = shared;
+  shared = undefined;
+  await (await running)?.stop();
+}
+
+/** `onCleanup` adds to what `vitest` does when the worker ends, after its last file; it has no public name. */
+const worker = () => Reflect.get(globalThis, "__vitest_worker__") as { onCleanup: (end: () => Promise<void>) => void };
+
+/**
+ * Makes room for the next file's sandbox: there is one in an installation, and an e-mail address belongs to one person. The
+ * log-in attempts of earlier files do not count against the next one's.
+ */
+async function retireSandbox(databaseUrl: string): Promise<void> {
+  const sql = postgres(databaseUrl, { max: 1 });
+  try {
+    await sql`update organizations set sandbox = false where sandbox`;
+    await sql`update users set email = 'retired-' || user_id || '@sandbox.example' where email not like 'retired-%'`;
+    await sql`delete from login_attempts`;
+  } finally {
+    await sql.end();
+  }
+}
