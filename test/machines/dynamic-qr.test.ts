@@ -7,7 +7,7 @@ import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import { confirmationId } from "../../machines/station/deadlines.ts";
 import { renderReply } from "../../machines/station/render-reply.ts";
 import { routeOffer } from "../../machines/views/routes.ts";
-import { aQrCounter, aServedCounter, CASEY, PROVIDER, QR, type Scenario } from "./scenario.ts";
+import { aQrCounter, aServedCounter, CASEY, ORDER, PROVIDER, QR, type Scenario } from "./scenario.ts";
 
 const asked = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300);
 const shown = (): Scenario => asked().givesQr().waits(5_000);
@@ -217,6 +217,31 @@ describe("M25 a payment that comes too late", () => {
 });
 
 describe("an intent that has left the bounded state", () => {
+  it("the provider's word that nothing moved, where only the audit log has its reason: the event takes it back there", () => {
+    const counter = shown().cancels();
+    const [recalled] = counter.station.ended;
+    if (recalled === undefined) throw new Error("none has ended");
+    const without = { ...counter.station, ended: [], unclearCollections: [] };
+    for (const [reason, events] of [
+      ["late_money", ["unclear_resolved"]],
+      ["late_success", []],
+      ["", []],
+    ] as const) {
+      counter.state = without;
+      counter.recalled = { ...recalled, reasonSinceEnd: reason };
+      expect(counter.clears(recalled.intentId).happened, reason).toEqual(events);
+    }
+  });
+
+  it("the provider's word that nothing moved, where only an older reason names its order: the reason is taken back", () => {
+    const counter = shown().cancels();
+    const { orderId } = ORDER;
+    const older = { orderId, intentId: 900, reason: "qr_presented" as const };
+    counter.state = { ...counter.station, olderReasons: [older] };
+    expect(counter.clears(900).happened).toEqual(["unclear_resolved"]);
+    expect(counter.station.olderReasons).toEqual([]);
+  });
+
   it("a second payment of an intent that was paid long ago: makes no order unclear", () => {
     const counter = shown().confirms().settles();
     const { intent: recalled, intentId } = counter;

@@ -20,32 +20,36 @@ interface Node {
   readonly [key: string]: unknown;
 }
 
-const OPERATORS = new Map<string, readonly string[]>(Object.entries({
-  "===": ["!=="],
-  "!==": ["==="],
-  "<": ["<=", ">="],
-  "<=": ["<", ">"],
-  ">": [">=", "<="],
-  ">=": [">", "<"],
-  "+": ["-"],
-  "-": ["+"],
-  "*": ["/"],
-  "/": ["*"],
-  "%": ["*"],
-  "&&": ["||"],
-  "||": ["&&"],
-}));
-const MEMBERS = new Map(Object.entries({
-  some: "every",
-  every: "some",
-  min: "max",
-  max: "min",
-  startsWith: "endsWith",
-  endsWith: "startsWith",
-  floor: "ceil",
-  find: "findLast",
-  findLast: "find",
-}));
+const OPERATORS = new Map<string, readonly string[]>(
+  Object.entries({
+    "===": ["!=="],
+    "!==": ["==="],
+    "<": ["<=", ">="],
+    "<=": ["<", ">"],
+    ">": [">=", "<="],
+    ">=": [">", "<"],
+    "+": ["-"],
+    "-": ["+"],
+    "*": ["/"],
+    "/": ["*"],
+    "%": ["*"],
+    "&&": ["||"],
+    "||": ["&&"],
+  }),
+);
+const MEMBERS = new Map(
+  Object.entries({
+    some: "every",
+    every: "some",
+    min: "max",
+    max: "min",
+    startsWith: "endsWith",
+    endsWith: "startsWith",
+    floor: "ceil",
+    find: "findLast",
+    findLast: "find",
+  }),
+);
 const LEFT_OUT = new Set(["filter", "slice", "trim", "toSorted", "toReversed", "toLowerCase", "toUpperCase"]);
 const TYPES_OF_VALUES = new Set(["TSAsExpression", "TSSatisfiesExpression", "TSNonNullExpression"]);
 /** Texts for people are not decisions. */
@@ -58,7 +62,10 @@ export function changesOf(program: string, language: "ts" | "js"): readonly Chan
   const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && "type" in value;
   const add = (node: { start: number; end: number }, text: string, form: Change["form"] = "expression"): void => {
     const before = source(node).replaceAll(/\s+/g, " ");
-    const shown = form === "first statement" ? "return at the start" : `${short(before)} → ${text === ";" ? "nothing" : short(text)}`;
+    const shown =
+      form === "first statement"
+        ? "return at the start"
+        : `${short(before)} → ${text === ";" ? "nothing" : short(text)}`;
     changes.push({ start: node.start, end: node.end, text, what: shown, form, isAtLoad: depth === 0 });
   };
   /** The list without each of its items. */
@@ -138,7 +145,8 @@ export function changesOf(program: string, language: "ts" | "js"): readonly Chan
     if (callee["optional"] === true || call["optional"] === true) return;
     const name = source(property);
     const other = MEMBERS.get(name);
-    if (other !== undefined) add({ start: program.lastIndexOf(".", property.start), end: property.end }, `.${other}`, "member");
+    if (other !== undefined)
+      add({ start: program.lastIndexOf(".", property.start), end: property.end }, `.${other}`, "member");
     // Inside `a?.b.filter()` the call is no expression of its own.
     else if (LEFT_OUT.has(name) && !source(object).includes("?.")) add(call, `(${source(object)})`);
   }
@@ -176,7 +184,8 @@ export function withSwitches(program: string, changes: readonly Numbered[], acti
       else if (form === "first statement") rendered += `if (${ids}) return;`;
       else if (form === "member")
         rendered += `[isMutant(${group[0].id}) ? "${group[0].text.slice(1)}" : "${program.slice(start, end).replace(/^[\s.]+/, "")}"]`;
-      else rendered += `(${group.map(({ id, text }) => `isMutant(${id}) ? (${text}) : `).join("")}(${render(start, end)}))`;
+      else
+        rendered += `(${group.map(({ id, text }) => `isMutant(${id}) ? (${text}) : `).join("")}(${render(start, end)}))`;
       at = end;
     }
     return rendered + program.slice(at, to);

@@ -16,8 +16,9 @@ interface Part extends TestsOf {
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const listed = (pattern: string): string[] => globSync(pattern, { cwd: CHECKOUT }).toSorted();
-const SLOW = ["late-payments", "races", "charged-once", "properties"].map((name) => `test/machines/${name}.test.ts`);
-const LAST = [...SLOW, "test/machines/station-table.test.ts", "test/machines/model-paths.test.ts"];
+const inMachines = (...names: string[]): string[] => names.map((name) => `test/machines/${name}.test.ts`);
+const SLOW = inMachines("late-payments", "races", "charged-once", "properties");
+const LAST = [...inMachines("station-table", "model-paths", "dynamic-qr", "long-reports", "commit"), ...SLOW];
 
 const PARTS: readonly Part[] = [
   {
@@ -79,8 +80,8 @@ const PARTS: readonly Part[] = [
 ];
 
 const HELP = `Changes the program in small ways, one at a time, and runs the tests of the changed file. It lists the changes that no
-test notices ("survived"): each is a missing test, needless code, or a change without an effect. Changes that only the
-compiler notices ("refused") are in no score.
+test notices ("survived"): each is a missing test, needless code, or a change without an effect. Changes that the
+compiler refuses are not tried.
 
   npm run mutants
   npm run mutants -- --only=seam --sample=60 --seed=2
@@ -90,13 +91,22 @@ compiler notices ("refused") are in no score.
   --sample=400        at most so many changes of each group, drawn at random
   --at-load=40        and so many of those that act while modules are loaded; each takes a run of the tests
   --seed=1            which ones
+  --minutes=600       no more are tried after that time; those are in no row but the first
 `;
-const { only, file: part, sample, seed, "at-load": atLoad } = commandOptions(HELP, {
+const {
+  only,
+  file: part,
+  sample,
+  seed,
+  minutes,
+  "at-load": atLoad,
+} = commandOptions(HELP, {
   only: { type: "string" },
   file: { type: "string", default: "" },
   sample: { type: "string", default: "400" },
   "at-load": { type: "string", default: "40" },
   seed: { type: "string", default: "1" },
+  minutes: { type: "string", default: "600" },
 });
 
 function mutantsOf({ files, functions = [] }: Part): Omit<Mutant, "id">[] {
@@ -140,6 +150,8 @@ function table(rows: readonly Row[]): string {
   return cells.map((row) => row.map(aligned).join("  ")).join("\n");
 }
 
+const print = (line: string): void => void process.stderr.write(`${line}\n`);
+const untilMs = Date.now() + Number(minutes) * 60_000;
 const random = new Random(Number(seed));
 const copy = copyCheckout();
 let id = 0;
@@ -154,20 +166,29 @@ try {
     const rows: Row[] = [];
     const survivors: string[] = [];
     for (const of of parts) {
-      const mutants = all.filter((one) => one.of === of && drawn.has(one)).map(({ mutant }) => ({ ...mutant, id: ++id }));
+      const mutants = all
+        .filter((one) => one.of === of && drawn.has(one))
+        .map(({ mutant }) => ({ ...mutant, id: ++id }));
       if (mutants.length === 0) continue;
-      const killed = await tryMutants(copy, mutants, of, (line) => process.stderr.write(`${line}\n`));
-      const left = mutants.filter((mutant) => !killed.has(mutant.id));
-      const refused = await refusedByCompiler(copy, left);
+      const refused = await refusedByCompiler(copy, mutants);
+      const real = mutants.filter((mutant) => !refused.has(mutant.id));
+      const { killed, tried } = await tryMutants(copy, real, of, { print, untilMs });
       for (const [file, own] of Map.groupBy(mutants, (mutant) => mutant.file)) {
-        const survived = left.filter((mutant) => mutant.file === file && !refused.has(mutant.id));
-        const counts = { survived: survived.length, refused: own.filter((mutant) => refused.has(mutant.id)).length };
-        rows.push({ file, mutants: own.length, killed: own.length - counts.survived - counts.refused, ...counts });
-        survivors.push(...survived.toSorted((a, b) => a.start - b.start).map(({ line, what }) => `${file}:${line}  ${what}`));
+        const left = own.filter((mutant) => tried.has(mutant.id) && !killed.has(mutant.id));
+        const counts = {
+          killed: own.filter((mutant) => killed.has(mutant.id)).length,
+          survived: left.length,
+          refused: own.filter((mutant) => refused.has(mutant.id)).length,
+        };
+        rows.push({ file, mutants: counts.killed + counts.survived + counts.refused, ...counts });
+        const sorted = left.toSorted((a, b) => a.start - b.start);
+        survivors.push(...sorted.map(({ line, what }) => `${file}:${line}  ${what}`));
       }
     }
     rows.sort((a, b) => a.file.localeCompare(b.file));
-    process.stdout.write(`${group}: ${drawn.size} of ${all.length} mutants, seed ${seed}\n\n${table(rows)}\n\nsurvived:\n`);
+    process.stdout.write(
+      `${group}: ${drawn.size} of ${all.length} mutants, seed ${seed}\n\n${table(rows)}\n\nsurvived:\n`,
+    );
     process.stdout.write(`${survivors.map((line) => `  ${line}\n`).join("")}\n`);
   }
 } finally {

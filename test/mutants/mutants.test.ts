@@ -36,10 +36,12 @@ test("a small program: what its test notices is killed, what it does not notice 
     return { ...change, id: index + 1, file: "program.ts", line: lineOf(PROGRAM, change), unseen: undefined };
   });
   const messages: string[] = [];
-  const ends = await tryMutants(folder, mutants, { tests: ["program.test.ts"], servers: false }, (message) => {
-    messages.push(message);
+  const tests = { tests: ["program.test.ts"], servers: false };
+  const { killed } = await tryMutants(folder, mutants, tests, {
+    print: (message) => void messages.push(message),
+    untilMs: Number.MAX_SAFE_INTEGER,
   });
-  const survivors = mutants.filter(({ id }) => ends.get(id) === undefined);
+  const survivors = mutants.filter(({ id }) => !killed.has(id));
   expect(messages).toEqual([]);
   expect(mutants.map(({ what }) => what)).toEqual([
     "without age: 18",

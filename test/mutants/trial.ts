@@ -42,15 +42,19 @@ export function copyCheckout(): TemporaryFolder {
   return folder;
 }
 
-/** Returns those that a test notices, each with how. Throws where a test fails without a mutant. */
+/** Returns those that a test notices, each with how, and all that were tried in time. Throws where a test fails without a mutant. */
 export async function tryMutants(
   { path }: Pick<TemporaryFolder, "path">,
   mutants: readonly Mutant[],
   { tests, slow = [], servers }: TestsOf,
-  print: (line: string) => void,
-): Promise<ReadonlyMap<number, string>> {
+  { print, untilMs }: { print(line: string): void; untilMs: number },
+): Promise<{ readonly killed: ReadonlyMap<number, string>; readonly tried: ReadonlySet<number> }> {
   const killed = new Map<number, string>();
-  const files = { plan: join(path, "mutants.json"), report: join(path, "mutants.ndjson"), active: join(path, "mutant") };
+  const files = {
+    plan: join(path, "mutants.json"),
+    report: join(path, "mutants.ndjson"),
+    active: join(path, "mutant"),
+  };
   const originals = new Map(mutants.map(({ file }) => [file, readFileSync(join(path, file), "utf8")]));
   for (const [file, program] of originals) {
     const switched = mutants.filter((mutant) => mutant.file === file && typeof mutant.unseen !== "object");
@@ -58,20 +62,28 @@ export async function tryMutants(
   }
   process.env["MUTANTS_PLAN"] = files.plan;
   writeFileSync(files.active, "0");
+  const last = join(path, "all-mutants.test.ts");
+  writeFileSync(last, 'import { test } from "vitest";\ntest("all mutants", () => undefined);\n');
   const vitest = await createVitest("test", {
-    ...{ config: false, root: path, include: [...tests], runner: join(import.meta.dirname, "runner.ts") },
+    ...{
+      config: false,
+      root: path,
+      include: [...tests, basename(last)],
+      runner: join(import.meta.dirname, "runner.ts"),
+    },
     ...(servers ? { globalSetup: [join(path, "test", "support", "global-servers.ts")] } : {}),
     ...{ pool: "forks", isolate: false, maxWorkers: 1, bail: 1, watch: false, reporters: [{}] },
     sequence: { sequencer: AsGiven },
     // For a test with all mutants that it reaches.
     ...{ testTimeout: 3_600_000, hookTimeout: 600_000 },
   });
-  const place = ({ moduleId }: TestSpecification): number => tests.findIndex((test) => moduleId.endsWith(test));
+  const place = ({ moduleId }: TestSpecification): number =>
+    moduleId === last ? tests.length : tests.findIndex((test) => moduleId.endsWith(test));
   const whole = (await vitest.globTestSpecifications()).toSorted((a, b) => place(a) - place(b));
 
   async function run(specifications: readonly TestSpecification[], what: Pick<Plan, "mutants" | "unseen" | "alone">) {
     writeFileSync(files.report, "");
-    writeFileSync(files.plan, JSON.stringify({ ...files, ...what } satisfies Plan));
+    writeFileSync(files.plan, JSON.stringify({ ...files, ...what, isAtEnd: !servers, untilMs } satisfies Plan));
     vitest.state.filesMap.clear();
     const watch = watchOver(files.report);
     const { testModules, unhandledErrors } = await vitest.runTestSpecifications([...specifications]);
@@ -81,6 +93,7 @@ export async function tryMutants(
     return { failure, found: findingsOf(files.report) };
   }
 
+  const tried = new Set<number>();
   const reached = new Set<number>();
   const loaded = new Set<number>();
   async function tryTogether(left: readonly Mutant[]): Promise<void> {
@@ -94,6 +107,7 @@ export async function tryMutants(
       if ("killed" in finding) killed.set(finding.killed, finding.by);
       for (const id of "reached" in finding ? finding.reached : []) reached.add(id);
       for (const id of "reached" in finding ? finding.loaded : []) loaded.add(id);
+      if ("tried" in finding) tried.add(finding.tried);
       if ("spoiled" in finding) print(`A test that cannot be repeated: ${finding.spoiled}`);
     }
     const last = found.at(-1);
@@ -103,24 +117,29 @@ export async function tryMutants(
     }
     // The worker has not come back from this one; the others go on without it.
     killed.set(last.started, "it does not end");
+    tried.add(last.started);
     await tryTogether(left.filter(({ id }) => !killed.has(id)));
   }
 
   try {
     await tryTogether(mutants.filter(({ isAtLoad }) => !isAtLoad));
     // What acts while modules are loaded takes a run each, until the first test that fails.
-    const alone = mutants.filter(({ id, isAtLoad }) => isAtLoad || (loaded.has(id) && !reached.has(id) && !killed.has(id)));
+    const alone = mutants.filter(
+      ({ id, isAtLoad }) => isAtLoad || (loaded.has(id) && !reached.has(id) && !killed.has(id)),
+    );
     for (const { id, file } of alone) {
+      if (Date.now() > untilMs) break;
       const own = whole.filter(({ moduleId }) => readFileSync(moduleId, "utf8").includes(`/${basename(file)}"`));
       const others = whole.filter((test) => !own.includes(test) && !slow.some((name) => test.moduleId.endsWith(name)));
       const { failure } = await run([...own, ...others], { mutants: [], unseen: {}, alone: id });
+      tried.add(id);
       if (failure !== undefined) killed.set(id, failure);
     }
   } finally {
     await vitest.close();
     for (const [file, program] of originals) writeFileSync(join(path, file), program);
   }
-  return killed;
+  return { killed, tried };
 }
 
 class AsGiven extends BaseSequencer {
@@ -178,11 +197,15 @@ export async function refusedByCompiler(
     });
   if (files.length === 0) return new Set();
   const project = join(path, "tsconfig.mutants.json");
-  const compilerOptions = { incremental: false };
+  // Who takes something out takes out what it alone used, too.
+  const compilerOptions = { incremental: false, noUnusedLocals: false, noUnusedParameters: false };
   writeFileSync(project, JSON.stringify({ extends: "./tsconfig.json", compilerOptions, include: [], files }));
   const arguments_ = ["-p", project, "--pretty", "false"];
   const tsc = promisify(execFile)("tsc", arguments_, { maxBuffer: 2 ** 27 });
-  const output = await tsc.then(({ stdout }) => stdout, ({ stdout }: { stdout: string }) => stdout);
+  const output = await tsc.then(
+    ({ stdout }) => stdout,
+    ({ stdout }: { stdout: string }) => stdout,
+  );
   for (const name of files) rmSync(join(path, name));
   return new Set([...output.matchAll(/\.mutant-(\d+)\.ts\(\d+,\d+\): error/g)].map(([, id]) => Number(id)));
 }
