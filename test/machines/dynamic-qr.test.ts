@@ -216,6 +216,30 @@ describe("M25 a payment that comes too late", () => {
   });
 });
 
+describe("the id of the HTTP request", () => {
+  it("that created the collection: is kept until its QR is there", () => {
+    const counter = aQrCounter();
+    counter.requestId = "request-1";
+    expect(counter.picks("dynamic_qr").intent?.provider?.requestId).toBe("request-1");
+    counter.requestId = "request-2";
+    expect(counter.waits(300).givesQr().intent?.provider?.requestId).toBeUndefined();
+  });
+
+  it("that created a collection which is confirmed without its QR: is kept no longer", () => {
+    const counter = aQrCounter();
+    counter.requestId = "request-1";
+    counter.picks("dynamic_qr");
+    counter.requestId = undefined;
+    expect(counter.confirms().intent?.provider?.requestId).toBeUndefined();
+  });
+
+  it("that ended the collection unpaid: is kept", () => {
+    const counter = shown();
+    counter.requestId = "request-3";
+    expect(counter.cancels().station.ended[0]?.provider?.requestId).toBe("request-3");
+  });
+});
+
 describe("an intent that has left the bounded state", () => {
   it("the provider's word that nothing moved, where only the audit log has its reason: the event takes it back there", () => {
     const counter = shown().cancels();
@@ -237,9 +261,10 @@ describe("an intent that has left the bounded state", () => {
     const counter = shown().cancels();
     const { orderId } = ORDER;
     const older = { orderId, intentId: 900, reason: "qr_presented" as const };
-    counter.state = { ...counter.station, olderReasons: [older] };
+    const another = { ...older, intentId: 901 };
+    counter.state = { ...counter.station, olderReasons: [older, another] };
     expect(counter.clears(900).happened).toEqual(["unclear_resolved"]);
-    expect(counter.station.olderReasons).toEqual([]);
+    expect(counter.station.olderReasons).toEqual([another]);
   });
 
   it("a second payment of an intent that was paid long ago: makes no order unclear", () => {

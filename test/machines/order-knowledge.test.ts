@@ -5,10 +5,11 @@ import { unclearReason } from "../../machines/station/unclear-collections.ts";
 import { aServedCounter, ORDER } from "./scenario.ts";
 
 const { orderId, amountMinor, currency } = ORDER;
+const SHOWN = { ...ORDER, shownAtMs: 0 };
 const NOTHING: OrderKnowledge = { order: null, waitingOrders: [], knownOrders: [] };
 const known = (status: "paid" | "voided"): OrderKnowledge => ({
   ...NOTHING,
-  order: { ...ORDER, revision: 3 },
+  order: { ...SHOWN, revision: 3 },
   knownOrders: [{ orderId, status, revision: 3 }],
 });
 const intent = { orderId, orderRevision: 1, amountMinor, currency };
@@ -17,18 +18,18 @@ it.each<[what: string, knowledge: OrderKnowledge, obstacle: string | undefined]>
   ["nothing", NOTHING, undefined],
   ["paid", known("paid"), "order_already_paid"],
   ["voided", known("voided"), "order_voided"],
-  ["open with another amount", { ...NOTHING, order: { ...ORDER, amountMinor: "1", revision: 2 } }, "order_changed"],
-  ["open in another currency", { ...NOTHING, order: { ...ORDER, currency: "BRL", revision: 2 } }, "order_changed"],
-  ["open with the same amount", { ...NOTHING, order: { ...ORDER, revision: 2 } }, undefined],
-  ["open with another amount before", { ...NOTHING, order: { ...ORDER, amountMinor: "1", revision: 1 } }, undefined],
+  ["open with another amount", { ...NOTHING, order: { ...SHOWN, amountMinor: "1", revision: 2 } }, "order_changed"],
+  ["open in another currency", { ...NOTHING, order: { ...SHOWN, currency: "BRL", revision: 2 } }, "order_changed"],
+  ["open with the same amount", { ...NOTHING, order: { ...SHOWN, revision: 2 } }, undefined],
+  ["open with another amount before", { ...NOTHING, order: { ...SHOWN, amountMinor: "1", revision: 1 } }, undefined],
   [
     "waiting with another amount",
-    { ...NOTHING, waitingOrders: [{ ...ORDER, amountMinor: "1", revision: 2 }] },
+    { ...NOTHING, waitingOrders: [{ ...SHOWN, amountMinor: "1", revision: 2 }] },
     "order_changed",
   ],
   [
     "another one with another amount",
-    { ...NOTHING, order: { ...ORDER, orderId: 999, amountMinor: "1", revision: 2 } },
+    { ...NOTHING, order: { ...SHOWN, orderId: 999, amountMinor: "1", revision: 2 } },
     undefined,
   ],
 ])("an order that is known as %s", (_, knowledge, obstacle) => {

@@ -112,7 +112,7 @@ const {
 function mutantsOf({ files, functions = [] }: Part): Omit<Mutant, "id">[] {
   return files
     .filter((file) => file.includes(part))
-    .flatMap((file) => {
+    .flatMap((file): Omit<Mutant, "id">[] => {
       const program = readFileSync(join(CHECKOUT, file), "utf8");
       if (file.endsWith(".sql"))
         return functions.flatMap((name) => {
