@@ -56,7 +56,7 @@ const PARTS: readonly Part[] = [
   {
     group: "signatures",
     files: ["services/webhook-signer/signing.ts"],
-    tests: ["test/webhook-signer/rotation.test.ts", "test/webhook-signer/deliver.test.ts"],
+    tests: ["test/clients/webhook-verifier.test.ts", "test/webhook-signer/rotation.test.ts"],
     servers: true,
   },
   {

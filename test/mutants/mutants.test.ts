@@ -62,7 +62,10 @@ test("a program with every switch off: does what it did", async () => {
   writeFileSync(none, "0");
   const file = join(folder.path, "switched.ts");
   writeFileSync(file, withSwitches(PROGRAM, changes, none));
-  const { isAdult, shout } = (await import(file)) as { isAdult(age: number): boolean; shout(text: string): string };
+  const { isAdult, shout } = (await import(file)) as {
+    readonly isAdult: (age: number) => boolean;
+    readonly shout: (text: string) => string;
+  };
   expect([isAdult(18), isAdult(17), shout(" a ")]).toEqual([true, false, "a"]);
 });
 

@@ -78,7 +78,6 @@ if (global.mutants === undefined) {
 }
 const state = global.mutants;
 
-// oxlint-disable-next-line import/no-default-export -- vitest loads a runner so.
 export default class MutantRunner extends TestRunner {
   async runTask(test: RunnerTestCase): Promise<void> {
     const run = TestRunner.getTestFn(test) as () => Promise<void>;
@@ -160,6 +159,10 @@ async function define(sql: string | undefined): Promise<void> {
   await admin.end();
   for (const { datname } of names) {
     const database = postgres(Object.assign(new URL(url), { pathname: `/${datname}` }).href, { max: 1 });
-    await database.unsafe(sql).finally(() => database.end());
+    try {
+      await database.unsafe(sql);
+    } finally {
+      await database.end();
+    }
   }
 }

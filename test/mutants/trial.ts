@@ -47,7 +47,7 @@ export async function tryMutants(
   { path }: Pick<TemporaryFolder, "path">,
   mutants: readonly Mutant[],
   { tests, slow = [], servers }: TestsOf,
-  { print, untilMs }: { print(line: string): void; untilMs: number },
+  { print, untilMs }: { readonly print: (line: string) => void; readonly untilMs: number },
 ): Promise<{ readonly killed: ReadonlyMap<number, string>; readonly tried: ReadonlySet<number> }> {
   const killed = new Map<number, string>();
   const files = {
@@ -62,23 +62,27 @@ export async function tryMutants(
   }
   process.env["MUTANTS_PLAN"] = files.plan;
   writeFileSync(files.active, "0");
-  const last = join(path, "all-mutants.test.ts");
-  writeFileSync(last, 'import { test } from "vitest";\ntest("all mutants", () => undefined);\n');
+  const lastFile = join(path, "all-mutants.test.ts");
+  writeFileSync(lastFile, 'import { test } from "vitest";\ntest("all mutants", () => undefined);\n');
   const vitest = await createVitest("test", {
-    ...{
-      config: false,
-      root: path,
-      include: [...tests, basename(last)],
-      runner: join(import.meta.dirname, "runner.ts"),
-    },
+    config: false,
+    root: path,
+    include: [...tests, basename(lastFile)],
+    runner: join(import.meta.dirname, "runner.ts"),
     ...(servers ? { globalSetup: [join(path, "test", "support", "global-servers.ts")] } : {}),
-    ...{ pool: "forks", isolate: false, maxWorkers: 1, bail: 1, watch: false, reporters: [{}] },
+    pool: "forks",
+    isolate: false,
+    maxWorkers: 1,
+    bail: 1,
+    watch: false,
+    reporters: [{}],
     sequence: { sequencer: AsGiven },
     // For a test with all mutants that it reaches.
-    ...{ testTimeout: 3_600_000, hookTimeout: 600_000 },
+    testTimeout: 3_600_000,
+    hookTimeout: 600_000,
   });
   const place = ({ moduleId }: TestSpecification): number =>
-    moduleId === last ? tests.length : tests.findIndex((test) => moduleId.endsWith(test));
+    moduleId === lastFile ? tests.length : tests.findIndex((test) => moduleId.endsWith(test));
   const whole = (await vitest.globTestSpecifications()).toSorted((a, b) => place(a) - place(b));
 
   async function run(specifications: readonly TestSpecification[], what: Pick<Plan, "mutants" | "unseen" | "alone">) {
@@ -200,8 +204,8 @@ export async function refusedByCompiler(
   // Who takes something out takes out what it alone used, too.
   const compilerOptions = { incremental: false, noUnusedLocals: false, noUnusedParameters: false };
   writeFileSync(project, JSON.stringify({ extends: "./tsconfig.json", compilerOptions, include: [], files }));
-  const arguments_ = ["-p", project, "--pretty", "false"];
-  const tsc = promisify(execFile)("tsc", arguments_, { maxBuffer: 2 ** 27 });
+  const options = ["-p", project, "--pretty", "false"];
+  const tsc = promisify(execFile)("tsc", options, { maxBuffer: 2 ** 27 });
   const output = await tsc.then(
     ({ stdout }) => stdout,
     ({ stdout }: { stdout: string }) => stdout,
