@@ -6,6 +6,7 @@ const PURE = [
   "test/tidy.test.ts",
   "test/deploy/lock-file.test.ts",
   "test/cluster/judge.test.ts",
+  "test/mutants/mutants.test.ts",
 ];
 /**
  * What holds milliseconds against a bound: run after the long files, beside short ones (`longest-first.ts`). They wait much:

@@ -63,7 +63,7 @@ export function breaking({ openUntilMs }: BreakerState, nowMs: number): Breaking
 /** How many more may be sent at once, beside those in flight. */
 export function roomOf(state: BreakerState, inFlight: number, nowMs: number): number {
   // No more than could fail before it opens, so that it opens at that failure and not at some that were under way.
-  const untilOpen = Math.max(0, BREAKER_RULES.failuresToOpen - state.consecutiveFailures);
+  const untilOpen = BREAKER_RULES.failuresToOpen - state.consecutiveFailures;
   const closed = Math.min(BREAKER_RULES.inFlightPerEndpoint, untilOpen);
   const most = { closed, half_open: 1, open: 0 }[breaking(state, nowMs)];
   return Math.max(0, most - inFlight);

@@ -105,7 +105,7 @@ function dispatch(state: StationState, input: StepInput): Outcome {
     case "settlement_refused":
       return refuseSettlement(state, command, input);
     case "rule_out":
-      return { state, events: [{ type: "command_ruled_out", commandId: command.commandId }], reply: ACCEPTED };
+      return { events: [{ type: "command_ruled_out", commandId: command.commandId }], reply: ACCEPTED };
     case "tick":
       return { reply: ACCEPTED };
   }
@@ -172,6 +172,6 @@ function isRepeatable(input: StepInput, reply: StationReply): boolean {
     case "lease_release":
     case "lease_break":
     case "intent_create":
-      return reply.ok || reply.code === "intent_not_actionable";
+      return reply.ok;
   }
 }

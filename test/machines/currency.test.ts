@@ -35,6 +35,15 @@ describe("exponents", () => {
     expect(currencyExponent(currency)).toBe(exponent);
   });
 
+  it("are zero or three for those that ISO 4217 lists so", () => {
+    const listed = {
+      0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
+      3: "BHD IQD JOD KWD LYD OMR TND",
+    };
+    for (const [exponent, currencies] of Object.entries(listed))
+      for (const currency of currencies.split(" ")) expect(currencyExponent(currency), currency).toBe(Number(exponent));
+  });
+
   it("agree with Intl, except where Intl gives the whole units that shops round to", () => {
     const known = Intl.supportedValuesOf("currency").filter((currency) => currencyExponent(currency) !== undefined);
     const others = known.filter((currency) => digitsByIntl(currency) !== currencyExponent(currency));

@@ -7,7 +7,7 @@ import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import { confirmationId } from "../../machines/station/deadlines.ts";
 import { renderReply } from "../../machines/station/render-reply.ts";
 import { routeOffer } from "../../machines/views/routes.ts";
-import { aQrCounter, aServedCounter, CASEY, PROVIDER, QR, type Scenario } from "./scenario.ts";
+import { aQrCounter, aServedCounter, CASEY, ORDER, PROVIDER, QR, type Scenario } from "./scenario.ts";
 
 const asked = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300);
 const shown = (): Scenario => asked().givesQr().waits(5_000);
@@ -216,7 +216,57 @@ describe("M25 a payment that comes too late", () => {
   });
 });
 
+describe("the id of the HTTP request", () => {
+  it("that created the collection: is kept until its QR is there", () => {
+    const counter = aQrCounter();
+    counter.requestId = "request-1";
+    expect(counter.picks("dynamic_qr").intent?.provider?.requestId).toBe("request-1");
+    counter.requestId = "request-2";
+    expect(counter.waits(300).givesQr().intent?.provider?.requestId).toBeUndefined();
+  });
+
+  it("that created a collection which is confirmed without its QR: is kept no longer", () => {
+    const counter = aQrCounter();
+    counter.requestId = "request-1";
+    counter.picks("dynamic_qr");
+    counter.requestId = undefined;
+    expect(counter.confirms().intent?.provider?.requestId).toBeUndefined();
+  });
+
+  it("that ended the collection unpaid: is kept", () => {
+    const counter = shown();
+    counter.requestId = "request-3";
+    expect(counter.cancels().station.ended[0]?.provider?.requestId).toBe("request-3");
+  });
+});
+
 describe("an intent that has left the bounded state", () => {
+  it("the provider's word that nothing moved, where only the audit log has its reason: the event takes it back there", () => {
+    const counter = shown().cancels();
+    const [recalled] = counter.station.ended;
+    if (recalled === undefined) throw new Error("none has ended");
+    const without = { ...counter.station, ended: [], unclearCollections: [] };
+    for (const [reason, events] of [
+      ["late_money", ["unclear_resolved"]],
+      ["late_success", []],
+      ["", []],
+    ] as const) {
+      counter.state = without;
+      counter.recalled = { ...recalled, reasonSinceEnd: reason };
+      expect(counter.clears(recalled.intentId).happened, reason).toEqual(events);
+    }
+  });
+
+  it("the provider's word that nothing moved, where only an older reason names its order: the reason is taken back", () => {
+    const counter = shown().cancels();
+    const { orderId } = ORDER;
+    const older = { orderId, intentId: 900, reason: "qr_presented" as const };
+    const another = { ...older, intentId: 901 };
+    counter.state = { ...counter.station, olderReasons: [older, another] };
+    expect(counter.clears(900).happened).toEqual(["unclear_resolved"]);
+    expect(counter.station.olderReasons).toEqual([another]);
+  });
+
   it("a second payment of an intent that was paid long ago: makes no order unclear", () => {
     const counter = shown().confirms().settles();
     const { intent: recalled, intentId } = counter;

@@ -1,5 +1,6 @@
 /** A device's reference and code are kept verbatim, as long as a request may be, and the state stays small. */
 import { describe, expect, it } from "vitest";
+import { withinText } from "../../machines/report-text.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { encodeCommit } from "../../machines/station/commit.ts";
 import { aServedCounter, type Scenario } from "./scenario.ts";
@@ -17,6 +18,18 @@ const collected = (counter: Scenario, turn: number): Scenario =>
     .reports("reported_success", { reference: long(turn), key: `report:${turn}` })
     .attests()
     .settles(9_000 + turn);
+
+describe("things of which the newest are kept whose text fits together", () => {
+  const most = STATE_LIMITS.olderReportText;
+  it.each([
+    ["as long as the bound", [1, most - 1, 1], [most - 1, 1]],
+    ["one character longer", [most - 1, 2], [2]],
+    ["the newest too long", [1, most + 1], []],
+    ["short", [1, 2], [1, 2]],
+  ])("%s", (_, lengths, kept) => {
+    expect(withinText(lengths, (length) => length)).toEqual(kept);
+  });
+});
 
 describe("the reports of a current collection", () => {
   it("one as long as a request: it is kept verbatim, and the attestation inherits it", () => {

@@ -84,6 +84,17 @@ describe("a log that is lost completely", () => {
     ]);
   });
 
+  it("reasons of several ended collections: the oldest collection first", () => {
+    const ended = [1, 2].map(() => fetched().reports("reported_declined").cancels().station.ended[0]);
+    const [newest, oldest] = ended.map((intent, index) => {
+      if (intent === undefined) throw new Error("none has ended");
+      return { ...intent, intentId: 1_002 - index, reasonSinceEnd: "late_success" as const };
+    });
+    if (newest === undefined || oldest === undefined) throw new Error("none has ended");
+    const { reasons } = collectionsOf({ ...aServedCounter().station, ended: [newest, oldest] });
+    expect(reasons.map(({ intentId }) => intentId)).toEqual([1_001, 1_002]);
+  });
+
   it("an order of which only its id was known: asks", () => {
     const counter = restore(aServedCounter(), { ...NOTHING, unclearThrough: ORDER.orderId });
     expect(counter.picks("cash").reply).toEqual({ ok: false, code: "money_may_have_moved" });
@@ -102,6 +113,15 @@ describe("a log that has lost its end", () => {
     const counter = aServedCounter().picks("smart_pos");
     expect(restore(counter, collectionsOf(counter.station)).happened).toEqual([]);
     expect(reasonsOf(counter.cancels())).toEqual([]);
+  });
+
+  it("a hand-off that is active again and has a reason: keeps its own", () => {
+    const lost: LostCollections = {
+      ...NOTHING,
+      unclear: [{ orderId: ORDER.orderId, intentId: 1_001, reason: "handoff_presented" }],
+    };
+    const counter = restore(fetched().reports("reported_success"), lost);
+    expect(counter.intent).toMatchObject({ moneyMayHaveMoved: "success_reported" });
   });
 
   it("a report after the end: the ended collection has its reason again, and its order asks", () => {

@@ -4,7 +4,9 @@ import { PARTITION_COUNT, partitionOf, partitionToken } from "../../machines/par
 
 describe("partitionOf", () => {
   it("an id: its partition never changes, because subjects and credentials contain it", () => {
-    expect([1, 2, 3, 12_345, 1_000_000].map((id) => partitionToken(partitionOf(id)))).toEqual(STABLE);
+    expect(
+      [1, 2, 3, 12_345, 1_000_000, 123_456_789, 4_000_000_000].map((id) => partitionToken(partitionOf(id))),
+    ).toEqual(STABLE);
   });
 
   it("the ids up to 10,000: one of 256 partitions, written as two lower-case hex digits", () => {
@@ -28,4 +30,4 @@ describe("partitionOf", () => {
   });
 });
 
-const STABLE = ["9e", "3c", "da", "a1", "fc"];
+const STABLE = ["9e", "3c", "da", "a1", "fc", "7f", "15"];

@@ -27,6 +27,13 @@ const report = (counter: Scenario) =>
   );
 const attest = (counter: Scenario) => counter.send({ type: "intent_attest", intentId: 7_001 }, CASEY, "attest");
 const settled = (counter: Scenario) => attest(counter).settles(9_001, 7_001);
+/** The texts of the first reports leave the state. */
+const reportAtLength = (counter: Scenario) => {
+  for (let turn = 1; turn <= 6; turn += 1)
+    counter.reports("reported_unknown", { intentId: 7_001, reference: `${turn}${"7".repeat(16_000)}` });
+  return counter;
+};
+const expire = (counter: Scenario) => counter.waits(24 * 3_600_000).ticks();
 const cancel = (counter: Scenario) => counter.send({ type: "intent_cancel", intentId: 7_001 }, CASEY, "cancel");
 
 describe("a repetition whose reply has left the state", () => {
@@ -34,6 +41,8 @@ describe("a repetition whose reply has left the state", () => {
     ["a creation, its intent active", create, []],
     ["a creation, its intent paid", create, [report, settled]],
     ["a creation, its intent cancelled", create, [cancel]],
+    ["a creation, its intent expired", create, [expire]],
+    ["a creation, its intent with reports whose text has left the state", create, [reportAtLength]],
     ["a report, its intent active", report, []],
     ["a report, its intent paid", report, [settled]],
     ["a cancellation", cancel, []],

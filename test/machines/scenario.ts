@@ -105,6 +105,7 @@ export class Scenario {
   recalled: PaymentIntent | undefined;
   recalledOrder: OrderStatus | undefined;
   recordedConfirmation: RecordedConfirmation = "none";
+  requestId: string | undefined;
   readonly commits: Commit[] = [];
   #last: Step | { readonly state: null; readonly reply: StationReply } | undefined;
   readonly #money = new MoneyWitness();
@@ -126,6 +127,7 @@ export class Scenario {
       recalled: this.recalled,
       recalledOrder: this.recalledOrder,
       recordedConfirmation: this.recordedConfirmation,
+      requestId: this.requestId,
     });
     const before = this.state;
     const after = deepFreeze(step(before, input));

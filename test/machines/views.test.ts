@@ -1,6 +1,7 @@
 /** The views as decision tables: what a display, a companion and a cashier are shown, row by row. */
 import { describe, expect, it } from "vitest";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
+import type { StationState } from "../../machines/station/state.ts";
 import { assignedIntent, assignmentView } from "../../machines/views/assignment.ts";
 import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
 import { type DisplayView, displayView, rendersQrOn } from "../../machines/views/display.ts";
@@ -370,6 +371,18 @@ describe("the routes offered", () => {
       reason: "device_offline",
       sinceMs,
     });
+  });
+
+  it("of two silent companions: have the time of the one that was heard last, whichever is listed first", () => {
+    const counter = aCounter().waits(20_000).describesDevice(second).receivesHeartbeat(SECOND_COMPANION).waits(10_000);
+    const earlierMs = counter.noticesSilence(COMPANION, START_MS + 500).atMs;
+    const laterMs = counter.waits(60_000).noticesSilence(SECOND_COMPANION).atMs;
+    const offerOf = (devices: StationState["devices"]) =>
+      routeOffers({ ...counter.station, devices }, NO_KILL_SWITCHES)[0];
+    const { devices } = counter.station;
+    expect(devices.flatMap(({ liveness }) => liveness.sinceMs ?? [])).toEqual([earlierMs, laterMs]);
+    for (const listed of [devices, devices.toReversed()])
+      expect(offerOf(listed)).toMatchObject({ reason: "device_offline", sinceMs: laterMs });
   });
 
   it("show no time of offline for a device that never sent a heartbeat", () => {

@@ -91,6 +91,7 @@ const EVENTS = {
   "FAIL for the last time": { type: "FAIL", atMs: NOW, attempt: scheduled, retryInMs: null },
   "FAIL requested": { type: "FAIL", atMs: NOW, attempt: requested, retryInMs: RETRY },
   "FAIL late": { type: "FAIL", atMs: NOW, attempt: late, retryInMs: RETRY },
+  "FAIL requested late": { type: "FAIL", atMs: NOW, attempt: { ...late, isManual: true }, retryInMs: RETRY },
   REQUEST: { type: "REQUEST", atMs: NOW, nextDueAtMs: null },
   LAPSE: { type: "LAPSE", atMs: NOW },
   END: { type: "END" },
@@ -107,6 +108,7 @@ const ended = <TState extends DeliveryState>(state: TState) => ({
   "FAIL for the last time": state,
   "FAIL requested": state,
   "FAIL late": state,
+  "FAIL requested late": state,
   ...ENDED,
 });
 /** Of events that are no offers; `requested` was `failed` before. */
@@ -119,6 +121,7 @@ const TABLE: TransitionTable<DeliveryState, EventName> = {
     "FAIL for the last time": "failed",
     "FAIL requested": "pending",
     "FAIL late": "pending",
+    "FAIL requested late": "pending",
     REQUEST: "requested",
     LAPSE: "not taken",
     END: "failed",
@@ -131,6 +134,7 @@ const TABLE: TransitionTable<DeliveryState, EventName> = {
     "FAIL for the last time": "requested",
     "FAIL requested": "failed",
     "FAIL late": "requested",
+    "FAIL requested late": "requested",
     REQUEST: "requested",
     LAPSE: "not taken",
     END: "failed",

@@ -70,6 +70,15 @@ describe("I2: the payment seam", () => {
     );
     expect(await transactionsOf(orderId)).toHaveLength(1);
     expect(await world.ask(settleIntent, request)).toEqual(replies[0]);
+    expect(await world.database`select from settlement_refusals where intent_id = ${request.intentId}`).toHaveLength(0);
+  });
+
+  test("a payment key that PostgreSQL cannot store as it is: does not keep the order from being settled", async () => {
+    const { stationId, orderId } = await openWorth("1250");
+    const request = await attested(stationId, orderId, { route: "dynamic_qr", moneyKey: "provider:1:a\0b\uD800" });
+    const paid = await world.ask(settleIntent, request);
+    expect(paid).toMatchObject({ settled: true });
+    expect(await world.ask(settleIntent, request)).toEqual(paid);
   });
 
   test("records the attestation as it was given", async () => {

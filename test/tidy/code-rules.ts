@@ -42,8 +42,8 @@ const isProductCode = (file: SourceFile): boolean => isCode(file) && !isTest(fil
 const isIn = (file: SourceFile, ...folders: readonly string[]): boolean =>
   folders.some((folder) => file.path.startsWith(`${folder}/`));
 
-/** vitest asks a global set-up file for its default export. */
-const DEFAULT_EXPORT_ASKED = new Set(["test/support/global-servers.ts"]);
+/** vitest asks a global set-up file and a runner for their default exports. */
+const DEFAULT_EXPORT_ASKED = new Set(["test/support/global-servers.ts", "test/mutants/runner.ts"]);
 
 /** The one statement that writes money is SQL of the payment seam, which a migration installs. */
 const SEAM_FOLDERS = ["services/settlement", "services/db/migrations"];

@@ -1,7 +1,7 @@
 /** The script that verifies an exported closing runs alone in an empty folder, and finds every kind of forgery. */
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { copyFileSync } from "node:fs";
+import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -119,6 +119,7 @@ describe("an exported closing", () => {
       () => changed(lastRow(), (row) => row.replace('a\\"b', "x")),
       /An? issue of the file is not/,
     ],
+    ["an issue twice", () => [...rows, rows[lastRow()] ?? ""], /not in their order/],
     ["a removed issue", () => rows.slice(0, -1), /The closing has 3 issues, and the file has 2/],
     [
       "another sum",
@@ -171,11 +172,40 @@ describe("an exported closing", () => {
   });
 });
 
+test("sums that are signed and not those of the lines: the script does not verify them", async () => {
+  const signer = newKey();
+  const key = Buffer.from(signer.publicKey).toString("base64url");
+  const statement = JSON.parse(closing.statement) as { readonly totals: readonly Record<string, string | number>[] };
+  const signedAgain = (totals: readonly Record<string, string | number>[]): string[] => {
+    const text = canonicalJson({ ...statement, key_id: signer.keyId, totals });
+    const value = Buffer.from(signer.sign(text)).toString("base64url");
+    return [`{"statement":${text},"signature":{"value":"${value}"}}`, ...rows.slice(1)];
+  };
+  expect(statement.totals).toHaveLength(1);
+  expect(await verify(signedAgain(statement.totals), key)).toMatchObject({ status: 0 });
+  for (const name of ["lines", "amount_minor", "fee_minor", "tip_minor"]) {
+    const totals = statement.totals.map((sum) => ({ ...sum, [name]: name === "lines" ? 4 : "999" }));
+    const { status, output } = await verify(signedAgain(totals), key);
+    expect([status, output], name).toEqual([1, "Not verified: The sums of the closing are not those of its lines.\n"]);
+  }
+});
+
+test("a file without its last line feed, and the key before the file: the script verifies it", async () => {
+  const file = join(folder.path, "cut.ndjson");
+  writeFileSync(file, rows.join("\n"));
+  expect(await runScript(["--key", closing.signature.publicKey, file])).toMatchObject({ status: 0 });
+  writeFileSync(file, rows.slice(0, -1).join("\n"));
+  expect(await runScript(["--key", closing.signature.publicKey, file])).toMatchObject({ status: 1 });
+});
+
 const withSignature = (sign: () => string) => (row: string) => row.replace(/"value":"[^"]*"/, `"value":"${sign()}"`);
 
 test("the script: wrong arguments exit with 2, a missing file exits with 1", async () => {
   expect(await runScript([])).toMatchObject({ status: 2 });
   expect(await runScript(["a.ndjson"])).toMatchObject({ status: 2 });
   expect(await runScript(["a.ndjson", "--key", "short"])).toMatchObject({ status: 2 });
+  const { publicKey } = closing.signature;
+  expect(await runScript(["--key", publicKey])).toMatchObject({ status: 2, output: expect.stringContaining("Usage:") });
+  expect(await runScript(["a.ndjson", "b.ndjson", "--key", publicKey])).toMatchObject({ status: 2 });
   expect(await runScript(["none.ndjson", "--key", closing.signature.publicKey])).toMatchObject({ status: 1 });
 });

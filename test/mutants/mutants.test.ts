@@ -1,0 +1,83 @@
+/** The short form of `npm run mutants`: of a small program, a change that its test notices and one that it does not. */
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { changesOf, lineOf, withSwitches } from "./change.ts";
+import { sqlChangesOf, sqlFunctionIn } from "./sql-change.ts";
+import { tryMutants } from "./trial.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const PROGRAM = `
+const ADULT: { readonly age: number } = { age: 18 };
+export const isAdult = (age: number): boolean => age >= ADULT.age;
+export function shout(text: string): string {
+  return text.trim();
+}
+`;
+const TESTS = `
+import { expect, test } from "vitest";
+import { isAdult, shout } from "./program.ts";
+test("18 is an adult, 17 is none", () => {
+  expect([isAdult(18), isAdult(17)]).toEqual([true, false]);
+  expect(shout("a")).toBe("a");
+});
+`;
+
+const folder = temporaryFolder("mutants-test");
+afterAll(() => folder.remove());
+
+test("a small program: what its test notices is killed, what it does not notice survives", async () => {
+  mkdirSync(folder.path, { recursive: true });
+  symlinkSync(join(CHECKOUT, "node_modules"), join(folder.path, "node_modules"));
+  writeFileSync(join(folder.path, "program.ts"), PROGRAM);
+  writeFileSync(join(folder.path, "program.test.ts"), TESTS);
+  const mutants = changesOf(PROGRAM, "ts").map((change, index) => {
+    return { ...change, id: index + 1, file: "program.ts", line: lineOf(PROGRAM, change), unseen: undefined };
+  });
+  const messages: string[] = [];
+  const tests = { tests: ["program.test.ts"], servers: false };
+  const { killed } = await tryMutants(folder, mutants, tests, {
+    print: (message) => void messages.push(message),
+    untilMs: Number.MAX_SAFE_INTEGER,
+  });
+  const survivors = mutants.filter(({ id }) => !killed.has(id));
+  expect(messages).toEqual([]);
+  expect(mutants.map(({ what }) => what)).toEqual([
+    "without age: 18",
+    "18 → 19",
+    "age >= ADULT.age → undefined",
+    "age >= ADULT.age → age > ADULT.age",
+    "age >= ADULT.age → age < ADULT.age",
+    "return at the start",
+    "text.trim() → (text)",
+  ]);
+  expect(survivors.map(({ line, what }) => `${line} ${what}`)).toEqual(["5 text.trim() → (text)"]);
+  expect(readFileSync(join(folder.path, "program.ts"), "utf8")).toBe(PROGRAM);
+});
+
+test("a program with every switch off: does what it did", async () => {
+  const changes = changesOf(PROGRAM, "ts").map((change, index) => ({ ...change, id: index + 1 }));
+  const none = join(folder.path, "none");
+  writeFileSync(none, "0");
+  const file = join(folder.path, "switched.ts");
+  writeFileSync(file, withSwitches(PROGRAM, changes, none));
+  const { isAdult, shout } = (await import(file)) as {
+    readonly isAdult: (age: number) => boolean;
+    readonly shout: (text: string) => string;
+  };
+  expect([isAdult(18), isAdult(17), shout(" a ")]).toEqual([true, false, "a"]);
+});
+
+test("an SQL function: its changes are inside its body, and outside comments", () => {
+  const file = join(CHECKOUT, "services/db/migrations/0025_issues.sql");
+  const migration = readFileSync(file, "utf8");
+  const { start, end } = sqlFunctionIn(migration, "settle_intent");
+  const changes = sqlChangesOf(migration, "settle_intent");
+  expect(changes.length).toBeGreaterThan(60);
+  for (const change of changes) {
+    expect(change.start).toBeGreaterThan(start);
+    expect(change.end).toBeLessThan(end);
+    expect(migration.slice(migration.lastIndexOf("\n", change.start), change.start)).not.toContain("--");
+  }
+});
