@@ -49,7 +49,9 @@ describe("an organization over HTTP", () => {
     const all = await send<z.infer<typeof organizationsSchema>>(system.baseUrl, "GET", `${PATH}?limit=1`, {
       token: PLATFORM_KEY,
     });
-    expect(all.body).toMatchObject({ organizations: [{ sandbox: true }], has_more: true });
+    expect(all.body).toMatchObject({ organizations: [{ name: expect.any(String) }], has_more: true });
+    const path = `${PATH}${system.sandbox.organizationId}/`;
+    expect((await send(system.baseUrl, "GET", path, { token: PLATFORM_KEY })).body).toMatchObject({ sandbox: true });
   });
 
   it("a given password: it is not shown, and holds", async () => {
