@@ -96,6 +96,22 @@ describe("a certificate", () => {
     expect(await isValid({ logKeys: [verifierKey({ ...signer, publicKey: other })] })).toBe(false);
   });
 
+  test("that does not say until when it is valid: it is not valid", async () => {
+    const endless = envelopeOf(statementOf("handoff_present", "for ever"));
+    const proof = proofOf(0, [leafHash(Buffer.from(endless))]);
+    await expect(verifyCertificate({ ...certificate, envelope: endless, proof })).rejects.toThrow(
+      "The statement does not say until when it is valid.",
+    );
+  });
+
+  test("in the checkpoint of another log, signed with the key of this one: it is not valid", async () => {
+    const other = checkpoint({ ...signer, name: "other.example" }, { size: leaves.length, root: rootHash(leaves) });
+    // The signature's line names this log, as its holder could write it.
+    const note = other.replace("— other.example ", `— ${signer.name} `);
+    const proof = logProof({ index: 2, hashes: inclusionProof(leaves, 2), checkpoint: note });
+    await expect(verifyCertificate({ ...certificate, proof })).rejects.toThrow("The checkpoint is not of this log.");
+  });
+
   test("that is in a log with its own statement of a forger: the signature of the statement is wrong", async () => {
     const forger = generateKeyPairSync("ed25519").privateKey;
     const forged = envelope(
