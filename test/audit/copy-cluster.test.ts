@@ -17,6 +17,9 @@ const ELECTION = { timeout: 30_000, interval: 20 };
 /** How long after the election the copy may be incomplete. */
 const RECOVERED_MS = 5_000;
 
+/** What is no commit, at the subject of a station that there is not. */
+const NO_STATION = 900_000;
+
 let cluster: NatsCluster;
 let testDatabase: TestDatabase;
 let database: Database;
@@ -34,6 +37,7 @@ beforeAll(async () => {
   reader = await connectBus({ url: cluster.url("n1"), name: "audit", log });
   const settings = { natsUrl: cluster.url("n1"), databaseUrl: testDatabase.url, logLevel: "silent" as const };
   audit = await startAuditService({ bus: reader, logs: ONE_LOG, log, settings, environment: {} });
+  await elected();
   station = await (await newStation(writer, database)).open();
 });
 afterAll(async () => {
@@ -57,7 +61,7 @@ async function untilCopied(timeout: number): Promise<number> {
 
 /** Resolves when the log takes an entry again. */
 async function elected(): Promise<void> {
-  const subject = stationLogSubject(station.facts.stationId + 500_000);
+  const subject = stationLogSubject(NO_STATION);
   await vi.waitFor(() => writer.js.publish(subject, "no commit", { timeout: 500, retries: 0 }), ELECTION);
 }
 
