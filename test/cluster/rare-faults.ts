@@ -338,7 +338,9 @@ export const RARE: readonly Draw[] = [
   killDatabase,
   setClocks,
   killTwoServers,
-  ...(["relay", "audit", "providers", "robotics", "reconciliation", "webhook-signer"] as const).map(killBoth),
+  ...(["relay", "audit", "providers", "robotics", "reconciliation", "webhook-signer"] as const).map((kind) =>
+    killBoth(kind),
+  ),
   killBoth("sandbox-provider"),
   ...(["gateway", "stations", "settlement", "registry"] as const).map((kind) => killBoth(kind, NO_COPY_MS)),
   killEverything,
