@@ -102,7 +102,7 @@ async function requireComplete(bus: Bus, name: string): Promise<void> {
   if (!isComplete) throw new IncompleteError(`The copies of ${name} are not complete yet.`);
 }
 
-async function insist<T>(
+export async function insist<T>(
   bus: Bus,
   stream: string,
   { signal, withinMs = BUS_LIMITS.ensureMs }: Pick<EnsureOptions, "signal" | "withinMs">,

@@ -5,7 +5,7 @@
 import { JetStreamApiCodes, JetStreamApiError } from "@nats-io/jetstream";
 import { UserError } from "../runtime/user-error.ts";
 import type { Bus } from "./connection.ts";
-import { type EnsureOptions, ensureInstallationBucket } from "./ensure-streams.ts";
+import { type EnsureOptions, ensureInstallationBucket, insist } from "./ensure-streams.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { isNoResponders } from "./refusals.ts";
 import { layoutOf } from "./stream-config.ts";
@@ -132,13 +132,16 @@ async function readOwner(bus: Bus): Promise<string | undefined> {
   return await readEntry(bus, SUBJECT);
 }
 
+/** Waits while the bucket elects its leader. Throws UserError `nats_no_quorum` when that takes too long. */
 async function readEntry(bus: Bus, subject: string): Promise<string | undefined> {
-  try {
-    return (await bus.jsm.streams.getMessage(STREAM, { last_by_subj: subject }))?.string();
-  } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined;
-    throw error;
-  }
+  return await insist(bus, STREAM, { withinMs: BUS_LIMITS.checkStreamsMs }, async () => {
+    try {
+      return (await bus.jsm.streams.getMessage(STREAM, { last_by_subj: subject }))?.string();
+    } catch (error) {
+      if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined;
+      throw error;
+    }
+  });
 }
 
 function installationsDiffer(bus: Bus, owner: string, installation: Installation): UserError {

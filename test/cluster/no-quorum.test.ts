@@ -2,6 +2,9 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
 import { checkStreams } from "../../services/bus/ensure-streams.ts";
+import { checkOwner } from "../../services/bus/installation.ts";
+import { readInstallation } from "../../services/db/installation.ts";
+import { checkPulse } from "../../services/db/pulse.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
@@ -62,5 +65,19 @@ describe("a start while the cluster has no quorum", () => {
     expect(await started).toMatchObject({ replicas: NODES.length });
     expect(lines).toContain("info the NATS cluster has a quorum");
     expect(lines.filter((line) => line.startsWith("warn"))).not.toContainEqual(expect.stringMatching(/lost|switched/));
+  });
+
+  it("a process that loses the quorum between its checks: waits, and goes on by itself", async () => {
+    const installation = await readInstallation(database.url);
+    const bus = await connectBus({ url: cluster.nodeUrl(left), name: "test", log, awaitsQuorum: true });
+    await checkStreams(bus, { log });
+    await cluster.killNode(away[0] as NodeName);
+    const checked = Promise.all([checkOwner({ bus, installation }), checkPulse({ bus, installation }, database.url)]);
+    checked.catch(() => undefined);
+    // Longer than one request to the bus waits for its answer.
+    await new Promise((resolve) => setTimeout(resolve, 6_000));
+    await cluster.startNode(away[0] as NodeName);
+    await checked;
+    await bus.close();
   });
 });
