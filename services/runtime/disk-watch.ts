@@ -44,7 +44,7 @@ export interface DiskWatchOptions {
 /** A disk that allows everything. */
 export const UNWATCHED: Disk = { freeBytes: () => undefined, tier: () => "ok" };
 
-/** What another path mends: a typing error in the setting would leave the disk unwatched. */
+/** Errors that another path corrects: with a typing error in the setting the disk would not be watched. */
 const WRONG_PATH: readonly string[] = ["ENOENT", "ENOTDIR", "EACCES"];
 
 /**

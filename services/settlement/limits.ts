@@ -1,8 +1,8 @@
 /** Every limit and wait of the settlement service, with its reason. */
 export const SETTLEMENT_LIMITS = {
-  /** How long an order's writer waits for the relay to notify the station: the display may be late, the cashier not. */
+  /** How long an order's writer waits for the relay to notify the station, before it does so itself. */
   flushTimeoutMs: 500,
-  /** How long it then waits for the station itself, where no relay has answered: both are less than a cashier's patience. */
+  /** How long it then waits for the station's answer. A cashier waits for both at most: a second. */
   notifyTimeoutMs: 500,
   /** How long the answer to an opening is kept for a repetition: far longer than any client retries. */
   openingRetentionDays: 30,

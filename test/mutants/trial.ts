@@ -187,7 +187,7 @@ function watchOver(report: string): NodeJS.Timeout {
   }, 10_000);
 }
 
-/** Those that the compiler refuses: nobody could have written them. */
+/** Those that the compiler refuses: they cannot get into the program. */
 export async function refusedByCompiler(
   { path }: Pick<TemporaryFolder, "path">,
   mutants: readonly Mutant[],
