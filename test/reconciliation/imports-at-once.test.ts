@@ -58,8 +58,10 @@ test("a withdrawal during the import: no line is stored, and the import is withd
     permissions: ["reconciliation.manage"],
   } satisfies Caller;
   const decision = { caller, importId, reason: "Wrong file." };
-  const { import: withdrawn } = await withdrawImport({ ...world, log, underWay: new Set() }, decision);
-  expect(withdrawn.status).toBe("withdrawn");
+  const underWay = new Set<Promise<void>>();
+  await withdrawImport({ ...world, log, underWay }, decision);
+  await Promise.all(underWay);
+  expect(await world.factsOf(importId)).toMatchObject({ status: "withdrawn" });
   release();
   expect(await stalled).toBe(true);
   expect(await world.factsOf(importId)).toMatchObject({ status: "withdrawn", lines_new: 0 });

@@ -12,6 +12,7 @@ import { logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { zipOf } from "./formats/zip-writer.ts";
 
 const SAMPLE = join(import.meta.dirname, "samples/csv/bank-windows-1252.csv");
@@ -282,7 +283,13 @@ describe("a preview", () => {
 });
 
 describe("a test", () => {
-  const start = (body: object) => operator.good<Test>("POST", `${MAPPINGS}test/`, { body });
+  const ended = (testId: number) =>
+    waitFor("the end of the test", async () => {
+      const test = await operator.good<Test>("GET", `mapping-tests/${testId}/`);
+      return test.status !== "running" && test;
+    });
+  const start = async (body: object) =>
+    await ended((await operator.good<Test>("POST", `${MAPPINGS}test/`, { body })).test_id);
 
   test("reads the whole file, counts and adds up, and stores no line", async () => {
     const import_id = await sample();
@@ -352,8 +359,11 @@ describe("a test", () => {
       role: "reconciliation_operator",
       permissions: ["reconciliation.manage"],
     };
-    const run = async () =>
-      (await testStatementMapping({ ...deps, stopping: stopping.signal }, { caller, importId, mappingId })).test;
+    const run = async () => {
+      const request = { caller, importId, mappingId };
+      const { test: started } = await testStatementMapping({ ...deps, stopping: stopping.signal }, request);
+      return await ended(started.testId);
+    };
     try {
       expect(await run()).toMatchObject({ status: "done", lines: 0, malformed: 0 });
       const [writes] = await database`select last_value from test_writes`;
@@ -488,7 +498,11 @@ describe("lists of lines", () => {
 
   test("omit the lines of a withdrawn import, and a held one is released", async () => {
     const reason = { body: { reason: "The file of another restaurant." } };
-    const withdrawn = await operator.good("POST", `imports/${first}/withdraw/`, reason);
+    await operator.good("POST", `imports/${first}/withdraw/`, reason);
+    const withdrawn = await waitFor("the end of the withdrawal", async () => {
+      const found = await operator.good<{ readonly status: string }>("GET", `imports/${first}/`);
+      return found.status === "withdrawn" && found;
+    });
     expect(withdrawn).toMatchObject({ status: "withdrawn", withdrawn: { by: operator.userId, ...reason.body } });
     expect((await list("")).lines).toHaveLength(6);
     expect((await operator.good<Lines>("GET", `imports/${first}/lines/`)).lines).toEqual([]);
