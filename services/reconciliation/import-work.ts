@@ -44,6 +44,8 @@ export interface ImportDeps {
   readonly stopping?: AbortSignal;
   /** While it is true no import begins, and what is under way goes back to those that wait. */
   readonly isShortOfSpace?: () => boolean;
+  /** `IMPORT_LIMITS.silentMs`, unless a test shortens it. */
+  readonly silentMs?: number;
 }
 
 /** Another attempt has overtaken this one, or the import was withdrawn. */
@@ -193,7 +195,8 @@ class ImportWork {
   async *#kept(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     for await (const chunk of bytes) {
       this.#requireTurn();
-      if (performance.now() > this.#reportedAtMs + IMPORT_LIMITS.silentMs) {
+      const { silentMs = IMPORT_LIMITS.silentMs } = this.#deps;
+      if (performance.now() > this.#reportedAtMs + silentMs) {
         await this.#written;
         await this.#report([], true);
         await this.#writer?.keep();

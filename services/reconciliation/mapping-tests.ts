@@ -21,6 +21,8 @@ export interface MappingTestDeps extends FileDeps {
   readonly running: Set<Promise<void>>;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
+  /** `MAPPING_LIMITS.testProgressMs`, unless a test shortens it. */
+  readonly progressMs?: number;
 }
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request`, `busy`, or `conflict` when the file's bytes are deleted. */
@@ -116,7 +118,8 @@ class MappingTest {
   async *#kept(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     for await (const chunk of bytes) {
       if (this.#deps.stopping.aborted) throw new StoppedError();
-      if (performance.now() - this.#writtenAtMs >= MAPPING_LIMITS.testProgressMs) {
+      const { progressMs = MAPPING_LIMITS.testProgressMs } = this.#deps;
+      if (performance.now() - this.#writtenAtMs >= progressMs) {
         this.#writtenAtMs = performance.now();
         await sql.writeMappingTest(this.#deps.database, this.#testId, this.#counts);
       }

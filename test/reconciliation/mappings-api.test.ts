@@ -1,11 +1,10 @@
 /** Mappings, lines and decisions about imports through a real gateway, a real service and the object store. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { storeFile } from "../../services/bus/statement-files.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { MAPPING_LIMITS } from "../../services/reconciliation/limits.ts";
 import { testStatementMapping } from "../../services/reconciliation/mapping-tests.ts";
 import { addRunMetrics } from "../../services/reconciliation/metrics.ts";
 import { logIn, type Person } from "../support/people.ts";
@@ -333,8 +332,6 @@ describe("a test", () => {
     const content = Buffer.from([...header, "\n".repeat(1_024 * 1_024)].join("\n"), "latin1");
     const archive = zipOf([{ name: "silent.csv", content }]);
     const stopping = new AbortController();
-    let nowMs = 0;
-    const clock = vi.spyOn(performance, "now").mockImplementation(() => (nowMs += MAPPING_LIMITS.testProgressMs));
     const openFile = async function* (): AsyncIterable<Uint8Array> {
       yield archive;
     };
@@ -351,6 +348,7 @@ describe("a test", () => {
       startedRuns: new Set<never>(),
       openFile,
       running: new Set<never>(),
+      progressMs: 0,
     };
     const caller: Caller = {
       userId: operator.userId,
@@ -371,7 +369,6 @@ describe("a test", () => {
       stopping.abort();
       expect(await run()).toMatchObject({ status: "failed", refusal: { code: "stopped" } });
     } finally {
-      clock.mockRestore();
       await database`drop function count_write cascade`;
     }
   });
