@@ -280,36 +280,6 @@ describe("a collection", () => {
     await context.close();
   });
 
-  test("all of today are listed, also those that the station itself no longer has, each with its steps", async () => {
-    const { stationId, name } = await newStation();
-    const station = `stations/${stationId}`;
-    await cashier.good("POST", `${station}/lease/`);
-    // The station keeps the newest eight.
-    for (let count = 1; count <= 11; count += 1) {
-      const lines = [{ name: "Tea", quantity: 1, unit_amount: `${count}.00` }];
-      const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
-      const body = { order_id, route: "cash" };
-      const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
-      await cashier.good("POST", `${station}/intents/${intent_id}/attest/`);
-    }
-    await vi.waitFor(async () => {
-      const { payments } = await cashier.good<{ payments: unknown[] }>("GET", `${station}/payments/`);
-      expect(payments).toHaveLength(11);
-    }, SHOWN);
-    const context = await signedIn();
-    const page = await context.newPage();
-    await page.goto(`${system.baseUrl}/till/`);
-    await page.getByText(name).click(SHOWN);
-    const today = page.getByRole("region", { name: "Collections of today" });
-    await expect.poll(() => today.locator("details.past").count(), SHOWN).toBe(11);
-    const amounts = await today.locator(".past strong").allTextContents();
-    expect(amounts).toEqual(Array.from({ length: 11 }, (_unused, index) => `€${11 - index}.00`));
-    await today.locator("details.past").last().locator("summary").click();
-    await today.locator("details.past").last().getByText(`Attested by ${cashier.name}`).waitFor(SHOWN);
-    await expectAccessible(page, "till-today");
-    await context.close();
-  });
-
   test("text of strangers and of the cashier is shown as text, in every field", async () => {
     const { stationId, name } = await newStation(`Bar ${HOSTILE} ${LONG}`);
     const item = { filial_id: system.sandbox.filialId, name: `Item ${HOSTILE}`, category: HOSTILE };

@@ -98,6 +98,9 @@ const yesOrNoSchema = z
 export const sandboxQuery = yesOrNoSchema
   .optional()
   .meta({ description: "`true`: only stations for tests, `false`: only the others; all when left out." });
+export const searchQuery = z.string().min(1).max(BOUNDS.searchCharacters).optional().meta({
+  description: "Only payments whose reference begins so, in upper or lower case, or whose order has this number.",
+});
 
 const filterShape = {
   filial_id: queryId().optional().meta({ description: "Only payments at stations of this filial, by its id." }),
@@ -117,9 +120,7 @@ const filterShape = {
   max_amount: priceSchema.optional().meta({
     description: "Only payments of at most this amount; `currency` must be given with it.",
   }),
-  search: z.string().min(1).max(BOUNDS.searchCharacters).optional().meta({
-    description: "Only payments whose reference begins so, in upper or lower case, or whose order has this number.",
-  }),
+  search: searchQuery,
   sandbox: sandboxQuery,
 };
 const querySchema = z.strictObject({ ...filterShape, ...pageBeforeQuery });

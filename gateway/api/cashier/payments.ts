@@ -5,21 +5,22 @@ import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
 import { pageBeforeQuery, pageOnWire } from "../../http/page.ts";
 import { cashierRoute } from "../../http/route.ts";
-import { FRESHNESS, moment, paymentJson, paymentsSchema } from "../backoffice/payments.ts";
+import { FRESHNESS, moment, paymentJson, paymentsSchema, searchQuery } from "../backoffice/payments.ts";
 
 const querySchema = z.strictObject({
   from: moment("Only payments that were created at this moment or later."),
   to: moment("Only payments that were created before this moment."),
+  search: searchQuery,
   ...pageBeforeQuery,
 });
 
 const listStationPayments: SessionHandler<undefined, z.infer<typeof querySchema>> = async (context) => {
   const { caller, deps, query } = context;
   const { stationId } = await ownStation(context);
-  const { from, to, before_id: beforeId, limit } = query;
+  const { from, to, search, before_id: beforeId, limit } = query;
   const fromMs = from === undefined ? undefined : Date.parse(from);
   const toMs = to === undefined ? undefined : Date.parse(to);
-  const found = await deps.bus.call(listPayments, { caller, stationId, fromMs, toMs, beforeId, limit });
+  const found = await deps.bus.call(listPayments, { caller, stationId, fromMs, toMs, search, beforeId, limit });
   const { page, hasMore } = pageOnWire(found.payments.map(paymentJson), found.hasMore);
   return ok({ payments: page, has_more: hasMore });
 };

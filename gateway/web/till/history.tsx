@@ -1,179 +1,165 @@
-/** The collections of today at this station, each with its steps. */
-import { useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+/** The collections of today at this station: the newest ones, and page by page the earlier ones, each with its steps. */
+import { computed, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
 import { call } from "../shared/call.ts";
 import { now } from "../shared/clock.ts";
-import type { Failure } from "../shared/failures.ts";
-import { clockTime, money } from "../shared/format.ts";
-import type { ReplyOf } from "../shared/operations.ts";
+import { Field } from "../shared/field.tsx";
 import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
 import { useLoad } from "../shared/use-load.ts";
-import { STATUS_TONES } from "./collection.tsx";
 import { collectionName, live } from "./live.ts";
+import { Past, type Payment } from "./past.tsx";
 import { type Intent, unclearText } from "./reasons.ts";
 import { words } from "./words.ts";
 
-type Earlier = ReplyOf<"GET /api/cashier/v1/stations/{station_id}/payments/">["payments"][number];
-
-/** A page of those that the station itself no longer has. */
+/** A page: what a person reads through, and a till of ten years ago draws at once. */
 const LIMIT = 50;
+/** The longest search that the service takes (`BOUNDS.searchCharacters`). */
+const SEARCH_CHARACTERS = 100;
 
-/**
- * The station has its newest few at hand, with their steps. What it no longer has comes from the list of its payments, which
- * is a moment behind, and whose failure does not hide the newest.
- */
+const startOfDay = (atMs: number): number => new Date(atMs).setHours(0, 0, 0, 0);
+/** A till is open over midnight, and yesterday is no longer today. */
+const today = computed(() => startOfDay(now.value));
+
 export function History({ stationId }: { readonly stationId: number }) {
-  const state = live.value;
-  const active = state?.active_intent;
-  // Read again when a collection begins, goes on or ends.
-  const version = `${active?.intent_id} ${active?.status} ${active?.report_count} ${state?.last_ended_intent?.intent_id}`;
-  const { data, failure, reload } = useLoad(
-    String(stationId),
-    () => call("GET /api/cashier/v1/stations/{station_id}/intents/", { path: { station_id: stationId } }),
-    { again: version },
-  );
-  const known = data?.intents ?? null;
-  const shown = (known ?? []).filter(({ created_at }) => isToday(created_at));
   return (
     <section class="card stack history" aria-label={words().today}>
       <h2>{words().today}</h2>
       <UnclearCollections />
-      {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
-      {known === null && failure === null && <Skeleton blocks={1} />}
-      {known !== null && shown.length === 0 && (
-        <Empty title={words().todayEmpty}>
-          <p>{words().todayHelp}</p>
-        </Empty>
-      )}
-      <ul class="stack-tight">
-        {shown.map((intent) => (
-          <Past key={intent.intent_id} payment={intent}>
-            <Steps intent={intent} />
-          </Past>
-        ))}
-      </ul>
-      {known !== null && known.length > 0 && shown.length === known.length && (
-        <EarlierToday stationId={stationId} before={known[known.length - 1]?.intent_id ?? 0} />
-      )}
+      <Today key={`${stationId} ${today.value}`} stationId={stationId} from={today.value} />
     </section>
   );
 }
 
-interface PastProps {
-  readonly payment: Pick<Intent, "created_at" | "route" | "order_display_number" | "amount" | "currency" | "status">;
-  readonly onOpen?: () => void;
-  readonly children: ComponentChildren;
+interface Row {
+  readonly payment: Payment;
+  /** Where the station itself still has it. */
+  readonly intent: Intent | undefined;
 }
 
-function Past({ payment, onOpen, children }: PastProps) {
-  return (
-    <li>
-      <details class="past" onToggle={({ currentTarget }) => (currentTarget.open ? onOpen?.() : undefined)}>
-        <summary>
-          <span class="numbers soft">{clockTime(payment.created_at)}</span>
-          <span class="past-what">
-            {words()[payment.route]} · {words().order(payment.order_display_number)}
-          </span>
-          <strong class="numbers">{money(payment.amount, payment.currency)}</strong>
-          <Tag tone={STATUS_TONES[payment.status]}>{statusText(payment)}</Tag>
-        </summary>
-        {children}
-      </details>
-    </li>
-  );
-}
-
-/** Today's collections before one that the station has. */
-function EarlierToday({ stationId, before }: { readonly stationId: number; readonly before: number }) {
-  const earlier = useSignal<readonly Earlier[]>([]);
-  const hasMore = useSignal(false);
-  const failure = useSignal<Failure | null>(null);
+/**
+ * The station has its newest few at hand, with their steps. The list of its payments has all, is a moment behind, and its failure
+ * does not hide the newest.
+ */
+function Today({ stationId, from }: { readonly stationId: number; readonly from: number }) {
+  const search = useSignal("");
+  const wanted = search.value.trim();
+  /** The last payment of each page that the reader has gone back from: where the next page begins. */
+  const turned = useSignal<readonly number[]>([]);
+  const before = turned.value[turned.value.length - 1];
+  const isNewest = before === undefined && wanted === "";
   const path = { station_id: stationId };
-  const load = async (known: readonly Earlier[]): Promise<void> => {
-    const before_id = known[known.length - 1]?.intent_id ?? before;
-    const query = { before_id, from: new Date(new Date(now.peek()).setHours(0, 0, 0, 0)).toISOString(), limit: LIMIT };
-    const found = await call("GET /api/cashier/v1/stations/{station_id}/payments/", { path, query });
-    failure.value = found.ok ? null : found;
-    if (!found.ok) return;
-    earlier.value = [...known, ...found.reply.payments];
-    hasMore.value = found.reply.has_more;
+  // The newest page is read again when a collection begins, goes on or ends. A page further back stays as it is read.
+  const { active_intent: active, last_ended_intent: ended } = live.value ?? {};
+  const version = `${active?.intent_id} ${active?.status} ${active?.report_count} ${ended?.intent_id}`;
+  const newest = useLoad("newest", () => call("GET /api/cashier/v1/stations/{station_id}/intents/", { path }), {
+    again: version,
+  });
+  const page = useLoad(
+    `${before} ${wanted}`,
+    () =>
+      call("GET /api/cashier/v1/stations/{station_id}/payments/", {
+        path,
+        query: {
+          from: new Date(from).toISOString(),
+          before_id: before,
+          search: wanted === "" ? undefined : wanted,
+          limit: LIMIT,
+        },
+      }),
+    { again: isNewest ? version : "", keepsOld: true },
+  );
+  const intents = (newest.data?.intents ?? []).filter(({ created_at }) => Date.parse(created_at) >= from);
+  const payments = page.data?.payments ?? [];
+  const rows = isNewest ? newestRows(intents, page.isOld ? [] : payments) : payments.map(rowWith(intents));
+  const hasEarlier = page.data?.has_more === true;
+  // The search stays when what it has found is short.
+  const isLong = useRef(false);
+  isLong.current ||= hasEarlier;
+  const list = useTurning(before, page.isOld);
+  const turn = (pages: readonly number[]) => () => {
+    turned.value = pages;
   };
-  useEffect(() => void load([]), [stationId, before]);
+  const isRead = page.data !== null && !page.isOld && (!isNewest || newest.data !== null);
+  const hasFailed = page.failure !== null || (isNewest && newest.failure !== null);
   return (
     <>
-      <ul class="stack-tight">
-        {earlier.value.map((payment) => (
-          <EarlierPayment key={payment.intent_id} stationId={stationId} payment={payment} />
-        ))}
-      </ul>
-      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={() => load(earlier.peek())} />}
-      {hasMore.value && <Button onClick={() => load(earlier.peek())}>{words().todayMore}</Button>}
+      {isLong.current && (
+        <Field
+          label={words().todaySearch}
+          type="search"
+          value={search.value}
+          maxLength={SEARCH_CHARACTERS}
+          onInput={(value) => {
+            search.value = value;
+            turned.value = [];
+          }}
+        />
+      )}
+      {newest.failure !== null && <FailureNotice failure={newest.failure} onRetry={newest.reload} />}
+      {rows.length === 0 && !isRead && !hasFailed && <Skeleton blocks={1} />}
+      {rows.length === 0 && isRead && wanted === "" && (
+        <Empty title={words().todayEmpty}>
+          <p>{words().todayHelp}</p>
+        </Empty>
+      )}
+      {rows.length === 0 && isRead && wanted !== "" && <p class="soft">{words().todayNoneFound}</p>}
+      {rows.length > 0 && (
+        <ul ref={list} class="past-list" tabIndex={-1} aria-label={words().today} aria-busy={page.isOld}>
+          {rows.map(({ payment, intent }) => (
+            <Past key={payment.intent_id} stationId={stationId} payment={payment} intent={intent} />
+          ))}
+        </ul>
+      )}
+      {page.failure !== null && <FailureNotice failure={page.failure} onRetry={page.reload} />}
+      {(hasEarlier || turned.value.length > 0) && (
+        <div class="row">
+          {turned.value.length > 0 && <Button onClick={turn([])}>{words().todayNewest}</Button>}
+          {turned.value.length > 1 && (
+            <Button onClick={turn(turned.value.slice(0, -1))} busy={page.isOld}>
+              {words().todayLater}
+            </Button>
+          )}
+          {hasEarlier && (
+            <Button
+              onClick={turn([...turned.value, payments[payments.length - 1]?.intent_id ?? 0])}
+              busy={page.isOld}
+            >
+              {words().todayEarlier}
+            </Button>
+          )}
+        </div>
+      )}
     </>
   );
 }
 
-function EarlierPayment({ stationId, payment }: { readonly stationId: number; readonly payment: Earlier }) {
-  const intent = useSignal<Intent | null>(null);
-  const failure = useSignal<Failure | null>(null);
-  const load = async (): Promise<void> => {
-    const path = { station_id: stationId, intent_id: payment.intent_id };
-    const found = await call("GET /api/cashier/v1/stations/{station_id}/intents/{intent_id}/", { path });
-    failure.value = found.ok ? null : found;
-    if (found.ok) intent.value = found.reply;
-  };
-  return (
-    <Past payment={payment} onOpen={() => (intent.peek() === null ? void load() : undefined)}>
-      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
-      {intent.value !== null && <Steps intent={intent.value} />}
-    </Past>
-  );
+/** What the station has is newer than the list. */
+function newestRows(intents: readonly Intent[], payments: readonly Payment[]): readonly Row[] {
+  const isKnown = new Set(intents.map(({ intent_id }) => intent_id));
+  const others = payments.filter(({ intent_id }) => !isKnown.has(intent_id));
+  const rows = [...intents.map((intent) => ({ payment: intent, intent })), ...others.map(rowWith([]))];
+  return rows.sort((left, right) => Date.parse(right.payment.created_at) - Date.parse(left.payment.created_at));
 }
 
-const isToday = (at: string): boolean => new Date(at).toDateString() === new Date(now.peek()).toDateString();
+const rowWith =
+  (intents: readonly Intent[]) =>
+  (payment: Payment): Row => ({
+    payment,
+    intent: intents.find(({ intent_id }) => intent_id === payment.intent_id),
+  });
 
-function statusText({ status }: Pick<Intent, "status">): string {
-  if (status === "succeeded" || status === "cancelled" || status === "expired") return words()[status];
-  return words().underWay;
-}
-
-interface Step {
-  readonly at: string;
-  readonly text: string;
-}
-
-function stepsOf(intent: Intent): readonly Step[] {
-  const { attestation, provider, ended_at: endedAt } = intent;
-  const steps: Step[] = [{ at: intent.created_at, text: words().stepCreated }];
-  if (intent.presented_at !== null) steps.push({ at: intent.presented_at, text: words().stepPresented });
-  for (const { outcome, provider_reference, reported_at } of intent.reports) {
-    const what = [words()[outcome], provider_reference].filter((text) => text !== "").join(", ");
-    steps.push({ at: reported_at, text: words().stepReported(what) });
-  }
-  if (provider !== null && provider.confirmed_at !== null) {
-    steps.push({ at: provider.confirmed_at, text: words().stepConfirmed });
-  }
-  if (attestation !== null && attestation.by === "cashier") {
-    steps.push({ at: attestation.attested_at, text: words().stepAttested(attestation.cashier_name) });
-  }
-  if (endedAt !== null) steps.push({ at: endedAt, text: statusText(intent) });
-  return steps.sort((left, right) => left.at.localeCompare(right.at));
-}
-
-function Steps({ intent }: { readonly intent: Intent }) {
-  return (
-    <>
-      <ol class="steps" aria-label={words().timeline}>
-        {stepsOf(intent).map(({ at, text }) => (
-          <li key={`${at} ${text}`}>
-            <span class="numbers soft">{clockTime(at)}</span> {text}
-          </li>
-        ))}
-      </ol>
-      {intent.money_may_have_moved !== "" && <p class="steps">{unclearText(intent.money_may_have_moved)}</p>}
-    </>
-  );
+/** A reader who turns to another page goes on at its first row, once it is there. */
+function useTurning(before: number | undefined, isOld: boolean) {
+  const list = useRef<HTMLUListElement>(null);
+  const shown = useRef(before);
+  useEffect(() => {
+    if (isOld || shown.current === before) return;
+    shown.current = before;
+    list.current?.focus({ preventScroll: true });
+    list.current?.scrollIntoView({ block: "start" });
+  }, [before, isOld]);
+  return list;
 }
 
 /** Ended collections whose money is not accounted for: a person must check. */

@@ -1,0 +1,225 @@
+/** The till's list of today: of a short day and of a day with ten thousand collections. */
+import postgres from "postgres";
+import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { logIn, type Person } from "../support/people.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
+import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+import { button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
+
+const DAY = 10_000;
+const PAGE = 50;
+/** What the station itself keeps. */
+const KEPT = 8;
+/** A page of the list is on the screen, from the click. The machine may be busy: the best of several turns counts. */
+const TURN_MS = 300;
+const TURNS = 5;
+/** The whole till with a page of the list: a row has about ten nodes. */
+const MOST_NODES = 1_200;
+
+let system: TestSystem;
+let browser: Browser;
+let owner: Person;
+let cashier: Person;
+let storageState: Awaited<ReturnType<BrowserContext["storageState"]>>;
+beforeAll(async () => {
+  [system, browser] = await Promise.all([sharedSystem({ sandboxProvider: true }), startBrowser()]);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const context = await browser.newContext({ locale: "en-GB" });
+  const page = await context.newPage();
+  await page.goto(`${system.baseUrl}/till/`);
+  await signIn(page, system.cashier);
+  await page.locator(".station-list").waitFor(SHOWN);
+  storageState = await context.storageState();
+  await context.close();
+});
+afterAll(async () => {
+  await browser.close();
+  await system.stop();
+});
+
+interface Station {
+  readonly stationId: number;
+  readonly path: string;
+}
+async function newStation(): Promise<Station> {
+  const name = `Day ${Math.round(performance.now())}`;
+  const body = { filial_id: system.sandbox.filialId, name, currency: "EUR" };
+  const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
+  const path = `stations/${stationId}`;
+  await cashier.good("POST", `${path}/lease/`);
+  return { stationId, path };
+}
+
+interface Begun {
+  readonly intent_id: number;
+}
+async function begin({ path }: Station, unit_amount: string): Promise<Begun> {
+  const lines = [{ name: "Tea", quantity: 1, unit_amount }];
+  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${path}/orders/`, { body: { lines } });
+  return await cashier.good<Begun>("POST", `${path}/intents/`, { body: { order_id, route: "cash" } });
+}
+const settle = async ({ path }: Station, { intent_id }: Begun) =>
+  await cashier.good("POST", `${path}/intents/${intent_id}/attest/`);
+
+/** Collects in cash; returns when the list of payments has all of them. */
+async function collect(station: Station, count: number): Promise<void> {
+  for (let nth = 1; nth <= count; nth += 1) await settle(station, await begin(station, `${nth}.00`));
+  await vi.waitFor(async () => {
+    const { payments } = await cashier.good<{ payments: unknown[] }>("GET", `${station.path}/payments/`);
+    expect(payments).toHaveLength(count);
+  }, SHOWN);
+}
+
+/** Earlier today: they follow each other from midnight to a moment before the station's own first one. */
+async function addEarlier({ stationId }: Station, count: number): Promise<void> {
+  const sql = postgres(system.database.url, { max: 1 });
+  await sql`
+    insert into payments (intent_id, organization_id, filial_id, station_id, sandbox, version, route, status, amount_minor,
+      currency, order_id, order_display_number, cashier_id, reference, created_at, ended_at)
+    select 1000000000 + ${stationId}::bigint * ${DAY}::bigint + n, first.organization_id, first.filial_id, ${stationId}, first.sandbox, 1,
+      'cash', case when n % 20 = 0 then 'cancelled' else 'succeeded' end, 100 + n, 'EUR', 1000000000 + n, 100000 + n,
+      first.cashier_id, 'SLIP-' || n, at, at + interval '1 millisecond'
+    from (select * from payments where station_id = ${stationId} order by created_at limit 1) first,
+      lateral (select ${midnight()}::timestamptz as begun) day,
+      generate_series(1, ${count}::int) n,
+      lateral (select begun + (first.created_at - begun) * n / ${count + 1}::int as at) moments`;
+  await sql.end();
+}
+const midnight = (): Date => new Date(new Date().setHours(0, 0, 0, 0));
+
+interface Till {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  readonly today: Locator;
+  readonly rows: Locator;
+}
+async function openTill({ stationId }: Station): Promise<Till> {
+  const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce", storageState });
+  const page = await context.newPage();
+  await page.goto(`${system.baseUrl}/till/?station=${stationId}`);
+  const today = page.getByRole("region", { name: "Collections of today" });
+  const rows = today.locator("details.past");
+  await rows.first().waitFor(SHOWN);
+  return { context, page, today, rows };
+}
+const textOf = async (row: Locator): Promise<string> => (await row.locator("summary").textContent()) ?? "";
+const frame = (page: Page) =>
+  page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+
+test("all of a short day are listed, also those that the station itself no longer has, each with its steps", async () => {
+  const station = await newStation();
+  await collect(station, KEPT + 3);
+  const { context, page, today, rows } = await openTill(station);
+  await expect.poll(() => rows.count(), SHOWN).toBe(KEPT + 3);
+  const amounts = await today.locator(".past strong").allTextContents();
+  expect(amounts).toEqual(Array.from({ length: KEPT + 3 }, (_unused, index) => `€${KEPT + 3 - index}.00`));
+  expect(await today.getByRole("button").count()).toBe(0);
+  await rows.last().locator("summary").click();
+  await rows.last().getByText(`Attested by ${cashier.name}`).waitFor(SHOWN);
+  await expectAccessible(page, "till-today");
+  // Another one takes a place among the newest: what is open stays open.
+  await settle(station, await begin(station, "99.00"));
+  await expect.poll(() => rows.count(), SHOWN).toBe(KEPT + 4);
+  expect(await rows.last().getByText(`Attested by ${cashier.name}`).isVisible()).toBe(true);
+  await context.close();
+});
+
+describe("a day with ten thousand collections", () => {
+  let station: Station;
+  beforeAll(async () => {
+    station = await newStation();
+    await collect(station, KEPT + 2);
+    await addEarlier(station, DAY);
+  });
+
+  test("is read page by page: each page is there at once, and the page stays as small as it is", async () => {
+    const { context, page, today, rows } = await openTill(station);
+    await expect.poll(() => rows.count(), SHOWN).toBe(PAGE);
+    const seen = new Set<string>();
+    const note = async (): Promise<void> => {
+      for (const text of await rows.locator("summary").allTextContents()) seen.add(text);
+    };
+    await note();
+    const turnsMs: number[] = [];
+    for (let turn = 1; turn <= TURNS; turn += 1) {
+      const before = await textOf(rows.first());
+      const began = performance.now();
+      await click(page, "Earlier ones");
+      await expect.poll(() => textOf(rows.first()), { ...SHOWN, interval: 10 }).not.toBe(before);
+      turnsMs.push(performance.now() - began);
+      expect(await rows.count()).toBe(PAGE);
+      await note();
+      // The reader goes on at the first row, also without a mouse.
+      expect(await today.locator("ul:focus").count()).toBe(1);
+      expect((await rows.first().boundingBox())?.y).toBeGreaterThanOrEqual(0);
+    }
+    expect(seen.size).toBe((TURNS + 1) * PAGE);
+    const nodes = await page.evaluate<number>("document.getElementsByTagName('*').length");
+    process.stdout.write(`a page of today: ${Math.round(Math.min(...turnsMs))} ms, ${nodes} nodes\n`);
+    expect(Math.min(...turnsMs)).toBeLessThanOrEqual(TURN_MS);
+    expect(nodes).toBeLessThanOrEqual(MOST_NODES);
+    await expectAccessible(page, "till-today-earlier");
+    await page.setViewportSize({ width: 360, height: 740 });
+    await expectNoSideways(page);
+    await expectAccessible(page);
+    await click(page, "Later ones");
+    await click(page, "The newest ones");
+    await expect.poll(() => textOf(rows.first()), SHOWN).toContain(`€${KEPT + 2}.00`);
+    await context.close();
+  });
+
+  test("is searched by the number of an order and by a reference", async () => {
+    const { context, page, today, rows } = await openTill(station);
+    const search = today.getByLabel("Number of the order, or reference");
+    await search.fill("100001", SHOWN);
+    await expect.poll(() => rows.count(), SHOWN).toBe(1);
+    expect(await textOf(rows.first())).toContain("Order 100001");
+    await search.fill("slip-999");
+    await expect.poll(() => rows.count(), SHOWN).toBe(11);
+    await search.fill("no such reference");
+    await isShown(page, "No collection of today has this number or reference.");
+    expect(await page.evaluate("document.activeElement.type")).toBe("search");
+    await search.fill("");
+    await expect.poll(() => rows.count(), SHOWN).toBe(PAGE);
+    await context.close();
+  });
+
+  test("a collection that begins and ends leaves the reader's page and place", async () => {
+    const { context, page, rows } = await openTill(station);
+    await click(page, "Earlier ones");
+    await page.locator("ul:focus").waitFor(SHOWN);
+    const row = rows.nth(30);
+    const before = await textOf(row);
+    await row.locator("summary").click();
+    await row.scrollIntoViewIfNeeded();
+    const placeOf = async (of: Locator) => Math.round((await of.boundingBox())?.y ?? Number.NaN);
+    const [place, asked] = [await placeOf(row), [] as string[]];
+    page.on("request", (request) => asked.push(request.url()));
+    const begun = await begin(station, "7.50");
+    await button(page, "€7.50 received").waitFor(SHOWN);
+    expect([await textOf(row), await placeOf(row)]).toEqual([before, place]);
+    await settle(station, begun);
+    await button(page, "Next order").waitFor(SHOWN);
+    await frame(page);
+    expect([await textOf(row), await placeOf(row), await rows.count()]).toEqual([before, place, PAGE]);
+    expect(await row.getAttribute("open")).not.toBeNull();
+    expect(asked.filter((url) => url.includes("/payments/"))).toEqual([]);
+
+    // On the newest page the reader's rows go on below the new one, at the same place of the window.
+    await click(page, "The newest ones");
+    await expect.poll(() => textOf(rows.first()), SHOWN).toContain("€7.50");
+    const read = page.locator("details.past", { hasText: await textOf(rows.nth(20)) });
+    await read.scrollIntoViewIfNeeded();
+    await page.mouse.wheel(0, 200);
+    await frame(page);
+    const newestPlace = await placeOf(read);
+    await settle(station, await begin(station, "8.50"));
+    await expect.poll(() => textOf(rows.first()), SHOWN).toContain("€8.50");
+    await frame(page);
+    expect(await placeOf(read)).toBe(newestPlace);
+    await context.close();
+  });
+});
