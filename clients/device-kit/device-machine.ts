@@ -176,7 +176,7 @@ export function deviceStep(device: DeviceDraft, event: DeviceEvent): void {
       const record = event.record === "damaged" ? null : event.record;
       const problem = record === event.record ? null : storageProblem("The stored record is damaged.");
       change(device, { record, code: event.code, problem });
-      return record === null ? needCode(device) : beginHeartbeats(device);
+      return record === null || record.credential === "" ? needCode(device) : beginHeartbeats(device);
     }
     case "code": {
       change(device, { code: event.code });
@@ -295,7 +295,11 @@ function heartbeatFailed(device: DeviceDraft, failure: Failure): void {
 
 /** The service has refused the credential: it has ended, unless it was never accepted and is not yet known everywhere. */
 export function refused(draft: DeviceDraft): void {
-  if (draft.state.record?.accepted !== false) return renew(draft);
+  if (draft.state.record?.accepted !== false) {
+    // What has ended is not kept on a device that may be sold or stolen. What is not reported yet stays.
+    keep(draft, { credential: "" });
+    return renew(draft);
+  }
   change(draft, { heartbeat: "waiting" });
   setTimer(draft, "heartbeat", KIT_LIMITS.notEffectiveMs);
 }

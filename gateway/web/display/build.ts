@@ -8,6 +8,9 @@ const CHECK_EVERY_MS = 60_000;
 const CHECK_MS = 10_000;
 /** The new files are 40 kilobytes; a browser that has not stored them by then loads them from the service. */
 const INSTALL_MS = 10_000;
+const RELOADED = "dp_display_reloaded";
+/** As `service-worker.ts` names them. */
+const SHELL_CACHE = "display-";
 const NAMES = /\/assets\/[\w.-]+/g;
 
 const namesIn = (html: string): string => [...new Set(html.match(NAMES) ?? [])].join(" ");
@@ -25,26 +28,44 @@ export function keepShell(): void {
   navigator.serviceWorker.register("/display/service-worker.js", { scope: "/display/" }).catch(() => undefined);
 }
 
-/** Checks now and then, and when the function that it returns is called. */
-export function keepNewest(isBusy: () => boolean): () => Promise<void> {
+interface Uses {
+  /** A person pairs the display: a reload would take away the code. */
+  isPairing(): boolean;
+  /** A guest reads what is shown. */
+  isRead(): boolean;
+}
+
+/** Checks at the start, now and then, and when the function that it returns is called. */
+export function keepNewest({ isPairing, isRead }: Uses): () => Promise<void> {
   buildName();
   let isChecking = false;
-  const check = async (): Promise<void> => {
-    if (isChecking || isBusy()) return;
+  const check = async (isStart = false): Promise<void> => {
+    const isBusy = (): boolean => isPairing() || (isRead() && !isStart);
+    if (isChecking || isBusy() || hasJustReloaded()) return;
     isChecking = true;
     try {
       const newest = await newestNames();
       if (newest === "" || newest === current) return;
       await refreshShell();
+      await removeOtherShells(newest);
       // A guest who has come meanwhile is served first.
-      if (!isBusy()) location.reload();
+      if (isBusy()) return;
+      sessionStorage.setItem(RELOADED, String(Date.now()));
+      location.reload();
     } finally {
       isChecking = false;
     }
   };
+  // A display that was off during an upgrade starts with the shell of the build before. A guest has read nothing yet.
+  void check(true);
   setInterval(() => void check(), CHECK_EVERY_MS);
   addEventListener("online", () => void check());
-  return check;
+  return () => check();
+}
+
+/** During an upgrade two processes may answer with two builds: the display does not go back and forth between them. */
+function hasJustReloaded(): boolean {
+  return Math.abs(Date.now() - Number(sessionStorage.getItem(RELOADED))) < CHECK_EVERY_MS;
 }
 
 /** Empty when the service does not answer. */
@@ -70,6 +91,19 @@ async function refreshShell(): Promise<void> {
     if (worker) await activated(worker);
   } catch {
     // Without a worker the reload itself loads the new files.
+  }
+}
+
+/** A worker that could not be replaced would load its old page for ever; without a shell it asks the service. */
+async function removeOtherShells(newest: string): Promise<void> {
+  if (!("caches" in window)) return;
+  try {
+    for (const name of (await caches.keys()).filter((each) => each.startsWith(SHELL_CACHE))) {
+      const page = await (await caches.open(name)).match("/display/");
+      if (page === undefined || namesIn(await page.text()) !== newest) await caches.delete(name);
+    }
+  } catch {
+    // A browser that keeps nothing has no old shell.
   }
 }
 

@@ -64,7 +64,8 @@ async function isAccepted({ credential }: DeviceRecord): Promise<boolean> {
 
 async function paired(before: string | undefined): Promise<void> {
   for (let waitedMs = 0; waitedMs < PAIRING_MS; waitedMs += CHECK_MS) {
-    if ((await storedRecord())?.credential !== before) return;
+    const credential = (await storedRecord())?.credential ?? "";
+    if (credential !== "" && credential !== before) return;
     await new Promise((resolve) => setTimeout(resolve, CHECK_MS));
   }
 }

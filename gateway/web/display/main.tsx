@@ -11,7 +11,7 @@ import { displayName, takeCode } from "./address.ts";
 import { keepAwake } from "./awake.ts";
 import { buildName, keepNewest, keepShell } from "./build.ts";
 import { Screen } from "./screen.tsx";
-import { type Actions, FIRST_VIEW, isBusy, type View } from "./view.ts";
+import { type Actions, FIRST_VIEW, isPairing, isRead, type View } from "./view.ts";
 import { whenAlone } from "./whole-browser.ts";
 import { chooseLanguage, chosenLanguage } from "./words.ts";
 
@@ -72,7 +72,7 @@ addEventListener("resize", draw);
 addEventListener("pageshow", ({ persisted }) => {
   if (persisted) location.reload();
 });
-const check = keepNewest(() => isBusy(view));
+const check = keepNewest({ isPairing: () => isPairing(view), isRead: () => isRead(view) });
 keepShell();
 keepAwake();
 whenAlone(

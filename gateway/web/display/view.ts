@@ -44,6 +44,5 @@ export const FIRST_VIEW: View = {
   isTypedWrong: false,
 };
 
-/** Whether a person reads or types something that a reload would take away for a moment. */
-export const isBusy = ({ state, phase }: View): boolean =>
-  phase === "needs_code" || phase === "enrolling" || (state !== null && state.state !== "idle");
+export const isPairing = ({ phase }: View): boolean => phase === "needs_code" || phase === "enrolling";
+export const isRead = ({ state }: View): boolean => state !== null && state.state !== "idle";

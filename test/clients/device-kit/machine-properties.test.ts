@@ -62,9 +62,13 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
   const returned = new Map<string, string>();
   /** False when the disk has lost something: content is repeated as far as it was stored. */
   let isDiskWhole = true;
+  /** Credentials that the service has refused after it had accepted them, as far as the device knows. */
+  const over = new Set<string>();
 
   const take = (event: CompanionEvent): void => {
     keys += 1;
+    const isRefused = "failure" in event && event.failure === REFUSED && event.type !== "enroll_failed";
+    if (isRefused && state.record?.accepted === true) over.add(state.record.credential);
     const taken = companionStep(state, event, { atMs, random: draw(100) / 100, key: `key-${keys}` });
     state = taken.state;
     for (const effect of taken.effects) perform(effect);
@@ -81,6 +85,8 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
       case "ended":
         return;
       case "store":
+        expect(over.has(effect.record.credential), "K6: what has ended is not stored").toBe(false);
+        break;
       case "enroll":
       case "heartbeat":
       case "poll":
@@ -115,6 +121,8 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
   const start = (): void => {
     open = [];
     timers.clear();
+    // Where the cut came before the write, the device learns it anew.
+    over.delete(disk?.credential ?? "");
     state = firstCompanionState(canAsk);
     // A cut before an end was stored makes the device repeat the report, and the service answers the repetition alike.
     answered.clear();
@@ -219,7 +227,7 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
 }
 
 describe("the companion's machine", () => {
-  it("random answers, failures, timers and power cuts: K1 to K4 hold", () => {
+  it("random answers, failures, timers and power cuts: K1 to K4 and K6 hold", () => {
     fc.assert(
       fc.property(fc.infiniteStream(fc.nat({ max: 2 ** 30 })), fc.boolean(), (stream, canAsk) => {
         const draw = (below: number): number => (stream.next().value as number) % Math.max(1, below);

@@ -1,0 +1,203 @@
+/** What a display keeps in its browser: the shell of an older build, and the credential. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { logIn, type Person } from "../support/people.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
+import { startBrowser } from "./chromium.ts";
+
+/** A poll every two seconds, and a slow machine. */
+const SHOWN = { timeout: 15_000 };
+/** A display that starts with an old shell is new at once: the next check of the build is a minute away. */
+const NEW_MS = 10_000;
+
+let system: TestSystem;
+let browser: Browser;
+let owner: Person;
+let cashier: Person;
+let station: string;
+let upgrade: Upgrade;
+beforeAll(async () => {
+  [system, browser] = await Promise.all([sharedSystem({ claims: true }), startBrowser()]);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+  upgrade = await startUpgrade(system.baseUrl);
+});
+afterAll(async () => {
+  upgrade.stop();
+  await browser.close();
+  await system.stop();
+});
+
+interface Upgrade {
+  readonly baseUrl: string;
+  /** Which build the service has now. */
+  build: "old" | "new";
+  /** The worker's script cannot be loaded. */
+  isWorkerLost: boolean;
+  stop(): void;
+}
+
+const SCRIPT = /display\.(\w+)\.js/;
+const OLD_SCRIPT = "display.OLDBUILD.js";
+
+/** The service behind an address that serves the pages of an older build until the upgrade: with other names and a mark. */
+async function startUpgrade(service: string): Promise<Upgrade> {
+  const state: Upgrade = { baseUrl: "", build: "old", isWorkerLost: false, stop: () => server.close() };
+  const script = SCRIPT.exec(await (await fetch(`${service}/display/`)).text())?.[0] ?? "";
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const path = request.url ?? "/";
+    if (path.endsWith("worker.js") && state.isWorkerLost) return void response.writeHead(503).end();
+    if (path.endsWith(OLD_SCRIPT) && state.build === "new") return void response.writeHead(404).end();
+    // Both builds come from one service, whose tags say nothing of what is changed here.
+    const dropped = ["host", "connection", "content-length", "if-none-match"];
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).filter(([name]) => !dropped.includes(name)),
+    ) as Record<string, string>;
+    const body = request.method === "GET" ? undefined : await buffer(request);
+    const init = { method: request.method ?? "GET", headers, ...(body === undefined ? {} : { body }) };
+    const found = await fetch(service + path.replace(OLD_SCRIPT, script), init);
+    const kept = [...found.headers].filter(([name]) => !/^(?:content-(?:encoding|length)|transfer|connection|etag)/.test(name));
+    let content = Buffer.from(await found.arrayBuffer());
+    const isOld = state.build === "old";
+    if (isOld && path.endsWith(OLD_SCRIPT)) content = Buffer.from(`${content};window.isOldBuild=true;`);
+    else if (isOld && /^\/display\/(?:$|service-worker)/.test(path))
+      content = Buffer.from(content.toString().replaceAll(script, OLD_SCRIPT).replace(/"[0-9a-f]{12}"/, '"0ld"'));
+    response.writeHead(found.status, Object.fromEntries(kept)).end(content);
+  };
+  const server = createServer((request, response) => {
+    answer(request, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  return Object.assign(state, { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+}
+
+const isShown = (page: Page, screen: string) =>
+  page.locator(`[data-screen="${screen}"]`).waitFor({ state: "visible", ...SHOWN });
+const isOld = (page: Page) => page.evaluate<boolean>("window.isOldBuild === true");
+
+interface Paired {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  readonly deviceId: number;
+}
+async function pair(baseUrl: string): Promise<Paired> {
+  const station_id = system.sandbox.stations[0]?.stationId;
+  const body = { station_id, name: `Display ${performance.now()}`, kind: "customer_display" };
+  const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+  const { code } = await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`);
+  const context = await browser.newContext({ locale: "en-GB" });
+  const page = await context.newPage();
+  await page.goto(`${baseUrl}/display/#code=${code}`);
+  await isShown(page, "idle");
+  return { context, page, deviceId };
+}
+
+/** A display that runs the older build, from the shell that its worker keeps. */
+async function pairOld(): Promise<Paired> {
+  Object.assign(upgrade, { build: "old", isWorkerLost: false });
+  const paired = await pair(upgrade.baseUrl);
+  await paired.page.evaluate("navigator.serviceWorker.ready.then(() => undefined)");
+  await paired.page.reload();
+  await isShown(paired.page, "idle");
+  await expect.poll(() => paired.page.evaluate("navigator.serviceWorker.controller !== null"), SHOWN).toBe(true);
+  expect(await isOld(paired.page)).toBe(true);
+  return paired;
+}
+
+/** Whatever the page shows, also of a build before it. */
+const RECORD_SCREENS = `
+  const shown = JSON.parse(sessionStorage.getItem("screens") || "[]");
+  new MutationObserver(() => {
+    const found = document.querySelector("[data-screen]");
+    const text = found && found.getAttribute("data-screen") + " " + found.querySelector("main").innerText;
+    if (text && text !== shown[shown.length - 1]) shown.push(text);
+    sessionStorage.setItem("screens", JSON.stringify(shown));
+  }).observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+`;
+
+describe("the shell of an older build", () => {
+  test("a display that is open during the upgrade loads the new build, and keeps that as its shell", async () => {
+    const { context, page } = await pairOld();
+    upgrade.build = "new";
+    const reloaded = page.waitForEvent("load", { timeout: NEW_MS });
+    await page.evaluate("dispatchEvent(new Event('online'))");
+    await reloaded;
+    await isShown(page, "idle");
+    expect(await isOld(page)).toBe(false);
+    await context.setOffline(true);
+    await page.reload({ waitUntil: "domcontentloaded" });
+    await page.locator("[data-screen]").waitFor(SHOWN);
+    expect(await isOld(page)).toBe(false);
+    await context.close();
+  });
+
+  test("a display that was off during the upgrade is new by itself, and never shows what was before", async () => {
+    const { context, page } = await pairOld();
+    const lines = [{ name: "Tea", quantity: 1, unit_amount: "12.50" }];
+    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const collect = { body: { order_id, route: "cash" } };
+    const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, collect);
+    await cashier.good("POST", `${station}/intents/${intent_id}/attest/`);
+    await isShown(page, "paid");
+    await page.close();
+    upgrade.build = "new";
+    const other = [{ name: "Cake", quantity: 1, unit_amount: "3.00" }];
+    const next = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines: other } });
+    const again = await context.newPage();
+    await again.addInitScript(RECORD_SCREENS);
+    // From the worker's shell: the old build's script is nowhere else.
+    await again.goto(`${upgrade.baseUrl}/display/`);
+    await expect.poll(() => isOld(again).catch(() => true), { timeout: NEW_MS }).toBe(false);
+    await isShown(again, "total");
+    const screens = JSON.parse(await again.evaluate<string>("sessionStorage.getItem('screens')")) as string[];
+    expect(screens.filter((screen) => /paid|12\.50/i.test(screen))).toEqual([]);
+    expect(screens.at(-1)).toContain("€3.00");
+    await cashier.good("POST", `orders/${next.order_id}/void/`);
+    await context.close();
+  });
+
+  test("a worker that cannot be replaced does not hold the display at the old build", async () => {
+    const { context, page } = await pairOld();
+    await page.close();
+    Object.assign(upgrade, { build: "new", isWorkerLost: true });
+    const again = await context.newPage();
+    await again.goto(`${upgrade.baseUrl}/display/`);
+    await expect.poll(() => isOld(again).catch(() => true), { timeout: NEW_MS }).toBe(false);
+    await isShown(again, "idle");
+    await context.close();
+  });
+});
+
+describe("the credential", () => {
+  const STORED = `new Promise((resolve, reject) => {
+    const opening = indexedDB.open("device-kit", 1);
+    opening.onerror = () => reject(opening.error);
+    opening.onsuccess = () => {
+      const reading = opening.result.transaction("device").objectStore("device").get("record");
+      reading.onsuccess = () => { opening.result.close(); resolve(JSON.parse(reading.result).credential); };
+    };
+  })`;
+  const storedIn = (page: Page) => page.evaluate<string>(STORED);
+
+  test.each(["revoke", "reset"])("after the owner's %s it is in the browser no more", async (end) => {
+    const { context, page, deviceId } = await pair(system.baseUrl);
+    const credential = await storedIn(page);
+    expect(credential).toMatch(/^dp_/);
+    await owner.good("POST", `devices/${deviceId}/${end}/`);
+    await page.getByText("This display is not paired any more").waitFor(SHOWN);
+    await expect.poll(() => storedIn(page), SHOWN).toBe("");
+    // A restart does not ask the service with it.
+    const sent: string[] = [];
+    page.on("request", (request) => sent.push(request.headers()["authorization"] ?? ""));
+    await page.reload();
+    await isShown(page, "pair");
+    expect(sent.filter((header) => header !== "")).toEqual([]);
+    await context.close();
+  });
+});
