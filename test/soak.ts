@@ -5,6 +5,7 @@ import { commandOptions } from "./support/command-options.ts";
 const LONG_FORMS = [
   { file: "test/chaos/kill.test.ts", environment: { CHAOS_COLLECTIONS: "200" } },
   { file: "test/gateway/random-requests.test.ts", environment: { RANDOM_REQUESTS: "10000" } },
+  { file: "test/browser/day-long.test.ts", environment: { DAY_HOURS: "24" } },
   { file: "test/registry/enrollment-timing.test.ts", environment: { TIMING_TRIES: "3000" } },
   { file: "test/chaos/two-claims.test.ts", environment: { TIMING_TRIES: "3000" } },
   { file: "test/conformance/broken-services.test.ts", environment: { CONFORMANCE_BROKEN: "all" } },

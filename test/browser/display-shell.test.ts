@@ -62,12 +62,19 @@ async function startUpgrade(service: string): Promise<Upgrade> {
     const body = request.method === "GET" ? undefined : await buffer(request);
     const init = { method: request.method ?? "GET", headers, ...(body === undefined ? {} : { body }) };
     const found = await fetch(service + path.replace(OLD_SCRIPT, script), init);
-    const kept = [...found.headers].filter(([name]) => !/^(?:content-(?:encoding|length)|transfer|connection|etag)/.test(name));
+    const kept = [...found.headers].filter(
+      ([name]) => !/^(?:content-(?:encoding|length)|transfer|connection|etag)/.test(name),
+    );
     let content = Buffer.from(await found.arrayBuffer());
     const isOld = state.build === "old";
     if (isOld && path.endsWith(OLD_SCRIPT)) content = Buffer.from(`${content};window.isOldBuild=true;`);
     else if (isOld && /^\/display\/(?:$|service-worker)/.test(path))
-      content = Buffer.from(content.toString().replaceAll(script, OLD_SCRIPT).replace(/"[0-9a-f]{12}"/, '"0ld"'));
+      content = Buffer.from(
+        content
+          .toString()
+          .replaceAll(script, OLD_SCRIPT)
+          .replace(/"[0-9a-f]{12}"/, '"0ld"'),
+      );
     response.writeHead(found.status, Object.fromEntries(kept)).end(content);
   };
   const server = createServer((request, response) => {

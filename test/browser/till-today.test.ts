@@ -1,6 +1,7 @@
 /** The till's list of today: of a short day and of a day with ten thousand collections. */
-import postgres from "postgres";
+
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
+import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";

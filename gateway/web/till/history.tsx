@@ -121,10 +121,7 @@ function Today({ stationId, from }: { readonly stationId: number; readonly from:
             </Button>
           )}
           {hasEarlier && (
-            <Button
-              onClick={turn([...turned.value, payments[payments.length - 1]?.intent_id ?? 0])}
-              busy={page.isOld}
-            >
+            <Button onClick={turn([...turned.value, payments[payments.length - 1]?.intent_id ?? 0])} busy={page.isOld}>
               {words().todayEarlier}
             </Button>
           )}
