@@ -42,8 +42,8 @@ interface Violation {
 }
 
 /**
- * Expects that axe finds nothing that people with disabilities cannot use, in light and dark. With the state's name,
- * `npm run pictures` draws it.
+ * Expects that axe finds nothing that people with disabilities cannot use, in light and dark, and on a desktop at 200 % zoom too.
+ * With the state's name, `npm run pictures` draws it.
  */
 export async function expectAccessible(page: Page, state?: string): Promise<void> {
   if (state !== undefined) await picture(page, state);
@@ -58,12 +58,26 @@ export async function expectAccessible(page: Page, state?: string): Promise<void
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     // Transitions that began before go on; at their end the colours are those that people read.
     await page.evaluate(END_TRANSITIONS);
-    const options = JSON.stringify({ resultTypes: ["violations"], ...rules });
-    const found = await page.evaluate<{ violations: readonly Violation[] }>(`axe.run(document, ${options})`);
-    const violations = found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-    expect(violations, colorScheme).toEqual([]);
+    expect(await violationsIn(page, rules), colorScheme).toEqual([]);
+  }
+  const size = page.viewportSize();
+  if (size !== null && size.width >= LEAST_DESKTOP_PX) {
+    // At 200 % a page has half as many pixels of style.
+    await page.setViewportSize({ width: size.width / 2, height: Math.round(size.height / 2) });
+    expect(await violationsIn(page, {}), "at 200 %").toEqual([]);
+    await expectNoSideways(page);
+    await page.setViewportSize(size);
   }
   await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+}
+
+/** A narrower window is a phone's, or a zoomed one already. */
+const LEAST_DESKTOP_PX = 1_000;
+
+async function violationsIn(page: Page, rules: object): Promise<readonly string[]> {
+  const options = JSON.stringify({ resultTypes: ["violations"], ...rules });
+  const found = await page.evaluate<{ violations: readonly Violation[] }>(`axe.run(document, ${options})`);
+  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
 /** Expects that nothing is wider than the window. */

@@ -30,6 +30,8 @@ export function Button(props: ButtonProps) {
   const isBusy = props.busy === true || isRunning.value;
   const reason = props.disabledBecause ?? (isOffline.value && !local ? sharedWords().offline : null);
   const isDisabled = isBusy || reason !== null;
+  // The bar above the page has the sentence; at each button it would tear the page apart.
+  const isSaidAbove = (props.disabledBecause ?? null) === null;
   const busySinceMs = useSignal(0);
   useEffect(() => {
     if (isBusy) busySinceMs.value = Date.now();
@@ -59,7 +61,7 @@ export function Button(props: ButtonProps) {
         {children}
       </button>
       {reason !== null && (
-        <span id={reasonId} class="button-reason">
+        <span id={reasonId} class={isSaidAbove ? "button-reason for-readers" : "button-reason"}>
           {reason}
         </span>
       )}

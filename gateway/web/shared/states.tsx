@@ -117,5 +117,9 @@ export function Skeleton({ blocks = 2 }: { readonly blocks?: number }) {
 }
 
 export function OfflineBar() {
-  return <div role="status">{isOffline.value && <p class="offline-bar">{sharedWords().offline}</p>}</div>;
+  return (
+    <div role="status" class="offline-place">
+      {isOffline.value && <p class="offline-bar">{sharedWords().offline}</p>}
+    </div>
+  );
 }

@@ -9,7 +9,7 @@ type Device = ReplyOf<"GET /api/backoffice/v1/devices/">["devices"][number];
 export function Presence({ device }: { readonly device: Pick<Device, "liveness" | "status"> }) {
   const { liveness, status } = device;
   if (status === "revoked") return null;
-  if (liveness === null || liveness.since === null) return <span class="soft">{words().neverSeen}</span>;
+  if (liveness === null || liveness.since === null) return <span class="soft nowrap">{words().neverSeen}</span>;
   return (
     <>
       <Tag tone={liveness.online ? "good" : "bad"}>{liveness.online ? words().online : words().offline}</Tag>

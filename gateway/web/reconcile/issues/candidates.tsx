@@ -22,10 +22,12 @@ interface Asked {
   readonly isConfirmed: boolean;
 }
 
+export const hasCandidates = ({ kind, source }: Issue): boolean =>
+  source === "statement" && (kind === "reference_mismatch" || kind === "ambiguous_match");
+
 export function Candidates({ issue }: { readonly issue: Issue }) {
   const [lineId] = issue.evidence.statement?.line_ids ?? [];
-  const hasCandidates = issue.kind === "reference_mismatch" || issue.kind === "ambiguous_match";
-  if (!hasCandidates || issue.source !== "statement" || lineId === undefined) return null;
+  if (!hasCandidates(issue) || lineId === undefined) return null;
   return <CandidatesOfLine issue={issue} lineId={lineId} />;
 }
 

@@ -10,7 +10,7 @@ import { MalformedText } from "../malformed-text.tsx";
 import { words } from "../words.ts";
 import { assign, type Dialog, decideProposal, openDialog, orSayWhy, undoClosing } from "./actions.ts";
 import { currenciesOf } from "./amounts.ts";
-import { Candidates } from "./candidates.tsx";
+import { Candidates, hasCandidates } from "./candidates.tsx";
 import { History } from "./history.tsx";
 import { choose, chosenId, details, detailsFailure, type Issue, loadDetails } from "./issue-list.ts";
 import { factText } from "./minor-units.ts";
@@ -73,12 +73,19 @@ function Actions({ issue }: { readonly issue: Issue }) {
     );
   }
   const isMoney = issue.kind === "unmatched_money" || issue.kind === "late_money" || issue.source === "provider";
+  const isAttributable = isMoney && issue.proposal === null;
+  // One main button: the step that the sentence above names. A proposal and candidates have theirs.
+  const isClosing = !isAttributable && issue.proposal === null && !hasCandidates(issue);
   return (
     <div class="row">
-      <Button kind="main" onClick={open("close")}>
+      {isAttributable && (
+        <Button kind="main" onClick={open("attribute")}>
+          {texts.attribute}
+        </Button>
+      )}
+      <Button kind={isClosing ? "main" : undefined} onClick={open("close")}>
         {texts.close}
       </Button>
-      {isMoney && issue.proposal === null && <Button onClick={open("attribute")}>{texts.attribute}</Button>}
       {me && issue.assignee_id !== me.user_id && (
         <Button onClick={() => orSayWhy(assign(issue, me.user_id))}>{texts.assignMe}</Button>
       )}
