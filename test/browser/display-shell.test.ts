@@ -67,7 +67,7 @@ async function startUpgrade(service: string): Promise<Upgrade> {
     );
     let content = Buffer.from(await found.arrayBuffer());
     const isOld = state.build === "old";
-    if (isOld && path.endsWith(OLD_SCRIPT)) content = Buffer.from(`${content};window.isOldBuild=true;`);
+    if (isOld && path.endsWith(OLD_SCRIPT)) content = Buffer.from(`${content.toString()};window.isOldBuild=true;`);
     else if (isOld && /^\/display\/(?:$|service-worker)/.test(path))
       content = Buffer.from(
         content

@@ -30,9 +30,9 @@ export function keepShell(): void {
 
 interface Uses {
   /** A person pairs the display: a reload would take away the code. */
-  isPairing(): boolean;
+  readonly isPairing: () => boolean;
   /** A guest reads what is shown. */
-  isRead(): boolean;
+  readonly isRead: () => boolean;
 }
 
 /** Checks at the start, now and then, and when the function that it returns is called. */
