@@ -36,14 +36,14 @@ const rita = (): Caller => person(7);
 const otto = (): Caller => person(8);
 
 const REASON = "Wrong file.";
-const request = (importId: number, caller = rita(), reason = REASON) =>
+const askWithdrawal = (importId: number, caller = rita(), reason = REASON) =>
   withdrawImport(deps, { caller, importId, reason });
 /** Waits also for a withdrawal that goes on after its answer, as on a slow machine. */
-async function withdraw(...of: Parameters<typeof request>): ReturnType<typeof request> {
-  const reply = await request(...of);
+async function withdraw(...of: Parameters<typeof askWithdrawal>): ReturnType<typeof askWithdrawal> {
+  const reply = await askWithdrawal(...of);
   if (reply.import.status !== "withdrawing") return reply;
   await Promise.all(deps.underWay);
-  return await request(...of);
+  return await askWithdrawal(...of);
 }
 
 /** The refusal of a request. */
@@ -307,7 +307,7 @@ test("a withdrawal whose process has ended, or that a run blocks: completed late
     await release.promise;
   });
   await held.promise;
-  expect(await request(importId)).toMatchObject({ import: { status: "withdrawing" } });
+  expect(await askWithdrawal(importId)).toMatchObject({ import: { status: "withdrawing" } });
   expect(await refusal(withdraw(importId, otto()))).toBe("import_withdrawing");
   expect(await linesOf(accountId)).toBe(1);
   release.resolve();
@@ -326,7 +326,7 @@ test("a withdrawal while runs follow one another: it has its turn after the one 
   let withdrawn: Promise<void> | undefined;
   await world.database.begin(async (tx) => {
     await tx.unsafe(`select pg_advisory_xact_lock(${key})`, [accountId]);
-    expect(await request(importId)).toMatchObject({ import: { status: "withdrawing" } });
+    expect(await askWithdrawal(importId)).toMatchObject({ import: { status: "withdrawing" } });
     withdrawn = carryOutWithdrawals(deps);
     await expect.poll(waiting, { timeout: 10_000, interval: 10 }).toBe(1);
   });

@@ -284,8 +284,8 @@ describe("a preview", () => {
 describe("a test", () => {
   const ended = (testId: number) =>
     waitFor("the end of the test", async () => {
-      const test = await operator.good<Test>("GET", `mapping-tests/${testId}/`);
-      return test.status !== "running" && test;
+      const found = await operator.good<Test>("GET", `mapping-tests/${testId}/`);
+      return found.status !== "running" && found;
     });
   const start = async (body: object) =>
     await ended((await operator.good<Test>("POST", `${MAPPINGS}test/`, { body })).test_id);
