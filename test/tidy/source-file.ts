@@ -20,8 +20,22 @@ export function linesWith(text: string, pattern: RegExp): readonly { readonly li
   }));
 }
 
+interface Import {
+  readonly line: number;
+  readonly specifier: string;
+}
+
+/** Many rules ask the same of each file. */
+const knownImports = new WeakMap<SourceFile, readonly Import[]>();
+
 /** What a file imports, exports from or loads by a literal name, with the line. */
-export function importsOf(file: SourceFile): readonly { readonly line: number; readonly specifier: string }[] {
+export function importsOf(file: SourceFile): readonly Import[] {
+  const known = knownImports.get(file) ?? findImports(file);
+  knownImports.set(file, known);
+  return known;
+}
+
+function findImports(file: SourceFile): readonly Import[] {
   const code = masked(file.text, "comments");
   // An import inside a string is somebody's example; there the keyword itself is blanked out.
   const withoutStrings = masked(file.text, "comments and strings");
@@ -50,8 +64,17 @@ export function packageOf(specifier: string): string | undefined {
 
 type Masked = "comments" | "strings" | "comments and strings";
 
+const knownMasked = new Map<string, string>();
+
 /** The text with comments, strings or both blanked out; every line keeps its number. */
 export function masked(text: string, what: Masked): string {
+  const key = `${what}\n${text}`;
+  const known = knownMasked.get(key) ?? mask(text, what);
+  knownMasked.set(key, known);
+  return known;
+}
+
+function mask(text: string, what: Masked): string {
   let masking = "";
   let at = 0;
   /** Where code inside `${}` began: how many braces were open then. */
