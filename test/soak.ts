@@ -7,7 +7,7 @@ const LONG_FORMS = [
   { file: "test/gateway/random-requests.test.ts", environment: { RANDOM_REQUESTS: "10000" } },
   { file: "test/browser/day-long.test.ts", environment: { DAY_HOURS: "24" } },
   { file: "test/registry/enrollment-timing.test.ts", environment: { TIMING_TRIES: "3000" } },
-  { file: "test/chaos/two-claims.test.ts", environment: { TIMING_TRIES: "3000" } },
+  { file: "test/chaos/two-claims.test.ts", environment: { CLAIM_ROUNDS: "400", TIMING_TRIES: "3000" } },
   { file: "test/conformance/broken-services.test.ts", environment: { CONFORMANCE_BROKEN: "all" } },
   { file: "test/conformance/devices/devices.test.ts", environment: { CONFORMANCE_BROKEN: "all" } },
   { file: "test/reconciliation/bounded-memory.test.ts", environment: { RECONCILIATION_SIZE: "whole" } },
