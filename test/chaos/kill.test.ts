@@ -3,7 +3,7 @@
  * the payment provider, nats-server and PostgreSQL are killed with SIGKILL at moments drawn from a seed, and brought back.
  * An acknowledged step stays, no order is paid twice, no task is stuck, and each payment that the provider took is accounted for.
  *
- *   npx vitest run test/chaos/kill.test.ts                                  # 64 collections and 36 by QR: less than a minute
+ *   npx vitest run test/chaos/kill.test.ts                                  # 32 collections and 36 by QR: less than a minute
  *   CHAOS_COLLECTIONS=2000 npx vitest run test/chaos/kill.test.ts           # a long night; `npm run soak` does 200
  *   CHAOS_SEED=42 npx vitest run test/chaos/kill.test.ts                    # the plans and strikes of an earlier run
  *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/kill.test.ts             # keeps what the processes logged
@@ -28,7 +28,7 @@ import { Random } from "./random.ts";
 import { RetryingClient } from "./retrying-client.ts";
 import { Strikes, TARGETS } from "./strikes.ts";
 
-const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "64");
+const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "32");
 /** A cancellation that has failed is tried again after a pause that grows: twice the longest one, and time to do it. */
 const SETTLED_MS = 2 * PROVIDER_LIMITS.longestWithdrawPauseMs + 15_000;
 const SEED = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
