@@ -15,7 +15,7 @@ import { announceIssues, recordSteps } from "../issues/recording.ts";
 import { type Repeated, repeat } from "../runtime/repeat.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { doneOrAfter } from "./done-or-after.ts";
-import { DECISION_LIMITS } from "./limits.ts";
+import { DECISION_LIMITS, WITHDRAWAL_LIMITS } from "./limits.ts";
 import * as sql from "./sql/import-decisions.ts";
 import { closedPeriodOf } from "./sql/periods.ts";
 
@@ -44,8 +44,8 @@ export async function withdrawImport(deps: DecisionDeps, request: DecisionReques
     return await sql.beginWithdrawal(tx, decision);
   });
   if (stored.status === "withdrawn") return { import: decidedOf(stored) };
-  const { lockWaitMs, withdrawalAnswerMs } = DECISION_LIMITS;
-  await doneOrAfter(carryOut(deps, stored.import_id, lockWaitMs), withdrawalAnswerMs);
+  const { firstMs, answerMs } = WITHDRAWAL_LIMITS;
+  await doneOrAfter(carryOut(deps, stored.import_id, firstMs), answerMs);
   const { organization_id: organizationId, import_id: importId } = stored;
   return { import: decidedOf(existing(await sql.findDecidedImport(deps.database, { organizationId, importId }))) };
 }
@@ -103,18 +103,22 @@ const STATUS_SENTENCES: Readonly<Record<bus.ImportStatus, string>> = {
   withdrawn: "This import is withdrawn; upload the file again to import it.",
 };
 
-/** Until stopped. */
-export function startWithdrawals(deps: DecisionDeps): Repeated {
+/**
+ * Until stopped. The withdrawals that are stored and not carried out: their process has ended, or a run or an import was in their
+ * way. Those whose account is free do not wait for the others.
+ */
+export function startWithdrawals(deps: DecisionDeps): Repeated[] {
   const { log } = deps;
-  return repeat({ everyMs: DECISION_LIMITS.withdrawalsMs, what: "withdrawing imports", log }, () =>
-    carryOutWithdrawals(deps),
-  );
+  const { tryMs, triesMs, turnMs, turnsMs } = WITHDRAWAL_LIMITS;
+  return [
+    repeat({ everyMs: triesMs, what: "withdrawing imports", log }, () => carryOutWithdrawals(deps, tryMs)),
+    repeat({ everyMs: turnsMs, what: "withdrawing imports in turn", log }, () => carryOutWithdrawals(deps, turnMs)),
+  ];
 }
 
-/** The withdrawals that are stored and not carried out: their process has ended, or a run or an import was in their way. */
-export async function carryOutWithdrawals(deps: DecisionDeps): Promise<void> {
-  const { withdrawalTurnMs } = DECISION_LIMITS;
-  for (const importId of await sql.listWithdrawing(deps.database)) await carryOut(deps, importId, withdrawalTurnMs);
+/** One after the other, each as soon as its account is free, or left after `waitMs`. */
+export async function carryOutWithdrawals(deps: DecisionDeps, waitMs: number): Promise<void> {
+  for (const importId of await sql.listWithdrawing(deps.database)) await carryOut(deps, importId, waitMs);
 }
 
 /** Never rejects: what fails is tried again with the next `carryOutWithdrawals`. */

@@ -42,12 +42,20 @@ export const DECISION_LIMITS = {
   /** How long a decision waits for the import's row: an attempt writes its progress within milliseconds, and its lines within minutes. */
   lockWaitMs: 1_000,
   retryMs: 5_000,
-  /** How long the answer to a withdrawal waits for its end: a file of a month is taken back by then. */
-  withdrawalAnswerMs: 2_000,
-  /** How long a withdrawal that was left waits for its turn between runs and imports; the others wait for it meanwhile. */
-  withdrawalTurnMs: 10_000,
-  /** How often withdrawals are found that another process has left, or that a run was in the way of. */
-  withdrawalsMs: 5_000,
+} as const;
+
+/** Of withdrawals. */
+export const WITHDRAWAL_LIMITS = {
+  /** How long the answer waits for the end: a file of a month is taken back by then. */
+  answerMs: 2_000,
+  /** How long the first attempt waits for the account. */
+  firstMs: 1_000,
+  /** How long a withdrawal that was left is tried: those of free accounts come after it. */
+  tryMs: 50,
+  triesMs: 1_000,
+  /** How long one waits for its turn between runs and imports, which leave no moment to one who only tries. */
+  turnMs: 10_000,
+  turnsMs: 1_000,
 } as const;
 
 /** Of mappings, their previews and their tests. */

@@ -55,7 +55,7 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
   const repeated = [
     ...startImports({ ...deps, bus: serviceDeps.bus, stopping: stopping.signal }),
     startAutomaticRuns({ ...deps, isShortOfSpace: shortOfSpace(serviceDeps.bus) }),
-    startWithdrawals(deps),
+    ...startWithdrawals(deps),
     startRetention(reconciliationRetention({ database, bus: serviceDeps.bus }), log),
   ];
   return {

@@ -6,8 +6,11 @@ import {
   carryOutWithdrawals,
   type DecisionDeps,
   releaseImport,
+  startWithdrawals,
   withdrawImport,
 } from "../../services/reconciliation/import-decisions.ts";
+import { WITHDRAWAL_LIMITS } from "../../services/reconciliation/limits.ts";
+import type { Repeated } from "../../services/runtime/repeat.ts";
 import { type Line, type RunDatabase, type RunWorld, startRunDatabase } from "./matching/run-world.ts";
 
 let running: RunDatabase;
@@ -259,7 +262,7 @@ describe("two operators at once", () => {
       expect(withdrawal.status).toBe("fulfilled");
       if (release.status === "rejected") expect(await refusal(released)).toMatch(/^import_withdraw(?:ing|n)$/);
       // The release may have held the row when the withdrawal was to be carried out.
-      await carryOutWithdrawals(deps);
+      await carryOutWithdrawals(deps, WITHDRAWAL_LIMITS.turnMs);
       const [row] = await world.database<{ status: string }[]>`
         select status from statement_imports where import_id = ${importId}`;
       expect(row).toEqual({ status: "withdrawn" });
@@ -312,7 +315,7 @@ test("a withdrawal whose process has ended, or that a run blocks: completed late
   expect(await linesOf(accountId)).toBe(1);
   release.resolve();
   await run;
-  await carryOutWithdrawals(deps);
+  await carryOutWithdrawals(deps, WITHDRAWAL_LIMITS.turnMs);
   expect(await withdraw(importId)).toMatchObject({ import: { status: "withdrawn" } });
   expect(await linesOf(accountId)).toBe(0);
 });
@@ -327,9 +330,29 @@ test("a withdrawal while runs follow one another: it has its turn after the one 
   await world.database.begin(async (tx) => {
     await tx.unsafe(`select pg_advisory_xact_lock(${key})`, [accountId]);
     expect(await askWithdrawal(importId)).toMatchObject({ import: { status: "withdrawing" } });
-    withdrawn = carryOutWithdrawals(deps);
+    withdrawn = carryOutWithdrawals(deps, WITHDRAWAL_LIMITS.turnMs);
     await expect.poll(waiting, { timeout: 10_000, interval: 10 }).toBe(1);
   });
   await withdrawn;
   expect(await withdraw(importId)).toMatchObject({ import: { status: "withdrawn" } });
+});
+
+test("a withdrawal that was left behind others whose accounts are under way: it does not wait for them", async () => {
+  const others = [await addAccount(), await addAccount()];
+  const accountId = await addAccount();
+  const left: number[] = [];
+  for (const each of [...others, accountId]) left.push(await world.importLines(each, [stray()]));
+  await world.database`
+    update statement_imports set status = 'withdrawing', withdrawn_by = 7, withdrawn_at = now(), withdrawal_reason = ${REASON}
+    where import_id = any(${left}::bigint[])`;
+  let withdrawals: Repeated[] = [];
+  await world.database.begin(async (tx) => {
+    for (const each of others)
+      await tx`select pg_advisory_xact_lock(hashtextextended('reconciliation account ' || ${each}::bigint, 0))`;
+    withdrawals = startWithdrawals(deps);
+    await expect.poll(() => linesOf(accountId), { timeout: 8_000, interval: 50 }).toBe(0);
+    expect(await linesOf(others[0] ?? 0)).toBe(1);
+  });
+  await expect.poll(() => linesOf(others[1] ?? 0), { timeout: 15_000, interval: 50 }).toBe(0);
+  await Promise.all(withdrawals.map((each) => each.stop()));
 });
