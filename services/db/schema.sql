@@ -1501,6 +1501,7 @@ create table wanted_runs (
   first_wanted_at timestamp with time zone default clock_timestamp() not null,
   last_wanted_at timestamp with time zone default clock_timestamp() not null,
   attempts integer default 0 not null,
+  is_follower boolean default false not null,
   constraint wanted_runs_pkey PRIMARY KEY (account_id),
   constraint wanted_runs_check CHECK (to_date >= from_date),
   constraint wanted_runs_account_id_fkey FOREIGN KEY (account_id) REFERENCES statement_accounts(account_id)
@@ -2221,12 +2222,14 @@ CREATE OR REPLACE FUNCTION want_run(the_account_id bigint, the_from date, the_to
  RETURNS void
  LANGUAGE sql
 AS $function$
-  insert into wanted_runs as known (account_id, organization_id, from_date, to_date, first_wanted_at)
-    select account_id, organization_id, the_from, the_to,
-      clock_timestamp() + case when is_follower then interval '1 second' else interval '0' end
+  insert into wanted_runs as known (account_id, organization_id, from_date, to_date, is_follower)
+    select account_id, organization_id, the_from, the_to, want_run.is_follower
     from statement_accounts where account_id = the_account_id
     on conflict (account_id) do update set from_date = least(known.from_date, excluded.from_date),
-      to_date = greatest(known.to_date, excluded.to_date), last_wanted_at = clock_timestamp(), attempts = 0
+      to_date = greatest(known.to_date, excluded.to_date), last_wanted_at = clock_timestamp(), attempts = 0,
+      is_follower = known.is_follower and excluded.is_follower,
+      first_wanted_at = case when known.is_follower and not excluded.is_follower then excluded.first_wanted_at
+        else known.first_wanted_at end
 $function$;
 
 CREATE OR REPLACE FUNCTION want_run_of_import()

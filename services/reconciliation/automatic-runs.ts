@@ -35,12 +35,12 @@ export function startAutomaticRuns(deps: AutomaticRunDeps): Repeated {
  */
 export async function runNext(
   deps: AutomaticRunDeps,
-  { busy, quietMs = RUN_LIMITS.quietMs }: { readonly busy: Set<number>; readonly quietMs?: number },
+  { busy, ...quiet }: { readonly busy: Set<number>; readonly quietMs?: number; readonly followerQuietMs?: number },
 ): Promise<boolean> {
   const { database, log, metrics, isShortOfSpace } = deps;
   if (isShortOfSpace?.() === true) return false;
   const aroundDays = RUN_LIMITS.lookBackDays;
-  const wanted = await sql.findWantedRun(database, { ...RUN_LIMITS, quietMs, aroundDays, except: [...busy] });
+  const wanted = await sql.findWantedRun(database, { ...RUN_LIMITS, ...quiet, aroundDays, except: [...busy] });
   if (wanted === undefined) return false;
   const { organizationId, accountId, fromDate, toDate } = wanted;
   try {

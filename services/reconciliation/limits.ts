@@ -135,6 +135,12 @@ export const RUN_LIMITS = {
   quietMs: 500,
   /** A run starts all the same when it has waited this long. */
   longestWaitMs: 60_000,
+  /**
+   * An account without an import follows those of others, because they share payments: with many accounts, files that come one
+   * after another would start runs of all of them each time.
+   */
+  followerQuietMs: 2_000,
+  followerLongestWaitMs: 600_000,
   /** Before a run that has failed starts again by itself, times its failures. */
   retryMs: 60_000,
   attempts: 5,

@@ -21,6 +21,9 @@ export interface WantedRun extends WantedDays {
 export interface WantedLimits {
   readonly quietMs: number;
   readonly longestWaitMs: number;
+  /** Of accounts that wait because of another account's import. */
+  readonly followerQuietMs: number;
+  readonly followerLongestWaitMs: number;
   readonly retryMs: number;
   readonly attempts: number;
   /** Lines and payments so many days apart may belong together. */
@@ -31,11 +34,12 @@ export interface WantedLimits {
 
 /**
  * The one that waits longest, of those whose account has been quiet for a moment or that wait too long; undefined when there
- * is none. Its days reach as far as its lines can have payments, within the days of the account's lines. One that has failed
+ * is none. Accounts with an import of their own come before those that follow one, unless these wait too long. Its days reach as far as its lines can have payments, within the days of the account's lines. One that has failed
  * waits longer each time, and is left when it has failed too often, until more is wanted.
  */
 export async function findWantedRun(sql: Queryable, limits: WantedLimits): Promise<WantedRun | undefined> {
-  const { quietMs, longestWaitMs, retryMs, attempts, aroundDays, except } = limits;
+  const { quietMs, longestWaitMs, followerQuietMs, followerLongestWaitMs, retryMs, attempts, aroundDays, except } =
+    limits;
   const [row] = await sql<
     { account_id: number; organization_id: number; from_date: string; to_date: string; version: string }[]
   >`
@@ -45,12 +49,15 @@ export async function findWantedRun(sql: Queryable, limits: WantedLimits): Promi
     from wanted_runs w left join lateral (
       select min(from_date) as first_day, max(to_date) as last_day from statement_imports i
       where i.account_id = w.account_id and i.status = 'imported') b on true
+      cross join lateral (
+        select case when w.is_follower then ${followerQuietMs}::float8 else ${quietMs}::float8 end * interval '1 ms' as quiet,
+          w.first_wanted_at < clock_timestamp()
+            - case when w.is_follower then ${followerLongestWaitMs}::float8 else ${longestWaitMs}::float8 end * interval '1 ms' as is_late) due
     where w.attempts < ${attempts} and w.account_id <> all (${[...except]}::bigint[])
-      and (w.last_wanted_at < clock_timestamp() - ${quietMs}::float8 * interval '1 ms'
-        or w.first_wanted_at < clock_timestamp() - ${longestWaitMs}::float8 * interval '1 ms')
+      and (w.last_wanted_at < clock_timestamp() - due.quiet or due.is_late)
       and w.last_wanted_at < clock_timestamp() - w.attempts * ${retryMs}::float8 * interval '1 ms'
       and not exists (select from reconciliation_runs r where r.account_id = w.account_id and r.status = 'running')
-    order by w.first_wanted_at limit 1`;
+    order by w.is_follower and not due.is_late, w.first_wanted_at limit 1`;
   return (
     row && {
       accountId: row.account_id,
@@ -62,12 +69,14 @@ export async function findWantedRun(sql: Queryable, limits: WantedLimits): Promi
   );
 }
 
-/** Done, unless more was wanted since: that waits for the next run. */
+/** Done, unless more was wanted since: that waits for the next run, and its wait begins anew. */
 export async function endWantedRun(
   sql: Queryable,
   { accountId, version }: Pick<WantedRun, "accountId" | "version">,
 ): Promise<void> {
-  await sql`delete from wanted_runs where account_id = ${accountId} and last_wanted_at::text = ${version}`;
+  await sql`
+    with done as (delete from wanted_runs where account_id = ${accountId} and last_wanted_at::text = ${version})
+    update wanted_runs set first_wanted_at = last_wanted_at where account_id = ${accountId} and last_wanted_at::text <> ${version}`;
 }
 
 export async function countFailure(sql: Queryable, { accountId }: Pick<WantedRun, "accountId">): Promise<void> {

@@ -56,7 +56,7 @@ async function runWanted({ database }: RunWorld, isShort = false): Promise<numbe
   const deps = { database, longDatabase: database, log, metrics, isShortOfSpace: () => isShort };
   const busy = new Set<number>();
   let turns = 0;
-  while (await runNext(deps, { busy, quietMs: 0 })) turns += 1;
+  while (await runNext(deps, { busy, quietMs: 0, followerQuietMs: 0 })) turns += 1;
   return turns - busy.size;
 }
 

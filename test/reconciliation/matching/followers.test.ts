@@ -1,0 +1,71 @@
+/** Accounts that show payments of the same stations: an import of one starts runs of the others, after all that is more urgent. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
+import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
+import { type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
+
+const ACCOUNTS = 6;
+let running: RunDatabase;
+let world: RunWorld;
+let accounts: number[];
+beforeAll(async () => {
+  running = await startRunDatabase();
+  world = await running.openWorld();
+  accounts = [];
+  for (let index = 0; index < ACCOUNTS; index += 1) {
+    const accountId = await world.addAccount(`provider-${index}`);
+    await world.importLines(accountId, [{ name: `first-${index}`, providerReference: `first-${index}` }]);
+    accounts.push(accountId);
+  }
+  await world.database`delete from wanted_runs`;
+});
+afterAll(() => running.stop());
+
+let files = 0;
+const importInto = async (accountId: number | undefined): Promise<void> => {
+  const name = `file-${(files += 1)}`;
+  await world.importLines(accountId ?? 0, [{ name, providerReference: name }]);
+};
+
+/** The accounts of the runs that are due, in their order. */
+async function runs(followerQuietMs: number): Promise<number[]> {
+  const { database } = world;
+  const [{ last }] = await database<
+    [{ last: number }]
+  >`select coalesce(max(run_id), 0) as last from reconciliation_runs`;
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const deps = { database, longDatabase: database, log, metrics: addRunMetrics(undefined, database) };
+  const busy = new Set<number>();
+  while (await runNext(deps, { busy, quietMs: 0, followerQuietMs })) {
+    // Until none is due.
+  }
+  const rows = await database<{ account_id: number }[]>`
+    select account_id from reconciliation_runs where run_id > ${last} order by run_id`;
+  return rows.map((row) => row.account_id);
+}
+
+test("files one after another: each starts the run of its account, and the others follow once at the end", async () => {
+  const [first, second, third] = accounts;
+  for (const accountId of [first, second, third]) {
+    await importInto(accountId);
+    expect(await runs(60_000)).toEqual([accountId]);
+  }
+  const followed = await runs(0);
+  expect(followed.toSorted((a, b) => a - b)).toEqual(accounts.filter((accountId) => accountId !== third));
+});
+
+test("an import while others wait to follow: its account comes first", async () => {
+  const [first] = accounts;
+  const last = accounts.at(-1);
+  await importInto(first);
+  await importInto(last);
+  expect((await runs(0)).slice(0, 2)).toEqual([first, last]);
+});
+
+test("followers of files that never end: they run after their longest wait", async () => {
+  const [first, second] = accounts;
+  await importInto(first);
+  await world.database`update wanted_runs set first_wanted_at = now() - interval '11 minutes' where account_id = ${second ?? 0}`;
+  expect(await runs(60_000)).toEqual([second, first]);
+  await world.database`delete from wanted_runs`;
+});
