@@ -44,6 +44,8 @@ export const clientLimits = {
 
   /** The pace of an upload: a service on the same machine takes no more than it can store, and refuses a faster one. */
   uploadBytesPerSecond: 50_000_000,
+  /** What a pause has delayed is sent at once up to so much: timers fire a millisecond or two late. */
+  uploadBurstMs: 100,
   /** How often the commands of reconciliation read how far an import or a run is: a person watches. */
   progressPollMs: 500,
   /** How long a command waits for another run of the account: a month takes seconds, a year a minute. */

@@ -7,6 +7,7 @@ import { z } from "zod";
 import { CommandError } from "../command.ts";
 import { clientLimits } from "../limits.ts";
 import { type Person, queryOf } from "../person.ts";
+import { paced } from "./paced.ts";
 import type { Progress } from "./progress.ts";
 
 export const importSchema = z.looseObject({
@@ -88,13 +89,10 @@ function sizeOf(path: string): number {
 
 async function* counted(path: string, onSent: (sentBytes: number) => void): AsyncIterable<Buffer> {
   let sentBytes = 0;
-  const beganAtMs = performance.now();
-  for await (const piece of createReadStream(path) as AsyncIterable<Buffer>) {
+  for await (const piece of paced(createReadStream(path) as AsyncIterable<Buffer>)) {
     yield piece;
     sentBytes += piece.length;
     onSent(sentBytes);
-    const dueMs = beganAtMs + (sentBytes / clientLimits.uploadBytesPerSecond) * 1_000;
-    if (dueMs > performance.now()) await delay(dueMs - performance.now());
   }
 }
 

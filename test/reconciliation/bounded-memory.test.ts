@@ -10,9 +10,8 @@ import { connect } from "node:net";
 import { Readable } from "node:stream";
 import { json } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
-import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { clientLimits } from "../../clients/limits.ts";
+import { paced } from "../../clients/reconciliation/paced.ts";
 import { LIMITS } from "../../gateway/limits.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -104,17 +103,6 @@ async function upload(accountId: number, format: string, file: File): Promise<Im
   const { status, body } = await tryUpload(accountId, format, { ...file, content: paced(file.content) });
   expect(status, JSON.stringify(body)).toBe(201);
   return body;
-}
-
-async function* paced(content: Iterable<Buffer>): AsyncIterable<Buffer> {
-  const beganAtMs = performance.now();
-  let sentBytes = 0;
-  for (const piece of content) {
-    yield piece;
-    sentBytes += piece.length;
-    const dueMs = beganAtMs + (sentBytes / clientLimits.uploadBytesPerSecond) * 1_000;
-    if (dueMs > performance.now()) await delay(dueMs - performance.now());
-  }
 }
 
 interface Sent {
