@@ -6,7 +6,7 @@ import { decode, detectEncoding, type Encoding } from "./formats/decode.ts";
 import { refuseOtherFile } from "./formats/file-kinds.ts";
 import { StatementRefusedError } from "./formats/format.ts";
 import { FORMAT_LIMITS } from "./formats/limits.ts";
-import { detectFormats } from "./formats/registry.ts";
+import { detectFormats, refuseOtherReport } from "./formats/registry.ts";
 import { peeked } from "./peeked.ts";
 
 export type Candidates = z.infer<typeof candidatesSchema>;
@@ -18,7 +18,9 @@ export async function detectCandidates(bytes: AsyncIterable<Uint8Array>): Promis
     const encodings = [...detectEncoding(head)];
     if (encodings.length === 0) return refusedAs("not_text", "The file is no text in an encoding that is known.");
     for (const read of encodings) {
-      const formats = detectFormats(await textOf(head, read.encoding));
+      const text = await textOf(head, read.encoding);
+      refuseOtherReport(text);
+      const formats = detectFormats(text);
       if (formats.length === 0) continue;
       const others = encodings.filter((encoding) => encoding !== read);
       const named = formats.map(({ name, title }) => ({ name, title }));

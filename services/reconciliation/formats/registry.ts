@@ -1,9 +1,11 @@
 /** All formats of statement files. */
 import { adyenSettlementDetails } from "./adyen.ts";
 import { CAMT_053, CAMT_054 } from "./camt/camt.ts";
+import { refuseOtherMessage } from "./camt/messages.ts";
 import { mappedCsv } from "./csv/mapped.ts";
 import { type StatementFormat, StatementRefusedError } from "./format.ts";
 import { FORMAT_LIMITS } from "./limits.ts";
+import { refuseInterimReport } from "./mt940/fields.ts";
 import { MT940 } from "./mt940.ts";
 import { paypalActivity } from "./paypal/paypal-activity.ts";
 import { paypalStl, paypalTrr } from "./paypal/typed-report.ts";
@@ -37,6 +39,13 @@ export function statementFormat(name: string): StatementFormat | undefined {
 export function detectFormats(head: string): readonly StatementFormat[] {
   const beginning = head.slice(0, FORMAT_LIMITS.headCharacters);
   return STATEMENT_FORMATS.filter((format) => detects(format, beginning));
+}
+
+/** Throws the refusal of a file that is certainly no statement which can be read: no mapping and no other format helps. */
+export function refuseOtherReport(head: string): void {
+  refuseOtherMessage(head);
+  // The text of an entry may look like a field of an interim report.
+  if (!MT940.detect(head)) refuseInterimReport(head);
 }
 
 /** A header that a format would refuse is not of that format. */

@@ -28,6 +28,9 @@ const samples = Object.keys(FORMATS_OF).flatMap((folder) =>
   readdirSync(new URL(`${folder}/`, SAMPLES)).map((file) => `${folder}/${file}`),
 );
 const headOf = (sample: string): string => readFileSync(new URL(sample, SAMPLES), "utf8");
+const sampleOf = (sample: string): Uint8Array => readFileSync(new URL(sample, SAMPLES));
+const otherVersion = (): Uint8Array =>
+  Buffer.from(headOf("camt/statement-v08.xml").replaceAll("camt.053.001.08", "camt.053.001.03"));
 const namesOf = (head: string): readonly string[] => detectFormats(head).map(({ name }) => name);
 
 describe("the candidates of a file", () => {
@@ -43,6 +46,9 @@ describe("the candidates of a file", () => {
     ["a gzip", gzipSync("Date,Total\n"), "not_text", /^The file is compressed with gzip: unpack it/],
     ["a spreadsheet", Buffer.from("d0cf11e0a1b11ae100", "hex"), "not_text", /office program: store it as CSV/],
     ["a PDF", Buffer.from("%PDF-1.7\n"), "not_text", /^The file is a PDF: download the statement as CSV/],
+    ["a camt.052", sampleOf("camt/report-052.xml"), "not_a_statement", /^A camt\.052 is an interim report/],
+    ["a camt.053 of version 03", otherVersion(), "unsupported_version", /^The file is version 03 of camt\.053/],
+    ["an MT942", sampleOf("mt940/interim-942.sta"), "not_a_statement", /^The file is an MT942/],
     ["a spreadsheet in a zip", zipOf([{ name: "[Content_Types].xml", content: "x" }]), "archive_refused", /as CSV/],
   ])("%s: no candidate, and a sentence that names the kind of file", async (_name, bytes, code, sentence) => {
     expect(await detectCandidates(oneChunk(bytes))).toEqual({

@@ -42,8 +42,19 @@ export function checkNamespace(uri: string, { name }: CamtMessage): void {
 
 /** Whether the head of a file names the namespace of a message, in whichever version. */
 export function namesMessage(head: string, { name }: CamtMessage): boolean {
-  if (!/^\uFEFF?\s*</.test(head)) return false;
-  return [...head.matchAll(/\sxmlns(?::[\w.-]+)?\s*=\s*["']([^"']*)["']/g)].some(
-    ([, uri = ""]) => NAMESPACE.exec(uri)?.groups?.["message"] === name,
-  );
+  return namespaces(head).some((uri) => NAMESPACE.exec(uri)?.groups?.["message"] === name);
+}
+
+/** Throws the refusal of a file that names a message which is no statement, or a version that is not read. */
+export function refuseOtherMessage(head: string): void {
+  for (const uri of namespaces(head)) {
+    const message = NAMESPACE.exec(uri)?.groups?.["message"];
+    const read = message === NOTIFICATION_MESSAGE.name ? NOTIFICATION_MESSAGE : STATEMENT_MESSAGE;
+    if (message === "camt.052" || message === read.name) checkNamespace(uri, read);
+  }
+}
+
+function namespaces(head: string): readonly string[] {
+  if (!/^\uFEFF?\s*</.test(head)) return [];
+  return [...head.matchAll(/\sxmlns(?::[\w.-]+)?\s*=\s*["']([^"']*)["']/g)].map(([, uri = ""]) => uri);
 }

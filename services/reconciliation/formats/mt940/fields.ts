@@ -147,6 +147,12 @@ function isInterim(text: string, part: Part): boolean {
   return part !== "entries" && part !== "closing" && INTERIM_REPORT.test(text);
 }
 
+/** Throws the refusal of a file whose head is that of an MT942. */
+export function refuseInterimReport(head: string): void {
+  const lines = head.split(/\r\n|\n|\r/);
+  if (lines.some((line) => /:20:/.test(line)) && lines.some((line) => INTERIM_REPORT.test(line))) throw interimReport();
+}
+
 function interimReport(): StatementRefusedError {
   return new StatementRefusedError(
     "not_a_statement",
