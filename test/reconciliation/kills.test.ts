@@ -116,7 +116,13 @@ interface Place {
   readonly station: string;
 }
 
+/** A session takes at most 50 stations. */
+const PLACES_OF_SESSION = 40;
+let places = 0;
+
 async function openPlace(): Promise<Place> {
+  places += 1;
+  if (places % PLACES_OF_SESSION === 0) cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const name = randomUUID();
   const { filial_id } = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name } });
   const body = { filial_id, name, currency: "EUR" };
