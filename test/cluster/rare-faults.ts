@@ -18,7 +18,7 @@ import {
   PAIR_MS,
   PARTITION_MS,
 } from "./faults.ts";
-import { moveLeaders } from "./leaders.ts";
+import { metaLeader, moveLeaders } from "./leaders.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
 
 /** Longer than a message between two continents takes, and shorter than any wait of NATS for a server. */
@@ -39,6 +39,9 @@ const NO_COPY_MS = CUT_MS + 6_000;
 const DATABASE_STALL_MS = 6_000;
 /** What follows the end of a stall or a restart of PostgreSQL. */
 const DATABASE_BACK_MS = 2_000;
+const MINUTE_MS = 60_000;
+/** A feed misses its heartbeats, and begins anew. */
+const CONSUMERS_MS = 3_000;
 const JOINED_AGAIN = { timeout: 60_000, interval: 250 };
 
 /** Resolves when each copy of each stream at this server is complete: until then another fault would be one too many. */
@@ -180,6 +183,56 @@ const stallBriefly =
       },
     };
   };
+
+/** Of a kind that no collection waits for: the other copy goes on with its work, and this one finds its leases lost. */
+const stallForMinute =
+  (kind: Kind): Draw =>
+  async (world) => {
+    const name: ProcessName = `${kind}-0`;
+    const target = world.processes.get(name);
+    if (target === undefined) throw new Error(`There is no process ${name}.`);
+    return {
+      name: `stall a process of ${kind} for a minute`,
+      target: name,
+      withinMs: limitsOf(kind).stall,
+      async run() {
+        process.kill(target.pid(), "SIGSTOP");
+        await delay(MINUTE_MS);
+        process.kill(target.pid(), "SIGCONT");
+      },
+    };
+  };
+
+/** As a person does by mistake: what every process reads of one log ends without a word. */
+const deleteConsumers: Draw = async (world, random) => {
+  const { name: stream } = random.pick(world.logs.all);
+  return {
+    name: "delete the consumers of a log",
+    target: stream,
+    withinMs: CONSUMERS_MS,
+    async run() {
+      const names: string[] = [];
+      for await (const consumer of world.bus.jsm.consumers.list(stream)) names.push(consumer.name);
+      await Promise.all(names.map((name) => world.bus.jsm.consumers.delete(stream, name)));
+    },
+  };
+};
+
+/** It also decides which server gets a new consumer: until the next one is elected, no feed can begin anew. */
+const killMetaLeader: Draw = async (world) => {
+  const node = await metaLeader(world.nats);
+  return {
+    name: "kill the leader of the metadata",
+    target: node,
+    withinMs: ELECTION_MS,
+    async run() {
+      await world.nats.killNode(node);
+      await delay(DOWN_MS);
+      await world.nats.startNode(node);
+      await joinedAgain(world, node);
+    },
+  };
+};
 
 const stallServerBriefly: Draw = async (world, random) => {
   const node = await leaderOf(world, STATION_LOG.name);
@@ -342,6 +395,9 @@ export const RARE: readonly Draw[] = [
     killBoth(kind),
   ),
   killBoth("sandbox-provider"),
+  ...(["robotics", "reconciliation", "webhook-signer", "sandbox-provider"] as const).map(stallForMinute),
+  deleteConsumers,
+  killMetaLeader,
   ...(["gateway", "stations", "settlement", "registry"] as const).map((kind) => killBoth(kind, NO_COPY_MS)),
   killEverything,
   twoAtOnce,
