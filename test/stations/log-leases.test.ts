@@ -114,7 +114,8 @@ describe("leases of partitions", () => {
       expect(shared()).toEqual([]);
       return first.held.size > 0 && first.held.size + second.held.size === PARTITION_COUNT;
     });
-    expect(first.orders[0]).toBe("drop");
+    // On a slow machine it notices only now that its record has passed.
+    expect(first.orders.find((order) => order !== "listen no more")).toBe("drop");
   });
 
   it("a host that cannot renew for 2 s: nothing is taken from it", async () => {

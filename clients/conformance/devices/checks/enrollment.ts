@@ -104,7 +104,7 @@ export const revocationChecks: readonly DeviceCheck[] = [
     capability,
     after: ["device.gives_up_credential"],
     quotes: [
-      "It ends when the owner resets the device: then each request is answered 401, and the device needs a new code.",
+      "It ends when the owner resets or revokes the device: then each request is answered 401, and the device needs a new code.",
     ],
     async run(world) {
       await world.absent(async () => {
