@@ -21,6 +21,7 @@ const TIMED = [
   "test/providers/isolation.test.ts",
   "test/relay/take-over.test.ts",
   "test/deploy/hanging-servers.test.ts",
+  "test/conformance/two-runs.test.ts",
   "test/reconciliation/stop.test.ts",
   "test/webhook-signer/slots-of-owners.test.ts",
   "test/chaos/frozen-feed.test.ts",

@@ -10,16 +10,15 @@ import { closeDatabase, type Database, openDatabase } from "../../services/db/po
 import { VERSION } from "../../services/runtime/version.ts";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
+import type { RunningProgram } from "../support/running-program.ts";
 import { sharedSystem } from "../support/shared-system.ts";
-import type { LogIn, TestSystem } from "../support/system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 import { type BreakingProxy, startBreakingProxy } from "./breaking-proxy.ts";
 import { KEEPING_SERVICES } from "./broken-rules.ts";
 import type { Passing } from "./broken-service.ts";
 import { BROKEN_SERVICES } from "./broken-services.ts";
-
-const SUITE = join(import.meta.dirname, "..", "..", "clients", "conformance.ts");
+import { type Result, type Run, readRunOf, runSuite, seedSandbox, startRunOf, untilRunOf } from "./runs.ts";
 
 let system: TestSystem;
 let folder: TemporaryFolder;
@@ -39,20 +38,13 @@ afterAll(async () => {
   folder.remove();
 });
 
-const seed = async (): Promise<string> => {
-  const body = { filial_id: system.sandbox.filialId, name: "Conformance", currency: "EUR" };
-  return String((await owner.good<{ sandbox_id: number }>("POST", "sandboxes/", { body })).sandbox_id);
-};
 /** As on a machine that has never started the service: the folder is not there yet. */
 const dataDir = (): string => join(folder.path, "data");
 
-function runSuite(
-  { baseUrl: BASE_URL, dataDir: DATA_DIR, by }: { baseUrl: string; dataDir: string; by: LogIn },
-  args: readonly string[],
-): RunningProgram {
-  const access = { BASE_URL, DATA_DIR, OWNER_EMAIL: by.email, OWNER_PASSWORD: by.password };
-  return runProgram(process.execPath, [SUITE, ...args], { env: programEnvironment(access) });
-}
+const seed = (): Promise<string> => seedSandbox(owner, system.sandbox.filialId);
+const readRun = (id: number): Promise<Run> => readRunOf(owner, id);
+const startRun = (sandboxId: string, by: Person = owner): Promise<number> => startRunOf(by, sandboxId);
+const untilRun = (id: number, isRight: (run: Run) => boolean): Promise<Run> => untilRunOf(owner, id, isRight);
 
 /** Who runs the suite. */
 interface Runner {
@@ -92,73 +84,6 @@ async function openRunner(broken: Parameters<typeof startBreakingProxy>[1] = {})
     },
   };
 }
-
-interface Result {
-  readonly duration_ms: number;
-  readonly left_behind: readonly string[];
-  readonly checks: readonly { readonly id: string; readonly outcome: string; readonly sentences: readonly string[] }[];
-}
-
-interface Run {
-  readonly conformance_run_id: number;
-  readonly status: string;
-  readonly passed: number;
-  readonly suite_version: string;
-  readonly left_behind: readonly string[];
-  readonly checks: readonly { readonly id: string; readonly outcome: string }[];
-}
-
-const readRun = (id: number): Promise<Run> => owner.good<Run>("GET", `conformance-runs/${id}/`);
-async function startRun(sandboxId: string, by: Person = owner): Promise<number> {
-  const body = { sandbox_id: Number(sandboxId) };
-  return (await by.good<Run>("POST", "conformance-runs/", { body })).conformance_run_id;
-}
-const untilRun = (id: number, isRight: (run: Run) => boolean): Promise<Run> =>
-  vi.waitFor(
-    async () => {
-      const run = await readRun(id);
-      expect(isRight(run), JSON.stringify(run)).toBe(true);
-      return run;
-    },
-    { timeout: 90_000, interval: 500 },
-  );
-
-test("two runs at two sandboxes at once, by command and by API: all checks pass within a minute, and nothing is left behind", async () => {
-  const [byCommand, byApi] = [await seed(), await seed()];
-  const runId = await startRun(byApi);
-  const again = { body: { sandbox_id: Number(byApi) } };
-  await owner.refused("conflict", "POST", "conformance-runs/", again);
-  const file = (end: string): string => join(folder.path, `result.${end}`);
-  const files = { "json-file": file("json"), junit: file("xml"), html: file("html") };
-  const options = Object.entries(files).flatMap(([name, path]) => [`--${name}`, path]);
-  const program = runSuite({ baseUrl: system.baseUrl, dataDir: dataDir(), by: system.owner }, [
-    "--sandbox",
-    byCommand,
-    ...options,
-  ]);
-  const code = await program.ended;
-  const text = program.output();
-  expect(code, text).toBe(0);
-  const result = JSON.parse(readFileSync(files["json-file"], "utf8")) as Result;
-  expect(result.checks.every(({ outcome }) => outcome === "passed")).toBe(true);
-  expect(result.left_behind).toEqual([]);
-  expect(result.duration_ms).toBeLessThan(60_000);
-  expect(text).toContain(`${result.checks.length} passed, 0 failed, 0 not run`);
-  const junit = readFileSync(files.junit, "utf8");
-  expect(junit).toContain(`<testsuite name="conformance" tests="${result.checks.length + 1}" failures="0" errors="0"`);
-  expect(readFileSync(files.html, "utf8").match(/<tr class="passed">/g)).toHaveLength(result.checks.length);
-  const run = await untilRun(runId, ({ status }) => status !== "running");
-  expect(run).toMatchObject({ status: "passed", passed: result.checks.length, left_behind: [], problem: null });
-  expect(run.checks.map(({ id }) => id)).toEqual(result.checks.map(({ id }) => id));
-  const { sandboxes } = await owner.good<{ sandboxes: { sandbox_id: number; companion: { status: string } }[] }>(
-    "GET",
-    "sandboxes/",
-  );
-  for (const sandboxId of [byCommand, byApi])
-    expect(sandboxes.find((each) => String(each.sandbox_id) === sandboxId)).toMatchObject({
-      companion: { status: "pending" },
-    });
-});
 
 test("kill -9 of the process of a run by API: the suite cleans up, and another run can be started", async () => {
   const sandboxId = await seed();
