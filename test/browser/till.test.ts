@@ -270,10 +270,22 @@ describe("a collection", () => {
     const body = { order_id: orders.find(({ total }) => total === "4.00")?.order_id, route: "cash" };
     const intents = `stations/${till.stationId}/intents/`;
     const { intent_id } = await cashier.good<{ intent_id: number }>("POST", intents, { body });
+    // The paid order, read again, comes after the refusal of its line: the refusal stays.
+    const [paid, refused] = [/\/orders\/\d+\/$/, Promise.withResolvers<void>()];
+    await page.route(paid, async (route) => {
+      const answer = await route.fetch();
+      await refused.promise;
+      await route.fulfill({ response: answer });
+    });
     await cashier.good("POST", `${intents}${intent_id}/attest/`);
     await button(page, "Next order").waitFor(SHOWN);
     await page.unroute(/\/lines\/$/);
     await isShown(page, "This cannot be done in the present state.");
+    const readAgain = page.waitForResponse(paid);
+    refused.resolve();
+    await (await readAgain).finished();
+    await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    expect(await page.getByText("This cannot be done in the present state.").count()).toBe(1);
     await click(page, "Try again");
     await button(page, "Try again").and(page.locator('[aria-busy="false"]')).waitFor(SHOWN);
     expect((await openOrders()).map(({ total }) => total)).toEqual(["5.00"]);

@@ -73,7 +73,8 @@ export async function openOrder(orderId: number): Promise<void> {
   }
   if (isAnother && unsaved.peek()) return;
   if (isAnother) turns += 1;
-  orderFailure.value = null;
+  // Of lines that are not stored the reason stays.
+  if (!unsaved.peek()) orderFailure.value = null;
   show(result.reply);
 }
 
