@@ -8,9 +8,10 @@ import { STATION_LOG } from "../support/one-log.ts";
 import { cashierOf } from "./settlement-world.ts";
 
 let fixture: RelayFixture;
+let host: Awaited<ReturnType<RelayFixture["startStations"]>>;
 beforeAll(async () => {
   fixture = await startRelayFixture();
-  await fixture.startStations();
+  host = await fixture.startStations();
   await fixture.startAnnouncers();
 });
 afterAll(() => fixture.stop());
@@ -56,16 +57,18 @@ test("an order that is voided leaves the display, and the next one is shown; the
   expect(await fixture.outstanding()).toBe(3);
 
   const before = (await fixture.commits(stationId)).at(-1)?.state;
-  await fixture.startRelay();
+  const relay = await fixture.startRelay();
   await fixture.flush(stationKey(stationId));
   await fixture.delivered();
   const after = (await fixture.commits(stationId)).at(-1)?.state;
   expect(after?.order).toEqual(before?.order);
   expect(after?.waitingOrders).toEqual([]);
+  await relay.stop();
 });
 
 test("without a station's host the order is stored, and the answer says that it is not delivered", async () => {
   const { stationId, organizationId } = await openStation();
+  await host.stop();
   const caller = cashierOf(organizationId, 7);
   const { order, barrier } = await call(fixture.bus.nc, openOrder, { caller, stationId, lines: [LINE] });
   expect(order.status).toBe("open");
