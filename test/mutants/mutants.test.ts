@@ -1,5 +1,5 @@
 /** The short form of `npm run mutants`: of a small program, a change that its test notices and one that it does not. */
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -36,6 +36,10 @@ test("a small program: what its test notices is killed, what it does not notice 
     return { ...change, id: index + 1, file: "program.ts", line: lineOf(PROGRAM, change), unseen: undefined };
   });
   const messages: string[] = [];
+  // What this run has compiled stays: files that other workers load now are in it.
+  const cache = join(CHECKOUT, "node_modules", ".vitest-cache");
+  const compiled = () => readdirSync(cache).filter((name) => /^[0-9a-f]{40}$/.test(name));
+  const compiledBefore = compiled();
   const tests = { tests: ["program.test.ts"], servers: false };
   const { killed } = await tryMutants(folder, mutants, tests, {
     print: (message) => void messages.push(message),
@@ -43,6 +47,7 @@ test("a small program: what its test notices is killed, what it does not notice 
   });
   const survivors = mutants.filter(({ id }) => !killed.has(id));
   expect(messages).toEqual([]);
+  expect(compiled()).toEqual(expect.arrayContaining(compiledBefore));
   expect(mutants.map(({ what }) => what)).toEqual([
     "without age: 18",
     "18 → 19",

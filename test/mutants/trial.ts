@@ -67,6 +67,8 @@ export async function tryMutants(
   const vitest = await createVitest("test", {
     config: false,
     root: path,
+    // Of its own: that in the shared `node_modules` is emptied for a folder with another lockfile, also below a run of the tests.
+    fsModuleCachePath: join(path, ".vitest-cache"),
     include: [...tests, basename(lastFile)],
     runner: join(import.meta.dirname, "runner.ts"),
     ...(servers ? { globalSetup: [join(path, "test", "support", "global-servers.ts")] } : {}),

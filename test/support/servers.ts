@@ -80,12 +80,21 @@ function killable(first: Facts, remove: () => void, again: () => Promise<Killabl
     signalAll: (signal) => {
       // The server first when it is stopped, so that it starts nothing that is then missed.
       child.process.kill(signal);
-      for (const pid of childrenOf(child.process.pid)) process.kill(pid, signal);
+      for (const pid of childrenOf(child.process.pid)) signalIfRunning(pid, signal);
     },
     restart: async () => {
       ({ child } = await again());
     },
   };
+}
+
+/** A process of PostgreSQL that served a connection may have ended since it was listed. */
+function signalIfRunning(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
 }
 
 function childrenOf(parent: number | undefined): number[] {
