@@ -50,12 +50,14 @@ export const WITHDRAWAL_LIMITS = {
   answerMs: 2_000,
   /** How long the first attempt waits for the account. */
   firstMs: 1_000,
-  /** How long a withdrawal that was left is tried: those of free accounts come after it. */
+  /** How long a withdrawal that was left waits for its account when it is tried: the next one may have a free account. */
   tryMs: 50,
+  /** How often those that were left are tried: a person sees the status change. */
   triesMs: 1_000,
-  /** How long one waits for its turn between runs and imports, which leave no moment to one who only tries. */
+  /** How long one waits for its turn: runs and imports that follow one another leave no moment to one that is only tried. */
   turnMs: 10_000,
-  turnsMs: 1_000,
+  /** How often those that were left wait for their turn: most are carried out when they are tried. */
+  turnsMs: 5_000,
 } as const;
 
 /** Of mappings, their previews and their tests. */

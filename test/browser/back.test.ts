@@ -12,7 +12,7 @@ import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type Receiver, startReceiver } from "../webhook-signer/receiver.ts";
-import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
 
 /** A list that is read every ten seconds, on a slow machine. */
@@ -157,8 +157,12 @@ describe("devices", () => {
     await keyboard.press("Enter");
     await dialog().waitFor(SHOWN);
     await tabTo(dialog().getByRole("button", { name: "Issue a code" }));
+    // On a slow machine the dialog of the code begins before that of the form has given the focus back.
+    const browserSession = await page.context().newCDPSession(page);
+    await browserSession.send("Emulation.setCPUThrottlingRate", { rate: 20 });
     await keyboard.press("Enter");
     await dialog().getByText("It is valid for").waitFor(SHOWN);
+    await browserSession.send("Emulation.setCPUThrottlingRate", { rate: 1 });
     await keyboard.press("Escape");
     await dialog().waitFor({ state: "hidden" });
     expect(await page.locator(":focus").textContent()).toBe("Issue a code");
@@ -340,7 +344,7 @@ describe("lists", () => {
     await page.getByRole("row").nth(200).waitFor(SHOWN);
     // What was read further back stays when the page reads the list again by itself.
     await page.waitForResponse((answer) => answer.url().endsWith("/events/?limit=100"), { timeout: 30_000 });
-    await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    await drawn(page);
     expect(await page.getByRole("row").count()).toBeGreaterThan(200);
     await page.getByLabel("Who or what contains").fill("station created");
     const found = page.getByRole("row", { name: /station created/ });

@@ -36,6 +36,10 @@ export async function startBrowser(): Promise<Browser> {
   });
 }
 
+/** Resolves when what has changed by now is on the screen. */
+export const drawn = (page: Page) =>
+  page.evaluate("new Promise((onFrame) => requestAnimationFrame(() => requestAnimationFrame(onFrame)))");
+
 interface Violation {
   readonly id: string;
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];

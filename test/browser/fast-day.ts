@@ -3,6 +3,7 @@
  * page itself: by what the service has answered before the day began, with other numbers each time.
  */
 import type { CDPSession, Page } from "playwright-core";
+import { drawn } from "./chromium.ts";
 
 /** An init script. The day begins with `beginDay()`; before, time and the service are the real ones. */
 export const FAST_DAY = `
@@ -164,7 +165,7 @@ export async function memoryOf(page: Page, session: CDPSession): Promise<Memory>
   await page.evaluate("pauseDay(true)");
   // Twice: what the first one ends may hold more.
   for (let round = 0; round < 2; round += 1) {
-    await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    await drawn(page);
     await session.send("HeapProfiler.collectGarbage");
   }
   const { usedSize } = await session.send("Runtime.getHeapUsage");

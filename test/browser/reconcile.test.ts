@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
-import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 
 /** Imports and runs take a second; beside other tests they take longer. */
 const SOON = { timeout: 60_000 };
@@ -289,7 +289,7 @@ describe("the reconciliation", () => {
     const answered = page.waitForResponse(first);
     answerFirst(undefined);
     await (await answered).finished();
-    await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    await drawn(page);
     expect(await settled.getByText("€32.00").first().isVisible()).toBe(true);
     await page.unroute(first);
     await page.getByText(/, 00:00 – .*, 00:00 \(UTC\)/).waitFor(SOON);

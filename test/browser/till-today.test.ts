@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
-import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
 const DAY = 10_000;
@@ -107,8 +107,6 @@ async function openTill({ stationId }: Station): Promise<Till> {
   return { context, page, today, rows };
 }
 const textOf = async (row: Locator): Promise<string> => (await row.locator("summary").textContent()) ?? "";
-const frame = (page: Page) =>
-  page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
 
 test("all of a short day are listed, also those that the station itself no longer has, each with its steps", async () => {
   const station = await newStation();
@@ -204,7 +202,7 @@ describe("a day with ten thousand collections", () => {
     expect([await textOf(row), await placeOf(row)]).toEqual([before, place]);
     await settle(station, begun);
     await button(page, "Next order").waitFor(SHOWN);
-    await frame(page);
+    await drawn(page);
     expect([await textOf(row), await placeOf(row), await rows.count()]).toEqual([before, place, PAGE]);
     expect(await row.getAttribute("open")).not.toBeNull();
     expect(asked.filter((url) => url.includes("/payments/"))).toEqual([]);
@@ -215,11 +213,11 @@ describe("a day with ten thousand collections", () => {
     const read = page.locator("details.past", { hasText: await textOf(rows.nth(20)) });
     await read.scrollIntoViewIfNeeded();
     await page.mouse.wheel(0, 200);
-    await frame(page);
+    await drawn(page);
     const newestPlace = await placeOf(read);
     await settle(station, await begin(station, "8.50"));
     await expect.poll(() => textOf(rows.first()), SHOWN).toContain("€8.50");
-    await frame(page);
+    await drawn(page);
     expect(await placeOf(read)).toBe(newestPlace);
     await context.close();
   });

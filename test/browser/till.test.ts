@@ -5,7 +5,7 @@ import { enrollDevice, reportOnce, type TestDevice } from "../support/devices.ts
 import { logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
-import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
 import { RECORD_PIXELS } from "./record-pixels.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
@@ -234,7 +234,7 @@ describe("a collection", () => {
       const response = page.waitForResponse(held);
       gate.resolve();
       await (await response).finished();
-      await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+      await drawn(page);
     };
     await addLine(page);
     await click(page, "Cash");
@@ -284,7 +284,7 @@ describe("a collection", () => {
     const readAgain = page.waitForResponse(paid);
     refused.resolve();
     await (await readAgain).finished();
-    await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    await drawn(page);
     expect(await page.getByText("This cannot be done in the present state.").count()).toBe(1);
     await click(page, "Try again");
     await button(page, "Try again").and(page.locator('[aria-busy="false"]')).waitFor(SHOWN);
@@ -554,7 +554,7 @@ describe("in mid action", () => {
     const answered = page.waitForResponse(`**/orders/${first.order_id}/`);
     answerFirst();
     await (await answered).finished();
-    await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    await drawn(page);
     expect(await cake.isVisible()).toBe(true);
     await context.close();
   });

@@ -39,7 +39,6 @@ const NO_COPY_MS = CUT_MS + 6_000;
 const DATABASE_STALL_MS = 6_000;
 /** What follows the end of a stall or a restart of PostgreSQL. */
 const DATABASE_BACK_MS = 2_000;
-const MINUTE_MS = 60_000;
 /** A feed misses its heartbeats, and begins anew. */
 const CONSUMERS_MS = 3_000;
 const JOINED_AGAIN = { timeout: 60_000, interval: 250 };
@@ -165,39 +164,24 @@ const cutProcess =
   };
 
 /** Long enough to miss what a process must do in time, and too short for others to miss the process. */
-const stallBriefly =
-  (kind: Kind): Draw =>
+const BRIEFLY = { name: "briefly", leastMs: 500, mostMs: 3_000 };
+/** Of kinds that no collection waits for: the other copy goes on with the work, and this one finds its leases lost. */
+const FOR_MINUTE = { name: "for a minute", leastMs: 60_000, mostMs: 61_000 };
+
+const stallProcess =
+  (kind: Kind, { name: length, leastMs, mostMs }: typeof BRIEFLY): Draw =>
   async (world, random) => {
     const name: ProcessName = `${kind}-${random.chance(0.5) ? 0 : 1}`;
     const target = world.processes.get(name);
     if (target === undefined) throw new Error(`There is no process ${name}.`);
-    const stallMs = random.between(500, 3_000);
+    const stallMs = random.between(leastMs, mostMs);
     return {
-      name: `stall a process of ${kind} briefly`,
+      name: `stall a process of ${kind} ${length}`,
       target: `${name}, ${stallMs} ms`,
       withinMs: limitsOf(kind).stall,
       async run() {
         process.kill(target.pid(), "SIGSTOP");
         await delay(stallMs);
-        process.kill(target.pid(), "SIGCONT");
-      },
-    };
-  };
-
-/** Of a kind that no collection waits for: the other copy goes on with its work, and this one finds its leases lost. */
-const stallForMinute =
-  (kind: Kind): Draw =>
-  async (world) => {
-    const name: ProcessName = `${kind}-0`;
-    const target = world.processes.get(name);
-    if (target === undefined) throw new Error(`There is no process ${name}.`);
-    return {
-      name: `stall a process of ${kind} for a minute`,
-      target: name,
-      withinMs: limitsOf(kind).stall,
-      async run() {
-        process.kill(target.pid(), "SIGSTOP");
-        await delay(MINUTE_MS);
         process.kill(target.pid(), "SIGCONT");
       },
     };
@@ -395,7 +379,9 @@ export const RARE: readonly Draw[] = [
     killBoth(kind),
   ),
   killBoth("sandbox-provider"),
-  ...(["robotics", "reconciliation", "webhook-signer", "sandbox-provider"] as const).map(stallForMinute),
+  ...(["robotics", "reconciliation", "webhook-signer", "sandbox-provider"] as const).map((kind) =>
+    stallProcess(kind, FOR_MINUTE),
+  ),
   deleteConsumers,
   killMetaLeader,
   ...(["gateway", "stations", "settlement", "registry"] as const).map((kind) => killBoth(kind, NO_COPY_MS)),
@@ -405,5 +391,5 @@ export const RARE: readonly Draw[] = [
   killDuringHandOver("stations"),
   killDuringHandOver("settlement"),
   ...KINDS.map(cutProcess),
-  ...KINDS.map(stallBriefly),
+  ...KINDS.map((kind) => stallProcess(kind, BRIEFLY)),
 ];

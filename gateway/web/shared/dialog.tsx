@@ -15,15 +15,28 @@ interface DialogProps {
 
 const FOCUSABLE = "button, input, select, textarea, a[href]";
 
+/**
+ * What had the focus before each open dialog, and gets it back. On a slow machine a dialog that follows another one begins before
+ * the other has given the focus back: the focus is nowhere then, and both have the same opener.
+ */
+const openers: { readonly element: HTMLElement | undefined }[] = [];
+
 export function Dialog({ title, children, onClose }: DialogProps) {
   const titleId = useId();
   const native = useRef<HTMLDialogElement>(null);
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const before = document.activeElement;
+    const active = document.activeElement;
+    const isSomewhere = active instanceof HTMLElement && active !== document.body;
+    const opener = { element: isSomewhere ? active : openers[openers.length - 1]?.element };
+    openers.push(opener);
     if (native.current !== null && !native.current.open) native.current.showModal();
     box.current?.querySelector<HTMLElement>(FOCUSABLE)?.focus();
-    return () => (before instanceof HTMLElement ? before.focus() : undefined);
+    return () => {
+      const isLast = openers[openers.length - 1] === opener;
+      openers.splice(openers.indexOf(opener), 1);
+      if (isLast) opener.element?.focus();
+    };
   }, []);
   const content = (
     <div class="stack">

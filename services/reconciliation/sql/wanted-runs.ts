@@ -34,8 +34,9 @@ export interface WantedLimits {
 
 /**
  * The one that waits longest, of those whose account has been quiet for a moment or that wait too long; undefined when there
- * is none. Accounts with an import of their own come before those that follow one, unless these wait too long. Its days reach as far as its lines can have payments, within the days of the account's lines. One that has failed
- * waits longer each time, and is left when it has failed too often, until more is wanted.
+ * is none. Accounts with an import of their own come before those that follow one, unless these wait too long. The days of the
+ * run reach as far as its lines can have payments, within the days of the account's lines. One that has failed waits longer each
+ * time, and is left when it has failed too often, until more is wanted.
  */
 export async function findWantedRun(sql: Queryable, limits: WantedLimits): Promise<WantedRun | undefined> {
   const { quietMs, longestWaitMs, followerQuietMs, followerLongestWaitMs, retryMs, attempts, aroundDays, except } =
