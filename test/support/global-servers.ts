@@ -64,7 +64,7 @@ async function startServers(): Promise<Servers> {
     startMigratedPostgres(folder.path),
     buildPages(),
     // Once for all browser tests, which begin at the same time. A failure here fails there, with its reason.
-    debianPrograms("chromium").catch(() => undefined),
+    debianPrograms("chromium-headless-shell").catch(() => undefined),
   ]);
   process.env["NODE_OPTIONS"] = [process.env["NODE_OPTIONS"], programs].filter(Boolean).join(" ");
   return { postgres: server, natsBinary, folder };
