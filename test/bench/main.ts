@@ -1,6 +1,6 @@
-/** `npm run bench`: each result beside its control, as a table. A complete run stores it as JSON and text as well. */
-import { mkdirSync, writeFileSync } from "node:fs";
-import { cpus, totalmem } from "node:os";
+/** `npm run bench`: each result beside its control, in a table for each part, which is stored as it was printed. */
+import { writeFileSync } from "node:fs";
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { commandOptions } from "../support/command-options.ts";
 import { type BenchResult, table } from "./bench-result.ts";
@@ -28,8 +28,8 @@ const HELP = `Measures the speed of an installation on this machine and prints e
   --only=PART         one part: ${PARTS.join(", ")}
   --rows=5000000      the most rows of the reconciliation's files
 
-  A complete run takes about an hour and stores its table in test/bench/results/. A short run and a run of one part store
-  nothing. "scale" runs only when it is named.
+  A complete run takes about an hour. The table of each part is stored in test/bench/results/, except that of a short run.
+  "scale" runs only when it is named.
 `;
 
 const values = commandOptions(HELP, {
@@ -46,8 +46,12 @@ const maxRows = Number(values.rows ?? (isShort ? 5_000 : 5_000_000));
 const rowsUpTo = (...sizes: number[]): number[] => [...new Set(sizes.map((rows) => Math.min(rows, maxRows)))];
 const printProgress = (line: string): void => void process.stderr.write(`${line}\n`);
 
-const results: BenchResult[] = [];
-const raw: Record<string, unknown> = {};
+function report(name: string, natsVersion: string, results: readonly BenchResult[]): void {
+  const machine = `${cpus().length} × ${cpus()[0]?.model ?? "unknown"}, Node ${process.version}, nats-server ${natsVersion}`;
+  const text = `${table(results)}\n\n${machine}\n`;
+  process.stdout.write(`\n${text}`);
+  if (!isShort) writeFileSync(join(import.meta.dirname, "results", `${name}.txt`), text);
+}
 
 /** Each part has a separate world, so that no part measures what an earlier one left behind. */
 async function part<T>(
@@ -59,10 +63,7 @@ async function part<T>(
   printProgress(`${name} …`);
   const world = await startBenchWorld(printProgress);
   try {
-    const measured = await measure(world);
-    raw["natsServer"] = world.natsVersion;
-    raw[name] = measured;
-    results.push(...rows(measured));
+    report(name, world.natsVersion, rows(await measure(world)));
   } finally {
     await world.stop();
   }
@@ -141,26 +142,5 @@ if (only === "scale") {
     },
     printProgress,
   );
-  raw["natsServer"] = natsVersion;
-  raw["scale"] = rows;
-  results.push(...scaleResults(rows));
-}
-
-const machine = {
-  cpu: cpus()[0]?.model ?? "unknown",
-  cores: cpus().length,
-  memoryBytes: totalmem(),
-  node: process.version,
-};
-process.stdout.write(
-  `\n${table(results)}\n\n${machine.cores} × ${machine.cpu}, Node ${machine.node}, nats-server ${String(raw["natsServer"])}\n`,
-);
-if (!isShort && only === undefined) {
-  const folder = join(import.meta.dirname, "results");
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(
-    join(folder, "latest.json"),
-    `${JSON.stringify({ measuredAt: new Date().toISOString(), machine, results, raw }, null, 2)}\n`,
-  );
-  writeFileSync(join(folder, "latest.txt"), `${table(results)}\n`);
+  report("scale", natsVersion, scaleResults(rows));
 }
