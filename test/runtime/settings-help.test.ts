@@ -89,3 +89,29 @@ describe("--help", () => {
     }
   });
 });
+
+describe("a start of services", () => {
+  /** Nothing listens there: a process that dials it first ends after ten seconds, with a sentence about NATS. */
+  const NATS_URL = "nats://127.0.0.1:1";
+  const DATABASE_URL = "postgres://payments@127.0.0.1:1/payments";
+  const start = (names: readonly string[], settings: Readonly<Record<string, string>>) =>
+    spawnSync(process.execPath, ["services/main.ts", ...names], {
+      cwd: CHECKOUT,
+      encoding: "utf8",
+      env: programEnvironment(settings),
+    });
+
+  it.each<[string, readonly string[], Readonly<Record<string, string>>, string]>([
+    ["a service lacks a setting that it needs", ["webhook-signer"], { DATABASE_URL }, "Set WEBHOOK_SECRETS_KEY: "],
+    ["the second service lacks one", ["settlement", "providers"], { DATABASE_URL }, "Set PROVIDER_SECRETS_KEY: "],
+    ["a setting is not usable", ["stations"], { INTENT_LIFETIME_MS: "-4" }, "The setting INTENT_LIFETIME_MS is not "],
+    ["a setting of the disk is not usable", ["stations"], { DISK_RESERVE_MB: "x" }, "The setting DISK_RESERVE_MB is "],
+    ["the database is not named", ["relay"], {}, "Set DATABASE_URL: "],
+    ["a service is named twice", ["relay", "relay"], { DATABASE_URL }, "The service relay is named twice"],
+  ])("%s: it says so before it dials any server, and ends with 1", (_what, names, settings, sentence) => {
+    const ended = start(names, { NATS_URL, ...settings });
+    expect([ended.status, ended.stdout]).toEqual([1, ""]);
+    expect(ended.stderr.startsWith(sentence), ended.stderr).toBe(true);
+    expect(ended.stderr.trim().split("\n")).toHaveLength(1);
+  });
+});
