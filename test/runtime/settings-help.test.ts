@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { START_DESCRIPTION } from "../../deploy/settings.ts";
+import { settingsDocuments } from "../../deploy/settings-documents.ts";
 import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
 import { describeServices, SERVICES } from "../../services/catalogue.ts";
 import { setting } from "../../services/runtime/settings.ts";
@@ -47,6 +48,25 @@ describe("settingsOf", () => {
       /KEYS?$|KEY_FILE|SECRET|PASSWORD|TOKEN|CREDENTIALS|(NATS|DATABASE)_URL/.test(name),
     );
     expect(suspects.filter(({ secret }) => secret !== true).map(({ name }) => name)).toEqual([]);
+  });
+});
+
+describe("the documents of the settings", () => {
+  it("a setting that a process does not start without: its row and its block in the example say so", async () => {
+    const [page = "", example = ""] = (await settingsDocuments()).map(({ text }) => text);
+    const processes = (await described()).filter(({ name }) => name !== START_DESCRIPTION.name);
+    for (const description of processes) {
+      for (const { name } of settingsOf(description).filter(({ isNeeded }) => isNeeded)) {
+        const row = page.split("\n").find((line) => line.startsWith(`| \`${name}\` | `)) ?? "";
+        const byDefault = row.split(" | ")[2];
+        const block = example.split("\n\n").find((each) => new RegExp(`^#?${name}=`, "m").test(each)) ?? "";
+        const isForAll = byDefault === "needed" && block.includes(`\n${name}=`);
+        const isForThis =
+          byDefault?.includes(`needed by \`${description.name}\``) === true &&
+          block.includes(`\n# Needed by ${description.name}.\n`);
+        expect(isForAll || isForThis, `${name} of ${description.name}`).toBe(true);
+      }
+    }
   });
 });
 
