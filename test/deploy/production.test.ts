@@ -298,7 +298,8 @@ describe("systemd's units", () => {
       expect(Number(valuesOf(readUnit(file), "TimeoutStopSec")[0]), file).toBeGreaterThan(10);
     }
     // The guide: a machine runs those of its units that are enabled there, and the target starts no others.
-    for (const file of processes) expect(valuesOf(readUnit(file), "WantedBy"), file).toEqual(["device-payments.target"]);
+    for (const file of processes)
+      expect(valuesOf(readUnit(file), "WantedBy"), file).toEqual(["device-payments.target"]);
     expect(valuesOf(readUnit("device-payments.target"), "Wants")).toEqual([]);
   });
 });
