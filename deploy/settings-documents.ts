@@ -9,6 +9,8 @@ const CHECKOUT = join(import.meta.dirname, "..");
 /** A setting with the processes that read it. */
 interface ReadSetting extends SettingDescription {
   readonly readers: string[];
+  /** Those of them that do not start without it. */
+  readonly neededBy: string[];
 }
 
 /** The files and what belongs in them. */
@@ -31,9 +33,11 @@ async function allSettings(): Promise<readonly ReadSetting[]> {
   for (const description of await processDescriptions()) {
     for (const each of settingsOf(description)) {
       const known = found.get(each.name);
-      if (known === undefined) found.set(each.name, { ...each, readers: [description.name] });
+      const neededBy = each.isNeeded ? [description.name] : [];
+      if (known === undefined) found.set(each.name, { ...each, readers: [description.name], neededBy });
       else {
         known.readers.push(description.name);
+        known.neededBy.push(...neededBy);
         if (known.meaning.includes(each.meaning)) continue;
         const reader = `For \`${description.name}\`: ${each.meaning.charAt(0).toLowerCase()}${each.meaning.slice(1)}`;
         found.set(each.name, { ...known, meaning: `${known.meaning} ${reader}` });
@@ -48,13 +52,19 @@ function readersOf({ name, readers }: ReadSetting): string {
   const services = Object.keys(SERVICES).length;
   if (readers.length === services + 1) return "all";
   if (name === "DATABASE_URL" || name === "DATABASE_CONNECTIONS") return "all but `gateway` and `stations`";
-  return readers.map((reader) => `\`${reader}\``).join(", ");
+  return listed(readers);
 }
+
+const listed = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(", ");
+
+const isNeededBySome = ({ readers, neededBy }: ReadSetting): boolean =>
+  neededBy.length > 0 && neededBy.length < readers.length;
 
 function page(settings: readonly ReadSetting[]): string {
   const rows = settings.map((each) => {
     const marks = [each.shared && "shared", each.secret && "secret"].filter(Boolean).join(", ");
-    const value = each.byDefault === undefined ? whenNotSet(each) : `\`${each.byDefault}\``;
+    const unset = each.byDefault === undefined ? whenNotSet(each) : `\`${each.byDefault}\``;
+    const value = isNeededBySome(each) ? `needed by ${listed(each.neededBy)}; else: ${unset}` : unset;
     return `| \`${each.name}\` | ${readersOf(each)} | ${value} | ${marks} | ${each.meaning} |`;
   });
   return `# Settings of the processes
@@ -111,7 +121,8 @@ const titleOf = (each: ReadSetting): string => readersOf(each).replaceAll("`", "
 function exampleLines(each: ReadSetting): string {
   const marks = [each.shared && "shared", each.secret && "secret"].filter(Boolean).join(", ");
   const comment = `# ${each.meaning}${marks === "" ? "" : ` (${marks})`}`;
-  if (each.isNeeded) return `${comment}\n${each.name}=`;
+  if (each.neededBy.length === each.readers.length) return `${comment}\n${each.name}=`;
+  const needed = isNeededBySome(each) ? `\n# Needed by ${each.neededBy.join(", ")}.` : "";
   const unset = each.byDefault === undefined ? `\n# Not set: ${whenNotSet(each)}.` : "";
-  return `${comment}${unset}\n#${each.name}=${each.byDefault ?? ""}`;
+  return `${comment}${needed}${unset}\n#${each.name}=${each.byDefault ?? ""}`;
 }

@@ -12,6 +12,7 @@ import { readGatewaySettings } from "./settings.ts";
 export async function runGateway(environment: NodeJS.ProcessEnv): Promise<void> {
   const shared = parseSettings(sharedSettingsSchema, environment);
   const settings = readGatewaySettings(environment);
+  const diskSettings = parseSettings(diskSettingsSchema, environment);
   const log = createLog({ service: "gateway", level: shared.logLevel });
   await runProcess({ name: "gateway", log }, async (run) => {
     const metrics = await run.step(
@@ -29,7 +30,7 @@ export async function runGateway(environment: NodeJS.ProcessEnv): Promise<void> 
     );
     const disk = await run.step(
       "disk",
-      () => watchDisk({ ...parseSettings(diskSettingsSchema, environment), log, metrics: metrics?.registry }),
+      () => watchDisk({ ...diskSettings, log, metrics: metrics?.registry }),
       (started) => started.stop(),
     );
     addBusMetrics(metrics?.registry, bus);

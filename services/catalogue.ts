@@ -1,7 +1,7 @@
 /** The services of this product: what each does, what it reads from the environment, and how it is started. */
 import type { z } from "zod";
 import type { StartService } from "./runtime/run-services.ts";
-import { diskSettingsSchema, sharedSettingsSchema } from "./runtime/settings.ts";
+import { diskSettingsSchema, parseSettings, requireDatabaseUrl, sharedSettingsSchema } from "./runtime/settings.ts";
 import type { ProcessDescription } from "./runtime/settings-help.ts";
 
 interface ServiceEntry {
@@ -75,6 +75,13 @@ export async function describeServices(names: readonly string[]): Promise<Proces
     usesDatabase: needsDatabase(names),
     schemas: [sharedSettingsSchema, diskSettingsSchema, ...schemas],
   };
+}
+
+/** Throws UserError `invalid_setting` for a setting of these services that is missing or not usable. */
+export async function checkSettings(names: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
+  const { schemas, usesDatabase } = await describeServices(names);
+  for (const schema of schemas) parseSettings(schema, environment);
+  if (usesDatabase) requireDatabaseUrl(parseSettings(sharedSettingsSchema, environment));
 }
 
 /** Only the actor hosts do without PostgreSQL. */

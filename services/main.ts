@@ -1,5 +1,5 @@
 /** Runs one or several services in this process: `node services/main.ts registry settlement audit relay`. */
-import { describeServices, needsDatabase, SERVICES, servicesHelp } from "./catalogue.ts";
+import { checkSettings, describeServices, needsDatabase, SERVICES, servicesHelp } from "./catalogue.ts";
 import { exitWith } from "./runtime/lifecycle.ts";
 import { type ReachDatabase, runServices } from "./runtime/run-services.ts";
 import { requireDatabaseUrl } from "./runtime/settings.ts";
@@ -31,7 +31,7 @@ async function printHelp(names: readonly string[]): Promise<void> {
 async function main(args: readonly string[]): Promise<void> {
   if (args.includes("--help")) return await printHelp(args);
   const starts = Object.fromEntries(Object.entries(SERVICES).map(([name, { start }]) => [name, start]));
-  await runServices(args, starts, { environment: process.env, reachDatabase });
+  await runServices(args, starts, { environment: process.env, checkSettings, reachDatabase });
 }
 
 main(process.argv.slice(2)).catch(exitWith);

@@ -11,6 +11,7 @@ import { exchangesOf } from "./exchange.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import {
   accessOptions,
+  deniedByBus,
   hostAndPort,
   NATS_ADDRESS_RULE,
   parseNatsAddress,
@@ -79,8 +80,8 @@ export class BusDownError extends Error {
 
 /**
  * Connects; `url` is one or several servers separated by commas, with an optional token or user and password.
- * Throws UserError `nats_unreachable`, `nats_refused` (credentials), `nats_too_old`, `nats_without_jetstream`, `nats_no_quorum`
- * or `start_stopped` (the signal was aborted).
+ * Throws UserError `nats_unreachable`, `nats_refused` (credentials), `nats_denied`, `nats_too_old`,
+ * `nats_without_jetstream`, `nats_no_quorum` or `start_stopped` (the signal was aborted).
  */
 export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const dialling = { pauses: new RedialPauses(), choice: new ServerChoice() };
@@ -109,6 +110,14 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const abandonRequests = failFast(nc, () => isUp);
   const clock = startBusClock(nc);
   let isRefused = false;
+  let isDenied = false;
+  /** What the server refuses to the user, once for each connection: what is refused may be one subject of very many. */
+  const deniedWith = (error: Error): void => {
+    const denied = deniedByBus(nc.getServer(), error);
+    if (denied === undefined || isDenied) return;
+    isDenied = true;
+    options.log.warn({ errorCode: denied.code }, denied.message);
+  };
   /** While the bus is down: its password was changed, or a server that starts refuses all for a moment. Logged once. */
   const refusedWith = (error: Error): void => {
     if (isUp || isClosing || isRefused || !(error instanceof errors.AuthorizationError)) return;
@@ -122,10 +131,13 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
         change(false);
         abandonRequests();
       } else if (status.type === "reconnecting") pauses.dialled();
-      else if (status.type === "error") refusedWith(status.error);
-      else if (status.type === "reconnect") {
+      else if (status.type === "error") {
+        refusedWith(status.error);
+        deniedWith(status.error);
+      } else if (status.type === "reconnect") {
         pauses.connected();
         isRefused = false;
+        isDenied = false;
         change(true);
         void clock.measure();
       }
@@ -307,6 +319,8 @@ function failFast(nc: NatsConnection, isUp: () => boolean): () => void {
     underWay.add(abandon);
     try {
       return await Promise.race([send(subject, payload, options), abandoned]);
+    } catch (error) {
+      throw deniedByBus(nc.getServer(), error) ?? error;
     } finally {
       underWay.delete(abandon);
     }

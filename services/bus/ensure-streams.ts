@@ -25,6 +25,10 @@ import { INSTALLATION } from "./streams.ts";
 
 /** Fewer servers with JetStream and space run than the stream has copies. */
 const NO_SUITABLE_PEERS = 10_005;
+/** More than one copy is wanted of a server without a cluster. */
+const NO_CLUSTER = 10_074;
+/** The account's streams, its share of the disk and the memory, or the server's are used up. */
+const NO_SPACE_CODES: ReadonlySet<number> = new Set([10_002, 10_023, 10_027, 10_028, 10_047]);
 /** Errors that end when the cluster has elected and all its servers have joined. */
 const PASSING_CODES: ReadonlySet<number> = new Set([
   // A server has not joined yet.
@@ -124,12 +128,17 @@ function refused(bus: Bus, stream: string, cause: unknown): unknown {
   const server = bus.nc.getServer();
   if (cause instanceof JetStreamApiError) {
     const reason = cause.message.replace(/\.$/, "");
-    const next =
-      cause.code === NO_SUITABLE_PEERS ? "; start as many servers as there are to be copies, or ask for fewer" : "";
-    const sentence = `The NATS at ${server} (NATS_URL) cannot keep the stream ${stream}: ${reason}${next}.`;
+    const sentence = `The NATS at ${server} (NATS_URL) cannot keep the stream ${stream}: ${reason}; ${nextStep(cause)}.`;
     return new UserError(sentence, { code: "nats_storage", cause });
   }
   return isPassing(cause) ? noQuorum(bus, stream, cause) : cause;
+}
+
+function nextStep({ code }: JetStreamApiError): string {
+  if (code === NO_SUITABLE_PEERS) return "start as many servers as there are to be copies, or ask for fewer";
+  if (code === NO_CLUSTER) return "ask for one copy, or make it a server of a cluster";
+  if (NO_SPACE_CODES.has(code)) return "raise the limits of JetStream for this account, or free space";
+  return "the server's log has the details";
 }
 
 /** UserError `nats_no_quorum`. */

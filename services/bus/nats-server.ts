@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import { JetStreamApiError } from "@nats-io/jetstream";
 import { type ConnectionOptions, credsAuthenticator, errors } from "nats";
 import { cannotBeUsed, faultOf } from "../runtime/fault.ts";
 import { UserError } from "../runtime/user-error.ts";
@@ -154,9 +155,23 @@ export function refusedByBus({ servers, user, token, authenticator }: Refused, c
   return new UserError(sentence, { code: "nats_refused", cause });
 }
 
-/** UserError `nats_without_jetstream`. */
+/** UserError `nats_denied`: the server refuses a subject to the user of this process. Undefined for any other error. */
+export function deniedByBus(server: string, error: unknown): UserError | undefined {
+  const denied = error instanceof errors.RequestError ? error.cause : error;
+  if (!(denied instanceof errors.PermissionViolationError)) return undefined;
+  const { operation, subject } = denied;
+  const act = operation === "publish" ? "publish" : "subscribe";
+  const sentence = `The NATS at ${server} (NATS_URL) cannot be used: its user may not ${act} to ${subject}; allow it everything in its account.`;
+  return new UserError(sentence, { code: "nats_denied", cause: error });
+}
+
+/** UserError `nats_without_jetstream`, for an error of `jetstreamManager`. */
 export function busWithoutJetStream(server: string, cause: unknown): UserError {
-  const sentence = `The NATS at ${server} (NATS_URL) cannot be used: JetStream is switched off there; switch it on in the server's configuration.`;
+  const isOfAccount = cause instanceof Error && cause.cause instanceof JetStreamApiError;
+  const rule = isOfAccount
+    ? "JetStream is switched off for the account of its user; switch it on for that account in the server's configuration"
+    : "JetStream is switched off there; switch it on in the server's configuration";
+  const sentence = `The NATS at ${server} (NATS_URL) cannot be used: ${rule}.`;
   return new UserError(sentence, { code: "nats_without_jetstream", cause });
 }
 

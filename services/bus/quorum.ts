@@ -26,7 +26,7 @@ export interface ReachOptions {
 /**
  * Waits until JetStream answers. A cluster without a quorum answers nothing, or says that it is not available: that ends by
  * itself, so a process waits for it, with one line in the log that says why. Throws UserError `nats_without_jetstream`,
- * `nats_no_quorum`, `nats_unreachable` or `start_stopped`.
+ * `nats_denied`, `nats_no_quorum`, `nats_unreachable` or `start_stopped`.
  */
 export async function reachJetStream(nc: NatsConnection, options: ReachOptions): Promise<void> {
   const { log, withinMs, signal } = options;
@@ -39,7 +39,9 @@ export async function reachJetStream(nc: NatsConnection, options: ReachOptions):
     } catch (cause) {
       const server = nc.getServer();
       const waitedMs = performance.now() - startedAtMs;
-      if (!isSilence(cause)) throw busWithoutJetStream(server, cause);
+      // The client does not export this class.
+      if (cause instanceof Error && cause.name === "JetStreamNotEnabled") throw busWithoutJetStream(server, cause);
+      if (!isSilence(cause)) throw cause;
       if (await answers(nc)) {
         if (withinMs !== undefined && waitedMs > withinMs) throw busWithoutQuorum(server, cause);
         wait.go(server);

@@ -15,7 +15,8 @@ started. It may run while the service works, and several at once take turns.
                      servers. Left out, it stays as it is; a new cluster needs it.
   --logs COUNT       streams that the stations are divided among, 1 to 32: 6 on a cluster
                      of three servers, so that one server's end touches a third of the
-                     stations. It is fixed when the bus is new; left out, 1.
+                     stations. It is fixed when the bus is new; left out, 1 on one server.
+                     A new cluster needs it.
   --database-restored
                      the database was restored from a backup, and NATS may be newer: empties
                      NATS, and lets all numbers of the database jump behind those that were

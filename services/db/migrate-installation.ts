@@ -20,7 +20,7 @@ export interface MigrateInstallationOptions {
   readonly natsUrl: string;
   /** How the command identifies itself to the bus. */
   readonly natsAccess?: ServerAccess;
-  /** What is left out stays as the bus has it; a new bus on one server then has one copy of one log. */
+  /** What is left out stays as the bus has it. A new bus on one server then has one copy of one log; a new cluster needs both. */
   readonly layout: Partial<BusLayout>;
   /** The database was restored from a backup and counts: the bus is emptied for it (`pulse.ts`). */
   readonly isRestored?: boolean | undefined;
@@ -107,12 +107,14 @@ async function sayWait<T>(log: (line: string) => void, forWhat: string, work: Pr
 
 function newLayout(bus: Bus, wanted: Partial<BusLayout>, known: BusLayout | undefined): BusLayout {
   const isCluster = bus.nc.info?.cluster !== undefined;
-  const replicas = wanted.replicas ?? known?.replicas ?? (isCluster ? undefined : 1);
-  if (replicas === undefined) {
-    const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) is a cluster: say how many copies it keeps of each stream, for example \`npm run migrate -- --replicas 3 --logs 6\`.`;
-    throw new UserError(sentence, { code: "replicas_needed" });
+  // The choice for a cluster is left to no default: one log would let the end of one server stop all stations, for ever.
+  const byDefault = known ?? (isCluster ? undefined : { replicas: 1, logs: 1 });
+  const replicas = wanted.replicas ?? byDefault?.replicas;
+  const logs = wanted.logs ?? byDefault?.logs;
+  if (replicas === undefined || logs === undefined) {
+    const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) is a new cluster: say how many copies it keeps of each stream, and among how many logs the stations are divided, for example \`npm run migrate -- --replicas 3 --logs 6\`; the number of logs never changes.`;
+    throw new UserError(sentence, { code: "layout_needed" });
   }
-  const logs = wanted.logs ?? known?.logs ?? 1;
   if (known !== undefined && logs !== known.logs) {
     const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) has ${logCount(known.logs)}, and their number never changes: leave --logs out.`;
     throw new UserError(sentence, { code: "logs_fixed" });

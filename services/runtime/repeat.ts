@@ -1,6 +1,11 @@
 /** Work that is done again and again, or tried again: at intervals, with pauses that grow, with a bound on each wait, without a log line each time. */
 import { setTimeout as delay } from "node:timers/promises";
 
+/** Often enough to be seen by a person who reads the newest lines, and no flood. */
+const EVERY_MS = 60_000;
+/** Reasons of one work that are remembered: some name a thing of their own each time. */
+const REASONS = 32;
+
 export interface Repeated {
   stop(): Promise<void>;
 }
@@ -17,16 +22,19 @@ export function repeat(
   const stopping = new AbortController();
   const { signal } = stopping;
   const run = async (): Promise<void> => {
+    // A reason is logged once and not at each turn: what is missing may be away for hours. Where reasons alternate, or turns
+    // with nothing to do come between, each reason is logged once a minute.
     let lastReason = "";
+    const logged = new LoggedReasons();
     while (!signal.aborted) {
       try {
         await work(signal);
         lastReason = "";
       } catch (error) {
-        // Logged once and not at each turn: what is missing may be away for hours.
         const reason = String(error);
-        if (reason !== lastReason && !signal.aborted) options.log.warn({ err: error }, `${options.what} has failed`);
+        const isDue = reason !== lastReason && !signal.aborted && logged.isDue(reason);
         lastReason = reason;
+        if (isDue) options.log.warn({ err: error }, `${options.what} has failed`);
       }
       await delay(options.everyMs, undefined, { signal }).catch(() => undefined);
     }
@@ -134,8 +142,23 @@ export function shared<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Often enough to be seen by a person who reads the newest lines, and no flood. */
-const EVERY_MS = 60_000;
+/** Which reasons of failures were logged within the last minute. */
+class LoggedReasons {
+  readonly #atMs = new Map<string, number>();
+
+  /** Whether a line is due; the caller writes it then. */
+  isDue(reason: string): boolean {
+    const nowMs = performance.now();
+    if (nowMs - (this.#atMs.get(reason) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) return false;
+    if (this.#atMs.size >= REASONS) this.#atMs.clear();
+    this.#atMs.set(reason, nowMs);
+    return true;
+  }
+
+  clear(): void {
+    this.#atMs.clear();
+  }
+}
 
 /** What it logs with; pino fits. */
 export interface OutageLines {
@@ -143,14 +166,16 @@ export interface OutageLines {
   warn(fields: object, message: string): void;
 }
 
-/** Reports an outage without a line for each attempt: one when it begins, one each minute while it lasts, one at its end. */
+/**
+ * Reports an outage without a line for each attempt: one for each reason when it begins and each minute while it lasts, one at
+ * its end.
+ */
 export class OutageLog {
   readonly #log: OutageLines;
   readonly #what: string;
+  readonly #logged = new LoggedReasons();
   #sinceMs: number | undefined;
-  #loggedAtMs = 0;
   #attempts = 0;
-  #reason = "";
 
   /** `what` completes "… does not work", and "… works again": for example "the audit copy". */
   constructor(log: OutageLines, what: string) {
@@ -159,15 +184,12 @@ export class OutageLog {
   }
 
   failed(error: unknown): void {
-    const nowMs = performance.now();
     this.#attempts += 1;
+    this.#sinceMs ??= performance.now();
     const reason = error instanceof Error ? error.message : String(error);
-    const isNew = this.#sinceMs === undefined || reason !== this.#reason;
-    this.#sinceMs ??= nowMs;
-    if (!isNew && nowMs - this.#loggedAtMs < EVERY_MS) return;
-    this.#loggedAtMs = nowMs;
-    this.#reason = reason;
-    this.#log.warn({ reason, attempts: this.#attempts }, `${this.#what} does not work`);
+    if (this.#logged.isDue(reason)) {
+      this.#log.warn({ reason, attempts: this.#attempts }, `${this.#what} does not work`);
+    }
   }
 
   worked(): void {
@@ -176,6 +198,6 @@ export class OutageLog {
     this.#log.info({ afterMs, attempts: this.#attempts }, `${this.#what} works again`);
     this.#sinceMs = undefined;
     this.#attempts = 0;
-    this.#reason = "";
+    this.#logged.clear();
   }
 }

@@ -43,6 +43,8 @@ export interface ReachedDatabase {
 
 export interface RunOptions {
   readonly environment: NodeJS.ProcessEnv;
+  /** Throws UserError `invalid_setting` for a setting of the named services that is missing or not usable. */
+  readonly checkSettings: (names: readonly string[], environment: NodeJS.ProcessEnv) => Promise<void>;
   readonly reachDatabase: ReachDatabase;
 }
 
@@ -50,7 +52,7 @@ export interface RunOptions {
 export async function runServices(
   names: readonly string[],
   starts: Readonly<Record<string, StartService>>,
-  { environment, reachDatabase }: RunOptions,
+  { environment, checkSettings, reachDatabase }: RunOptions,
 ): Promise<void> {
   const unknown = names.find((name) => starts[name] === undefined);
   if (names.length === 0 || unknown !== undefined) {
@@ -59,6 +61,12 @@ export async function runServices(
       code: "unknown_service",
     });
   }
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) {
+    throw new UserError(`The service ${twice} is named twice: name each once.`, { code: "unknown_service" });
+  }
+  // Before the process waits for a server, so that a person does not learn of the next setting after each wait.
+  await checkSettings(names, environment);
   const settings = parseSettings(sharedSettingsSchema, environment);
   const name = names.join("+");
   const shares = shareConnections(names, settings.databaseConnections);

@@ -31,7 +31,7 @@ let intents = 0;
 
 beforeAll(async () => {
   [cluster, testDatabase] = await Promise.all([NatsCluster.start(), cloneDatabase()]);
-  await prepareBus(cluster.url(), testDatabase.url, { replicas: NODES.length });
+  await prepareBus(cluster.url(), testDatabase.url, { replicas: NODES.length, logs: 1 });
   database = openDatabase({ url: testDatabase.url });
   writer = await connectBus({ url: cluster.nodeUrl("n0"), name: "test", log });
   reader = await connectBus({ url: cluster.url("n1"), name: "audit", log });

@@ -1,8 +1,10 @@
 /** The audit copy has every commit once, whatever fails: the copier, NATS or PostgreSQL. */
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { migrate } from "../../services/db/migrate.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { createLog } from "../../services/runtime/log.ts";
 import { STATION_LOG } from "../support/one-log.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { startPostgres, type TestServer } from "../support/servers.ts";
@@ -104,6 +106,37 @@ describe("NATS is killed", () => {
     await world.untilCopied();
     expect(await copiedEvents(world.database, station.facts.stationId)).toEqual(committedEvents(station));
   });
+});
+
+describe("NATS does not answer for seconds", () => {
+  const FAULTS = {
+    stalled: { begin: () => world.nats.signal("SIGSTOP"), end: () => world.nats.signal("SIGCONT") },
+    killed: { begin: () => world.nats.kill9(), end: () => world.nats.restart() },
+  } as const;
+
+  // A killed server is met at the start of a log, where the copier has no place to find again.
+  test.each([
+    { what: "stalled", commits: 1 },
+    { what: "killed", commits: 0 },
+  ] as const)(
+    "$what: one line says that the copy does not work, and one that it works again once it does",
+    async ({ what, commits }) => {
+      const lines: string[] = [];
+      const note = (_fields: object, message: string): void => void lines.push(message);
+      const log = Object.assign(createLog({ service: "audit", level: "silent" }), { info: note, warn: note });
+      await world.startAudit({ log });
+      if (commits > 0) await (await world.openStation()).collectCash(6_003);
+      await world.untilCopied();
+      await FAULTS[what].begin();
+      // The copier renews its hold several times.
+      await delay(3_000);
+      expect(lines).toEqual(["the audit copy of STATION_LOG_0 does not work"]);
+      await FAULTS[what].end();
+      const again = "the audit copy of STATION_LOG_0 works again";
+      await expect.poll(() => lines, { timeout: 10_000 }).toContain(again);
+      expect(lines).toEqual(["the audit copy of STATION_LOG_0 does not work", again]);
+    },
+  );
 });
 
 describe("PostgreSQL fails", () => {

@@ -14,6 +14,8 @@ let database: TestDatabase;
 /** The servers that are away, and the one that is left. */
 let away: readonly NodeName[];
 let left: NodeName;
+/** The errors of the first preparations, which left out what never changes afterwards. */
+const refusals: unknown[] = [];
 const lines: string[] = [];
 const log = {
   info: (_fields: object, message: string) => void lines.push(`info ${message}`),
@@ -22,7 +24,9 @@ const log = {
 
 beforeAll(async () => {
   [cluster, database] = await Promise.all([NatsCluster.start(), cloneDatabase()]);
-  await prepareBus(cluster.url(), database.url, { replicas: NODES.length });
+  for (const layout of [{}, { replicas: NODES.length }, { logs: 1 }])
+    refusals.push(await prepareBus(cluster.url(), database.url, layout).catch((error: unknown) => error));
+  await prepareBus(cluster.url(), database.url, { replicas: NODES.length, logs: 1 });
   // A server that led JetStream goes on answering for it for ten seconds after it was left alone, so another one is left.
   const leader = await cluster.leader();
   left = leader === "n0" ? "n1" : "n0";
@@ -32,6 +36,15 @@ beforeAll(async () => {
 afterAll(async () => {
   await cluster.stop();
   await database.drop();
+});
+
+describe("the first preparation of a cluster", () => {
+  it("it names no copies or no logs: refused, because the number of logs never changes, with an example of both", () => {
+    const sentence =
+      /^The NATS at \S+ \(NATS_URL\) is a new cluster: say how many copies it keeps of each stream, and among how many logs the stations are divided, for example `npm run migrate -- --replicas 3 --logs 6`; the number of logs never changes\.$/;
+    const refused = { code: "layout_needed", message: expect.stringMatching(sentence) as string };
+    expect(refusals).toMatchObject([refused, refused, refused]);
+  });
 });
 
 describe("a start while the cluster has no quorum", () => {

@@ -103,4 +103,78 @@ describe("the operators' guide", () => {
     expect(operationsGuide).toContain(`| ${faultLines} of one message and code | ${faultLinesInAll} |`);
     expect([LOG_LIMITS.windowMs, deployLimits.logFiles]).toEqual([10_000, 1 + 4]);
   });
+
+  it("the failure table: what the trial has measured is the longest of its printed results", () => {
+    const faults = printedFaults("chaos.txt");
+    expect(faults).toHaveLength(200);
+    const longest = (name: RegExp): string => seconds(faults.filter((each) => name.test(each.name)).map(gapOf));
+    const slowest = (name: RegExp, of = faults): string =>
+      seconds(of.filter((each) => name.test(each.name)).map(({ slowestMs }) => slowestMs));
+    const service = "process of (?!stations|gateway)";
+    const isOnTime = ({ slowestMs, withinMs }: PrintedFault): boolean => slowestMs <= withinMs;
+    const rows = [
+      [
+        "a NATS server is killed or stalls",
+        `${longest(/^kill the leader/)} killed, ${longest(/^stall a leader/)} stalled`,
+      ],
+      ["a NATS server that follows stalls", longest(/^stall a follower/)],
+      [
+        "a NATS server is stopped in order",
+        `${longest(/^stop a server/)}; the slowest answer ${slowest(/^stop a server/)}`,
+      ],
+      ["one of three NATS servers is cut off", longest(/^isolate/)],
+      ["two of three NATS servers are cut off", longest(/^cut one pair/)],
+      ["an actor host is killed or stalls", slowest(/^(kill|stall) a process of stations/)],
+      ["an actor host is stopped in order", slowest(/^stop a process of stations/)],
+      ["a process of a service is killed", slowest(new RegExp(`^kill a ${service}`))],
+      ["a process of a service stalls", slowest(new RegExp(`^stall a ${service}`))],
+      [
+        "a process of a service is stopped in order",
+        `${slowest(new RegExp(`^stop a ${service}`), faults.filter(isOnTime))}, and once ${slowest(new RegExp(`^stop a ${service}`))}`,
+      ],
+      ["a gateway is killed", longest(/^kill a process of gateway/)],
+      ["a gateway stalls", slowest(/^stall a process of gateway/)],
+    ] as const;
+    for (const [what, measured] of rows) {
+      const row = operationsGuide.split("\n").find((line) => line.startsWith(`| ${what}`)) ?? "";
+      expect(row.split(" | ").at(-1), what).toContain(measured);
+    }
+    const deaths = faults.filter(({ name }) => name.startsWith("kill the leader"));
+    const stations = Math.max(...deaths.map(({ stations: count }) => count));
+    expect(operationsGuide).toContain(
+      `None of the ${deaths.length} deaths of a server was noticed by more than ${stations} of the 12 stations.`,
+    );
+  });
+
+  it("the rare faults of one kind: their row has what was printed, and no other row claims it", () => {
+    const ending = printedFaults("rare-faults.txt").filter(({ name }) => name.endsWith(" that ends"));
+    const claims = operationsGuide.split("\n").filter((line) => line.includes("killed while it ended"));
+    expect(ending.map(({ name }) => name)).toEqual(["kill a process of settlement that ends"]);
+    expect(claims).toHaveLength(1);
+    expect(claims[0]).toMatch(/^\| a process of a service is killed /);
+    expect(claims[0]).toContain(`killed while it ended, ${seconds(ending.map(({ slowestMs }) => slowestMs))}`);
+  });
 });
+
+interface PrintedFault {
+  readonly name: string;
+  readonly commandsMs: number;
+  readonly displaysMs: number;
+  readonly withinMs: number;
+  readonly slowestMs: number;
+  readonly stations: number;
+}
+
+/** The rows of the tables that `npm run chaos` has printed. */
+function printedFaults(file: string): readonly PrintedFault[] {
+  const text = readFileSync(join(import.meta.dirname, "..", "bench", "results", file), "utf8");
+  return text.split("\n").flatMap((line) => {
+    const [, name = "", , ...numbers] = line.split("|").map((cell) => cell.trim());
+    const [commandsMs, displaysMs, withinMs, slowestMs, stations] = numbers.map((cell) => Number.parseInt(cell, 10));
+    if (commandsMs === undefined || !(commandsMs >= 0) || stations === undefined) return [];
+    return [{ name, commandsMs, displaysMs, withinMs, slowestMs, stations } as PrintedFault];
+  });
+}
+
+const gapOf = ({ commandsMs, displaysMs }: PrintedFault): number => Math.max(commandsMs, displaysMs);
+const seconds = (measuredMs: readonly number[]): string => `${(Math.max(...measuredMs) / 1_000).toFixed(1)} s`;

@@ -37,4 +37,13 @@ describe("the log of an outage", () => {
     outage.failed("no quorum");
     expect(lines).toHaveLength(2);
   });
+
+  it("two reasons in turn: one line for each of them in a minute", () => {
+    const outage = new OutageLog(log, "the copy");
+    for (let second = 0; second < 59; second += 1) {
+      outage.failed(second % 2 === 0 ? "no answer" : "no quorum");
+      vi.advanceTimersByTime(1_000);
+    }
+    expect(lines).toHaveLength(2);
+  });
 });

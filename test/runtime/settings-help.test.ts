@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { START_DESCRIPTION } from "../../deploy/settings.ts";
+import { settingsDocuments } from "../../deploy/settings-documents.ts";
 import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
 import { describeServices, SERVICES } from "../../services/catalogue.ts";
 import { setting } from "../../services/runtime/settings.ts";
@@ -50,6 +51,25 @@ describe("settingsOf", () => {
   });
 });
 
+describe("the documents of the settings", () => {
+  it("a setting that a process does not start without: its row and its block in the example say so", async () => {
+    const [page = "", example = ""] = (await settingsDocuments()).map(({ text }) => text);
+    const processes = (await described()).filter(({ name }) => name !== START_DESCRIPTION.name);
+    for (const description of processes) {
+      for (const { name } of settingsOf(description).filter(({ isNeeded }) => isNeeded)) {
+        const row = page.split("\n").find((line) => line.startsWith(`| \`${name}\` | `)) ?? "";
+        const byDefault = row.split(" | ")[2];
+        const block = example.split("\n\n").find((each) => new RegExp(`^#?${name}=`, "m").test(each)) ?? "";
+        const isForAll = byDefault === "needed" && block.includes(`\n${name}=`);
+        const isForThis =
+          byDefault?.includes(`needed by \`${description.name}\``) === true &&
+          block.includes(`\n# Needed by ${description.name}.\n`);
+        expect(isForAll || isForThis, `${name} of ${description.name}`).toBe(true);
+      }
+    }
+  });
+});
+
 describe("--help", () => {
   const help = (...args: readonly string[]): string =>
     execFileSync(process.execPath, args, { cwd: CHECKOUT, encoding: "utf8", env: programEnvironment({}) });
@@ -87,5 +107,31 @@ describe("--help", () => {
         /such as --port 80: its settings are environment variables, which --help lists\.\n$/,
       );
     }
+  });
+});
+
+describe("a start of services", () => {
+  /** Nothing listens there: a process that dials it first ends after ten seconds, with a sentence about NATS. */
+  const NATS_URL = "nats://127.0.0.1:1";
+  const DATABASE_URL = "postgres://payments@127.0.0.1:1/payments";
+  const start = (names: readonly string[], settings: Readonly<Record<string, string>>) =>
+    spawnSync(process.execPath, ["services/main.ts", ...names], {
+      cwd: CHECKOUT,
+      encoding: "utf8",
+      env: programEnvironment(settings),
+    });
+
+  it.each<[string, readonly string[], Readonly<Record<string, string>>, string]>([
+    ["a service lacks a setting that it needs", ["webhook-signer"], { DATABASE_URL }, "Set WEBHOOK_SECRETS_KEY: "],
+    ["the second service lacks one", ["settlement", "providers"], { DATABASE_URL }, "Set PROVIDER_SECRETS_KEY: "],
+    ["a setting is not usable", ["stations"], { INTENT_LIFETIME_MS: "-4" }, "The setting INTENT_LIFETIME_MS is not "],
+    ["a setting of the disk is not usable", ["stations"], { DISK_RESERVE_MB: "x" }, "The setting DISK_RESERVE_MB is "],
+    ["the database is not named", ["relay"], {}, "Set DATABASE_URL: "],
+    ["a service is named twice", ["relay", "relay"], { DATABASE_URL }, "The service relay is named twice"],
+  ])("%s: it says so before it dials any server, and ends with 1", (_what, names, settings, sentence) => {
+    const ended = start(names, { NATS_URL, ...settings });
+    expect([ended.status, ended.stdout]).toEqual([1, ""]);
+    expect(ended.stderr.startsWith(sentence), ended.stderr).toBe(true);
+    expect(ended.stderr.trim().split("\n")).toHaveLength(1);
   });
 });

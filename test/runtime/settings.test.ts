@@ -50,7 +50,7 @@ describe("settings from the environment", () => {
   });
 
   it("an unknown service: its name, and those that there are", async () => {
-    const options = { environment: {}, reachDatabase: async () => undefined };
+    const options = { environment: {}, checkSettings: async () => undefined, reachDatabase: async () => undefined };
     const none = async () => ({ stop: async () => undefined });
     await expect(runServices(["audit", "nonsense"], { audit: none }, options)).rejects.toThrow(
       'There is no service "nonsense". Name the services to run: audit.',

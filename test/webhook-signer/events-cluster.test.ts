@@ -23,7 +23,7 @@ const taken: number[] = [];
 
 beforeAll(async () => {
   [cluster, database] = await Promise.all([NatsCluster.start(), cloneDatabase()]);
-  await prepareBus(cluster.url(), database.url, { replicas: NODES.length });
+  await prepareBus(cluster.url(), database.url, { replicas: NODES.length, logs: 1 });
   // The signer's own server stays.
   bus = await connectBus({ url: cluster.nodeUrl("n0"), name: "test", log });
   const take = async (events: readonly { eventId: number }[]): Promise<void> => {

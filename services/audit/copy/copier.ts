@@ -139,7 +139,11 @@ class LogCopier {
     const next = await this.#read(signal, () => readNext(bus, { stream, subjects, from: this.#readTo + 1, timeoutMs }));
     await this.#renewHold();
     if (next === undefined) return;
-    if (next === null) return await this.#wait(signal);
+    if (next === null) {
+      // The log answers, the hold is renewed, and nothing is left to copy.
+      this.#outage.worked();
+      return await this.#wait(signal);
+    }
     await sleep(AUDIT_LIMITS.lingerMs, signal);
     for (let isFull = true; isFull && !signal.aborted; ) {
       const from = this.#readTo + 1;
@@ -227,7 +231,6 @@ class LogCopier {
   async #renewHold(): Promise<void> {
     if (performance.now() - this.#heldAtMs < AUDIT_LIMITS.holdRenewalMs) return;
     if ((await this.#holdPosition()) !== this.#position) throw new HoldLostError();
-    this.#outage.worked();
   }
 
   async #holdPosition(): Promise<number | undefined> {
