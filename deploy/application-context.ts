@@ -11,6 +11,8 @@ export interface ApplicationContext {
   checkout: string;
   /** The variables this process was started with; services get them too, with the addresses put in. */
   environment: NodeJS.ProcessEnv;
+  /** The database was restored from a backup, and the bus may be newer. */
+  isDatabaseRestored?: boolean;
   /** Prints one line for a person. */
   print: (line: string) => void;
   addresses: Addresses;

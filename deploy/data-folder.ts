@@ -67,10 +67,13 @@ function readSecrets(path: string): Record<string, string> {
     return z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {
     if (errorCode(error) === "ENOENT") return {};
-    throw new UserError(`The secrets in ${path} cannot be read; restore that file or remove the whole data folder.`, {
-      code: "secrets_unreadable",
-      cause: error,
-    });
+    throw new UserError(
+      `The secrets in ${path} cannot be read: restore that file; where it is lost, remove it and follow "When a secret is lost" in docs/operations.md.`,
+      {
+        code: "secrets_unreadable",
+        cause: error,
+      },
+    );
   }
 }
 

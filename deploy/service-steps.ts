@@ -21,6 +21,7 @@ export function migrationStep(context: ApplicationContext): Step {
         natsUrl: context.addresses.get("nats"),
         natsAccess: context.settings.natsAccess,
         layout: {},
+        isRestored: context.isDatabaseRestored,
         log: () => undefined,
         signal: stopping,
       });

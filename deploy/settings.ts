@@ -84,11 +84,14 @@ const settingsSchema = z.object({
   }),
 });
 
+/** The one argument of `npm start`: it counts once, and no setting that stays does. */
+export const DATABASE_RESTORED = "--database-restored";
+
 /** What `npm start -- --help` shows. */
 export const START_DESCRIPTION: ProcessDescription = {
   name: "start",
   command: "npm start",
-  does: "Runs everything on this machine with a seeded sandbox, until Ctrl-C. The settings of its processes count as well (docs/settings.md); secrets that are not set are generated once.",
+  does: "Runs everything on this machine with a seeded sandbox, until Ctrl-C. The settings of its processes count as well (docs/settings.md); secrets that are not set are generated once. `npm start -- --database-restored` is the first start after the database was restored from a backup (docs/operations.md).",
   usesDatabase: true,
   schemas: [settingsSchema, busAccessSchema],
 };

@@ -6,7 +6,7 @@ import { type ApplicationContext, createContext, logFor } from "./application-co
 import { sandboxSteps } from "./sandbox/steps.ts";
 import { dataFolderStep, diskStep, natsStep, portStep, postgresStep } from "./server-steps.ts";
 import { gatewayStep, migrationStep, servicesStep } from "./service-steps.ts";
-import { readSettings, type Settings, START_DESCRIPTION } from "./settings.ts";
+import { DATABASE_RESTORED, readSettings, type Settings, START_DESCRIPTION } from "./settings.ts";
 import { reportError, type Step, supervise, together } from "./supervisor.ts";
 
 /** What starts, in this order; it stops in the reverse one. */
@@ -50,13 +50,19 @@ async function runApplication(args: readonly string[], environment: NodeJS.Proce
   }
   let settings: Settings;
   try {
-    refuseArguments(args);
+    refuseArguments(args.filter((each) => each !== DATABASE_RESTORED));
     settings = readSettings(environment);
   } catch (error) {
     reportError(error, undefined);
     return 1;
   }
-  const context = createContext({ settings, checkout: join(import.meta.dirname, ".."), environment, print });
+  const context = createContext({
+    settings,
+    checkout: join(import.meta.dirname, ".."),
+    environment,
+    print,
+    isDatabaseRestored: args.includes(DATABASE_RESTORED),
+  });
   return await supervise({ steps: applicationSteps(context), print, log: logFor(context, "start") });
 }
 

@@ -217,7 +217,7 @@ export async function ensureDatabase(adminUrl: string, name: string): Promise<vo
   } catch (error) {
     if (errorCode(error) !== INVALID_PASSWORD) throw error;
     throw new UserError(
-      "The password in secrets.json does not open the database; restore that file or remove the whole data folder.",
+      'The password in secrets.json does not open the database of the data folder: restore that file; where it is lost, follow "When a secret is lost" in docs/operations.md.',
       { code: "postgres_password_lost", cause: error },
     );
   } finally {

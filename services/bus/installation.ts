@@ -107,7 +107,7 @@ export async function writePulse(bus: Bus, pulse: number): Promise<void> {
 
 /** UserError `database_older`: the bus has met a newer state of the database. */
 export function databaseOlder(bus: Bus, database: string): UserError {
-  const sentence = `The database at ${database} (DATABASE_URL) is older than the NATS at ${bus.nc.getServer()} (NATS_URL), as one is that was restored from a backup: stop all processes, run \`npm run migrate -- --database-restored\` (with the servers of \`npm start\`: remove the folder nats from the data folder), and start again.`;
+  const sentence = `The database at ${database} (DATABASE_URL) is older than the NATS at ${bus.nc.getServer()} (NATS_URL), as one is that was restored from a backup: stop all processes, run \`npm run migrate -- --database-restored\`, and start again; with \`npm start\` run \`npm start -- --database-restored\` in place of both.`;
   return new UserError(sentence, { code: "database_older" });
 }
 

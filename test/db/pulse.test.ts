@@ -8,7 +8,7 @@ import { runProgram } from "../support/running-program.ts";
 
 const SERVICES = join(import.meta.dirname, "..", "..", "services");
 const OLDER =
-  /^The database at \S+ \(DATABASE_URL\) is older than the NATS at \S+ \(NATS_URL\), as one is that was restored from a backup: stop all processes, run `npm run migrate -- --database-restored` \(with the servers of `npm start`: remove the folder nats from the data folder\), and start again\.\n$/;
+  /^The database at \S+ \(DATABASE_URL\) is older than the NATS at \S+ \(NATS_URL\), as one is that was restored from a backup: stop all processes, run `npm run migrate -- --database-restored`, and start again; with `npm start` run `npm start -- --database-restored` in place of both\.\n$/;
 const WAIT = { timeout: 10_000, interval: 20 };
 
 describe("a restored database", () => {

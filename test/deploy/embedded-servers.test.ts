@@ -1,5 +1,6 @@
 /** The embedded servers keep their data, restart after a crash, and survive a full disk. */
 
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,6 +10,7 @@ import postgres from "postgres";
 import { afterAll, afterEach, describe, expect, inject, test, vi } from "vitest";
 import { type NatsServer, startNats, untilUnhealthy } from "../../deploy/embedded/nats.ts";
 import { deployLimits } from "../../deploy/limits.ts";
+import { guideBlock, operationsGuide } from "../support/guide.ts";
 import { onlyWhere } from "../support/only-where.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { cloneDatabase, startNats as startTestNats, startPostgres as startTestPostgres } from "../support/servers.ts";
@@ -154,6 +156,36 @@ describe("the embedded servers", () => {
     expect(await readStored(where)).toEqual(["row", "message"]);
     expect(program.output()).not.toMatch(/\n\s+at /);
     await stop(program);
+  });
+
+  test("secrets.json is lost: one sentence names the guide, and its commands set the new password and keep the data", async () => {
+    const dataDir = shared.path;
+    const first = start(dataDir);
+    const where = await addresses(first);
+    await store(where);
+    const sql = postgres(where.database, { max: 1, onnotice: () => undefined });
+    await sql`create table provider_secrets (word text)`;
+    await sql`insert into provider_secrets values ('sealed')`;
+    await sql.end();
+    await stop(first);
+    rmSync(join(dataDir, "secrets.json"));
+
+    const second = start(dataDir);
+    expect(await second.ended).toBe(1);
+    expect(second.output()).toMatch(
+      /\nThe password in secrets\.json does not open the database of the data folder: restore that file; where it is lost, follow "When a secret is lost" in docs\/operations\.md\.\n$/,
+    );
+
+    const commands = guideBlock("sh", "--single", operationsGuide);
+    const env = { ...process.env, DATA_DIR: dataDir };
+    const checkout = join(import.meta.dirname, "..", "..");
+    expect(spawnSync("sh", ["-euc", commands], { cwd: checkout, env }).status).toBe(0);
+    const third = await addresses(start(dataDir));
+    expect(await readStored(third)).toEqual(["row", "message"]);
+    const again = postgres(third.database, { max: 1 });
+    expect(await again`select from provider_secrets`).toHaveLength(0);
+    await again`drop table provider_secrets`;
+    await again.end();
   });
 
   test("a server that cannot restart: both servers stop, and the program prints one sentence and exits with 1", async () => {

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rotateWebhookSecret } from "../../services/bus/messages/webhook-endpoints.ts";
+import { operationsGuide } from "../support/guide.ts";
 import { expectedSignature, parseSignature, type Received } from "./receiver.ts";
 import { begunAfter, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -81,4 +82,24 @@ test("a secret stored in another endpoint's row: does not open there, and nothin
     expect(attempts[0]).toMatchObject({ error: "secret_unreadable", address: null, status: null });
   }
   expect([...world.receiver.at("/swapped-a"), ...world.receiver.at("/swapped-b")]).toEqual([]);
+});
+
+test("the guide's way out of a lost key: a delivery waits, and is made once its owner has replaced the secret", async () => {
+  const fleet = await world.openFleet();
+  const { endpointId } = await world.addEndpoint(fleet, "/lost-key");
+  const [, statement = ""] = /psql .* -c '(delete from webhook_secrets)'/.exec(operationsGuide) ?? [];
+  await world.database.unsafe(statement);
+  await world.emitMany([fleet], 1);
+  const { deliveryId, attempts } = await waitFor("its attempt", async () => {
+    const [one] = await world.deliveries(fleet);
+    return one?.attempts === 1 && (await world.ownDelivery(fleet, one.deliveryId)) && one;
+  });
+  const { secret } = await world.ask(rotateWebhookSecret, { caller: fleet.owner, endpointId, overlapMs: 0 });
+  await world.hurry(fleet);
+  const [received] = await waitFor("the delivery", () => {
+    const all = world.receiver.at("/lost-key");
+    return all.length > 0 && all;
+  });
+  expect({ attempts, deliveryId }).toEqual({ attempts: 1, deliveryId: received?.deliveryId });
+  expect(received !== undefined && isSignedBy(secret, received)).toBe(true);
 });

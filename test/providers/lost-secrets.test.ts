@@ -1,0 +1,53 @@
+/** A restored database whose PROVIDER_SECRETS_KEY is lost: what the service says, and the way out that the guide names. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
+import { operationsGuide } from "../support/guide.ts";
+import { newKey, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+const LOST =
+  'The database holds provider secrets that PROVIDER_SECRETS_KEY does not open: set the key they were written with, or put it into PROVIDER_SECRETS_OLD_KEYS; where that key is lost, follow "When a secret is lost" in docs/operations.md.';
+
+test("a lost key: the service names the way out; with it, owners bring their secrets again and payments go on", async () => {
+  const [sandbox, emvco] = [await world.openPlace(), await world.openPlace()];
+  const configId = await world.addSandboxConfig(sandbox);
+  const { config } = await world.ask(configMessages.createProviderConfig, {
+    caller: emvco.owner,
+    filialId: emvco.filialId,
+    kind: "emvco_generic",
+    mode: "test",
+    name: "Acquirer",
+    settings: emvcoSettings(),
+  });
+  await world.restartProviders(async () => {
+    world.environment["PROVIDER_SECRETS_KEY"] = newKey();
+    await expect(world.addProviders()).rejects.toMatchObject({ code: "provider_secrets_key_unknown", message: LOST });
+    const [, statement = ""] = /psql .* -c '(delete from provider_secrets)'/.exec(operationsGuide) ?? [];
+    await world.database.unsafe(statement);
+  });
+
+  // Without its API key the sandbox provider refuses; nothing is made.
+  const asked = await world.askProvider(sandbox, configId, await world.openIntent(sandbox, 1203));
+  expect(asked).toEqual({ created: false, reason: "provider_refused" });
+  const listed = await world.ask(configMessages.listProviderConfigs, { caller: emvco.owner });
+  expect(listed.configs.map(({ secrets }) => secrets)).toEqual([[]]);
+
+  const rotation = { caller: emvco.owner, configId: config.configId, name: "callback_secret", overlapMs: 0 };
+  const { newSecrets } = await world.ask(configMessages.rotateProviderSecret, rotation);
+  expect(newSecrets["callback_secret"]).toMatch(/^[\w-]{43}$/);
+  const ofSandbox = { caller: sandbox.owner, configId, name: "callback_secret", overlapMs: 0 };
+  expect(await refusalOf(world.ask(configMessages.rotateProviderSecret, ofSandbox))).toMatchObject({
+    code: "conflict",
+  });
+  await world.ask(configMessages.changeProviderConfig, { caller: sandbox.owner, configId, status: "disabled" });
+  const another = await world.addSandboxConfig(sandbox);
+  expect(await world.askProvider(sandbox, another, await world.openIntent(sandbox, 1203))).toMatchObject({
+    created: true,
+  });
+});
