@@ -67,9 +67,9 @@ class Totals {
     const name = `${currency} ${kind}`;
     const sum = this.#sums.get(name) ?? { currency, kind, lines: 0, amount: 0n, fee: 0n, tip: 0n };
     sum.lines += 1;
-    sum.amount += BigInt(amount_minor);
-    sum.fee += BigInt(fee_minor ?? 0);
-    sum.tip += BigInt(tip_minor ?? 0);
+    sum.amount += minorOf(amount_minor);
+    sum.fee += minorOf(fee_minor ?? "0");
+    sum.tip += minorOf(tip_minor ?? "0");
     this.#sums.set(name, sum);
   }
 
@@ -85,28 +85,45 @@ class Totals {
   }
 }
 
+/** Text that is no amount was changed, and the hash of the lines finds it. */
+const minorOf = (text) => (/^-?\d+$/.test(text) ? BigInt(text) : 0n);
+
 const inOrder = (list) => list.map(canonicalJson).toSorted().join();
 
 function readHead(text, publicKey) {
-  const { statement, signature } = parse(text, 1);
+  const { statement, signature, ...rest } = parse(text, 1) ?? {};
   if (statement?.format !== FORMAT || statement.version !== VERSION)
     throw new NotVerified(`The file is not an exported closing of version ${VERSION}.`);
+  if (Object.keys(rest).length > 0) throw new NotVerified("Row 1 has more than a statement and its signature.");
   const keyId = sha256(publicKey).toString("hex").slice(0, 16);
   if (statement.key_id !== keyId)
     throw new NotVerified(`The closing was signed with the key ${statement.key_id}; the given key is ${keyId}.`);
   const key = createPublicKey({ key: Buffer.concat([SPKI_HEAD, publicKey]), format: "der", type: "spki" });
-  const bytes = Buffer.from(canonicalJson(statement));
-  if (!verify(null, bytes, key, Buffer.from(String(signature?.value), "base64url")))
-    throw new NotVerified("The signature does not fit: the statement was changed, or signed with another key.");
+  const { value, ...about } = signature ?? {};
+  const signed = Buffer.from(String(value), "base64url");
+  const known = { algorithm: "Ed25519", key_id: keyId, public_key: publicKey.toString("base64url") };
+  const isUnchanged =
+    signed.toString("base64url") === value && Object.entries(about).every(([name, text]) => known[name] === text);
+  if (!isUnchanged || !verify(null, Buffer.from(canonicalJson(statement)), key, signed))
+    throw new NotVerified("The signature does not fit: something was changed, or signed with another key.");
   return statement;
 }
 
+/** Text, a number, or white space between them. */
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*|\s+/g;
+
 function parse(text, row) {
+  let value;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
     throw new NotVerified(`Row ${row} is not JSON.`);
   }
+  // Of two members with one name JSON.parse keeps the second; other programs show the first.
+  const compact = text.replaceAll(TOKEN, (token) => (token.trim() === "" ? "" : JSON.stringify(JSON.parse(token))));
+  if (compact.length !== JSON.stringify(value).length)
+    throw new NotVerified(`Row ${row} has a member twice; the service writes each once.`);
+  return value;
 }
 
 /** Resolves to the signed statement. Rejects with a sentence. `rows` are the rows of the exported file. */
@@ -123,8 +140,8 @@ export async function verifyClosing(rows, publicKey) {
       continue;
     }
     if (text === "") continue;
-    const { line, issue, ...rest } = parse(text, row);
-    if (Object.keys(rest).length > 0 || (line === undefined) === (issue === undefined))
+    const { line, issue, ...rest } = parse(text, row) ?? {};
+    if (Object.keys(rest).length > 0 || !(line ?? issue) || (line === undefined) === (issue === undefined))
       throw new NotVerified(`Row ${row} is neither a line nor an issue.`);
     if (line !== undefined) {
       lines.add(line.fingerprint, line, row);
@@ -140,13 +157,24 @@ export async function verifyClosing(rows, publicKey) {
 
 /** By line feeds alone: `node:readline` also divides at characters that texts of statements contain. */
 async function* rowsOf(chunks) {
+  // A byte that is no UTF-8 must not be read as U+FFFD, which a text may contain.
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let rest = "";
   for await (const chunk of chunks) {
-    const rows = (rest + chunk).split("\n");
+    const rows = (rest + decoded(decoder, chunk)).split("\n");
     rest = rows.pop() ?? "";
     yield* rows;
   }
+  rest += decoded(decoder);
   if (rest !== "") yield rest;
+}
+
+function decoded(decoder, chunk) {
+  try {
+    return chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
+  } catch {
+    throw new NotVerified("The file has bytes that are no UTF-8, which the service never writes.");
+  }
 }
 
 const USAGE = "Usage: node verify-closing.mjs CLOSING.ndjson --key PUBLIC_KEY\n";
@@ -166,7 +194,7 @@ async function main() {
     return 2;
   }
   try {
-    const rows = rowsOf(createReadStream(given.file, "utf8"));
+    const rows = rowsOf(createReadStream(given.file));
     const { account, period, lines, issues, closed_at, closed_by } = await verifyClosing(rows, given.publicKey);
     process.stdout.write(
       `Verified: ${account.provider} ${account.reference}, ${period.kind} ${period.from_date} to ${period.to_date}, ` +

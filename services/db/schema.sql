@@ -1836,7 +1836,7 @@ AS $function$
   select 'payout:' || the_account_id || ':' || name, sum(minor)::bigint, currency,
     case when count(distinct provider_reference) = 1 and not bool_or(is_share) then comparable_reference(min(provider_reference)) end,
     comparable_reference(min(payout_reference)), max(paid_on)
-  from counted group by name, currency having sum(minor) > 0
+  from counted group by name, currency having sum(minor) between 1 and 999999999999999999
 $function$;
 
 CREATE OR REPLACE FUNCTION is_money_taken_elsewhere(the_config_id bigint, the_reference text, the_money_key text)

@@ -80,6 +80,17 @@ describe("an import", () => {
     expect(await world.linesOf(accountId)).toEqual(["a 1250", "c 1250"]);
   });
 
+  test("a time with an offset that no clock has: its line is stored without an instant, and the others are stored", async () => {
+    const accountId = await world.addAccount();
+    const text = statementOf([{ id: "a" }, { id: "b" }]).replace(/Z\n/, "+20:00\n");
+    expect(text).toContain("+20:00");
+    expect(await world.importText(accountId, text)).toMatchObject({ status: "imported", lines_new: 2, malformed: 0 });
+    const rows = await world.database`
+      select provider_reference, occurred_at is not null as has_instant from statement_lines where account_id = ${accountId}
+      order by provider_reference`;
+    expect(rows.map((row) => row["has_instant"])).toEqual([false, true]);
+  });
+
   test("a file without any line: its rows still have a run, of the day of the import", async () => {
     const accountId = await world.addAccount();
     const facts = await world.importText(accountId, statementOf([{ id: "a", amount: "12,50" }]));

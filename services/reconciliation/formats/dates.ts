@@ -3,6 +3,10 @@
 const DAYS_OF_MONTHS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const FEBRUARY = 2;
 
+/** The pattern of an offset from UTC: no clock is further from it than these, and PostgreSQL stores none that is. */
+export const OFFSET = "[+-](?:0\\d|1[0-4]):[0-5]\\d";
+const INSTANT = new RegExp(`^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,9})?(?:Z|${OFFSET})$`);
+
 /** `YYYY-MM-DD` of a year, a month and a day that the calendar has. Without a `Date`: it is called for each row. */
 export function calendarDate(year: number, month: number, day: number): string | undefined {
   if (!(year >= 1900 && year <= 2199)) return undefined;
@@ -22,9 +26,9 @@ export function isoDate(text: string): string | undefined {
   return calendarDate(Number(match[1]), Number(match[2]), Number(match[3]));
 }
 
-/** An ISO 8601 date and time with an offset or Z, verbatim; undefined for a local time. */
+/** An ISO 8601 date and time with an offset or Z, verbatim; undefined for a local time, and for an offset that no clock has. */
 export function isoInstant(text: string): string | undefined {
   const trimmed = text.trim();
-  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/.test(trimmed)) return undefined;
+  if (!INSTANT.test(trimmed)) return undefined;
   return isoDate(trimmed) === undefined || Number.isNaN(Date.parse(trimmed)) ? undefined : trimmed;
 }

@@ -133,11 +133,16 @@ export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise
         and not exists (
           select from statement_line_sources s where s.line_id = l.line_id and s.import_id <> ${importId})`;
   await sql`create unique index on leaving_lines (line_id)`;
-  await sql`analyze leaving_lines`;
+  // The statistics of `issues` may be older than most of its rows: the planner counts the account's here.
+  await sql`
+    create temporary table undecided_issues on commit drop as
+      select issue_id, kind, subject_key, intent_id from issues
+      where organization_id = ${row.organization_id} and statement_account_id = ${row.account_id} and status in ('open', 'assigned')`;
+  await sql`analyze leaving_lines, undecided_issues`;
   const ended = await endIssues(sql, {
     which: sql`
-      ${issuesOfLines(sql)} union all ${issuesOfRows(sql, row)} union all ${issuesOfDays(sql, row)} union all ${issuesOfStatus(sql, row)}
-      union all ${issuesAfterClosing(sql, row)}`,
+      ${issuesOfLines(sql, row)} union all ${issuesOfRows(sql, row)} union all ${issuesOfDays(sql, row)} union all ${issuesOfStatus(sql)}
+      union all ${issuesAfterClosing(sql)}`,
     reason: reason ?? "",
   });
   // A match that loses a line no longer adds up; the next run judges its other lines.
@@ -148,15 +153,14 @@ export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise
 }
 
 /** Those that explain a line which goes, and no line that stays. */
-const issuesOfLines = (sql: Transaction) => sql`
-  select o.issue_id from line_outcomes o join leaving_lines using (line_id)
-  where o.issue_id is not null and not exists (
-    select from line_outcomes k where k.issue_id = o.issue_id
-      and not exists (select from leaving_lines g where g.line_id = k.line_id))`;
+const issuesOfLines = (sql: Transaction, row: DecidedRow) => sql`
+  select o.issue_id from line_outcomes o left join leaving_lines g using (line_id)
+  where o.account_id = ${row.account_id} and o.issue_id is not null
+  group by o.issue_id having bool_and(g.line_id is not null)`;
 
 /** Those of malformed rows that no other imported file has; `run-issues.ts` names them so. */
 const issuesOfRows = (sql: Transaction, row: DecidedRow) => sql`
-  select i.issue_id from issues i
+  select i.issue_id from undecided_issues i
     join (
       select subject, bool_and(import_id = ${row.import_id}) as is_alone from (
         select import_id, 'row:' || encode(sha256(convert_to(concat_ws('|', column_name, raw,
@@ -165,34 +169,38 @@ const issuesOfRows = (sql: Transaction, row: DecidedRow) => sql`
         where f.account_id = ${row.account_id} and (f.status = 'imported' or f.import_id = ${row.import_id})) named
       group by subject
     ) r on r.subject = i.subject_key
-  where i.statement_account_id = ${row.account_id} and i.kind = 'malformed_line' and i.status in ('open', 'assigned')
-    and r.is_alone`;
+  where i.kind = 'malformed_line' and r.is_alone`;
 
 /** Payments that were missing on days which no other imported file covers. */
 const issuesOfDays = (sql: Transaction, row: DecidedRow) => sql`
-  select i.issue_id from issues i
+  select i.issue_id from undecided_issues i
     join lateral (select on_date from run_differences d where d.issue_id = i.issue_id order by d.run_id desc limit 1) d on true
-  where i.statement_account_id = ${row.account_id} and i.kind = 'missing_in_statement' and i.status in ('open', 'assigned')
-    and d.on_date between ${row.from_date}::date and ${row.to_date}::date
+  where i.kind = 'missing_in_statement' and d.on_date between ${row.from_date}::date and ${row.to_date}::date
     and not exists (
       select from statement_imports o where o.account_id = ${row.account_id} and o.import_id <> ${row.import_id}
         and o.status = 'imported' and d.on_date between o.from_date and o.to_date)`;
 
-/** Payments that a row which goes has shown as failed, or as cash. */
-const issuesOfStatus = (sql: Transaction, row: DecidedRow) => sql`
-  select i.issue_id from issues i
+/** Payments that a row which goes has shown as failed, or as cash. Each key is compared for itself, so that it is hashed. */
+const issuesOfStatus = (sql: Transaction) => sql`
+  select i.issue_id from undecided_issues i
     join transactions t on t.intent_id = i.intent_id
     left join provider_payments p on p.intent_id = i.intent_id
+    cross join lateral (values
+      ('provider', comparable_reference(coalesce(p.paid_reference, t.reference))),
+      ('merchant', comparable_reference(p.reference)),
+      ('typed', typed_reference(t.reference))) k (of, key)
     join (
-      select comparable_reference(provider_reference) as provider_key, comparable_reference(merchant_reference) as merchant_key,
-        typed_reference(reference) as typed_key
-      from leaving_lines cross join unnest(array[provider_reference, payment_reference, merchant_reference]) as reference
-      where kind in ('not_money', 'cash_payment')
-    ) f on f.provider_key = comparable_reference(coalesce(p.paid_reference, t.reference))
-      or f.merchant_key = comparable_reference(p.reference) or f.typed_key = typed_reference(t.reference)
-  where i.statement_account_id = ${row.account_id} and i.kind = 'status_mismatch' and i.status in ('open', 'assigned')`;
+      select of, key from leaving_lines cross join lateral (values
+        ('provider', comparable_reference(provider_reference)),
+        ('merchant', comparable_reference(merchant_reference)),
+        ('typed', typed_reference(provider_reference)),
+        ('typed', typed_reference(payment_reference)),
+        ('typed', typed_reference(merchant_reference))) shown (of, key)
+      where kind in ('not_money', 'cash_payment') and key <> ''
+    ) f using (of, key)
+  where i.kind = 'status_mismatch'`;
 
 /** Lines that came after the closing of their day. */
-const issuesAfterClosing = (sql: Transaction, row: DecidedRow) => sql`
-  select i.issue_id from issues i join leaving_lines g on i.subject_key = 'closed:line:' || encode(g.fingerprint, 'hex')
-  where i.statement_account_id = ${row.account_id} and i.kind = 'after_closing' and i.status in ('open', 'assigned')`;
+const issuesAfterClosing = (sql: Transaction) => sql`
+  select i.issue_id from undecided_issues i join leaving_lines g on i.subject_key = 'closed:line:' || encode(g.fingerprint, 'hex')
+  where i.kind = 'after_closing'`;

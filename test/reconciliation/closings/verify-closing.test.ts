@@ -13,7 +13,7 @@ import { close, exportedRows, newKey, writeRows } from "./closing-world.ts";
 
 const SCRIPT = join(import.meta.dirname, "..", "..", "..", "clients", "verify-closing.mjs");
 /** Characters that a wrong JSON encoder, a wrong splitter of rows or a wrong order of names would get wrong. */
-const ODD = 'a"b\\c/d\u0001\u2028\u2029\u007f \u00e9 \u{1f600}\t\n\r';
+const ODD = 'a"b\\c/d\u0001\u2028\u2029\u007f \u00e9 \u{1f600}\ufffd\t\n\r';
 
 let databases: RunDatabase;
 let world: RunWorld;
@@ -149,6 +149,54 @@ describe("an exported closing", () => {
     ["a row that is neither a line nor an issue", () => [...rows, "{}"], /neither a line nor an issue/],
     ["a row that is no JSON", () => [...rows, "x"], /Row 8 is not JSON/],
     ["an empty file", () => [], /not an exported closing|not JSON|empty/],
+    [
+      "another amount before the amount of a line",
+      () => changed(1, (row) => row.replace('{"line":{', '{"line":{"amount_minor":"999999",')),
+      /Row 2 has a member twice/,
+    ],
+    [
+      "another line before a line, in its row",
+      () => changed(1, (row) => row.replace("{", '{"line":{"amount_minor":"999999"},')),
+      /Row 2 has a member twice/,
+    ],
+    [
+      "a member twice, one of them with an escape in its name",
+      () => changed(lastRow(), (row) => row.replace('{"issue":{', '{"issue":{"re\\u0061son":"Paid back.",')),
+      /Row 7 has a member twice/,
+    ],
+    [
+      "another reason before the reason of the statement",
+      () => changed(0, (row) => row.replace('{"statement":{', '{"statement":{"reason":"Nothing is open.",')),
+      /Row 1 has a member twice/,
+    ],
+    [
+      "a note beside the statement",
+      () => changed(0, (row) => row.replace("{", '{"note":"All is paid.",')),
+      /Row 1 has more than a statement and its signature/,
+    ],
+    [
+      "the key of a forger beside the signature",
+      () => changed(0, (row) => row.replace(/"public_key":"[^"]*"/, `"public_key":"${"A".repeat(43)}"`)),
+      /The signature does not fit/,
+    ],
+    [
+      "another name of the key beside the signature",
+      () => changed(0, (row) => row.replace(/"key_id":"[^"]*","public_key"/, '"key_id":"0","public_key"')),
+      /The signature does not fit/,
+    ],
+    [
+      "more behind the signature",
+      () => changed(0, (row) => row.replace(/"value":"([^"]*)"/, '"value":"$1!!"')),
+      /The signature does not fit/,
+    ],
+    ["a row that is null", () => [...rows, "null"], /Row 8 is neither a line nor an issue/],
+    ["a line that is null", () => [...rows, '{"line":null}'], /Row 8 is neither a line nor an issue/],
+    ["a head that is null", () => ["null", ...rows], /not an exported closing/],
+    [
+      "a line with an amount that is no number",
+      () => changed(1, (row) => row.replace('"amount_minor":"', '"amount_minor":"x')),
+      /A line of the file is not/,
+    ],
   ])("a forged file, %s: the script does not verify it", async (_, forge, sentence) => {
     const forgedRows = forge();
     expect(forgedRows).not.toEqual(rows);
@@ -188,6 +236,18 @@ test("sums that are signed and not those of the lines: the script does not verif
     const { status, output } = await verify(signedAgain(totals), key);
     expect([status, output], name).toEqual([1, "Not verified: The sums of the closing are not those of its lines.\n"]);
   }
+});
+
+test("a byte that is no UTF-8, where a text has the character for such bytes: the script does not verify the file", async () => {
+  const mark = Buffer.from("\ufffd");
+  const bytes = Buffer.from(`${rows.join("\n")}\n`);
+  const at = bytes.indexOf(mark);
+  expect(at).toBeGreaterThan(0);
+  const file = join(folder.path, "bytes.ndjson");
+  writeFileSync(file, Buffer.concat([bytes.subarray(0, at), Buffer.of(0xff), bytes.subarray(at + mark.length)]));
+  const { status, output } = await runScript([file, "--key", closing.signature.publicKey]);
+  expect(output).toMatch(/^Not verified: The file has bytes that are no UTF-8/);
+  expect(status).toBe(1);
 });
 
 test("a file without its last line feed, and the key before the file: the script verifies it", async () => {

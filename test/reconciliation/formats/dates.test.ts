@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { calendarDate } from "../../../services/reconciliation/formats/dates.ts";
+import { calendarDate, isoInstant } from "../../../services/reconciliation/formats/dates.ts";
 
 describe("calendarDate", () => {
   it("has the days that the calendar has, and no others", () => {
@@ -31,5 +31,25 @@ describe("calendarDate", () => {
     [2026, 1.5, 1, undefined],
   ])("of %d, %d, %d is %s", (year, month, day, date) => {
     expect(calendarDate(year, month, day)).toBe(date);
+  });
+});
+
+describe("isoInstant", () => {
+  it.each(["2026-03-10T10:00:00Z", "2026-03-10T10:00:00.5-12:00", "2026-03-10T10:00:00+14:00"])(
+    "takes %s as it is",
+    (text) => {
+      expect(isoInstant(text)).toBe(text);
+    },
+  );
+
+  it.each([
+    "2026-03-10T10:00:00",
+    "2026-02-30T10:00:00Z",
+    "2026-03-10T25:00:00Z",
+    "2026-03-10T10:00:00+15:00",
+    "2026-03-10T10:00:00-23:59",
+    "2026-03-10T10:00:00+01:60",
+  ])("finds no instant in %s", (text) => {
+    expect(isoInstant(text)).toBeUndefined();
   });
 });

@@ -2,7 +2,7 @@
  * Dates of CSV files by a declared format, such as `DD.MM.YYYY HH:mm`. A format is data: digits stand for themselves in
  * length, so that `DD/MM/YYYY` and `MM/DD/YYYY` are never mistaken by the values of one file.
  */
-import { calendarDate } from "../dates.ts";
+import { calendarDate, OFFSET } from "../dates.ts";
 import { MONTH_NAMES } from "../dictionaries/month-names.ts";
 import { instantOf } from "../local-time.ts";
 
@@ -36,7 +36,7 @@ const TOKENS: readonly (readonly [token: string, pattern: string])[] = [
   ["hh", "(?<hour12>\\d{2})"],
   ["h", "(?<hour12>\\d{1,2})"],
   ["A", "(?<half>AM|PM|am|pm)"],
-  ["Z", "(?<offset>Z|[+-]\\d{2}:\\d{2})"],
+  ["Z", `(?<offset>Z|${OFFSET})`],
 ];
 /** Numbers of one or two digits: where two of them have nothing between them, "1112026" is a day in November and one in January. */
 const VARYING = new Set(["M", "D", "H", "h"]);

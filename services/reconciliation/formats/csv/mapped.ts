@@ -143,8 +143,8 @@ class MappedRows {
       amountMinor,
       currency,
       feeMinor: this.#feeOf(row, currency),
-      netMinor: this.#partOf(row, mapping.net?.column, { currency, amountMinor }),
-      tipMinor: this.#partOf(row, mapping.tip?.column, { currency, amountMinor }),
+      netMinor: this.#netOf(row, { currency, amountMinor }),
+      tipMinor: this.#tipOf(row, { currency, amountMinor }),
       bookedOn: booked.date,
       valueOn: this.#valueOn(row),
       occurredAt: instantOfDate(this.#withTime(row, booked), this.#timeZone),
@@ -255,17 +255,21 @@ class MappedRows {
     return fee.sign === "cost_is_positive" ? -minor : minor;
   }
 
-  /** A part of the amount has its direction, and may be written with a sign or without one. */
-  #partOf(
-    row: CsvRow,
-    column: string | undefined,
-    { currency, amountMinor }: { readonly currency: string; readonly amountMinor: bigint },
-  ): bigint | undefined {
-    if (column === undefined || this.#value(row, column).trim() === "") return undefined;
-    const minor = this.#minor(row, column, currency);
-    const { amount } = this.#mapping;
+  /** As the amount is written. Without a sign there, the net of money that goes out goes out, with a sign or without one. */
+  #netOf(row: CsvRow, { currency, amountMinor }: RowAmount): bigint | undefined {
+    const { net, amount } = this.#mapping;
+    if (net === undefined || this.#value(row, net.column).trim() === "") return undefined;
+    const minor = this.#minor(row, net.column, currency);
     if (amount.rule === "signed") return amount.moneyIn === "positive" ? minor : -minor;
-    return amountMinor < 0n ? -minor : minor;
+    return amountMinor < 0n && minor > 0n ? -minor : minor;
+  }
+
+  /** A part of the amount: it has its direction, and may be written with a sign or without one. */
+  #tipOf(row: CsvRow, { currency, amountMinor }: RowAmount): bigint | undefined {
+    const { tip } = this.#mapping;
+    if (tip === undefined || this.#value(row, tip.column).trim() === "") return undefined;
+    const minor = this.#minor(row, tip.column, currency);
+    return minor < 0n === amountMinor < 0n ? minor : -minor;
   }
 
   #dateOf(row: CsvRow, column: string): ReadDate {
@@ -297,6 +301,11 @@ class MappedRows {
     const value = this.#value(row, reference.column);
     return this.#patterns.get(field)?.extract(value) ?? value;
   }
+}
+
+interface RowAmount {
+  readonly currency: string;
+  readonly amountMinor: bigint;
 }
 
 function patternsOf(mapping: CsvMapping): ReadonlyMap<string, ExtractPattern> {
@@ -336,9 +345,9 @@ function listed(names: readonly string[]): string {
   return shown.length < names.length ? `${shown.join(", ")} and ${names.length - shown.length} more` : shown.join(", ");
 }
 
-/** The text without the first of the words that it begins or ends with. */
+/** The text without the longest of the words that it begins or ends with: "CR" is not "C" and an "R" before the amount. */
 function withoutAffix(text: string, words: readonly string[]): string | undefined {
-  for (const word of words) {
+  for (const word of words.toSorted((first, second) => second.length - first.length)) {
     if (text.startsWith(word)) return text.slice(word.length).trim();
     if (text.endsWith(word)) return text.slice(0, text.length - word.length).trim();
   }

@@ -28,6 +28,10 @@ function* problemsOf(mapping: CsvMapping): Iterable<Problem> {
     yield { path: ["currency", "fixed"], message: "Must be an ISO 4217 code." };
   if (mapping.thousandsSeparator === mapping.decimalSeparator)
     yield { path: ["thousandsSeparator"], message: "Thousands and decimals cannot have the same separator." };
+  if (amount.rule === "debit_credit" && amount.debitColumn === amount.creditColumn)
+    yield { path: ["amount", "creditColumn"], message: "Debit and credit cannot be the same column." };
+  if (amount.rule === "direction" && amount.directionColumn === amount.column)
+    yield { path: ["amount", "directionColumn"], message: "The direction cannot be in the column of the amount." };
   if ("moneyIn" in amount && "moneyOut" in amount && amount.moneyIn.some((one) => amount.moneyOut.includes(one)))
     yield { path: ["amount", "moneyOut"], message: "A word means money in or money out, not both." };
 }

@@ -5,6 +5,7 @@ import {
   instantOfDate,
   readDate,
 } from "../../../../services/reconciliation/formats/csv/declared-dates.ts";
+import { zonedInstant } from "../../../../services/reconciliation/formats/csv/zoned-dates.ts";
 import { instantOf } from "../../../../services/reconciliation/formats/local-time.ts";
 
 const read = (text: string, ...formats: readonly string[]) =>
@@ -39,6 +40,9 @@ describe("readDate", () => {
     ["7 jui. 2026", "D MMM YYYY"],
     ["7 jux 2026", "D MMM YYYY"],
     ["", "DD.MM.YYYY"],
+    ["2026-01-31 12:00+15:00", "YYYY-MM-DD HH:mmZ"],
+    ["2026-01-31 12:00-99:99", "YYYY-MM-DD HH:mmZ"],
+    ["2026-01-31 12:00+01:60", "YYYY-MM-DD HH:mmZ"],
   ])("reads no date in %s by %s", (text, format) => {
     expect(read(text, format)).toBeUndefined();
   });
@@ -64,6 +68,13 @@ describe("dateFormat", () => {
 });
 
 describe("instants", () => {
+  it("have the offset of a zone that is named in a column, when a clock can have it", () => {
+    const local = { date: "2026-07-01", time: "12:00:00", offset: undefined };
+    expect(zonedInstant(local, "GMT-07:00", undefined)).toBe("2026-07-01T12:00:00-07:00");
+    expect(zonedInstant(local, "UTC+14:00", undefined)).toBe("2026-07-01T12:00:00+14:00");
+    expect(zonedInstant(local, "GMT+20:00", "Europe/Berlin")).toBeUndefined();
+  });
+
   it("need an offset or a declared time zone", () => {
     const local = { date: "2026-07-01", time: "12:00:00", offset: undefined };
     expect(instantOfDate(local, undefined)).toBeUndefined();

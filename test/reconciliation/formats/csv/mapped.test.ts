@@ -107,6 +107,12 @@ describe("a mapped CSV file", () => {
       "5.00,D",
       -500n,
     ],
+    [
+      "the longer of two words",
+      { rule: "affix", column: "a", moneyIn: ["C", "CR"], moneyOut: ["D", "DR"] },
+      "DR 5.00,",
+      -500n,
+    ],
     ["behind the amount", { rule: "affix", column: "a", moneyIn: ["+"], moneyOut: ["-"] }, "5.00-,", -500n],
     ["a zero beside the amount", { rule: "debit_credit", debitColumn: "a", creditColumn: "b" }, "5.00,0.00", -500n],
   ])("takes the sign by the rule: %s", async (_name, amount, values, minor) => {
@@ -114,6 +120,42 @@ describe("a mapped CSV file", () => {
     const records = await parseText(mappedCsv, `a,b,d\n${values},2026-01-01\n`, { mapping: stored });
     expect(problemsOf(records)).toEqual([]);
     expect(linesOf(records)[0]?.amountMinor).toBe(minor);
+  });
+
+  it.each([
+    ["signed", { rule: "signed", column: "a", moneyIn: "positive" }, "-5.00,", ["-4.90"]],
+    ["signed, the other way", { rule: "signed", column: "a", moneyIn: "negative" }, "5.00,", ["4.90"]],
+    ["debit", { rule: "debit_credit", debitColumn: "a", creditColumn: "b" }, "5.00,", ["4.90", "-4.90"]],
+    [
+      "in a column",
+      { rule: "direction", column: "a", directionColumn: "b", moneyIn: ["C"], moneyOut: ["D"] },
+      "5.00,D",
+      ["4.90", "-4.90"],
+    ],
+  ])("gives tip and net the direction of the money that goes out: %s", async (_name, amount, values, nets) => {
+    const stored = mapping({ ...SMALL, amount, tip: { column: "t" }, net: { column: "n" } });
+    for (const net of nets) {
+      const text = `a,b,t,n,d\n${values},0.50,${net},2026-01-01\n${values},-0.50,${net},2026-01-01\n`;
+      const lines = linesOf(await parseText(mappedCsv, text, { mapping: stored }));
+      expect(lines.map(({ amountMinor, tipMinor, netMinor }) => [amountMinor, tipMinor, netMinor])).toEqual([
+        [-500n, -50n, -490n],
+        [-500n, -50n, -490n],
+      ]);
+    }
+  });
+
+  it.each([
+    ["signed", { rule: "signed", column: "a", moneyIn: "positive" }, "5.00,"],
+    ["signed, the other way", { rule: "signed", column: "a", moneyIn: "negative" }, "-5.00,"],
+    ["credit", { rule: "debit_credit", debitColumn: "b", creditColumn: "a" }, "5.00,"],
+  ])("gives the tip the direction of the money that comes in: %s", async (_name, amount, values) => {
+    const stored = mapping({ ...SMALL, amount, tip: { column: "t" } });
+    const text = `a,b,t,d\n${values},0.50,2026-01-01\n${values},-0.50,2026-01-01\n`;
+    const lines = linesOf(await parseText(mappedCsv, text, { mapping: stored }));
+    expect(lines.map(({ amountMinor, tipMinor }) => [amountMinor, tipMinor])).toEqual([
+      [500n, 50n],
+      [500n, 50n],
+    ]);
   });
 
   it.each([
@@ -222,6 +264,11 @@ describe("csvMappingSchema", () => {
     ["a kind that is none", { kind: { fixed: "sale" } }],
     ["an encoding that is none", { encoding: "utf-7" }],
     ["a word for both directions", { amount: { rule: "affix", column: "a", moneyIn: ["x"], moneyOut: ["x"] } }],
+    ["one column for debit and credit", { amount: { rule: "debit_credit", debitColumn: "a", creditColumn: "a" } }],
+    [
+      "one column for the amount and its direction",
+      { amount: { rule: "direction", column: "a", directionColumn: "a", moneyIn: ["C"], moneyOut: ["D"] } },
+    ],
     ["a nested quantifier", { text: undefined, terminal: { column: "a", extract: { pattern: "(a+)+b" } } }],
   ])("refuses %s", (_name, change) => {
     expect(csvMappingSchema.safeParse(SMALL).success).toBe(true);
