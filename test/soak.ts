@@ -5,6 +5,7 @@ import { commandOptions } from "./support/command-options.ts";
 const LONG_FORMS = [
   { file: "test/chaos/kill.test.ts", environment: { CHAOS_COLLECTIONS: "200" } },
   { file: "test/gateway/random-requests.test.ts", environment: { RANDOM_REQUESTS: "10000" } },
+  { file: "test/gateway/edge/random-connections.test.ts", environment: { CONNECTIONS_MS: "60000" } },
   { file: "test/browser/day-long.test.ts", environment: { DAY_HOURS: "24" } },
   { file: "test/registry/enrollment-timing.test.ts", environment: { TIMING_TRIES: "3000" } },
   { file: "test/chaos/two-claims.test.ts", environment: { CLAIM_ROUNDS: "400", TIMING_TRIES: "3000" } },
@@ -14,6 +15,7 @@ const LONG_FORMS = [
   { file: "test/reconciliation/kills.test.ts", environment: { RECONCILIATION_KILLS: "all" } },
   { file: "test/reconciliation/matching/properties.test.ts", environment: { PROPERTY_RUNS: "50" } },
   { file: "test/stations/races.test.ts", environment: { RACE_ROUNDS: "500" } },
+  { file: "test/robotics/races.test.ts", environment: { RACE_ROUNDS: "300" } },
   { file: "test/clients/device-kit/power-cuts.test.ts", environment: { POWER_CUTS: "all" } },
   { file: "test/money/interleavings.test.ts", environment: { MONEY_RUNS: "40" } },
   { file: "test/webhook-signer/kills-at-steps.test.ts", environment: { KILLS_EVENTS: "10000" } },

@@ -17,7 +17,7 @@ const AT_ONCE = 16;
 const SEED = Number(process.env.RANDOM_SEED ?? 1);
 /** Enough of them that the throttle of one does not matter. */
 const CREDENTIALS_PER_DEVICE = 200;
-const FLEETS = 40;
+const FLEETS = Math.min(40, REQUESTS / 40);
 
 let system: TestSystem;
 let requests: RandomRequests;

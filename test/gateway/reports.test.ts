@@ -8,7 +8,8 @@ import { HANGS } from "../support/hangs.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 
 const DEVICES = "/api/payments/v1/devices/";
 const REPORT = `${DEVICES}assignment/report/`;
@@ -38,7 +39,7 @@ let companion: TestDevice;
 let stationId: number;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await sharedSystem();
   backoffice = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const [first] = system.sandbox.stations;

@@ -5,6 +5,7 @@ import { get } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readGatewaySettings } from "../../gateway/settings.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
 import { freePort } from "../support/free-port.ts";
 import { send } from "../support/http.ts";
@@ -147,6 +148,12 @@ describe("TLS at the gateway itself", () => {
 });
 
 describe("a setting", () => {
+  it("unusable: the process ends with a sentence that names it", async () => {
+    const failed = await startGatewayProcess(world.nats.url, { PORT: "70000" }).catch((error: unknown) => error);
+    expect(failed).toBeInstanceOf(UserError);
+    expect(failed).toMatchObject({ code: "invalid_setting", message: expect.stringContaining("PORT") as string });
+  });
+
   it.each([
     [{ PORT: "70000" }, "PORT"],
     [{ PORT: "x" }, "PORT"],
@@ -156,10 +163,10 @@ describe("a setting", () => {
     [{ TLS_KEY_FILE: "key.pem" }, "TLS_KEY_FILE"],
     [{ TLS_KEY_FILE: tlsFile("key.pem"), TLS_CERT_FILE: tlsFile("nope.pem") }, "TLS_CERT_FILE"],
     [{ TLS_KEY_FILE: tlsFile("cert.pem"), TLS_CERT_FILE: tlsFile("cert.pem") }, "TLS_KEY_FILE"],
-  ])("unusable: named: %o", async (environment, name) => {
-    const failed = await startGatewayProcess(world.nats.url, environment as Record<string, string>).catch(
-      (error: unknown) => error,
+  ])("unusable: named: %o", (environment: NodeJS.ProcessEnv, name) => {
+    const invalid = { code: "invalid_setting", message: expect.stringContaining(name) as string };
+    expect(() => readGatewaySettings({ NATS_URL: world.nats.url, ...environment })).toThrow(
+      expect.objectContaining(invalid) as Error,
     );
-    expect(failed).toMatchObject({ code: "invalid_setting", message: expect.stringContaining(name) as string });
   });
 });

@@ -146,28 +146,26 @@ describe("the OpenAPI document's webhooks", () => {
   });
 });
 
-describe("the linters of the AsyncAPI document", () => {
+/** One run of each for both documents: it spends more on its start than on a document. */
+describe("the linters of the AsyncAPI documents", () => {
   const lint = async (command: string, args: string[]): Promise<{ exit: unknown; output: string }> => {
     const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true", CI: "true" };
     const program = runProgram(join(CHECKOUT, "node_modules", ".bin", command), args, { cwd: CHECKOUT, env });
     return { exit: await program.ended, output: program.output() };
   };
-  const file = "gateway/http/documents/asyncapi.json";
+  const files = ["asyncapi", "asyncapi-bus"].map((name) => `gateway/http/documents/${name}.json`);
 
   it("Redocly finds no error and no warning", async () => {
     const config = "test/gateway/redocly-asyncapi.yaml";
-    const { exit, output } = await lint("redocly", ["lint", file, "--config", config, "--format", "json"]);
-    const report = JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)) as {
-      problems: unknown[];
-    };
-    expect(report.problems).toEqual([]);
-    expect(exit).toBe(0);
+    const { exit, output } = await lint("redocly", ["lint", ...files, "--config", config, "--format", "json"]);
+    expect(output.match(/"problems": \[\]/g), output).toHaveLength(files.length);
+    expect(exit, output).toBe(0);
   });
 
   it("Spectral finds no error and no warning", async () => {
     const rules = "test/gateway/spectral-asyncapi.yaml";
-    const { exit, output } = await lint("spectral", ["lint", file, "-r", rules, "-F", "warn"]);
+    const { exit, output } = await lint("spectral", ["lint", ...files, "-r", rules, "-F", "warn"]);
     expect(output).toMatch(/0 errors, 0 warnings|No results with a severity of 'warn' or higher found!/);
-    expect(exit).toBe(0);
+    expect(exit, output).toBe(0);
   });
 });

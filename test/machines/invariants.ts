@@ -16,6 +16,7 @@ import { assignedIntent, assignmentView } from "../../machines/views/assignment.
 import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
 import { displayView, rendersQrOn } from "../../machines/views/display.ts";
 import { checkProviders } from "./provider-invariants.ts";
+import { quickExpect } from "./quick-expect.ts";
 
 /** Freezes a value all the way down: a step that writes to its input throws (M1). */
 export function deepFreeze<T>(value: T): T {
@@ -27,8 +28,8 @@ export function deepFreeze<T>(value: T): T {
 }
 
 export function checkStep(before: StationState | null, input: StepInput, after: Step): void {
-  expect(step(before, input), "M1: the same input gives the same step").toEqual(after);
-  if (after.events.length === 0) expect(after.state, "M2: a step without events changes nothing").toEqual(before);
+  quickExpect(step(before, input), "M1: the same input gives the same step").toEqual(after);
+  if (after.events.length === 0) quickExpect(after.state, "M2: a step without events changes nothing").toEqual(before);
   checkBounds(after.state);
   checkMemory(before, after.state);
   checkCollections(before, input, after);
@@ -44,30 +45,30 @@ export function checkStep(before: StationState | null, input: StepInput, after: 
 }
 
 function checkBounds(state: StationState): void {
-  expect(state.devices.length, "M9: devices").toBeLessThanOrEqual(STATE_LIMITS.devices);
-  expect(state.revokedDevices.length, "M9: revoked devices").toBeLessThanOrEqual(STATE_LIMITS.revokedDevices);
-  expect(state.waitingOrders.length, "M9: waiting orders").toBeLessThanOrEqual(STATE_LIMITS.waitingOrders);
+  quickExpect(state.devices.length, "M9: devices").toBeLessThanOrEqual(STATE_LIMITS.devices);
+  quickExpect(state.revokedDevices.length, "M9: revoked devices").toBeLessThanOrEqual(STATE_LIMITS.revokedDevices);
+  quickExpect(state.waitingOrders.length, "M9: waiting orders").toBeLessThanOrEqual(STATE_LIMITS.waitingOrders);
   const open = [state.order, ...state.waitingOrders].flatMap((order) => order?.orderId ?? []);
-  expect(new Set(open).size, "an open order is shown or waits").toBe(open.length);
-  if (state.order === null) expect(state.waitingOrders, "nothing waits behind an empty display").toEqual([]);
-  expect(state.knownOrders.length, "M9: known orders").toBeLessThanOrEqual(STATE_LIMITS.knownOrders);
-  expect(state.ended.length, "M9: ended intents").toBeLessThanOrEqual(STATE_LIMITS.endedIntents);
-  expect(state.replies.length, "M9: replies").toBeLessThanOrEqual(STATE_LIMITS.replies);
-  expect(state.intent?.reports.length ?? 0, "M9: reports").toBeLessThanOrEqual(STATE_LIMITS.activeReports);
-  expect(state.unreportedEnds.length, "M9: unreported ends").toBeLessThanOrEqual(STATE_LIMITS.unreportedEnds);
-  expect(state.endedSessions.length, "M9: ended sessions").toBeLessThanOrEqual(STATE_LIMITS.endedSessions);
-  expect(state.lateEvidence.length, "M9: late evidence").toBeLessThanOrEqual(STATE_LIMITS.lateEvidenceIntents);
-  expect(state.olderReasons.length, "M9: older reasons").toBeLessThanOrEqual(STATE_LIMITS.olderReasons);
+  quickExpect(new Set(open).size, "an open order is shown or waits").toBe(open.length);
+  if (state.order === null) quickExpect(state.waitingOrders, "nothing waits behind an empty display").toEqual([]);
+  quickExpect(state.knownOrders.length, "M9: known orders").toBeLessThanOrEqual(STATE_LIMITS.knownOrders);
+  quickExpect(state.ended.length, "M9: ended intents").toBeLessThanOrEqual(STATE_LIMITS.endedIntents);
+  quickExpect(state.replies.length, "M9: replies").toBeLessThanOrEqual(STATE_LIMITS.replies);
+  quickExpect(state.intent?.reports.length ?? 0, "M9: reports").toBeLessThanOrEqual(STATE_LIMITS.activeReports);
+  quickExpect(state.unreportedEnds.length, "M9: unreported ends").toBeLessThanOrEqual(STATE_LIMITS.unreportedEnds);
+  quickExpect(state.endedSessions.length, "M9: ended sessions").toBeLessThanOrEqual(STATE_LIMITS.endedSessions);
+  quickExpect(state.lateEvidence.length, "M9: late evidence").toBeLessThanOrEqual(STATE_LIMITS.lateEvidenceIntents);
+  quickExpect(state.olderReasons.length, "M9: older reasons").toBeLessThanOrEqual(STATE_LIMITS.olderReasons);
   for (const { asserted, unknown, other } of state.lateEvidence)
-    expect(Math.max(asserted.length, unknown.length, other.length), "M9").toBeLessThanOrEqual(
+    quickExpect(Math.max(asserted.length, unknown.length, other.length), "M9").toBeLessThanOrEqual(
       STATE_LIMITS.lateEvidencePerIntent,
     );
   for (const intent of state.ended) {
-    expect(intent.reports.length, "M9: reports of an ended intent").toBeLessThanOrEqual(STATE_LIMITS.endedReports);
+    quickExpect(intent.reports.length, "M9: reports of an ended intent").toBeLessThanOrEqual(STATE_LIMITS.endedReports);
   }
   checkText(state);
   const ids = state.devices.map((device) => device.deviceId);
-  expect(ids, "devices are sorted and unique").toEqual([...new Set(ids)].toSorted((a, b) => a - b));
+  quickExpect(ids, "devices are sorted and unique").toEqual([...new Set(ids)].toSorted((a, b) => a - b));
 }
 
 /** Beside the newest of each, and the report that an attestation inherits from, only so much of a device's text is kept. */
@@ -84,7 +85,7 @@ function checkText({ intent, ended, replies }: StationState): void {
       (sum, { providerReference, providerCode }) => sum + providerReference.length + providerCode.length,
       0,
     );
-    expect(text, `M9: text of older ${what}`).toBeLessThanOrEqual(STATE_LIMITS.olderReportText);
+    quickExpect(text, `M9: text of older ${what}`).toBeLessThanOrEqual(STATE_LIMITS.olderReportText);
   }
 }
 
@@ -93,21 +94,22 @@ function checkMemory(before: StationState | null, { replies, ended }: StationSta
   if (before === null) return;
   const kept = before.replies.slice(-(STATE_LIMITS.replies - 1));
   if (replies.length !== before.replies.length || replies.at(-1)?.commandId !== before.replies.at(-1)?.commandId) {
-    expect(replies.slice(0, -1), "M19: a commit keeps at most one reply").toEqual(kept);
+    quickExpect(replies.slice(0, -1), "M19: a commit keeps at most one reply").toEqual(kept);
   }
   const left = before.ended.slice(0, STATE_LIMITS.endedIntents - 1).map((intent) => intent.intentId);
   if (ended[0]?.intentId !== before.ended[0]?.intentId) {
     const others = ended.slice(1).map((intent) => intent.intentId);
-    expect(others, "M19: a commit ends at most one intent").toEqual(left.slice(0, others.length));
+    quickExpect(others, "M19: a commit ends at most one intent").toEqual(left.slice(0, others.length));
   }
 }
 
 function checkCollections(before: StationState | null, input: StepInput, after: Step): void {
   const { state, events } = after;
-  if (state.intent !== null) expect(isEnded(state.intent.status), "M3: the active intent has not ended").toBe(false);
-  for (const intent of state.ended) expect(isEnded(intent.status), "M3: an ended intent has ended").toBe(true);
+  if (state.intent !== null)
+    quickExpect(isEnded(state.intent.status), "M3: the active intent has not ended").toBe(false);
+  for (const intent of state.ended) quickExpect(isEnded(intent.status), "M3: an ended intent has ended").toBe(true);
   const all = [state.intent, ...state.ended].flatMap((intent) => intent?.intentId ?? []);
-  expect(new Set(all).size, "M3: an intent is in one place").toBe(all.length);
+  quickExpect(new Set(all).size, "M3: an intent is in one place").toBe(all.length);
 
   for (const intent of state.ended) {
     const was = before?.ended.find((other) => other.intentId === intent.intentId);
@@ -116,15 +118,15 @@ function checkCollections(before: StationState | null, input: StepInput, after: 
   const active = before?.intent ?? null;
   if (active !== null && state.intent?.intentId !== active.intentId) {
     const ended = state.ended.find((intent) => intent.intentId === active.intentId);
-    expect(ended, "M4: an active intent goes nowhere but to the ended ones").toBeDefined();
+    quickExpect(ended, "M4: an active intent goes nowhere but to the ended ones").toBeDefined();
     if (active.status === "settling" && input.command.type !== "settlement_refused")
-      expect(ended?.status, "M5: a settlement under way is neither cancelled nor expired").toBe("succeeded");
-    if (ended?.status === "succeeded") expect(input.command.type, "M6").toBe("settlement_succeeded");
+      quickExpect(ended?.status, "M5: a settlement under way is neither cancelled nor expired").toBe("succeeded");
+    if (ended?.status === "succeeded") quickExpect(input.command.type, "M6").toBe("settlement_succeeded");
     if (ended?.status === "cancelled") {
       expect(CANCELLERS[endedBy(ended.endReason)], "M6").toContain(input.command.type);
     }
     if (ended?.status === "expired")
-      expect(input.atMs, "M6: expired at its deadline").toBeGreaterThanOrEqual(ended.expiresAtMs);
+      quickExpect(input.atMs, "M6: expired at its deadline").toBeGreaterThanOrEqual(ended.expiresAtMs);
   }
   if (input.command.type === "intent_report") {
     const { intentId } = input.command;
@@ -132,25 +134,25 @@ function checkCollections(before: StationState | null, input: StepInput, after: 
       (event) =>
         (event.type === "intent_succeeded" || event.type === "intent_cancelled") && event.intentId === intentId,
     );
-    expect(ends, "M7: a report ends nothing").toEqual([]);
+    quickExpect(ends, "M7: a report ends nothing").toEqual([]);
   }
 }
 
 /** An ended intent stays as it is, except that late evidence changes the reason why its money may have moved. */
 function checkEnded(intent: PaymentIntent, was: PaymentIntent, { command }: StepInput): void {
   const { reasonSinceEnd } = intent;
-  expect(intent, "M4: an ended intent never changes but for its reason").toEqual({ ...was, reasonSinceEnd });
+  quickExpect(intent, "M4: an ended intent never changes but for its reason").toEqual({ ...was, reasonSinceEnd });
   if (reasonSinceEnd === was.reasonSinceEnd) return;
   expect(was.status, "M4: of an unpaid intent").not.toBe("succeeded");
   if (command.type === "station_put") {
     const restored = command.lost?.reasons.find((lost) => lost.intentId === intent.intentId)?.reason;
-    return expect(reasonSinceEnd, "M4: by what its log has lost").toBe(restored);
+    return quickExpect(reasonSinceEnd, "M4: by what its log has lost").toBe(restored);
   }
-  expect(command, "M4: by evidence about it").toMatchObject({ intentId: intent.intentId });
+  quickExpect(command, "M4: by evidence about it").toMatchObject({ intentId: intent.intentId });
   const byProvider = ["provider_confirm", "provider_cleared", "provider_money_differs"];
   expect(intent.route === "dynamic_qr" ? byProvider : ["intent_report"], "M4: by its own side").toContain(command.type);
   if (reasonSinceEnd === "" && intent.route !== "dynamic_qr")
-    expect(was.reasonSinceEnd, "M4: only silence is taken back").toBe("handoff_presented");
+    quickExpect(was.reasonSinceEnd, "M4: only silence is taken back").toBe("handoff_presented");
 }
 
 /** Who cancels an intent. The end of an order comes from order truth or from the seam. */
@@ -180,7 +182,7 @@ function checkMoney(before: StationState | null, after: StationState): void {
   for (const intent of intentsOf(after)) {
     const was = known.get(intent.intentId);
     if (was === undefined) continue;
-    for (const field of MONEY_FIELDS) expect(intent[field], `M8: ${field} never changes`).toBe(was[field]);
+    for (const field of MONEY_FIELDS) quickExpect(intent[field], `M8: ${field} never changes`).toBe(was[field]);
   }
 }
 
@@ -194,11 +196,11 @@ function checkRepetition(input: StepInput, after: Step): void {
   if (stored === undefined) return;
   const again = step(after.state, { ...input, atMs: input.atMs + 3_600_000 });
   const nothing = { state: after.state, events: [], repeated: true };
-  expect(again, "M10: a repetition does nothing").toMatchObject(nothing);
+  quickExpect(again, "M10: a repetition does nothing").toMatchObject(nothing);
   // A lease is answered as it is now, and an hour later each has ended.
   if (LEASE_COMMANDS.has(input.command.type)) return;
-  expect(again.reply, "M10: a repetition is answered alike").toEqual(after.reply);
-  if (!after.repeated) expect(stored.reply, "M10: the stored reply is the given one").toEqual(after.reply);
+  quickExpect(again.reply, "M10: a repetition is answered alike").toEqual(after.reply);
+  if (!after.repeated) quickExpect(stored.reply, "M10: the stored reply is the given one").toEqual(after.reply);
 }
 
 /** Their repetition is answered with the lease as it is now. */
@@ -206,8 +208,8 @@ export const LEASE_COMMANDS: ReadonlySet<string> = new Set(["lease_acquire", "le
 
 function checkLease({ command, actor, atMs }: StepInput, { reply, state }: Step): void {
   if (command.type !== "lease_acquire" || !reply.ok) return;
-  expect(reply, "M54: the lease is the caller's").toMatchObject({ lease: { cashierId: actor.id } });
-  expect(state.lease?.expiresAtMs, "M54: the lease has not ended").toBeGreaterThan(atMs);
+  quickExpect(reply, "M54: the lease is the caller's").toMatchObject({ lease: { cashierId: actor.id } });
+  quickExpect(state.lease?.expiresAtMs, "M54: the lease has not ended").toBeGreaterThan(atMs);
 }
 
 /** The facts that the intent itself remembers, for when its reply has left the state. */
@@ -216,7 +218,7 @@ const KNOWN_BY_INTENT: readonly StationCommandType[] = ["intent_create", "intent
 function checkForgottenReply(input: StepInput, after: Step): void {
   if (after.events.length === 0 || !after.reply.ok || !KNOWN_BY_INTENT.includes(input.command.type)) return;
   const again = step({ ...after.state, replies: [] }, input);
-  expect([again.reply, "events" in again && again.events], "M47: a repetition is known by its intent").toEqual([
+  quickExpect([again.reply, "events" in again && again.events], "M47: a repetition is known by its intent").toEqual([
     after.reply,
     [],
   ]);
@@ -226,31 +228,31 @@ function checkDeadline(input: StepInput, state: StationState): void {
   const deadlineMs = nextDeadlineMs(state);
   // Only a QR whose confirmation could not be checked waits beyond its deadline.
   if (input.recordedConfirmation === "unknown" && needsConfirmationCheck(state, input.atMs)) return;
-  if (deadlineMs !== null) expect(deadlineMs, "M11: no deadline is overdue").toBeGreaterThan(input.atMs);
+  if (deadlineMs !== null) quickExpect(deadlineMs, "M11: no deadline is overdue").toBeGreaterThan(input.atMs);
 }
 
 function checkCommit(input: StepInput, after: Step): void {
   const { commandId, actor, atMs } = input;
   const { events, reply, state } = after;
   const commit: Commit = { machineVersion: MACHINE_VERSION, version: 1, atMs, commandId, actor, events, reply, state };
-  expect(decodeCommit(encodeCommit(commit)), "M12: a commit survives its bytes").toEqual(commit);
+  quickExpect(decodeCommit(encodeCommit(commit)), "M12: a commit survives its bytes").toEqual(commit);
 }
 
 function checkViews(input: StepInput, state: StationState): void {
   for (const nowMs of [input.atMs, input.atMs + 5_000, input.atMs + 3_600_000]) {
     for (const rendersQr of [true, false]) {
       const { view, validUntilMs } = displayView(state, nowMs, rendersQr);
-      expect(view.amount, "M13: the amount fits the contract's pattern").toMatch(AMOUNT_PATTERN);
-      if (validUntilMs !== null) expect(validUntilMs, "M13: a view is valid now").toBeGreaterThan(nowMs);
-      expect(view.qr_payload !== "", "M13: a payload is shown in the state qr only").toBe(view.state === "qr");
+      quickExpect(view.amount, "M13: the amount fits the contract's pattern").toMatch(AMOUNT_PATTERN);
+      if (validUntilMs !== null) quickExpect(validUntilMs, "M13: a view is valid now").toBeGreaterThan(nowMs);
+      quickExpect(view.qr_payload !== "", "M13: a payload is shown in the state qr only").toBe(view.state === "qr");
       if (!rendersQr) expect(view.state, "M13: a display that renders none never shows one").not.toBe("qr");
     }
     for (const device of state.devices) {
       const { deviceId } = device;
       if (rendersQrOn(state, device, input.switches)) expect(device.capabilities).toContain("qr_dynamic_present");
       const intent = assignedIntent(state, deviceId, nowMs);
-      if (intent !== null) expect(assignmentView(intent).amount, "M13").toMatch(AMOUNT_PATTERN);
-      expect(deviceSnapshotView(state, deviceId, input.switches), "M13").toBeDefined();
+      if (intent !== null) quickExpect(assignmentView(intent).amount, "M13").toMatch(AMOUNT_PATTERN);
+      quickExpect(deviceSnapshotView(state, deviceId, input.switches), "M13").toBeDefined();
     }
   }
 }

@@ -178,9 +178,12 @@ describe("every random life of a station's money", () => {
   });
 });
 
+/** Of this seed the first 494 meet everything; ten other seeds need 187 to 708. */
+const LIVES = 800;
+
 describe("the lives are varied", () => {
   const met = { commands: new Set<string>(), events: new Set<string>(), refusals: new Set<string>(), repeated: 0 };
-  for (const happenings of fc.sample(life, { numRuns: 2_000, seed: 20_261_121 })) {
+  for (const happenings of fc.sample(life, { numRuns: LIVES, seed: 2 })) {
     for (const { command, step: after } of live(happenings, undefined)) {
       met.commands.add(command);
       for (const event of after.events) met.events.add(event.type);
@@ -191,7 +194,7 @@ describe("the lives are varied", () => {
 
   it("every command is sent and many are repeated", () => {
     expect([...met.commands].toSorted()).toEqual(STATION_COMMAND_TYPES.toSorted());
-    expect(met.repeated).toBeGreaterThan(100);
+    expect(met.repeated).toBeGreaterThan(LIVES / 20);
   });
 
   it("every event happens", () => {

@@ -7,6 +7,7 @@ import type { StepInput } from "../../machines/station/outcome.ts";
 import type { StationState, UnclearCollection } from "../../machines/station/state.ts";
 import type { Step } from "../../machines/station/step.ts";
 import { strongestUnclear } from "../../machines/station/unclear-collections.ts";
+import { quickExpect } from "./quick-expect.ts";
 
 export function checkProviders(before: StationState | null, input: StepInput, after: Step): void {
   for (const intent of intentsOf(after.state)) checkProvider(before, input, intent);
@@ -24,34 +25,37 @@ function intentsOf(state: StationState | null): readonly PaymentIntent[] {
 
 function checkProvider(before: StationState | null, input: StepInput, intent: PaymentIntent): void {
   const { provider, status, route } = intent;
-  expect(provider !== null, "M20: a QR intent and no other has a provider").toBe(route === "dynamic_qr");
+  quickExpect(provider !== null, "M20: a QR intent and no other has a provider").toBe(route === "dynamic_qr");
   if (provider === null) return;
-  expect(provider.qrPayload !== "", "M21: there is a payload exactly while it is presented").toBe(
+  quickExpect(provider.qrPayload !== "", "M21: there is a payload exactly while it is presented").toBe(
     status === "presented",
   );
   if (status === "settling" || status === "succeeded" || status === "processing")
-    expect(isConfirmed(intent), "M20: the seam is asked after the provider's confirmation only").toBe(true);
+    quickExpect(isConfirmed(intent), "M20: the seam is asked after the provider's confirmation only").toBe(true);
   const was = intentsOf(before).find((other) => other.intentId === intent.intentId);
   const isRecorded = typeof input.recordedConfirmation === "object";
   if (isConfirmed(intent) && (was === undefined || !isConfirmed(was)) && !isRecorded) {
-    expect(input.command.type, "M20: only a confirmation confirms").toBe("provider_confirm");
-    expect(input.actor, "M20: by the config that was asked").toMatchObject({ kind: "provider", id: provider.configId });
+    quickExpect(input.command.type, "M20: only a confirmation confirms").toBe("provider_confirm");
+    quickExpect(input.actor, "M20: by the config that was asked").toMatchObject({
+      kind: "provider",
+      id: provider.configId,
+    });
   }
   if (was !== undefined && isConfirmed(was))
-    expect(provider.confirmedAtMs, "M20: a confirmation stays").toBe(was.provider?.confirmedAtMs);
+    quickExpect(provider.confirmedAtMs, "M20: a confirmation stays").toBe(was.provider?.confirmedAtMs);
   if (intent.endReason !== "") {
     expect(END_REASONS, "M21: an end by the provider has a name").toContain(intent.endReason);
-    expect(status, "M21").toBe("cancelled");
+    quickExpect(status, "M21").toBe("cancelled");
   }
 }
 
 function checkDoubts({ unclearCollections, knownOrders }: StationState): void {
-  expect(unclearCollections.length, "M9: unclearCollections").toBeLessThanOrEqual(STATE_LIMITS.unclearCollections);
+  quickExpect(unclearCollections.length, "M9: unclearCollections").toBeLessThanOrEqual(STATE_LIMITS.unclearCollections);
   const distinct = new Set(unclearCollections.map(({ intentId, reason }) => `${intentId} ${reason}`));
-  expect(distinct.size, "M22: one entry per intent and reason").toBe(unclearCollections.length);
+  quickExpect(distinct.size, "M22: one entry per intent and reason").toBe(unclearCollections.length);
   const closed = knownOrders.filter((order) => order.status !== "open").map((order) => order.orderId);
   const isUnclearOrder = unclearCollections.map((unclear) => unclear.orderId);
-  expect(
+  quickExpect(
     isUnclearOrder.filter((orderId) => closed.includes(orderId)),
     "M22: a paid or voided order is not unclear",
   ).toEqual([]);
@@ -78,7 +82,7 @@ function checkDoubtsStay(before: StationState | null, { command, recalled }: Ste
     const isPaid = orderId === settled?.orderId;
     return !isClosed && !isPaid && !isCleared && !isAnswered && !hasMore && !isPushedOut;
   });
-  expect(
+  quickExpect(
     unexplained,
     "M22: an unclear collection leaves by payment, void, its own clearing, a report or another reason after silence, or the bound",
   ).toEqual([]);
@@ -94,7 +98,7 @@ function checkUnreportedEnds(before: StationState | null, { command }: StepInput
   const all = isUnpaidQr ? [...was, end.intentId] : was;
   const reported = command.type === "end_reported" ? command.intentId : undefined;
   const left = all.slice(-STATE_LIMITS.unreportedEnds).filter((intentId) => intentId !== reported);
-  expect(state.unreportedEnds, "M26: the end of a QR stays unreported until `end_reported`").toEqual(left);
+  quickExpect(state.unreportedEnds, "M26: the end of a QR stays unreported until `end_reported`").toEqual(left);
 }
 
 /** What the events have reported about the payment of an intent, also what the bounded state no longer has. */
@@ -137,14 +141,16 @@ export class MoneyWitness {
     const { olderReasons } = state;
     const here = new Set(intentsOf(state).map(({ intentId }) => intentId));
     const present = olderReasons.filter(({ intentId }) => here.has(intentId));
-    expect(present, "M60: of intents that have left only").toEqual([]);
+    quickExpect(present, "M60: of intents that have left only").toEqual([]);
     const listed = new Set(olderReasons.map(({ intentId }) => intentId));
-    expect(listed.size, "M60: one reason for each intent").toBe(olderReasons.length);
+    quickExpect(listed.size, "M60: one reason for each intent").toBe(olderReasons.length);
     this.#wasFull ||= olderReasons.length === STATE_LIMITS.olderReasons;
     if (this.#wasFull) return;
     for (const [intentId, reports] of this.#reports) {
       if (here.has(intentId) || this.#succeeded.has(intentId) || !reports.ended) continue;
-      expect(listed.has(intentId), "M60: a reason stays when its intent leaves the state").toBe(mayHaveMoved(reports));
+      quickExpect(listed.has(intentId), "M60: a reason stays when its intent leaves the state").toBe(
+        mayHaveMoved(reports),
+      );
     }
   }
 
@@ -195,14 +201,14 @@ export class MoneyWitness {
     const reports = this.#reports.get(intentId);
     if (reports === undefined || status === "succeeded") return;
     // Whatever the order's state: paid by another collection, it may have been paid twice.
-    expect(reasonSinceEnd !== "", "M58: an intent that ended unpaid keeps that its money may have moved").toBe(
+    quickExpect(reasonSinceEnd !== "", "M58: an intent that ended unpaid keeps that its money may have moved").toBe(
       mayHaveMoved(reports),
     );
     const order = knownOrders.find((known) => known.orderId === orderId);
     const isPaid = order === undefined || order.status !== "open" || this.#settledLate.has(orderId);
     if (isPaid || orderId <= unclearForgottenThrough) return;
     const isUnclear = unclearCollections.some((unclear) => unclear.intentId === intentId);
-    expect(isUnclear, "M23: an intent that ended unpaid is unclear exactly when money may have moved").toBe(
+    quickExpect(isUnclear, "M23: an intent that ended unpaid is unclear exactly when money may have moved").toBe(
       mayHaveMoved(reports),
     );
   }
@@ -217,7 +223,7 @@ function checkForgottenDoubts(
   before: StationState | null,
   { unclearCollections, unclearForgottenThrough }: StationState,
 ): void {
-  expect(unclearForgottenThrough, "M22: what is forgotten stays so").toBeGreaterThanOrEqual(
+  quickExpect(unclearForgottenThrough, "M22: what is forgotten stays so").toBeGreaterThanOrEqual(
     before?.unclearForgottenThrough ?? 0,
   );
   if (before === null || unclearCollections.length < STATE_LIMITS.unclearCollections) return;
@@ -226,7 +232,7 @@ function checkForgottenDoubts(
     .filter((unclear) => !left.has(unclear.intentId))
     .map((unclear) => unclear.orderId);
   for (const orderId of pushedOut)
-    expect(
+    quickExpect(
       unclearForgottenThrough,
       "M22: the order of an unclear collection that was pushed out stays in question",
     ).toBeGreaterThanOrEqual(orderId);
@@ -268,7 +274,7 @@ export class NewsWitness {
         if (cleared === intentId) this.#reports.delete(finding);
     if (event.type !== "settlement_started") return;
     const news = [...this.#reports.values()].filter(({ isNew }) => isNew);
-    if (!wasConfirmed) expect(news, "M57: what is new is confirmed before a cashier settles").toEqual([]);
+    if (!wasConfirmed) quickExpect(news, "M57: what is new is confirmed before a cashier settles").toEqual([]);
     this.#settleFindings();
   }
 
@@ -298,7 +304,9 @@ function findingOf(event: StationEvent): string | undefined {
 function checkSecondCollection(before: StationState | null, { command }: StepInput, after: Step): void {
   const wasConfirmed = after.events.some(({ type }) => type === "second_collection_confirmed");
   if (wasConfirmed)
-    expect(command, "M24: with the cashier's confirmation only").toMatchObject({ confirmsMoneyMayHaveMoved: true });
+    quickExpect(command, "M24: with the cashier's confirmation only").toMatchObject({
+      confirmsMoneyMayHaveMoved: true,
+    });
   if (command.type !== "intent_create" || after.repeated || !after.reply.ok) return;
   // Unclear at the end of the step: a deadline that was due just before the creation counts.
   const { orderId } = command.order;
@@ -306,8 +314,8 @@ function checkSecondCollection(before: StationState | null, { command }: StepInp
   const earlier = strongestUnclear(ofOrder);
   const isForgotten = earlier === undefined && orderId <= after.state.unclearForgottenThrough;
   const confirmed = after.events.find((event) => event.type === "second_collection_confirmed");
-  expect(confirmed?.earlierIntentId, "M24: the unclear collection is named in the audit log").toBe(
+  quickExpect(confirmed?.earlierIntentId, "M24: the unclear collection is named in the audit log").toBe(
     isForgotten ? null : earlier?.intentId,
   );
-  expect(before?.intent?.status === "settling", "M3").toBe(false);
+  quickExpect(before?.intent?.status === "settling", "M3").toBe(false);
 }

@@ -28,11 +28,11 @@ const LONG_LINE_BYTES = isWhole ? 1_024 * MIB : 48 * MIB;
 const BOMB_BYTES = isWhole ? 1_024 * MIB : 256 * MIB;
 /** Without a bound the gateway would come to hold most of the longer one. */
 const FAST_BYTES = (isWhole ? 1_900 : 64) * MIB;
-const IMPORTS = isWhole ? 200 : 60;
+const IMPORTS = isWhole ? 200 : 24;
 /** Uploads of one organization that the gateway takes at once. */
 const UPLOADS_AT_ONCE = 4;
-/** Each about as long as a kilobyte: together far more than what the buffers of a connection hold. */
-const EXPORTED_LINES = 12_000;
+/** Each about as long as a kilobyte: together more than the buffers of a connection whose client does not read hold. */
+const EXPORTED_LINES = isWhole ? 12_000 : 6_000;
 const LONG_REFERENCE = "r".repeat(400);
 
 let system: TestSystem;
@@ -266,7 +266,7 @@ describe.concurrent("an export of many lines", () => {
   test("a client that does not read: it is cut off, memory is bounded, and another client gets all", {
     timeout: TEST_MS,
   }, async () => {
-    const idle = Array.from({ length: 4 }, ask);
+    const idle = Array.from({ length: isWhole ? 4 : 2 }, ask);
     const closed = Promise.all(
       idle.map(async (socket) => {
         socket.on("error", () => undefined);

@@ -19,7 +19,7 @@ import { writeRows } from "./closings/closing-world.ts";
 
 const SEED = Number(process.env["RECONCILIATION_SEED"] ?? Math.floor(Date.now() / 86_400_000));
 const isWhole = process.env["RECONCILIATION_KILLS"] === "all";
-const KILLS = 2;
+const KILLS = 1;
 const CLOSING_KILLS = 1;
 const SOON = { timeout: 60_000, interval: 100 };
 const WHOLE_MS = 900_000;

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 
 const SOON = { timeout: 20_000, interval: 100 };
 
@@ -19,9 +20,11 @@ let database: Database;
 let cashier: Person;
 let operator: Person;
 let station: string;
+/** The sandbox's config, and the provider's account of it. */
+let config: { readonly config_id: number; readonly account: string };
 
 beforeAll(async () => {
-  system = await startSystem({ sandboxProvider: true, environment: { SANDBOX_PROVIDER_DECIDES_AFTER_MS: "100" } });
+  system = await sharedSystem({ sandboxProvider: true });
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
@@ -30,6 +33,11 @@ beforeAll(async () => {
   operator = await logIn(system.baseUrl, "reconciliation", details);
   station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
+  const [found] = await database<(typeof config)[]>`
+    select config_id::int, provider_account(kind, settings) as account from provider_configs
+    where kind = 'sandbox' and organization_id = ${system.sandbox.organizationId}`;
+  if (found === undefined) throw new Error("The sandbox has no provider.");
+  config = found;
 });
 afterAll(async () => {
   await closeDatabase(database);
@@ -56,14 +64,14 @@ const issues = async (): Promise<readonly Issue[]> =>
   (await operator.good<{ issues: Issue[] }>("GET", "issues/")).issues;
 
 /** As the provider's `GET /v1/statement.csv` has it. */
-async function statement(): Promise<{ readonly account: string; readonly csv: string }> {
-  const rows = await database<{ account: string; row: string }[]>`
-    select account_id as account, concat_ws(',', statement_line, payment_id, coalesce(asserted ->> 'reference', reference), account_id,
+async function statement(): Promise<string> {
+  const rows = await database<{ row: string }[]>`
+    select concat_ws(',', statement_line, payment_id, coalesce(asserted ->> 'reference', reference), account_id,
       coalesce(asserted ->> 'amount', (amount_minor / 100.0)::numeric(12, 2)::text), coalesce(asserted ->> 'currency', currency),
       to_char(decided_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) as row
-    from sandbox_provider_payments where statement_line is not null order by statement_line`;
+    from sandbox_provider_payments where account_id = ${config.account} and statement_line is not null order by statement_line`;
   const header = "line,payment_id,reference,account,amount,currency,paid_at";
-  return { account: rows[0]?.account ?? "", csv: `${[header, ...rows.map(({ row }) => row)].join("\r\n")}\r\n` };
+  return `${[header, ...rows.map(({ row }) => row)].join("\r\n")}\r\n`;
 }
 
 describe("the statement of the sandbox provider", () => {
@@ -75,12 +83,10 @@ describe("the statement of the sandbox provider", () => {
     await collect("12.23", (status, kinds) => status === "succeeded" && kinds.includes("unmatched_money"));
     const before = await issues();
     expect(before).toHaveLength(4);
-    const { account, csv } = await statement();
-    const [config] = await database<
-      { config_id: number }[]
-    >`select config_id from provider_configs where kind = 'sandbox'`;
-    const facts = { provider: "sandbox", reference: account, name: "QR", mode: "test", settlement_delay_days: 0 };
-    const body = { ...facts, config_id: config?.config_id };
+    const csv = await statement();
+    const { config_id, account: reference } = config;
+    const facts = { provider: "sandbox", reference, name: "QR", mode: "test", settlement_delay_days: 0 };
+    const body = { ...facts, config_id };
     const { account_id } = await operator.good<{ account_id: number }>("POST", "accounts/", { body });
 
     const path = `/api/reconciliation/v1/accounts/${account_id}/imports/?file_name=s.csv&format=sandbox&encoding=utf-8`;

@@ -5,7 +5,7 @@ import { askStation } from "../../services/bus/station-client.ts";
 import { STATION_LOG, STATION_LOG_ALL } from "../support/one-log.ts";
 import { eventually, pause, type StationWorld, startStationWorld } from "./station-world.ts";
 
-const ROUNDS = Number(process.env["RACE_ROUNDS"] ?? 200);
+const ROUNDS = Number(process.env["RACE_ROUNDS"] ?? 100);
 const STATIONS = 20;
 /** The intent expires while the cashier's two commands are on their way, now before, now after them, also on a busy machine. */
 const LIFETIMES_MS = [60, 120, 240, 480];

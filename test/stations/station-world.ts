@@ -269,9 +269,10 @@ export async function eventually(holds: () => Promise<boolean> | boolean, within
       // The server it asks may be the one that has just been killed.
       cause = error;
     }
-    if (performance.now() - startedAt > withinMs)
-      throw new Error(`It did not come about within ${withinMs} ms.`, { cause });
-    await pause(5);
+    const waitedMs = performance.now() - startedAt;
+    if (waitedMs > withinMs) throw new Error(`It did not come about within ${withinMs} ms.`, { cause });
+    // Each look reads and decodes a commit: the longer the wait, the rarer they are, and it ends a twentieth later at most.
+    await pause(Math.min(Math.max(waitedMs / 20, 5), 100));
   }
 }
 

@@ -1,16 +1,20 @@
 import { setTimeout as delay } from "node:timers/promises";
 
+/** A poll costs as much as what it waits for: the longer that takes, the rarer it is, and the wait ends a tenth later at most. */
+const PAUSE = { leastMs: 20, mostMs: 250, ofWait: 0.1 } as const;
+
 /** Polls until `poll` returns a result. Fails after `timeoutMs`. */
 export async function waitFor<T>(
   what: string,
   poll: () => T | undefined | false | Promise<T | undefined | false>,
   timeoutMs = 60_000,
 ): Promise<T> {
-  const deadlineMs = Date.now() + timeoutMs;
+  const startedAtMs = Date.now();
   for (;;) {
     const seen = await poll();
     if (seen !== undefined && seen !== false) return seen;
-    if (Date.now() > deadlineMs) throw new Error(`Not seen within ${timeoutMs} ms: ${what}.`);
-    await delay(20);
+    const waitedMs = Date.now() - startedAtMs;
+    if (waitedMs > timeoutMs) throw new Error(`Not seen within ${timeoutMs} ms: ${what}.`);
+    await delay(Math.min(Math.max(waitedMs * PAUSE.ofWait, PAUSE.leastMs), PAUSE.mostMs));
   }
 }

@@ -7,7 +7,8 @@ import { closeDatabase, type Database, openDatabase } from "../../../services/db
 import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { type Answer, type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 const SECRET = "the secret of the acquirer";
 const SETTINGS = emvcoSettings();
@@ -17,7 +18,7 @@ let owner: Person;
 let database: Database;
 const configIds: number[] = [];
 beforeAll(async () => {
-  system = await startSystem({ sandboxProvider: true });
+  system = await sharedSystem({ sandboxProvider: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   for (const name of ["Harbour", "Market", "Station"]) {

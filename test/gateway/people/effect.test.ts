@@ -258,10 +258,11 @@ it("the table of this file: has a request for each row that awaits its effect, a
   expect(Object.keys(REQUESTS).toSorted()).toEqual(FLAGGED.map(({ operationId }) => operationId).toSorted());
 });
 
-/** The requests of one round, made a few at a time. */
-async function prepareAll(): Promise<Map<string, Asked>> {
+/** The requests of some rows, made a few at a time. */
+async function prepare(which: typeof rows): Promise<Map<string, Asked>> {
   stationId = await newStation();
-  const waiting = Object.entries(REQUESTS);
+  const operations = new Set(which.map(({ operation }) => operation));
+  const waiting = Object.entries(REQUESTS).filter(([operation]) => operations.has(operation));
   const prepared = new Map<string, Asked>();
   const prepareSome = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) prepared.set(next[0], await next[1]());
@@ -272,13 +273,15 @@ async function prepareAll(): Promise<Map<string, Asked>> {
 
 const healthy = new Map<string, Answer>();
 
+/** Those whose repetition cannot show it; the other rows get their usual answer when they are repeated below. */
 describe("with a relay that delivers", () => {
+  const once = rows.filter(({ operation }) => operation in USED_UP);
   let asked: Map<string, Asked>;
   beforeAll(async () => {
-    asked = await prepareAll();
+    asked = await prepare(once);
   });
 
-  it.each(rows)("$operation: its answer is the usual one", async ({ operation, route }) => {
+  it.each(once)("$operation: its answer is the usual one", async ({ operation, route }) => {
     const answer = await ask(route, asked.get(operation) ?? {});
     healthy.set(operation, answer);
     expect(answer.status, answer.text).toBe(statusOf(route));
@@ -302,7 +305,7 @@ describe("with a relay that is stopped", () => {
   let relayFault: unknown;
 
   beforeAll(async () => {
-    const asked = await prepareAll();
+    const asked = await prepare(rows);
     await vi.waitFor(outboxIsEmpty, { timeout: 10_000 });
     const askAll = async (into: Map<string, Answer>, which = rows): Promise<void> => {
       for (let from = 0; from < which.length; from += AT_ONCE) {
@@ -350,7 +353,7 @@ describe("with a relay that is stopped", () => {
     "$operation: its answer says that the change is stored and not yet effective",
     ({ operation, route }) => {
       const answer = answers.get(operation) as Answer;
-      const usual = healthy.get(operation) as Answer;
+      const usual = (healthy.get(operation) ?? later.get(operation)) as Answer;
       expect(answer.headers.get("x-effective")).toBe("false");
       if (statusOf(route) === 201) {
         expect(answer.status, answer.text).toBe(201);
@@ -373,6 +376,7 @@ describe("with a relay that is stopped", () => {
       const answer = later.get(operation) as Answer;
       expect(answer.status, answer.text).toBe(USED_UP[operation] ?? statusOf(route));
       expect(answer.headers.get("x-effective")).toBeNull();
+      expect(answer.body ?? {}).not.toHaveProperty("effective");
     },
   );
 

@@ -6,10 +6,10 @@ import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { PLATFORM_KEY, sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
 
-const PLATFORM_KEY = "platform-key-of-the-kill-switch-test";
 const WITHIN_MS = 1_500;
 const LINES = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
 
@@ -47,7 +47,7 @@ const allBut = (cash: null, reason: string): Reasons => ({
 });
 
 beforeAll(async () => {
-  system = await startSystem({ environment: { PLATFORM_KEY }, sandboxProvider: true });
+  system = await sharedSystem({ sandboxProvider: true });
   [second, host] = await Promise.all([
     startGatewayProcess(system.nats.url),
     startHostProcess({ NATS_URL: system.nats.url }),
@@ -93,7 +93,7 @@ async function untilEverywhere(
     // Not `expect.poll`, which a hook may not use.
     await vi.waitFor(async () => expect(await offersAt(gateway, station)).toEqual(reasons), {
       timeout: 15_000,
-      interval: 10,
+      interval: 40,
     });
   });
   await Promise.all(shown);

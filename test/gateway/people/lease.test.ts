@@ -1,17 +1,16 @@
-/** One cashier drives a station; the others see who, and wait. */
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+/** One cashier drives a station; the others see who, and wait. That a lease lapses is in `lapses.test.ts`. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { leaseSchema } from "../../../gateway/api/cashier/leases.ts";
 import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import type { stationsSchema } from "../../../gateway/api/cashier/stations.ts";
-import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sharedSystem } from "../../support/shared-system.ts";
+import type { TestSystem } from "../../support/system.ts";
 
 type Lease = z.infer<typeof leaseSchema>;
 
-const LEASE_MS = 1_500;
 const long = { body: { lifetime_seconds: 600 } };
 
 let system: TestSystem;
@@ -22,7 +21,7 @@ let station: string;
 let order: z.infer<typeof orderSchema>;
 
 beforeAll(async () => {
-  system = await startSystem({ environment: { STATION_LEASE_MS: String(LEASE_MS) } });
+  system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   const details = { email: "ben@sandbox.example", password: "a long enough password" };
   await owner.good("POST", "users/", { body: { ...details, name: "Ben", role: "cashier" } });
@@ -94,18 +93,8 @@ describe("a station that a cashier holds", () => {
     expect(lease).toMatchObject({ cashier_id: ben.userId, mine: true });
   });
 
-  it("its lease lapses: free again", async () => {
-    await ben.good("POST", `${station}/lease/`);
-    await vi.waitFor(
-      async () => expect(await ada.good<Lease>("GET", `${station}/lease/`)).toEqual({ lease: null, lost_lease: null }),
-      { ...HANGS, interval: 100 },
-    );
-    await ben.refused("lease_required", "POST", `${station}/intents/`, create());
-    await ada.good("POST", `${station}/lease/`, long);
-  });
-
   it("many requests at once: exactly one wins", async () => {
-    await ada.good("DELETE", `${station}/lease/`);
+    await ben.good("DELETE", `${station}/lease/`);
     const asked = await Promise.all(
       [ada, ben, ada, ben].map((who) => who.call<Lease>("POST", `${station}/lease/`, long)),
     );

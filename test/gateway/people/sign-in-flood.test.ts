@@ -3,9 +3,9 @@
  * a device with its code are served, at the pace of the same machine without the flood.
  */
 import { Agent, request } from "node:http";
-import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
@@ -15,8 +15,6 @@ const ADDRESSES = 200;
 /** Enrollments of one address that its throttle allows at once; then the flood goes on from another address. */
 const ENROLLMENTS = 10;
 const HOME = "127.0.0.5";
-/** How long the flood lasts before the first request of the others. */
-const AHEAD_MS = 1_000;
 /** What a request may take longer than the same request took without the flood: the two cores are shared with the flood. */
 const LONGER = { times: 5, ms: 2_500 };
 /** Rows of `request_claims` that the requests of the others write; the flood must write none. */
@@ -89,9 +87,7 @@ async function useAll(code?: string): Promise<Done[]> {
   await note("sign-in", () => post(new Agent(), { path: LOG_IN, body: system.cashier, from: HOME }));
   await note("kill switch", () => freeze(true));
   await note("cash", sellForCash);
-  await note("sign-in", () => post(new Agent(), { path: LOG_IN, body: system.cashier, from: HOME }));
   await note("kill switch", () => freeze(false));
-  await note("cash", sellForCash);
   if (code !== undefined) {
     await note("enrollment", () => post(new Agent(), { path: ENROLL, body: { code }, from: HOME }));
   }
@@ -119,13 +115,18 @@ async function sellForCash(): Promise<string> {
 async function flood<T>(attack: (sender: number, nth: number) => Sent, during: () => Promise<T>): Promise<T> {
   const over = new AbortController();
   const claimsBefore = await claims();
+  let answers = 0;
   const senders = Array.from({ length: CONNECTIONS }, async (_, sender) => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    for (let nth = 0; !over.signal.aborted; nth += 1) await post(agent, attack(sender, nth));
+    for (let nth = 0; !over.signal.aborted; nth += 1) {
+      await post(agent, attack(sender, nth));
+      answers += 1;
+    }
     agent.destroy();
   });
   try {
-    await delay(AHEAD_MS);
+    // Before the first request of the others: as many answers as connections, so the flood is in full swing.
+    await vi.waitUntil(() => answers >= CONNECTIONS, HANGS);
     return await during();
   } finally {
     over.abort();

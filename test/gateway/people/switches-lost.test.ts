@@ -80,7 +80,7 @@ it("answers that the switches are unknown, collects cash, and begins no electron
     while (!over.signal.aborted) {
       const { status, body } = await create(route);
       seen.push(status === 201 ? "created" : body.code === "route_not_offered" ? String(body.reason) : body.code);
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise((resolve) => setTimeout(resolve, 50));
     }
     return seen;
   });

@@ -18,6 +18,7 @@ const PROGRAMS = [
   "clients/cli",
   "clients/conformance",
   "clients/demo",
+  "clients/organization",
   "clients/recon",
   "clients/statement",
   "clients/virtual-companion",

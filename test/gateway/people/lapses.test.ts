@@ -1,6 +1,10 @@
-/** A companion's presence on the cashier's screen: silent, back again, and with heartbeats but without polls. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+/**
+ * What ends by itself, with shorter times than in service: a companion's presence on the cashier's screen (silent, back again,
+ * and with heartbeats but without polls), and a cashier's lease.
+ */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { send } from "../../support/http.ts";
 import { bearer, type LiveMessage, openLive, type TestLiveSocket } from "../../support/live-socket.ts";
 import { logIn, type Person } from "../../support/people.ts";
@@ -8,6 +12,7 @@ import { startSystem, type TestSystem } from "../../support/system.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
 
 const SILENCE_MS = 3_000;
+const LEASE_MS = 1_500;
 
 let system: TestSystem;
 let second: GatewayProcess;
@@ -29,7 +34,9 @@ const startPulse = (): void => {
 };
 
 beforeAll(async () => {
-  system = await startSystem({ environment: { DEVICE_SILENCE_MS: String(SILENCE_MS) } });
+  system = await startSystem({
+    environment: { DEVICE_SILENCE_MS: String(SILENCE_MS), STATION_LEASE_MS: String(LEASE_MS) },
+  });
   second = await startGatewayProcess(system.nats.url);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const [station] = system.sandbox.stations;
@@ -87,10 +94,28 @@ describe("a companion", () => {
       expect(since).toBeLessThanOrEqual(atMs);
       expect(state?.companions[0]?.readiness).toBe("offline");
     }
+    const { routes } = await cashier.good<{ routes: object[] }>("GET", `stations/${stationId}/routes/`);
+    expect(routes).toContainEqual(lives[0]?.state().routes.find(({ route }) => route === "smart_pos"));
     // Not in the very millisecond of the silence: the host's own tests check what the host does then.
     await new Promise((resolve) => setTimeout(resolve, 250));
     const back = await beat();
     const restored = await shownToAll((message) => smartPos(message)?.offered === true);
     for (const atMs of restored) expect(atMs - back.askedAtMs).toBeLessThan(1_000);
+  });
+});
+
+describe("a cashier's lease", () => {
+  it("lapses: the station is free again, and collects nothing without one", async () => {
+    const station = `stations/${stationId}`;
+    const lines = [{ name: "Soup", quantity: 1, unit_amount: "5.00" }];
+    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const { lease } = await cashier.good<{ lease: object }>("POST", `${station}/lease/`);
+    expect(lease).toMatchObject({ mine: true });
+    await vi.waitFor(
+      async () => expect(await cashier.good("GET", `${station}/lease/`)).toEqual({ lease: null, lost_lease: null }),
+      { ...HANGS, interval: 100 },
+    );
+    await cashier.refused("lease_required", "POST", `${station}/intents/`, { body: { order_id, route: "cash" } });
+    await cashier.good("POST", `${station}/lease/`);
   });
 });
