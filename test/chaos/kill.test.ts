@@ -2,6 +2,8 @@
  * Collections, some of them by QR, while the actor host, the gateway, the services, the providers service,
  * the payment provider, nats-server and PostgreSQL are killed with SIGKILL at moments drawn from a seed, and brought back.
  * An acknowledged step stays, no order is paid twice, no task is stuck, and each payment that the provider took is accounted for.
+ * At the end, in the same world, a repeated command gets the bytes of its first answer, apart from the request id of an error: one
+ * at a time, ten at once, and after kill -9 of everything at the same moment (I6 in machines/SPEC.md).
  *
  *   npx vitest run test/chaos/kill.test.ts                                  # 12 collections and 36 by QR; each process is killed once
  *   CHAOS_COLLECTIONS=2000 npx vitest run test/chaos/kill.test.ts           # a long night; `npm run soak` does 200
@@ -17,6 +19,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { formatAmount } from "../../machines/currency.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { AnsweredCommands } from "./answered-commands.ts";
+import type { ChaosStation } from "./chaos-world.ts";
 import { collect } from "./collection.ts";
 import type { Collection, CollectionDeps } from "./collection-facts.ts";
 import { abandonedPlan, type CollectionPlan, drawPlan } from "./collection-plan.ts";
@@ -211,6 +215,38 @@ describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})
     process.stderr.write(`kill -9: ${JSON.stringify({ ...results, sumMinor: String(sumMinor) })}\n`);
     expect(results.paidOrders).toBeGreaterThan(COLLECTIONS / 2);
     expect(results.provider.payments).toBeGreaterThan(QR_COLLECTIONS / 2);
+  });
+});
+
+describe("a command repeated with the same key", () => {
+  let commands: AnsweredCommands;
+  beforeAll(() => {
+    commands = new AnsweredCommands(world.cashier);
+  });
+  const stationOf = (index: number): ChaosStation => {
+    const station = world.stations[index];
+    if (station === undefined) throw new Error(`There is no station ${index}.`);
+    return station;
+  };
+
+  it("order, collection, report and attestation: each repetition gets the first answer", async () => {
+    expect(await commands.settle(stationOf(0))).toMatchObject({ status: "succeeded", report_count: 1 });
+  });
+
+  it("a cancelled collection and a refused attestation: each repetition gets the first answer", async () => {
+    expect(await commands.cancel(stationOf(1))).toMatchObject({ status: "cancelled" });
+    const refused = await commands.attestChangedOrder(stationOf(2));
+    expect(refused).toMatchObject({ code: "order_changed", status: "processing" });
+  });
+
+  it("kill -9 and restart of every process, nats-server and PostgreSQL: ten repetitions at once get the first answer", async () => {
+    const { nats, postgres, ...processes } = world.pieces;
+    await Promise.all(Object.values(world.pieces).map((each) => each.kill9()));
+    await Promise.all([nats.restart(), postgres.restart()]);
+    await Promise.all(Object.values(processes).map((each) => each.restart()));
+    await vi.waitUntil(() => world.system.bus.isUp(), { timeout: 10_000 });
+    expect(commands.titles).toHaveLength(11);
+    await commands.repeatAll();
   });
 });
 
