@@ -157,6 +157,7 @@ describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () =
   });
 });
 
+// That one whose name lets it not poll is ready, too, is tested with the magic names (magic-behaviours.test.ts).
 describe("a virtual companion", { timeout: TEST_MS }, () => {
   it("it collects within one request per second, heartbeats included; killed and started again, it does not report twice", async () => {
     const first = await newCompanion();
@@ -189,14 +190,6 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
       reports: [{ outcome: "reported_unknown", provider_reference: "" }],
     });
     expect(second.output()).not.toContain("collecting");
-  });
-
-  // `never polls` is ready in the tests of the magic names (magic-behaviours.test.ts).
-  it("its name ends in 'is offline': it logs that it is attached, and collects under its next name", async () => {
-    await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till is offline" } });
-    await newCompanion();
-    await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till of the day" } });
-    await reported(await beginCollection());
   });
 
   it("a damaged credential file: it enrolls again when it has a code, and reports the damage", async () => {

@@ -32,7 +32,10 @@ const UPGRADE_FROM = process.env.CLUSTER_UPGRADE_FROM;
 const WHAT = UPGRADE_FROM === undefined ? `${FAULTS} faults (CLUSTER_SEED=${SEED})` : `an upgrade from ${UPGRADE_FROM}`;
 const UPGRADE_MS = 30 * 60_000;
 const IS_SHORT = UPGRADE_FROM === undefined && process.env.CLUSTER_FAULTS === undefined;
-/** The short form has one log for each server, and the processes and stations that its faults need. */
+/**
+ * The short form has one log for each server and one process for the core services. It leaves out the other services, payments
+ * by QR, and all kinds of faults but these: a server and a host that are stopped in good order, and a server that is killed.
+ */
 const SHORT = { kinds: CORE_KINDS, logs: NODES.length } as const;
 /** One at each log. */
 const STATIONS = Number(process.env.CLUSTER_STATIONS ?? (IS_SHORT ? SHORT.logs : "6"));
