@@ -1,6 +1,5 @@
 /**
- * The suite against the whole system: it passes, it says so, and nothing is left behind. Runs that wait for the lease of one
- * that was killed wait side by side. Each test has an owner and an address of its own.
+ * The suite against the whole system: it passes, it says so, and nothing is left behind. Each test has an owner and an address of its own.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -170,7 +169,63 @@ function suiteOf(sandboxId: string): number {
 }
 const commandOf = (pid: string): string => readFileSync(`/proc/${pid}/cmdline`, "utf8");
 
-/** Their waits overlap. Two runs by API may go on at once. */
+describe("two runs at one sandbox", () => {
+  const TAKEN = "Another run goes on at sandbox";
+
+  test("the second by command or by API: it does not begin, exit code 2, and the first one goes on", async () => {
+    const { conformance, openSessions, logIn: openSession } = await openRunner();
+    const person = await openSession();
+    const before = await openSessions();
+    const sandboxId = await seed();
+    // All checks take longer than a renewal of the lease, on each machine.
+    const first = conformance("--sandbox", sandboxId);
+    await first.waitFor(/✓ enroll\.claims_code/);
+    const second = conformance("--sandbox", sandboxId, "--only", "settle.cash");
+    const runId = await startRun(sandboxId, person);
+    const waiting = "The station is leased; waiting until the lease is renewed or ends.";
+    expect([await second.ended, second.output()]).toEqual([
+      2,
+      `${waiting}\n${TAKEN} ${sandboxId}; wait for its end, or give each run a sandbox of its own.\n`,
+    ]);
+    const byApi = await untilRun(runId, ({ status }) => status !== "running");
+    expect(byApi).toMatchObject({ status: "could_not_run", problem: expect.stringContaining(TAKEN) as string });
+    await first.waitFor(/✓ settle\.cash/);
+    first.process.kill("SIGINT");
+    await first.ended;
+    expect(first.output()).not.toContain("✗");
+    expect(first.output()).toContain("Nothing is left behind.");
+    expect(await openSessions()).toEqual(before);
+    expect(begunRuns(sandboxId)).toEqual([]);
+  });
+
+  test("that begin at the same moment: one of them passes, the other ends with exit code 2 and reports no failure", async () => {
+    const sandboxId = await seed();
+    // Each run goes on when both have reset the sandbox: none has found the lease of the other.
+    let resets = 0;
+    const bothHaveReset = Promise.withResolvers<void>();
+    const holds = async ({ path }: Passing): Promise<void> => {
+      if (!path.endsWith(`/sandboxes/${sandboxId}/reset/`)) return;
+      resets += 1;
+      if (resets === 2) bothHaveReset.resolve();
+      await bothHaveReset.promise;
+    };
+    const { conformance, openSessions } = await openRunner({ holds });
+    const before = await openSessions();
+    const runs = [1, 2].map(() => conformance("--sandbox", sandboxId, "--only", "report.accepted"));
+    const codes = await Promise.all(runs.map(({ ended }) => ended));
+    const outputs = runs.map((run) => run.output());
+    expect(
+      codes.toSorted((one, other) => Number(one) - Number(other)),
+      outputs.join("\n---\n"),
+    ).toEqual([0, 2]);
+    expect(outputs[codes.indexOf(2)]).toContain(TAKEN);
+    expect(outputs.join("")).not.toContain("✗");
+    expect(outputs[codes.indexOf(0)]).toContain("Nothing is left behind.");
+    expect(await openSessions()).toEqual(before);
+  });
+});
+
+// From here on the tests run beside one another: most of them wait. Two runs by API may go on at once.
 describe.concurrent("a run that does not come to its end", () => {
   test("kill -9 in the middle: the next run waits for the lease, and ends the session and the collection that were left", async () => {
     const sandboxId = await seed();
@@ -235,7 +290,7 @@ describe.concurrent("a run that does not come to its end", () => {
   });
 });
 
-describe("what a check has changed in the sandbox", () => {
+describe.concurrent("what a check has changed in the sandbox", () => {
   test.each([
     ["the station is frozen", "kill_switch.station", isFreeze],
     ["a device has other settings", "display.qr_needs_capability", isDeclared],
@@ -259,7 +314,7 @@ describe("what a check has changed in the sandbox", () => {
   });
 });
 
-test("the end of the terminal in the middle: it leaves nothing behind, and is no pass", async () => {
+test.concurrent("the end of the terminal in the middle: it leaves nothing behind, and is no pass", async () => {
   const { conformance } = await openRunner();
   const program = conformance("--sandbox", await seed(), "--only", "report.accepted", ...GOES_ON);
   await program.waitFor(/✓ report\.accepted/);
@@ -268,7 +323,7 @@ test("the end of the terminal in the middle: it leaves nothing behind, and is no
   expect(program.output()).toContain("Nothing is left behind.");
 });
 
-test("Ctrl-C while the owner logs in: the session has ended, exit code 2", async () => {
+test.concurrent("Ctrl-C while the owner logs in: the session has ended, exit code 2", async () => {
   const sandboxId = await seed();
   const { conformance, openSessions } = await openRunner({
     breaks: ({ method, path }) => {
@@ -281,63 +336,7 @@ test("Ctrl-C while the owner logs in: the session has ended, exit code 2", async
   expect(await openSessions()).toEqual(before);
 });
 
-describe("two runs at one sandbox", () => {
-  const TAKEN = "Another run goes on at sandbox";
-
-  test("the second by command or by API: it does not begin, exit code 2, and the first one goes on", async () => {
-    const { conformance, openSessions, logIn: openSession } = await openRunner();
-    const person = await openSession();
-    const before = await openSessions();
-    const sandboxId = await seed();
-    // All checks take longer than a renewal of the lease, on each machine.
-    const first = conformance("--sandbox", sandboxId);
-    await first.waitFor(/✓ enroll\.claims_code/);
-    const second = conformance("--sandbox", sandboxId, "--only", "settle.cash");
-    const runId = await startRun(sandboxId, person);
-    const waiting = "The station is leased; waiting until the lease is renewed or ends.";
-    expect([await second.ended, second.output()]).toEqual([
-      2,
-      `${waiting}\n${TAKEN} ${sandboxId}; wait for its end, or give each run a sandbox of its own.\n`,
-    ]);
-    const byApi = await untilRun(runId, ({ status }) => status !== "running");
-    expect(byApi).toMatchObject({ status: "could_not_run", problem: expect.stringContaining(TAKEN) as string });
-    await first.waitFor(/✓ settle\.cash/);
-    first.process.kill("SIGINT");
-    await first.ended;
-    expect(first.output()).not.toContain("✗");
-    expect(first.output()).toContain("Nothing is left behind.");
-    expect(await openSessions()).toEqual(before);
-    expect(begunRuns(sandboxId)).toEqual([]);
-  });
-
-  test("that begin at the same moment: one of them passes, the other ends with exit code 2 and reports no failure", async () => {
-    const sandboxId = await seed();
-    // Each run goes on when both have reset the sandbox: none has found the lease of the other.
-    let resets = 0;
-    const bothHaveReset = Promise.withResolvers<void>();
-    const holds = async ({ path }: Passing): Promise<void> => {
-      if (!path.endsWith(`/sandboxes/${sandboxId}/reset/`)) return;
-      resets += 1;
-      if (resets === 2) bothHaveReset.resolve();
-      await bothHaveReset.promise;
-    };
-    const { conformance, openSessions } = await openRunner({ holds });
-    const before = await openSessions();
-    const runs = [1, 2].map(() => conformance("--sandbox", sandboxId, "--only", "report.accepted"));
-    const codes = await Promise.all(runs.map(({ ended }) => ended));
-    const outputs = runs.map((run) => run.output());
-    expect(
-      codes.toSorted((one, other) => Number(one) - Number(other)),
-      outputs.join("\n---\n"),
-    ).toEqual([0, 2]);
-    expect(outputs[codes.indexOf(2)]).toContain(TAKEN);
-    expect(outputs.join("")).not.toContain("✗");
-    expect(outputs[codes.indexOf(0)]).toContain("Nothing is left behind.");
-    expect(await openSessions()).toEqual(before);
-  });
-});
-
-test("it cannot run: exit code 2, the session has ended, and the files of an earlier result are empty", async () => {
+test.concurrent("it cannot run: exit code 2, the session has ended, and the files of an earlier result are empty", async () => {
   const { conformance, openSessions } = await openRunner();
   const before = await openSessions();
   const file = join(folder.path, "earlier.xml");
@@ -359,7 +358,7 @@ test("it cannot run: exit code 2, the session has ended, and the files of an ear
   expect(await openSessions()).toEqual(before);
 });
 
-test("a service that keeps something, where every check passes: exit code 3, and each report says so", async () => {
+test.concurrent("a service that keeps something, where every check passes: exit code 3, and each report says so", async () => {
   const keeps = KEEPING_SERVICES.find(({ leaves }) => leaves === "the station is leased");
   const { conformance } = await openRunner(keeps);
   const file = (end: string): string => join(folder.path, `kept.${end}`);
@@ -374,7 +373,7 @@ test("a service that keeps something, where every check passes: exit code 3, and
   expect(readFileSync(file("html"), "utf8")).toContain("Left behind: the station is leased");
 });
 
-test("no room for the session of the run: it cannot run, and the session has ended", async () => {
+test.concurrent("no room for the session of the run: it cannot run, and the session has ended", async () => {
   const { conformanceAt, openSessions } = await openRunner();
   const before = await openSessions();
   const text = join(folder.path, "text");
@@ -384,7 +383,7 @@ test("no room for the session of the run: it cannot run, and the session has end
   expect(await openSessions()).toEqual(before);
 });
 
-test.each([
+test.concurrent.each([
   ["503", 503],
   ["a redirect", 302],
 ])("a session of a killed run that the service does not end, %s: it is kept for the next run", async (_, status) => {
@@ -405,7 +404,7 @@ test.each([
   expect(existsSync(file)).toBe(true);
 });
 
-test("a failed check prints what was expected, what came, and a line of curl; exit code 1", async () => {
+test.concurrent("a failed check prints what was expected, what came, and a line of curl; exit code 1", async () => {
   const service = BROKEN_SERVICES.find(({ name }) => name === "cash settles another amount");
   const { conformance } = await openRunner(service);
   const program = conformance("--sandbox", await seed(), "--only", "settle.cash");
