@@ -17,6 +17,7 @@ const LONG_FORMS = [
   { file: "test/stations/races.test.ts", environment: { RACE_ROUNDS: "500" } },
   { file: "test/robotics/races.test.ts", environment: { RACE_ROUNDS: "300" } },
   { file: "test/clients/device-kit/power-cuts.test.ts", environment: { POWER_CUTS: "all" } },
+  { file: "test/clients/magic-behaviours.test.ts", environment: { MAGIC_ENDINGS: "all" } },
   { file: "test/money/interleavings.test.ts", environment: { MONEY_RUNS: "40" } },
   { file: "test/webhook-signer/kills-at-steps.test.ts", environment: { KILLS_EVENTS: "10000" } },
   { file: "test/webhook-signer/processes.test.ts", environment: { KILLS_EVENTS: "10000" } },

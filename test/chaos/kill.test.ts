@@ -2,8 +2,10 @@
  * Collections, some of them by QR, while the actor host, the gateway, the services, the providers service,
  * the payment provider, nats-server and PostgreSQL are killed with SIGKILL at moments drawn from a seed, and brought back.
  * An acknowledged step stays, no order is paid twice, no task is stuck, and each payment that the provider took is accounted for.
+ * At the end, in the same world, a repeated command gets the bytes of its first answer, apart from the request id of an error: one
+ * at a time, ten at once, and after kill -9 of everything at the same moment (I6 in machines/SPEC.md).
  *
- *   npx vitest run test/chaos/kill.test.ts                                  # 32 collections and 36 by QR: less than a minute
+ *   npx vitest run test/chaos/kill.test.ts                                  # 12 collections and 36 by QR; each process is killed once
  *   CHAOS_COLLECTIONS=2000 npx vitest run test/chaos/kill.test.ts           # a long night; `npm run soak` does 200
  *   CHAOS_SEED=42 npx vitest run test/chaos/kill.test.ts                    # the plans and strikes of an earlier run
  *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/kill.test.ts             # keeps what the processes logged
@@ -17,6 +19,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { formatAmount } from "../../machines/currency.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { AnsweredCommands } from "./answered-commands.ts";
+import type { ChaosStation } from "./chaos-world.ts";
 import { collect } from "./collection.ts";
 import type { Collection, CollectionDeps } from "./collection-facts.ts";
 import { abandonedPlan, type CollectionPlan, drawPlan } from "./collection-plan.ts";
@@ -28,16 +32,18 @@ import { Random } from "./random.ts";
 import { RetryingClient } from "./retrying-client.ts";
 import { Strikes, TARGETS } from "./strikes.ts";
 
-const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "32");
+const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "12");
+/** The short form ends its strikes when each process has been killed: most of its time is that of their starts. */
+const MOST_KILLS = process.env.CHAOS_COLLECTIONS === undefined ? TARGETS.length : Infinity;
 /** A cancellation that has failed is tried again after a pause that grows: twice the longest one, and time to do it. */
 const SETTLED_MS = 2 * PROVIDER_LIMITS.longestWithdrawPauseMs + 15_000;
 const SEED = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
-/** Each companion may ask once a second; with so many of them it is the kills that take the time. */
-const STATIONS = Math.min(24, Math.ceil(COLLECTIONS / 8));
 /** Stations whose first collection is left to its deadline, which passes while things are killed. */
 const ABANDONED = 3;
 /** Collections by QR, beside the others; with fewer, there are too few of some kinds to meet more than outages. */
 const QR_COLLECTIONS = Math.max(36, Math.round(COLLECTIONS * 0.36));
+/** Each companion may ask once a second; with so many of them it is the kills that take the time. */
+const STATIONS = Math.min(24, Math.ceil((COLLECTIONS + QR_COLLECTIONS) / 9));
 /** So many of a kind do not all meet an outage. */
 const FEWEST_OF_A_KIND = 4;
 /** Stations whose first collection is a QR that is left to its deadline. */
@@ -90,7 +96,7 @@ describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})
     const startedAtMs = performance.now();
     const random = new Random(SEED);
     const plans = drawPlans(random);
-    strikes = new Strikes(world.pieces, logOf, new Random(SEED + 1));
+    strikes = new Strikes(world.pieces, logOf, { random: new Random(SEED + 1), mostKills: MOST_KILLS });
     const deps: CollectionDeps = { world, retrying, step: () => strikes.step() };
     for (const station of world.stations) void beat(station.companion);
     const perStation = await Promise.all(plans.map((own, index) => collectAll(deps, index, own)));
@@ -209,6 +215,38 @@ describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})
     process.stderr.write(`kill -9: ${JSON.stringify({ ...results, sumMinor: String(sumMinor) })}\n`);
     expect(results.paidOrders).toBeGreaterThan(COLLECTIONS / 2);
     expect(results.provider.payments).toBeGreaterThan(QR_COLLECTIONS / 2);
+  });
+});
+
+describe("a command repeated with the same key", () => {
+  let commands: AnsweredCommands;
+  beforeAll(() => {
+    commands = new AnsweredCommands(world.cashier);
+  });
+  const stationOf = (index: number): ChaosStation => {
+    const station = world.stations[index];
+    if (station === undefined) throw new Error(`There is no station ${index}.`);
+    return station;
+  };
+
+  it("order, collection, report and attestation: each repetition gets the first answer", async () => {
+    expect(await commands.settle(stationOf(0))).toMatchObject({ status: "succeeded", report_count: 1 });
+  });
+
+  it("a cancelled collection and a refused attestation: each repetition gets the first answer", async () => {
+    expect(await commands.cancel(stationOf(1))).toMatchObject({ status: "cancelled" });
+    const refused = await commands.attestChangedOrder(stationOf(2));
+    expect(refused).toMatchObject({ code: "order_changed", status: "processing" });
+  });
+
+  it("kill -9 and restart of every process, nats-server and PostgreSQL: ten repetitions at once get the first answer", async () => {
+    const { nats, postgres, ...processes } = world.pieces;
+    await Promise.all(Object.values(world.pieces).map((each) => each.kill9()));
+    await Promise.all([nats.restart(), postgres.restart()]);
+    await Promise.all(Object.values(processes).map((each) => each.restart()));
+    await vi.waitUntil(() => world.system.bus.isUp(), { timeout: 10_000 });
+    expect(commands.titles).toHaveLength(11);
+    await commands.repeatAll();
   });
 });
 

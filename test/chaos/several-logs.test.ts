@@ -11,7 +11,7 @@ import { RetryingClient } from "./retrying-client.ts";
 import { readStationLog } from "./station-log-read.ts";
 
 const LOGS = new StationLogs(3);
-const STATIONS = 9;
+const STATIONS = LOGS.count;
 const RECOVERED = { timeout: 20_000, interval: 200 };
 /** Longer than all its waits. */
 const TEST_MS = 120_000;

@@ -29,16 +29,22 @@ export class Strikes {
   readonly #pieces: Pieces;
   readonly #log: (piece: string) => string;
   readonly #random: Random;
+  readonly #mostKills: number;
   #deck: Target[] = [];
   #stepsLeft: number;
   #underWay: Promise<void> | undefined;
   #isOver = false;
 
-  /** `log` gives what a process has logged, for the sentence about one that ended by itself. */
-  constructor(pieces: Pieces, log: (piece: string) => string, random: Random) {
+  /** `log` gives what a process has logged, for the sentence about one that ended by itself. After `mostKills` no strike begins. */
+  constructor(
+    pieces: Pieces,
+    log: (piece: string) => string,
+    { random, mostKills = Infinity }: { readonly random: Random; readonly mostKills?: number },
+  ) {
     this.#pieces = pieces;
     this.#log = log;
     this.#random = random;
+    this.#mostKills = mostKills;
     this.#stepsLeft = random.between(1, LEAST_STEPS_BETWEEN);
   }
 
@@ -48,7 +54,7 @@ export class Strikes {
 
   /** A client begins a step; now and then this is the moment of a kill. */
   step(): void {
-    if (this.#isOver || this.#underWay !== undefined) return;
+    if (this.#isOver || this.#underWay !== undefined || this.total >= this.#mostKills) return;
     this.#stepsLeft -= 1;
     if (this.#stepsLeft > 0) return;
     this.#underWay = (async () => {

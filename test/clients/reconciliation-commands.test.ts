@@ -85,19 +85,17 @@ describe("a list without a row", () => {
 });
 
 describe("npm run statement", () => {
-  test("import: it sends the file with a bar, waits for its end, and says what became of it", async () => {
-    const { code, text } = await command(
-      "statement",
-      "import",
-      statementFile(3),
-      "--account",
-      await addAccount(),
-      ...DECLARED,
-    );
+  test("import and withdraw: it sends the file with a bar, says what became of it, and takes it back with a reason", async () => {
+    const account = await addAccount();
+    const { code, text } = await command("statement", "import", statementFile(3), "--account", account, ...DECLARED);
     expect(text).toContain("100 %");
     expect(text.replaceAll("\n", ""), "no control characters without a terminal").toMatch(/^[\x20-\x7e]*$/);
     expect(text).toMatch(/Import \d+ is imported: 3 new lines, 0 that were known, 0 malformed rows/);
     expect(code).toBe(0);
+    const [, importId = ""] = /Import (\d+) is imported/.exec(text) ?? [];
+    const taken = await command("statement", "withdraw", importId, "--reason", "The file of another bar.");
+    expect(taken).toMatchObject({ code: 0, text: expect.stringMatching(/is withdraw(n|ing)\./) as string });
+    expect((await command("statement", "list", "--account", account)).text).toContain(`Import ${importId} is withdraw`);
   });
 
   test("import without a declaration: it names what the file can be, and confirm imports it", async () => {
@@ -106,25 +104,6 @@ describe("npm run statement", () => {
     const [, importId = ""] = /confirm (\d+)/.exec(offered.text) ?? [];
     const confirmed = await command("statement", "confirm", importId, ...DECLARED);
     expect(confirmed).toMatchObject({ code: 0, text: expect.stringContaining("2 new lines") as string });
-  });
-
-  test("withdraw: the import is taken back with its reason", async () => {
-    const account = await addAccount();
-    const imported = await command(
-      "statement",
-      "import",
-      statementFile(1),
-      "--account",
-      account,
-      ...DECLARED,
-      "--json",
-    );
-    expect(imported.code).toBe(0);
-    expect(imported.printed.trim().split("\n"), "the bar is on standard error").toHaveLength(1);
-    const importId = String((JSON.parse(imported.printed) as { import_id: number }).import_id);
-    const taken = await command("statement", "withdraw", importId, "--reason", "The file of another bar.");
-    expect(taken).toMatchObject({ code: 0, text: expect.stringMatching(/is withdraw(n|ing)\./) as string });
-    expect((await command("statement", "list", "--account", account)).text).toContain(`Import ${importId} is withdraw`);
   });
 
   test("mapping: it is stored, previews a file, and tests it", async () => {
@@ -151,6 +130,7 @@ describe("npm run statement", () => {
     const path = join(folder.path, "wrong.csv");
     writeFileSync(path, "a,b\n1,2\n");
     const refused = await command("statement", "import", path, "--account", await addAccount(), ...DECLARED, "--json");
+    expect(refused.printed.trim().split("\n"), "the bar is on standard error").toHaveLength(1);
     expect(JSON.parse(refused.printed)).toMatchObject({ status: "refused", lines_new: 0 });
     expect(refused).toMatchObject({
       code: 1,
@@ -171,53 +151,25 @@ describe("npm run statement", () => {
   });
 });
 
+/** One account on its way: each test goes on where the one before has ended. */
 describe("npm run recon", () => {
-  test("run, issues, close, undo: a run finds a difference, and a person closes it", async () => {
-    const account = await addAccount();
-    await command("statement", "import", statementFile(2), "--account", account, ...DECLARED);
+  let account: string;
+  let issueIds: readonly string[];
+
+  test("run, issues, close, undo: a run finds differences, and a person closes one", async () => {
+    account = await addAccount();
+    await command("statement", "import", statementFile(4), "--account", account, ...DECLARED);
     const { code, text } = await command("recon", "run", "--account", account);
-    expect(text).toMatch(/Run \d+ is done: of 2 lines 0 match/);
+    expect(text).toMatch(/Run \d+ is done: of 4 lines 0 match/);
     expect(code).toBe(0);
-    const listed = await command("recon", "issues", "--json");
+    const listed = await command("recon", "issues", "--json", "--account", `statement:${account}`);
     const { issues } = JSON.parse(lastLine(listed.text)) as { issues: { issue_id: number }[] };
-    const issueId = String(issues[0]?.issue_id);
+    issueIds = issues.map(({ issue_id: id }) => String(id));
+    expect(issueIds).toHaveLength(4);
+    const [issueId = ""] = issueIds;
     const closed = await command("recon", "close", issueId, "--reason", "Sold at the other bar.");
     expect(closed).toMatchObject({ code: 0, text: expect.stringContaining(`Issue ${issueId} is closed.`) as string });
     expect((await command("recon", "undo", issueId)).text).toContain(`Issue ${issueId} is open.`);
-    const all = await command("recon", "close", "--kind", "unmatched_money", "--reason", "Sold at the other bar.");
-    expect(all.text).toMatch(/\d+ issues are closed\./);
-  });
-
-  test("period and report: a day is closed, exported, and verified offline", async () => {
-    const account = await addAccount();
-    await command("statement", "import", statementFile(2), "--account", account, ...DECLARED);
-    await command("recon", "run", "--account", account);
-    const days = ["--from", "2026-11-01", "--to", "2026-11-01", "--account", account];
-    const periods = async () => (await command("recon", "period", "list", ...days)).text;
-    // The run that the import itself has caused may still be due.
-    await expect.poll(periods).toContain("open\tissues_undecided 2");
-    const filter = ["--account", `statement:${account}`, "--kind", "unmatched_money"];
-    await command("recon", "close", ...filter, "--reason", "Sold at the other bar.");
-    await expect.poll(periods).toContain("ready");
-    const which = ["--account", account, "--from", "2026-11-01"];
-    const closed = await command("recon", "period", "close", ...which, "--reason", "All is decided.");
-    const [, closingId = ""] = /Closing (\d+) has 2 lines and 2 issues\./.exec(closed.text) ?? [closed.text];
-    const file = join(folder.path, "closing.ndjson");
-    const exported = await command("recon", "period", "export", closingId, "--file", file);
-    expect(exported.text).toContain("has 5 rows");
-    const { keys } = await operator.good<{ keys: { public_key: string }[] }>("GET", "closing-keys/");
-    const verified = runProgram(process.execPath, [
-      join(CLIENTS, "verify-closing.mjs"),
-      file,
-      "--key",
-      keys[0]?.public_key ?? "",
-    ]);
-    expect(await verified.ended, verified.output()).toBe(0);
-    const again = await command("recon", "period", "export", closingId, "--file", file);
-    expect(again).toMatchObject({ code: 1, text: expect.stringContaining("does not exist yet") as string });
-    const filial = String(system.sandbox.filialId);
-    const report = await command("recon", "report", "--filial", filial, "--day", "2026-11-01", "--mode", "test");
-    expect(report).toMatchObject({ code: 0, text: expect.stringMatching(/settled|Nothing/) as string });
   });
 
   test("attribute without an order: usage, before anybody logs in", async () => {
@@ -227,12 +179,7 @@ describe("npm run recon", () => {
   });
 
   test("attribute: alone up to the owner's limit; above it one person proposes and another confirms", async () => {
-    const account = await addAccount();
-    await command("statement", "import", statementFile(2), "--account", account, ...DECLARED);
-    await command("recon", "run", "--account", account);
-    const listed = await command("recon", "issues", "--json", "--account", `statement:${account}`);
-    const { issues } = JSON.parse(lastLine(listed.text)) as { issues: { issue_id: number }[] };
-    const [first = "", second = ""] = issues.map(({ issue_id: id }) => String(id));
+    const [first = "", second = ""] = issueIds;
     const why = ["--reason", "The guest has the slip."];
     const alone = await command("recon", "attribute", first, "--order", await openOrder(), ...why);
     expect(alone).toMatchObject({ code: 0, text: expect.stringContaining(`Issue ${first} is attributed.`) as string });
@@ -249,6 +196,42 @@ describe("npm run recon", () => {
     expect(confirmed.text).toContain(`Issue ${second} is attributed.`);
     const limits = await owner.good<{ attribution_limits: object[] }>("GET", "attribution-limits/");
     expect(limits.attribution_limits).toMatchObject([{ currency: "EUR", alone_up_to: "12.49" }]);
+  });
+
+  test("period and report: all of a kind are closed, and the day is closed, exported, and verified offline", async () => {
+    const days = ["--from", "2026-11-01", "--to", "2026-11-01", "--account", account];
+    // The run that the import itself has caused may still be due.
+    const path = `periods/?kind=day&from_date=2026-11-01&to_date=2026-11-01&account_id=${account}`;
+    const states = async () => {
+      const { periods } = await operator.good<{ periods: { state: string; missing: object[] }[] }>("GET", path);
+      return periods.map(({ state, missing }) => ({ state, missing }));
+    };
+    await expect.poll(states).toMatchObject([{ missing: [{ code: "issues_undecided", count: 2 }] }]);
+    const listed = await command("recon", "period", "list", ...days);
+    expect(listed.text).toContain("open\tissues_undecided 2");
+    const filter = ["--account", `statement:${account}`, "--kind", "unmatched_money"];
+    const all = await command("recon", "close", ...filter, "--reason", "Sold at the other bar.");
+    expect(all.text).toMatch(/2 issues are closed\./);
+    await expect.poll(states).toMatchObject([{ state: "ready" }]);
+    const which = ["--account", account, "--from", "2026-11-01"];
+    const closed = await command("recon", "period", "close", ...which, "--reason", "All is decided.");
+    const [, closingId = ""] = /Closing (\d+) has 4 lines and 4 issues\./.exec(closed.text) ?? [closed.text];
+    const file = join(folder.path, "closing.ndjson");
+    const exported = await command("recon", "period", "export", closingId, "--file", file);
+    expect(exported.text).toMatch(/has \d+ rows/);
+    const { keys } = await operator.good<{ keys: { public_key: string }[] }>("GET", "closing-keys/");
+    const verified = runProgram(process.execPath, [
+      join(CLIENTS, "verify-closing.mjs"),
+      file,
+      "--key",
+      keys[0]?.public_key ?? "",
+    ]);
+    expect(await verified.ended, verified.output()).toBe(0);
+    const again = await command("recon", "period", "export", closingId, "--file", file);
+    expect(again).toMatchObject({ code: 1, text: expect.stringContaining("does not exist yet") as string });
+    const filial = String(system.sandbox.filialId);
+    const report = await command("recon", "report", "--filial", filial, "--day", "2026-11-01", "--mode", "test");
+    expect(report).toMatchObject({ code: 0, text: expect.stringMatching(/settled|Nothing/) as string });
   });
 });
 

@@ -157,22 +157,18 @@ describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () =
   });
 });
 
+// That one whose name lets it not poll is ready, too, is tested with the magic names (magic-behaviours.test.ts).
 describe("a virtual companion", { timeout: TEST_MS }, () => {
-  it("while it collects: it stays within one request per second, heartbeats included", async () => {
-    await newCompanion();
-    await reported(await beginCollection());
+  it("it collects within one request per second, heartbeats included; killed and started again, it does not report twice", async () => {
+    const first = await newCompanion();
+    const intent = await beginCollection();
+    await reported(intent);
     // The throttle fills up again by one request a second: at more than one a second the burst would be gone.
     await delay(BURST_MS);
     const twin = twinOfCompanion();
     let accepted = 0;
     while ((await twin.call("GET", "me/")).status === 200) accepted += 1;
     expect(accepted).toBeGreaterThanOrEqual(8);
-  });
-
-  it("killed after its report and started again: it does not report twice", async () => {
-    const first = await newCompanion();
-    const intent = await beginCollection();
-    await reported(intent);
     first.process.kill("SIGKILL");
     await first.ended;
     const second = start("virtual-companion");
@@ -196,17 +192,6 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     expect(second.output()).not.toContain("collecting");
   });
 
-  it.each(["never polls", "is offline"])(
-    "its name ends in '%s': its parent process is notified that it is ready",
-    async (ending) => {
-      await owner.good("PATCH", `devices/${companionId}/`, { body: { name: `Till ${ending}` } });
-      await newCompanion();
-      await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till of the day" } });
-      // It learns its new name, and collects from then on.
-      await reported(await beginCollection());
-    },
-  );
-
   it("a damaged credential file: it enrolls again when it has a code, and reports the damage", async () => {
     const file = join(folder.path, "virtual-companion.json");
     writeFileSync(file, '{"device_id":7,"creden');
@@ -216,11 +201,19 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: companionId });
   });
 
-  it("throttled: it waits as long as Retry-After asks for, and then continues", async () => {
+  it("throttled, cut off, suspended: it waits, and goes on each time; its credential is revoked: it ends with one sentence", async () => {
     const program = await newCompanion();
+    let heard = 0;
+    /** What it prints after all that was heard before. */
+    const hear = (text: string) =>
+      vi.waitFor(() => {
+        const at = program.output().indexOf(text, heard);
+        expect(at, program.output()).toBeGreaterThanOrEqual(0);
+        heard = at + text.length;
+      }, PATIENCE);
     const twin = twinOfCompanion();
     // Another client uses up the credential's budget until the companion is refused.
-    const refused = program.waitFor(/"reason":"throttled"/);
+    const refused = hear('"reason":"throttled"');
     const enough = new AbortController();
     const requests = (async () => {
       while (!enough.signal.aborted) await twin.call("GET", "me/");
@@ -228,25 +221,25 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     await refused;
     enough.abort();
     await requests;
-    await program.waitFor(/accepts requests again/);
-    expect(isRunning(program.pid)).toBe(true);
-  });
+    await hear("accepts requests again");
 
-  it("the gateway is killed and comes back: it collects again", async () => {
-    const program = await newCompanion();
     await system.processes.gateway.kill9();
-    await program.waitFor(/"reason":"unreachable"/);
+    await hear('"reason":"unreachable"');
     await system.processes.gateway.restart();
-    await program.waitFor(/accepts requests again/);
+    await hear("accepts requests again");
     await reported(await beginCollection());
-  });
 
-  it("suspended: it is blocked, and works again once resumed", async () => {
-    const program = await newCompanion();
     await owner.good("POST", `devices/${companionId}/suspend/`);
-    await program.waitFor(/"reason":"device_suspended"/);
+    await hear('"reason":"device_suspended"');
     await owner.good("POST", `devices/${companionId}/resume/`);
-    await program.waitFor(/accepts requests again/);
+    await hear("accepts requests again");
+
+    await owner.good("POST", `devices/${companionId}/reset/`);
+    expect(await program.ended).toBe(1);
+    const lines = program.output().split("\n");
+    expect(lines.filter((line) => line !== "" && !line.startsWith("{"))).toEqual([
+      "The device's credential or code is no longer valid: issue a new enrollment code in the back office and start again with ENROLLMENT_CODE set to it.",
+    ]);
   });
 
   it("started while it is suspended: it is attached, and works once resumed", async () => {
@@ -261,40 +254,28 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     await reported(await beginCollection());
   });
 
-  it("its credential is revoked: it ends with one sentence with the next step", async () => {
-    const program = await newCompanion();
-    await owner.good("POST", `devices/${companionId}/reset/`);
-    expect(await program.ended).toBe(1);
-    const lines = program.output().split("\n");
-    expect(lines.filter((line) => line !== "" && !line.startsWith("{"))).toEqual([
-      "The device's credential or code is no longer valid: issue a new enrollment code in the back office and start again with ENROLLMENT_CODE set to it.",
-    ]);
-  });
-
-  it.each(["goes offline", "reports late"])("stopped while it '%s': it ends at once", async (ending) => {
+  it.each([
+    ["goes offline", "stopped", (program: RunningProgram) => program.process.kill("SIGTERM")],
+    ["reports late", "left by its parent process", (program: RunningProgram) => program.process.disconnect()],
+  ] as const)("while it '%s' it is %s: it ends at once and in good order", async (ending, _, end) => {
     await owner.good("PATCH", `devices/${companionId}/`, { body: { name: `Till ${ending}` } });
     const program = await newCompanion();
     await beginCollection();
     await program.waitFor(/collecting EUR/);
     await delay(clientLimits.collectMs + 1_000);
     const stoppedAtMs = performance.now();
-    program.process.kill("SIGTERM");
-    expect(await program.ended).toBe(0);
+    // Without its channel a child has no event after this one.
+    running.splice(running.indexOf(program), 1);
+    const exited = once(program.process, "exit");
+    end(program);
+    expect(await exited).toEqual([0, null]);
     expect(performance.now() - stoppedAtMs, "long before the deadline").toBeLessThan(30_000);
     expect(program.output()).not.toContain("reported success");
     await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till of the day" } });
   });
 
-  it("its parent process ends: it ends in good order", async () => {
-    const program = await newCompanion();
-    running.splice(running.indexOf(program), 1);
-    const exited = once(program.process, "exit");
-    program.process.disconnect();
-    expect(await exited).toEqual([0, null]);
-  });
-
   it("the service is not there yet: it waits, and can be stopped meanwhile", async () => {
-    await newCompanion();
+    // With the credential of the companion before.
     const program = start("virtual-companion", { baseUrl: "http://127.0.0.1:9" });
     await program.waitFor(/"reason":"unreachable".*waiting for the service/);
     expect(isRunning(program.pid)).toBe(true);

@@ -7,8 +7,10 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { UsageError } from "../../clients/command.ts";
 import { verifyWebhook } from "../../clients/webhook-verifier.ts";
-import { TRIGGERS } from "../../clients/webhooks/arguments.ts";
+import { parseCommand, readAccess, TRIGGERS } from "../../clients/webhooks/arguments.ts";
+import { checkLocalTarget } from "../../clients/webhooks/listen.ts";
 import { WEBHOOK_EVENTS } from "../../gateway/api/robotics/webhook-events.ts";
 import { seedSandboxConsumer } from "../../services/bus/messages/consumers.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -172,6 +174,8 @@ describe("listen and trigger together", () => {
 });
 
 describe("listen", () => {
+  const NOT_LOCAL = /^Deliveries are forwarded to this machine only, and \S+ is not on loopback\.$/;
+
   it(
     "a target that fails: listen starts after --since-id and repeats each delivery until the target answers 2xx",
     async () => {
@@ -215,18 +219,21 @@ describe("listen", () => {
     TEST_MS,
   );
 
+  it("an address on another machine: listen exits with 1 and forwards nothing", async () => {
+    const { exit, output } = await run(["listen", "--forward-to", "http://192.0.2.1/hook"]);
+    expect(output).toMatch(NOT_LOCAL);
+    expect(exit).toBe(1);
+  });
+
   it.each([
-    "http://192.0.2.1/hook",
     "http://10.0.0.1:4000/",
     "http://0.0.0.0:4000/",
     "http://[::ffff:127.0.0.1]:4000/",
     "http://127.0.0.1.example:4000/",
     "http://somewhere.example/",
     "http://169.254.169.254/",
-  ])("%s, which is another machine: listen exits with 1 and forwards nothing", async (url) => {
-    const { exit, output } = await run(["listen", "--forward-to", url]);
-    expect(output).toMatch(/^Deliveries are forwarded to this machine only, and \S+ is not on loopback\.$/);
-    expect(exit).toBe(1);
+  ])("%s, which is another machine: it is no target", async (url) => {
+    await expect(checkLocalTarget(url)).rejects.toThrow(NOT_LOCAL);
   });
 });
 
@@ -242,28 +249,11 @@ async function deliveriesAfter(sinceId: number): Promise<readonly Envelope[]> {
 describe("a command for webhooks that fails: it prints one sentence with the reason, and its exit code", () => {
   const HERE = "http://127.0.0.1:4000/hook";
   it.each<[string, string[], Record<string, string>, RegExp, exit?: number]>([
-    ["no command", [], {}, /^Use webhooks listen or trigger; see --help\.$/, 2],
     [
       "an unknown option",
       ["listen", "--forward", HERE],
       {},
       /^Unknown option '--forward'; --help shows what there is\.$/,
-      2,
-    ],
-    ["no target", ["listen"], {}, /^Say where to with --forward-to, for example \S+\.$/, 2],
-    ["an invalid target", ["listen", "--forward-to", "4000"], {}, /^--forward-to is an http or https address/],
-    [
-      "an invalid --since-id",
-      ["listen", "--forward-to", HERE, "--since-id", "x"],
-      {},
-      /^--since-id is a number from 0, and not "x"\.$/,
-      2,
-    ],
-    [
-      "an unknown event",
-      ["trigger", "robotics.exploded"],
-      {},
-      /^There is no event "robotics\.exploded" to trigger; there are serving_task\.offered, .*\.$/,
       2,
     ],
     [
@@ -279,27 +269,43 @@ describe("a command for webhooks that fails: it prints one sentence with the rea
       /^E-mail address or password is wrong\. \(login_failed\)$/,
     ],
     [
-      "an e-mail address without a password",
-      ["trigger", "robotics.paused"],
-      { OWNER_EMAIL: "a@b.example" },
-      /^Give both the owner's e-mail address and password, or neither\.$/,
-    ],
-    [
       "an unknown consumer",
       ["trigger", "robotics.paused", "--consumer-id", "999999"],
       {},
       /^The owner has no robotics consumer 999999\.$/,
     ],
-    [
-      "an invalid base URL",
-      ["trigger", "robotics.paused", "--base-url", "here"],
-      {},
-      /^The base URL is an http or https address, and not "here"\.$/,
-    ],
   ])("%s", async (_what, args, env, sentence, exitCode = 1) => {
     const { exit, output } = await run(args, env);
     expect(output).toMatch(sentence);
     expect(exit).toBe(exitCode);
+  });
+
+  it.each([
+    ["no command", [], /^Use webhooks listen or trigger; see --help\.$/],
+    ["no target", ["listen"], /^Say where to with --forward-to, for example \S+\.$/],
+    [
+      "an invalid --since-id",
+      ["listen", "--forward-to", HERE, "--since-id", "x"],
+      /^--since-id is a number from 0, and not "x"\.$/,
+    ],
+    [
+      "an unknown event",
+      ["trigger", "robotics.exploded"],
+      /^There is no event "robotics\.exploded" to trigger; there are serving_task\.offered, .*\.$/,
+    ],
+  ] as const)("%s: usage, as an unknown option", (_what, args, sentence) => {
+    expect(() => parseCommand(args)).toThrow(UsageError);
+    expect(() => parseCommand(args)).toThrow(sentence);
+  });
+
+  it("an invalid target, an e-mail address without a password, an invalid base URL: one sentence each", async () => {
+    await expect(checkLocalTarget("4000")).rejects.toThrow(/^--forward-to is an http or https address/);
+    const access = (args: readonly string[], env: Readonly<Record<string, string>>) => () =>
+      readAccess(parseCommand(["trigger", "robotics.paused", ...args]).options, { DATA_DIR: folder.path, ...env });
+    expect(access([], { OWNER_EMAIL: "a@b.example" })).toThrow(
+      /^Give both the owner's e-mail address and password, or neither\.$/,
+    );
+    expect(access(["--base-url", "here"], {})).toThrow(/^The base URL is an http or https address, and not "here"\.$/);
   });
 
   it("a filial where robotics is paused", async () => {

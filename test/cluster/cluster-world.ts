@@ -19,11 +19,21 @@ import { startTestProcess, type TestProcess } from "../support/test-process.ts";
 import { NatsCluster, NODES } from "./nats-cluster.ts";
 import type { OlderCheckout } from "./older-checkout.ts";
 
-/** What collections by card and cash need, and the providers service. */
-export const CORE_KINDS = ["gateway", "stations", "registry", "settlement", "audit", "relay", "providers"] as const;
+/** What collections by card and cash need of the database, and the providers service. */
+const CORE_SERVICES = ["registry", "settlement", "audit", "relay", "providers"] as const;
 /** The kinds of processes and the services that each runs; `gateway` is a program of its own. */
-export const KINDS = [...CORE_KINDS, "robotics", "reconciliation", "webhook-signer", "sandbox-provider"] as const;
-export type Kind = (typeof KINDS)[number];
+export const KINDS = [
+  "gateway",
+  "stations",
+  ...CORE_SERVICES,
+  "robotics",
+  "reconciliation",
+  "webhook-signer",
+  "sandbox-provider",
+] as const;
+/** The core services in one process: five processes fewer of each copy to start. */
+export const CORE_KINDS = ["gateway", "stations", "core"] as const;
+export type Kind = (typeof KINDS)[number] | "core";
 /** `gateway-0`, `gateway-1`, … */
 export type ProcessName = `${Kind}-${0 | 1}`;
 
@@ -35,7 +45,6 @@ const REPLICAS = 3;
 /** The NATS server whose disk can be filled. */
 export const FILLED_NODE = "n2";
 const DISK_MEGABYTES = 512;
-const LOGS = 6;
 /** Seeding hashes two passwords beside many processes that start. */
 const SEED_MS = 30_000;
 const KEY_BYTES = 32;
@@ -73,6 +82,8 @@ export interface ClusterWorld {
 export interface ClusterWorldOptions {
   /** All but where a test saves the time to start them. */
   readonly kinds?: readonly Kind[];
+  /** Of stations. Each has three copies, which cost time also when nothing happens. */
+  readonly logs?: number;
   /** A checkout whose programs are started. */
   readonly older?: OlderCheckout | undefined;
 }
@@ -80,7 +91,7 @@ export interface ClusterWorldOptions {
 /** Starts the world, with a lease held at every station and a heartbeat from every companion. */
 export async function startClusterWorld(
   stationCount: number,
-  { kinds = KINDS, older }: ClusterWorldOptions = {},
+  { kinds = KINDS, logs = 6, older }: ClusterWorldOptions = {},
 ): Promise<ClusterWorld> {
   const folder = temporaryFolder("cluster-world");
   mkdirSync(folder.path, { recursive: true });
@@ -90,7 +101,7 @@ export async function startClusterWorld(
     NatsCluster.start({ smallDisk: { node: FILLED_NODE, path: disk.path } }),
     startPostgres({ settings: { max_connections: DATABASE_CONNECTIONS } }),
   ]);
-  const installation = { databaseUrl: postgres.url, natsUrl: nats.url(), layout: { replicas: REPLICAS, logs: LOGS } };
+  const installation = { databaseUrl: postgres.url, natsUrl: nats.url(), layout: { replicas: REPLICAS, logs } };
   const migrate = async (): Promise<void> =>
     void (await migrateInstallation({ ...installation, log: () => undefined }));
   await (older === undefined ? migrate() : older.migrate(installation));
@@ -131,7 +142,7 @@ export async function startClusterWorld(
     const program =
       kind === "gateway"
         ? { script: "gateway/main.ts", args: [], environment: { ...environment, PORT: String(ports[copy]) } }
-        : { script: "services/main.ts", args: [kind], environment };
+        : { script: "services/main.ts", args: kind === "core" ? CORE_SERVICES : [kind], environment };
     processes.set(name, await startTestProcess({ name, logFile: logFile(name), checkout: older?.path, ...program }));
   };
   const bus = await connectBus({
@@ -162,7 +173,7 @@ export async function startClusterWorld(
     nats,
     disk,
     postgres,
-    logs: new StationLogs(LOGS),
+    logs: new StationLogs(logs),
     bus,
     kinds,
     processes,

@@ -14,8 +14,8 @@ import type { BrokenService } from "./broken-service.ts";
 import { BROKEN_SERVICES } from "./broken-services.ts";
 
 /** How many of each kind one test run has: others each day. */
-const SHARE = 8;
-const KEEPING_SHARE = 2;
+const SHARE = 5;
+const KEEPING_SHARE = 1;
 const SEED = Number(process.env.CONFORMANCE_SEED ?? Math.floor(Date.now() / 86_400_000));
 const pick = <T>(all: readonly T[], share: number): readonly T[] => {
   const parts = Math.ceil(all.length / share);

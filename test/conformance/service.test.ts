@@ -1,6 +1,5 @@
 /**
- * The suite against the whole system: it passes, it says so, and nothing is left behind. Runs that wait for the lease of one
- * that was killed wait side by side. Each test has an owner and an address of its own.
+ * The suite against the whole system: it passes, it says so, and nothing is left behind. Each test has an owner and an address of its own.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -48,38 +47,41 @@ const untilRun = (id: number, isRight: (run: Run) => boolean): Promise<Run> => u
 
 /** Who runs the suite. */
 interface Runner {
-  readonly owner: Person;
+  /** Opens a session of the runner's owner. */
+  readonly logIn: () => Promise<Person>;
   /** The service, from the runner's address. */
   readonly baseUrl: string;
   readonly conformance: (...args: readonly string[]) => RunningProgram;
   readonly conformanceAt: (dataDir: string, ...args: readonly string[]) => RunningProgram;
-  /** A further session of the owner. */
-  readonly logInAgain: () => Promise<Person>;
   /** The owner's. */
   readonly openSessions: () => Promise<number[]>;
 }
 
 let runners = 0;
-/** An owner and an address that no other test has: sessions are compared by owner, and throttles count by address. */
+/**
+ * An owner and an address that no other test has: sessions are compared by owner, and throttles count by address. The owner is a
+ * copy of the sandbox's, with its password: to hash one for each takes longer than many a run.
+ */
 async function openRunner(broken: Parameters<typeof startBreakingProxy>[1] = {}): Promise<Runner> {
   runners += 1;
   const nth = runners;
   const proxy = await startBreakingProxy(system.baseUrl, broken, `100.64.0.${nth}`);
   proxies.push(proxy);
-  const details = { email: `owner-${nth}@conformance.example`, password: "a long enough password" };
-  await owner.good("POST", "users/", { body: { ...details, name: `Owner ${nth}`, role: "owner" } });
-  const person = await logIn(system.baseUrl, "backoffice", details);
+  const details = { email: `owner-${nth}@conformance.example`, password: system.owner.password };
+  const [user] = await sql<[{ user_id: number }]>`
+    insert into users (organization_id, email, name, role, password_hash)
+    select organization_id, ${details.email}, name, role, password_hash from users where user_id = ${owner.userId}
+    returning user_id`;
   const conformanceAt: Runner["conformanceAt"] = (folderPath, ...args) =>
     runSuite({ baseUrl: proxy.baseUrl, dataDir: folderPath, by: details }, args);
   return {
-    owner: person,
+    logIn: () => logIn(system.baseUrl, "backoffice", details),
     baseUrl: proxy.baseUrl,
     conformance: (...args) => conformanceAt(dataDir(), ...args),
     conformanceAt,
-    logInAgain: () => logIn(system.baseUrl, "backoffice", details),
     openSessions: async () => {
       const rows = await sql<{ session_id: number }[]>`
-        select session_id from sessions where user_id = ${person.userId} and ended_at is null order by session_id`;
+        select session_id from sessions where user_id = ${user.user_id} and ended_at is null order by session_id`;
       return rows.map(({ session_id: id }) => id);
     },
   };
@@ -141,8 +143,8 @@ const frozen = async (sandboxId: string): Promise<Switch[]> => {
 };
 const isFreeze = (text: string): boolean => /^POST \S+\/stations\/\d+\/freeze\//.test(text);
 const isDeclared = (text: string): boolean => text.startsWith("PATCH ") && text.includes("capabilities");
-/** A run that ends by a signal once the service has changed something, and then another one by the same address. */
-async function endedAndNext(sandboxId: string, signal: NodeJS.Signals, only: string, isIt: (text: string) => boolean) {
+/** A run that ends by a signal once the service has changed something. */
+async function endedBy(signal: NodeJS.Signals, sandboxId: string, only: string, isIt: (text: string) => boolean) {
   let isEnded = false;
   const { conformance } = await openRunner({
     breaks: ({ method, path, requestText }) => {
@@ -152,43 +154,10 @@ async function endedAndNext(sandboxId: string, signal: NodeJS.Signals, only: str
     },
   });
   const program = conformance("--sandbox", sandboxId, "--only", only);
-  const ended = { code: await program.ended, output: program.output(), settings: await settingsOf(sandboxId) };
-  const left = await frozen(sandboxId);
-  const next = conformance("--sandbox", sandboxId, "--only", "display.qr");
-  expect(await next.ended, next.output()).toBe(0);
-  return { ...ended, frozen: left };
+  const code = await program.ended;
+  expect(isEnded).toBe(true);
+  return { conformance, code, output: program.output(), frozen: await frozen(sandboxId) };
 }
-
-describe.concurrent("kill -9: the next run waits for the lease", () => {
-  test("kill -9 in the middle: the next run waits for the lease, and ends the session and the collection that were left", async () => {
-    const sandboxId = await seed();
-    const { conformance, baseUrl } = await openRunner();
-    const only = ["--only", "assignment.fetched", ...GOES_ON];
-    const program = conformance("--sandbox", sandboxId, "--base-url", `${baseUrl}/`, ...only);
-    await program.waitFor(/✓ assignment\.fetched/);
-    program.process.kill("SIGKILL");
-    await program.ended;
-    const [left] = begunRuns(sandboxId);
-    const next = conformance("--sandbox", sandboxId, "--only", "settle.cash");
-    expect(await next.ended, next.output()).toBe(0);
-    expect(next.output()).toContain("The station is leased; waiting until the lease is renewed or ends.");
-    const { token = "" } = left ?? {};
-    expect((await send(system.baseUrl, "GET", "/api/backoffice/v1/session/", { token })).status).toBe(401);
-    expect(begunRuns(sandboxId)).toEqual([]);
-  });
-
-  test.each([
-    ["the station is frozen", "kill_switch.station", isFreeze],
-    ["a device has other settings", "display.qr_needs_capability", isDeclared],
-  ] as const)("kill -9 while %s: the next run passes, and then it is as before", async (_, only, isIt) => {
-    const sandboxId = await seed();
-    const before = await settingsOf(sandboxId);
-    const { settings, frozen: left } = await endedAndNext(sandboxId, "SIGKILL", only, isIt);
-    expect([left.length > 0, settings]).not.toEqual([false, before]);
-    expect(await frozen(sandboxId)).toEqual([]);
-    expect(await settingsOf(sandboxId)).toEqual(before);
-  });
-});
 
 /** The process of the run by API at a sandbox. */
 function suiteOf(sandboxId: string): number {
@@ -200,95 +169,12 @@ function suiteOf(sandboxId: string): number {
 }
 const commandOf = (pid: string): string => readFileSync(`/proc/${pid}/cmdline`, "utf8");
 
-describe("what a check has changed in the sandbox", () => {
-  test.each([
-    ["the station is frozen", "kill_switch.station", isFreeze],
-    ["a device has other settings", "display.qr_needs_capability", isDeclared],
-  ] as const)("Ctrl-C while %s: it is as before, and the next run passes", async (_, only, isIt) => {
-    const sandboxId = await seed();
-    const before = await settingsOf(sandboxId);
-    const { code, output, settings, frozen: left } = await endedAndNext(sandboxId, "SIGINT", only, isIt);
-    expect(code, output).toBe(1);
-    expect(output).toContain("Nothing is left behind.");
-    expect(left).toEqual([]);
-    expect(settings).toEqual(before);
-  });
-
-  test("kill -9 of a run by API while the devices have other settings: the next run by API restores them", async () => {
-    const sandboxId = await seed();
-    const before = await settingsOf(sandboxId);
-    const isChanged = async () =>
-      (await settingsOf(sandboxId)).every((each, index) => !isDeepStrictEqual(each, before[index]));
-    const runId = await startRun(sandboxId);
-    await vi.waitFor(async () => expect(await isChanged()).toBe(true), { timeout: 90_000, interval: 50 });
-    process.kill(suiteOf(sandboxId), "SIGKILL");
-    await untilRun(runId, ({ status }) => status === "interrupted");
-    // The companion's are changed from its check to the end of the run.
-    expect(await settingsOf(sandboxId)).not.toEqual(before);
-    const nextId = await startRun(sandboxId);
-    await untilRun(nextId, ({ passed }) => passed > 0);
-    await owner.good("POST", `conformance-runs/${nextId}/end/`);
-    expect(await untilRun(nextId, ({ status }) => status !== "running")).toMatchObject({ left_behind: [] });
-    expect(await settingsOf(sandboxId)).toEqual(before);
-  });
-
-  test("a run that has passed: its launch reference is as before", async () => {
-    const sandboxId = await seed();
-    const before = await settingsOf(sandboxId);
-    const { conformance } = await openRunner();
-    const program = conformance("--sandbox", sandboxId, "--only", "snapshot.handoff_target_opaque");
-    expect(await program.ended, program.output()).toBe(0);
-    expect(await settingsOf(sandboxId)).toEqual(before);
-  });
-});
-
-test("a run by API that an owner ends: it cleans up, and is no pass; the session of a run that was killed has ended", async () => {
-  const sandboxId = await seed();
-  const { owner: person, openSessions, logInAgain } = await openRunner();
-  const before = await openSessions();
-  await logInAgain();
-  await sql`
-    insert into conformance_runs (organization_id, sandbox_id, user_id, session_id, leased_until)
-    select organization_id, ${sandboxId}, user_id, session_id, now() - interval '1 minute' from sessions
-    where user_id = ${person.userId} order by session_id desc limit 1`;
-  const runId = await startRun(sandboxId, person);
-  await untilRun(runId, ({ passed }) => passed > 0);
-  await person.good("POST", `conformance-runs/${runId}/end/`);
-  const run = await untilRun(runId, ({ status }) => status !== "running");
-  expect(run).toMatchObject({ status: "ended", left_behind: [], suite_version: VERSION });
-  expect(await openSessions()).toEqual(before);
-});
-
-test.each([
-  ["Ctrl-C", "SIGINT"],
-  ["the end of the terminal", "SIGHUP"],
-] as const)("%s in the middle: it leaves nothing behind, and is no pass", async (_what, signal) => {
-  const { conformance } = await openRunner();
-  const program = conformance("--sandbox", await seed(), "--only", "report.accepted", ...GOES_ON);
-  await program.waitFor(/✓ report\.accepted/);
-  program.process.kill(signal);
-  expect(await program.ended, program.output()).toBe(1);
-  expect(program.output()).toContain("Nothing is left behind.");
-});
-
-test("Ctrl-C while the owner logs in: the session has ended, exit code 2", async () => {
-  const sandboxId = await seed();
-  const { conformance, openSessions } = await openRunner({
-    breaks: ({ method, path }) => {
-      if (method === "POST" && path === "/api/backoffice/v1/session/") program.process.kill("SIGINT");
-    },
-  });
-  const before = await openSessions();
-  const program = conformance("--sandbox", sandboxId);
-  expect([await program.ended, program.output()]).toEqual([2, "Ended before it was done.\n"]);
-  expect(await openSessions()).toEqual(before);
-});
-
 describe("two runs at one sandbox", () => {
   const TAKEN = "Another run goes on at sandbox";
 
   test("the second by command or by API: it does not begin, exit code 2, and the first one goes on", async () => {
-    const { owner: person, conformance, openSessions } = await openRunner();
+    const { conformance, openSessions, logIn: openSession } = await openRunner();
+    const person = await openSession();
     const before = await openSessions();
     const sandboxId = await seed();
     // All checks take longer than a renewal of the lease, on each machine.
@@ -339,32 +225,140 @@ describe("two runs at one sandbox", () => {
   });
 });
 
-test.each([
-  [["--sandbox", "999999"], "Sandbox 999999 cannot be reset: 404"],
-  [["--sandbox", "1", "--base-url", "http://127.0.0.1:9"], "does not answer"],
-  [["--sandbox", "1", "--only", "no.such_check"], 'There is no check "no.such_check".'],
-  [[], "Give --sandbox"],
-])("%j: it cannot run, exit code 2", async (args, sentence) => {
-  const { conformance, openSessions } = await openRunner();
-  const before = await openSessions();
-  const program = conformance(...args);
-  expect({ code: await program.ended, text: program.output() }).toEqual({
-    code: 2,
-    text: expect.stringContaining(sentence) as string,
+// From here on the tests run beside one another: most of them wait. Two runs by API may go on at once.
+describe.concurrent("a run that does not come to its end", () => {
+  test("kill -9 in the middle: the next run waits for the lease, and ends the session and the collection that were left", async () => {
+    const sandboxId = await seed();
+    const { conformance, baseUrl } = await openRunner();
+    const only = ["--only", "assignment.fetched", ...GOES_ON];
+    const program = conformance("--sandbox", sandboxId, "--base-url", `${baseUrl}/`, ...only);
+    await program.waitFor(/✓ assignment\.fetched/);
+    program.process.kill("SIGKILL");
+    await program.ended;
+    const [left] = begunRuns(sandboxId);
+    const next = conformance("--sandbox", sandboxId, "--only", "settle.cash");
+    expect(await next.ended, next.output()).toBe(0);
+    expect(next.output()).toContain("The station is leased; waiting until the lease is renewed or ends.");
+    const { token = "" } = left ?? {};
+    expect((await send(system.baseUrl, "GET", "/api/backoffice/v1/session/", { token })).status).toBe(401);
+    expect(begunRuns(sandboxId)).toEqual([]);
   });
+
+  test("kill -9 while the station is frozen: the next run passes, and then it is not", async () => {
+    const sandboxId = await seed();
+    const { conformance, frozen: left } = await endedBy("SIGKILL", sandboxId, "kill_switch.station", isFreeze);
+    expect(left).toHaveLength(1);
+    const next = conformance("--sandbox", sandboxId, "--only", "display.qr");
+    expect(await next.ended, next.output()).toBe(0);
+    expect(await frozen(sandboxId)).toEqual([]);
+  });
+
+  test("kill -9 of a run by API while the devices have other settings: the next run by API restores them", async () => {
+    const sandboxId = await seed();
+    const before = await settingsOf(sandboxId);
+    const isChanged = async () =>
+      (await settingsOf(sandboxId)).every((each, index) => !isDeepStrictEqual(each, before[index]));
+    const runId = await startRun(sandboxId);
+    await vi.waitFor(async () => expect(await isChanged()).toBe(true), { timeout: 90_000, interval: 50 });
+    process.kill(suiteOf(sandboxId), "SIGKILL");
+    await untilRun(runId, ({ status }) => status === "interrupted");
+    // The companion's are changed from its check to the end of the run.
+    expect(await settingsOf(sandboxId)).not.toEqual(before);
+    const nextId = await startRun(sandboxId);
+    await untilRun(nextId, ({ passed }) => passed > 0);
+    await owner.good("POST", `conformance-runs/${nextId}/end/`);
+    expect(await untilRun(nextId, ({ status }) => status !== "running")).toMatchObject({ left_behind: [] });
+    expect(await settingsOf(sandboxId)).toEqual(before);
+  });
+
+  test("a run by API that an owner ends: it cleans up, and is no pass; the session of a run that was killed has ended", async () => {
+    const sandboxId = await seed();
+    const { openSessions, logIn: openSession } = await openRunner();
+    const person = await openSession();
+    const before = await openSessions();
+    await openSession();
+    await sql`
+      insert into conformance_runs (organization_id, sandbox_id, user_id, session_id, leased_until)
+      select organization_id, ${sandboxId}, user_id, session_id, now() - interval '1 minute' from sessions
+      where user_id = ${person.userId} order by session_id desc limit 1`;
+    const runId = await startRun(sandboxId, person);
+    await untilRun(runId, ({ passed }) => passed > 0);
+    await person.good("POST", `conformance-runs/${runId}/end/`);
+    const run = await untilRun(runId, ({ status }) => status !== "running");
+    expect(run).toMatchObject({ status: "ended", left_behind: [], suite_version: VERSION });
+    expect(await openSessions()).toEqual(before);
+  });
+});
+
+describe.concurrent("what a check has changed in the sandbox", () => {
+  test.each([
+    ["the station is frozen", "kill_switch.station", isFreeze],
+    ["a device has other settings", "display.qr_needs_capability", isDeclared],
+  ] as const)("Ctrl-C while %s: it is no pass, and it is as before", async (_, only, isIt) => {
+    const sandboxId = await seed();
+    const before = await settingsOf(sandboxId);
+    const { code, output, frozen: left } = await endedBy("SIGINT", sandboxId, only, isIt);
+    expect(code, output).toBe(1);
+    expect(output).toContain("Nothing is left behind.");
+    expect(left).toEqual([]);
+    expect(await settingsOf(sandboxId)).toEqual(before);
+  });
+
+  test("a run that has passed: its launch reference is as before", async () => {
+    const sandboxId = await seed();
+    const before = await settingsOf(sandboxId);
+    const { conformance } = await openRunner();
+    const program = conformance("--sandbox", sandboxId, "--only", "snapshot.handoff_target_opaque");
+    expect(await program.ended, program.output()).toBe(0);
+    expect(await settingsOf(sandboxId)).toEqual(before);
+  });
+});
+
+test.concurrent("the end of the terminal in the middle: it leaves nothing behind, and is no pass", async () => {
+  const { conformance } = await openRunner();
+  const program = conformance("--sandbox", await seed(), "--only", "report.accepted", ...GOES_ON);
+  await program.waitFor(/✓ report\.accepted/);
+  program.process.kill("SIGHUP");
+  expect(await program.ended, program.output()).toBe(1);
+  expect(program.output()).toContain("Nothing is left behind.");
+});
+
+test.concurrent("Ctrl-C while the owner logs in: the session has ended, exit code 2", async () => {
+  const sandboxId = await seed();
+  const { conformance, openSessions } = await openRunner({
+    breaks: ({ method, path }) => {
+      if (method === "POST" && path === "/api/backoffice/v1/session/") program.process.kill("SIGINT");
+    },
+  });
+  const before = await openSessions();
+  const program = conformance("--sandbox", sandboxId);
+  expect([await program.ended, program.output()]).toEqual([2, "Ended before it was done.\n"]);
   expect(await openSessions()).toEqual(before);
 });
 
-test("the result of an earlier run: one that cannot run empties its files", async () => {
-  const { conformance } = await openRunner();
+test.concurrent("it cannot run: exit code 2, the session has ended, and the files of an earlier result are empty", async () => {
+  const { conformance, openSessions } = await openRunner();
+  const before = await openSessions();
   const file = join(folder.path, "earlier.xml");
   writeFileSync(file, '<testsuite name="conformance" tests="1" failures="0"/>');
-  const program = conformance("--sandbox", "999999", "--junit", file);
-  expect(await program.ended, program.output()).toBe(2);
+  const cases = [
+    [["--sandbox", "999999", "--junit", file], "Sandbox 999999 cannot be reset: 404"],
+    [["--sandbox", "1", "--base-url", "http://127.0.0.1:9"], "does not answer"],
+    [["--sandbox", "1", "--only", "no.such_check"], 'There is no check "no.such_check".'],
+    [[], "Give --sandbox"],
+  ] as const;
+  for (const [args, sentence] of cases) {
+    const program = conformance(...args);
+    expect({ code: await program.ended, text: program.output() }).toEqual({
+      code: 2,
+      text: expect.stringContaining(sentence) as string,
+    });
+  }
   expect(readFileSync(file, "utf8")).toBe("");
+  expect(await openSessions()).toEqual(before);
 });
 
-test("a service that keeps something, where every check passes: exit code 3, and each report says so", async () => {
+test.concurrent("a service that keeps something, where every check passes: exit code 3, and each report says so", async () => {
   const keeps = KEEPING_SERVICES.find(({ leaves }) => leaves === "the station is leased");
   const { conformance } = await openRunner(keeps);
   const file = (end: string): string => join(folder.path, `kept.${end}`);
@@ -379,7 +373,7 @@ test("a service that keeps something, where every check passes: exit code 3, and
   expect(readFileSync(file("html"), "utf8")).toContain("Left behind: the station is leased");
 });
 
-test("no room for the session of the run: it cannot run, and the session has ended", async () => {
+test.concurrent("no room for the session of the run: it cannot run, and the session has ended", async () => {
   const { conformanceAt, openSessions } = await openRunner();
   const before = await openSessions();
   const text = join(folder.path, "text");
@@ -389,7 +383,7 @@ test("no room for the session of the run: it cannot run, and the session has end
   expect(await openSessions()).toEqual(before);
 });
 
-test.each([
+test.concurrent.each([
   ["503", 503],
   ["a redirect", 302],
 ])("a session of a killed run that the service does not end, %s: it is kept for the next run", async (_, status) => {
@@ -410,7 +404,7 @@ test.each([
   expect(existsSync(file)).toBe(true);
 });
 
-test("a failed check prints what was expected, what came, and a line of curl; exit code 1", async () => {
+test.concurrent("a failed check prints what was expected, what came, and a line of curl; exit code 1", async () => {
   const service = BROKEN_SERVICES.find(({ name }) => name === "cash settles another amount");
   const { conformance } = await openRunner(service);
   const program = conformance("--sandbox", await seed(), "--only", "settle.cash");

@@ -1,12 +1,16 @@
-/** A payment settles once, whatever its provider reports and whatever an operator and a cashier do about it. */
+/** A payment settles once, and an order is paid once, whatever a provider reports and whatever operators and cashiers do about it. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
 import * as issueMessages from "../../services/bus/messages/issues.ts";
 import type { RequestedCommand } from "../../services/bus/messages/station-commands.ts";
-import { untilQuiet } from "./broken-rules.ts";
+import { findBrokenRules, repeatAll, untilQuiet } from "./broken-rules.ts";
+import { AMOUNT_MINOR, callersOf, openScene } from "./callers-at-once.ts";
 import { ACCOUNT, type Filial, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";
 import { type Assertion, Scheme } from "./scheme.ts";
+
+/** Of 64 callers at once. */
+const ROUNDS = 3;
 
 let world: MoneyWorld;
 let scheme: Scheme;
@@ -46,6 +50,34 @@ const salesOf = ({ stationId }: Filial, { transactionId }: Assertion) => world.d
   select order_id from transactions where station_id = ${stationId} and reference = ${transactionId}`;
 const issuesOf = async ({ operator: caller }: Filial) =>
   (await world.ask(issueMessages.listIssues, { caller, limit: 20 })).issues;
+
+// First: each refusal of the world is one of these.
+test.each(Array.from({ length: ROUNDS }, (_, nth) => nth))(
+  "64 callers at once pay an order once (round %i)",
+  async (nth) => {
+    const scene = await openScene(world, nth);
+    const { filial, acknowledged, orderId } = scene;
+    const callers = callersOf(scene, nth);
+    expect(callers).toHaveLength(64);
+    // Each round begins with another caller, so that another way wins now and then.
+    const turned = [...callers.slice(nth * 21), ...callers.slice(0, nth * 21)];
+    await Promise.all(turned.map((caller) => caller()));
+    const played = [{ filial, diary: { acknowledged, voided: [] } }];
+    await untilQuiet(world, played);
+    expect(await repeatAll(world, played)).toEqual([]);
+    await scene.scheme.replayAll();
+    await untilQuiet(world, played);
+    expect(await findBrokenRules(world, scene.scheme, played)).toEqual([]);
+    const sales = await world.database`
+      select o.status, o.total_minor::int, t.amount_minor::int from orders o join transactions t using (order_id)
+      where order_id = ${orderId}`;
+    expect(sales).toEqual([{ status: "paid", total_minor: AMOUNT_MINOR, amount_minor: AMOUNT_MINOR }]);
+    // The order was neither changed nor voided: the others are refused because it is paid, or because their payment is.
+    const refusals = await world.database<{ refusal: string }[]>`select distinct refusal from settlement_refusals`;
+    const reasons = ["order_already_paid", "money_already_used"];
+    expect(refusals.filter(({ refusal }) => !reasons.includes(refusal))).toEqual([]);
+  },
+);
 
 test("a payment asserted for two intents: pays the first, and is an issue for the second", async () => {
   const filial = await world.openFilial({ currency: "EUR", amountsMinor: [1_250, 1_250] });

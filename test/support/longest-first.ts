@@ -37,7 +37,6 @@ const LONGEST = [
   "test/gateway/people/organizations.test.ts",
   "test/stations/saga.test.ts",
   "test/deploy/proxies.test.ts",
-  "test/money/one-order.test.ts",
   "test/clients/webhooks-command.test.ts",
   "test/webhook-signer/stalls.test.ts",
   "test/gateway/people/bus-emptied.test.ts",

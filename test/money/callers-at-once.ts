@@ -1,25 +1,17 @@
-/** 64 callers at once on one order, over every route: one of them pays, and the others get the reason. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+/** 64 callers at once on one order, over every route. */
 import type { Actor } from "../../machines/actor.ts";
 import { attributeIssue, listIssues } from "../../services/bus/messages/issues.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
-import { findBrokenRules, repeatAll, untilQuiet } from "./broken-rules.ts";
-import { ACCOUNT, type Filial, insist, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";
+import { ACCOUNT, type Filial, insist, type MoneyWorld, until } from "./money-world.ts";
 import type { Acknowledged } from "./people.ts";
 import { type Assertion, Scheme } from "./scheme.ts";
 
-const ROUNDS = 3;
-const AMOUNT_MINOR = 1_250;
-
-let world: MoneyWorld;
-beforeAll(async () => {
-  world = await startMoneyWorld();
-});
-afterAll(() => world.stop());
+export const AMOUNT_MINOR = 1_250;
 
 let keys = 0;
-interface Scene {
+export interface Scene {
+  readonly world: MoneyWorld;
   readonly filial: Filial;
   readonly scheme: Scheme;
   readonly acknowledged: Acknowledged[];
@@ -29,7 +21,10 @@ interface Scene {
   readonly strays: readonly number[];
 }
 
-async function act(filial: Filial, acknowledged: Acknowledged[], command: RequestedCommand): Promise<StationResponse> {
+async function act(
+  { world, filial, acknowledged }: Pick<Scene, "world" | "filial" | "acknowledged">,
+  command: RequestedCommand,
+): Promise<StationResponse> {
   const [{ userId: id, name }] = filial.cashiers;
   const actor: Actor = { kind: "cashier", id, name };
   const request = { commandId: `at-once:${(keys += 1)}`, actor, command };
@@ -39,13 +34,13 @@ async function act(filial: Filial, acknowledged: Acknowledged[], command: Reques
 }
 
 /** A QR collection of the only order, and an unregistered payment of the same amount. */
-async function openScene(nth: number): Promise<Scene> {
+export async function openScene(world: MoneyWorld, nth: number): Promise<Scene> {
   const scheme = new Scheme(world);
   const filial = await world.openFilial({ currency: "EUR", amountsMinor: [AMOUNT_MINOR] });
   const { configId, currency, secret } = filial;
   const orderId = filial.orders[0]?.orderId ?? 0;
   const acknowledged: Acknowledged[] = [];
-  const { reply } = await act(filial, acknowledged, { type: "intent_create", route: "dynamic_qr", orderId });
+  const { reply } = await act({ world, filial, acknowledged }, { type: "intent_create", route: "dynamic_qr", orderId });
   if (!reply.ok || reply.type !== "intent") throw new Error(`No collection: ${JSON.stringify(reply)}`);
   const { intentId } = reply;
   await until("the QR", () => world.log.commitsOf(filial.stationId).at(-1)?.active?.status === "presented");
@@ -58,30 +53,40 @@ async function openScene(nth: number): Promise<Scene> {
     await scheme.pay(secret, unregistered, { id: `stray-${nth}-${stray}` });
   }
   const { issues } = await world.ask(listIssues, { caller: filial.operator, limit: 10 });
-  return { filial, scheme, acknowledged, orderId, intentId, right, strays: issues.map(({ issueId }) => issueId) };
+  return {
+    world,
+    filial,
+    scheme,
+    acknowledged,
+    orderId,
+    intentId,
+    right,
+    strays: issues.map(({ issueId }) => issueId),
+  };
 }
 
 /** A second collection, in cash, if the first lets it begin; its cashier attests it and confirms what came in meanwhile. */
-async function collectInCash({ filial, acknowledged, orderId }: Scene): Promise<void> {
+async function collectInCash(scene: Scene): Promise<void> {
+  const { orderId } = scene;
   const command = { type: "intent_create", route: "cash", orderId, confirmsMoneyMayHaveMoved: true } as const;
-  const { reply } = await act(filial, acknowledged, command);
+  const { reply } = await act(scene, command);
   if (reply.ok && reply.type === "intent")
-    await act(filial, acknowledged, {
+    await act(scene, {
       type: "intent_attest",
       intentId: reply.intentId,
       confirmsMoneyMayHaveMoved: true,
     });
 }
 
-async function attribute({ filial, orderId }: Scene, issueId: number): Promise<void> {
+async function attribute({ world, filial, orderId }: Scene, issueId: number): Promise<void> {
   const request = { caller: filial.operator, issueId, orderId, reason: "the guest has a receipt" };
   await insist(() => world.ask(attributeIssue, request)).catch((error: unknown) => {
     if (!(error instanceof RefusedError)) throw error;
   });
 }
 
-function callersOf(scene: Scene, nth: number): readonly (() => Promise<unknown>)[] {
-  const { filial, scheme, acknowledged, intentId, right, strays } = scene;
+export function callersOf(scene: Scene, nth: number): readonly (() => Promise<unknown>)[] {
+  const { filial, scheme, intentId, right, strays } = scene;
   const { secret } = filial;
   const times = (count: number, caller: (which: number) => Promise<unknown>): (() => Promise<unknown>)[] =>
     Array.from({ length: count }, (_, which) => () => caller(which));
@@ -95,36 +100,9 @@ function callersOf(scene: Scene, nth: number): readonly (() => Promise<unknown>)
         { id: `other-${nth}-${which}` },
       ),
     ),
-    ...times(8, () => act(filial, acknowledged, { type: "intent_attest", intentId })),
-    ...times(8, () => act(filial, acknowledged, { type: "intent_cancel", intentId })),
+    ...times(8, () => act(scene, { type: "intent_attest", intentId })),
+    ...times(8, () => act(scene, { type: "intent_cancel", intentId })),
     ...times(12, () => collectInCash(scene)),
     ...times(8, (which) => attribute(scene, strays[which % strays.length] ?? 0)),
   ];
 }
-
-test.each(Array.from({ length: ROUNDS }, (_, nth) => nth))(
-  "64 callers at once pay an order once (round %i)",
-  async (nth) => {
-    const scene = await openScene(nth);
-    const { filial, scheme, acknowledged, orderId } = scene;
-    const callers = callersOf(scene, nth);
-    expect(callers).toHaveLength(64);
-    // Each round begins with another caller, so that another way wins now and then.
-    const turned = [...callers.slice(nth * 21), ...callers.slice(0, nth * 21)];
-    await Promise.all(turned.map((caller) => caller()));
-    const played = [{ filial, diary: { acknowledged, voided: [] } }];
-    await untilQuiet(world, played);
-    expect(await repeatAll(world, played)).toEqual([]);
-    await scheme.replayAll();
-    await untilQuiet(world, played);
-    expect(await findBrokenRules(world, scheme, played)).toEqual([]);
-    const sales = await world.database`
-      select o.status, o.total_minor::int, t.amount_minor::int from orders o join transactions t using (order_id)
-      where order_id = ${orderId}`;
-    expect(sales).toEqual([{ status: "paid", total_minor: AMOUNT_MINOR, amount_minor: AMOUNT_MINOR }]);
-    // The order was neither changed nor voided: the others are refused because it is paid, or because their payment is.
-    const refusals = await world.database<{ refusal: string }[]>`select distinct refusal from settlement_refusals`;
-    const reasons = ["order_already_paid", "money_already_used"];
-    expect(refusals.filter(({ refusal }) => !reasons.includes(refusal))).toEqual([]);
-  },
-);
