@@ -399,7 +399,7 @@ describe("the steps in a clean folder", () => {
   /** Where a path of the image is. */
   const inImage = (path: string): string => join(folder.path, path);
   const run = (...args: readonly string[]): string => {
-    const environment = { PATH: "/usr/bin:/bin", NODE_ENV: "production", NODE_COMPILE_CACHE: inImage("/cache") };
+    const environment = { PATH: "/usr/bin:/bin", NODE_ENV: "production" };
     const options = { cwd: inImage("/app"), encoding: "utf8", env: environment } as const;
     return execFileSync(inImage("/app/node_modules/.bin/node"), args, options);
   };

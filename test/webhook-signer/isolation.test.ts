@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const TARGETS = 100;
-const SECONDS = 4;
+const SECONDS = 3;
 
 async function fleets(path: string, count: number): Promise<Fleet[]> {
   const opened: Fleet[] = [];
