@@ -16,9 +16,13 @@ const LONG_FORMS = [
   { file: "test/reconciliation/matching/properties.test.ts", environment: { PROPERTY_RUNS: "50" } },
   { file: "test/stations/races.test.ts", environment: { RACE_ROUNDS: "500" } },
   { file: "test/robotics/races.test.ts", environment: { RACE_ROUNDS: "300" } },
+  { file: "test/deploy/find-nats-server.test.ts", environment: { NATS_SERVER_FROM: "debian" } },
+  { file: "test/audit/copy-faults.test.ts", environment: { FAULT_ROUNDS: "6" } },
+  { file: "test/relay/failure.test.ts", environment: { RELAY_ROUNDS: "60" } },
   { file: "test/clients/device-kit/power-cuts.test.ts", environment: { POWER_CUTS: "all" } },
   { file: "test/clients/magic-behaviours.test.ts", environment: { MAGIC_ENDINGS: "all" } },
   { file: "test/money/interleavings.test.ts", environment: { MONEY_RUNS: "40" } },
+  { file: "test/webhook-signer/memory.test.ts", environment: { MEMORY_TURN: "500" } },
   { file: "test/webhook-signer/kills-at-steps.test.ts", environment: { KILLS_EVENTS: "10000" } },
   { file: "test/webhook-signer/processes.test.ts", environment: { KILLS_EVENTS: "10000" } },
 ];

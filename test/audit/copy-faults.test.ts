@@ -1,4 +1,7 @@
-/** The audit copy has every commit once, whatever fails: the copier, NATS or PostgreSQL. */
+/**
+ * The audit copy has every commit once, whatever fails: the copier, NATS or PostgreSQL. The short form kills the copier and
+ * stops PostgreSQL twice, the long form of `npm run soak` six times (FAULT_ROUNDS).
+ */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -11,6 +14,7 @@ import { startPostgres, type TestServer } from "../support/servers.ts";
 import { type AuditWorld, committedEvents, copiedEvents, startAuditWorld } from "./audit-world.ts";
 import type { ScriptedStation } from "./scripted-station.ts";
 
+const ROUNDS = Number(process.env["FAULT_ROUNDS"] ?? 2);
 const ROOT = join(import.meta.dirname, "..", "..");
 
 let world: AuditWorld;
@@ -66,12 +70,12 @@ describe("a copier that is killed repeatedly", () => {
         await station.collectCash(station.facts.stationId * 100 + round * 4 + time);
       }
     };
-    for (let round = 0; round < 4; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       const program = await startAuditProcess();
       await untilItCopies();
       const before = committed();
       const collecting = Promise.all(stations.map((station) => collect(station, round)));
-      await expect.poll(committed, { interval: 1 }).toBeGreaterThan(before + 20 * round);
+      await expect.poll(committed, { interval: 1 }).toBeGreaterThan(before + 20 * (round % 4));
       program.process.kill("SIGKILL");
       await program.ended;
       await collecting;
@@ -84,7 +88,7 @@ describe("a copier that is killed repeatedly", () => {
     }
     const [intents] = await world.database`
       select count(*) as ended from intent_history where intent::json ->> 'status' = 'succeeded'`;
-    expect(intents).toEqual({ ended: stations.length * 4 * 4 + extra });
+    expect(intents).toEqual({ ended: stations.length * ROUNDS * 4 + extra });
 
     last.process.kill("SIGTERM");
     expect(await last.ended).toBe(0);
@@ -189,14 +193,14 @@ describe("PostgreSQL fails", () => {
     const audit = await startAudit();
     const station = await world.openStation();
     await untilCopied(database, station);
-    for (let round = 0; round < 6; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       const over = new AbortController();
       const before = station.commits.length;
       const collecting = (async () => {
         for (let count = 0; !over.signal.aborted && count < 12; count += 1)
           await station.collectCash(7_000 + round * 100 + count);
       })();
-      await expect.poll(() => station.commits.length, { interval: 1 }).toBeGreaterThan(before + 4 * round);
+      await expect.poll(() => station.commits.length, { interval: 1 }).toBeGreaterThan(before + 4 * (round % 6));
       postgres.signalAll("SIGSTOP");
       await new Promise((resolve) => setTimeout(resolve, 2 * IDLE_MS));
       over.abort();

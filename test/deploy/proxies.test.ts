@@ -24,7 +24,8 @@ import { type Answer, type Refused, type Sending, send } from "../support/http.t
 import { openLive } from "../support/live-socket.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { PROXY_NAMES, type ProxyName, type ReverseProxy, SITE, startProxy } from "../support/reverse-proxies.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 /** Packages may have to be fetched first. */
@@ -56,7 +57,7 @@ const agents: Agent[] = [];
 beforeAll(async () => {
   folder = temporaryFolder("proxies");
   programs = await debianPrograms(...PROXY_NAMES);
-  system = await startSystem({ environment: { TRUSTED_PROXIES: "127.0.0.1" } });
+  system = await sharedSystem();
   gatewayPort = Number(new URL(system.baseUrl).port);
   gatewayIdleMs = idleUntilClosed(gatewayPort);
   const starting = PROXY_NAMES.map(async (name) => {

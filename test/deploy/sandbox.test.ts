@@ -1,13 +1,21 @@
-/** The newcomer's first minute: the demos that the printout of `npm start` names work, and a restart keeps everything. */
+/**
+ * `npm start` from the newcomer's first minute on: the demos that its printout names work, every part that is killed comes
+ * back by itself, and a second start, now with TLS at the gateway, keeps everything. The certificate is one that no
+ * authority has signed and that names another host.
+ */
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { MAGIC_BEHAVIOURS } from "../../clients/magic-behaviours.ts";
 import { deployLimits } from "../../deploy/limits.ts";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { MAGIC_AMOUNTS } from "../../services/sandbox-provider/magic-amounts.ts";
+import { selfSigned } from "../support/certificates.ts";
 import { collectAt, sandboxFacts } from "../support/demo-station.ts";
 import { freePort } from "../support/free-port.ts";
 import { send } from "../support/http.ts";
@@ -15,8 +23,21 @@ import { logIn } from "../support/people.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { serverFolder } from "../support/temporary-folder.ts";
 
-const START = join(import.meta.dirname, "..", "..", "deploy", "start.ts");
-const DEMO = join(import.meta.dirname, "..", "..", "clients", "demo.ts");
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const START = join(CHECKOUT, "deploy", "start.ts");
+const DEMO = join(CHECKOUT, "clients", "demo.ts");
+/** The parts by the name in their lines, and by a word of their command line. */
+const PARTS = {
+  "virtual-companion": "clients/virtual-companion.ts",
+  "virtual-display": "clients/virtual-display.ts",
+  gateway: "gateway/main.ts",
+  stations: "services/main.ts stations",
+  services: "services/main.ts registry",
+  "nats-server": "nats-server --config",
+  PostgreSQL: "bin/postgres -D",
+} as const;
+type Part = keyof typeof PARTS;
+const PART_NAMES = Object.keys(PARTS) as Part[];
 const LINES_MS = 120_000;
 const TEST_MS = 600_000;
 /** The goal is five seconds on a machine with nothing else to do; on a busy one the first start is the measure. */
@@ -36,41 +57,67 @@ async function endAll(): Promise<void> {
   }
 }
 
-async function start(): Promise<RunningProgram> {
+async function start(more: Readonly<Record<string, string>> = {}): Promise<RunningProgram> {
   const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: String(await freePort()), DATA_DIR: folder.path };
-  const program = runProgram(process.execPath, [START], { env });
+  const program = runProgram(process.execPath, [START], { env: { ...env, ...more } });
   started.push(program);
   await program.waitFor(/Ctrl-C stops within/);
   return program;
 }
 
-/** A demo as a newcomer types it; rejects unless it ends well. */
-const demo = async (...args: readonly string[]): Promise<string> => {
+const run = promisify(execFile);
+
+/** A program of `clients/` with nothing but the data folder; rejects unless it ends well. */
+const client = async (name: string, ...args: readonly string[]): Promise<string> => {
   const env = programEnvironment({ DATA_DIR: folder.path });
-  const { stdout } = await promisify(execFile)(process.execPath, [DEMO, ...args], { env, timeout: LINES_MS });
-  return stdout;
+  const program = join(CHECKOUT, "clients", `${name}.ts`);
+  return (await run(process.execPath, [program, ...args], { env, timeout: LINES_MS })).stdout;
 };
+
+/** A demo as a newcomer types it. */
+const demo = (...args: readonly string[]): Promise<string> => client("demo", ...args);
 
 /** The same demo as lines, pasted into a shell. */
 async function paste(...args: readonly string[]): Promise<string> {
   const lines = await demo(...args, "--curl");
-  const { stdout, stderr } = await promisify(execFile)("bash", ["-c", lines], { timeout: LINES_MS });
+  const { stdout, stderr } = await run("bash", ["-c", lines], { timeout: LINES_MS });
   expect(stderr).toBe("");
   return stdout;
 }
 
 const facts = (): SandboxFacts => sandboxFacts(folder.path);
 
+interface Process {
+  readonly pid: number;
+  readonly parent: number;
+  readonly command: string;
+}
+
 /** Every process that names the data folder on its command line or is a child of the supervisor. */
-async function processesOf(program: RunningProgram): Promise<number[]> {
-  const { stdout } = await promisify(execFile)("ps", ["-eo", "pid=,ppid=,args="]);
-  const rows = stdout
-    .trim()
-    .split("\n")
-    .map((row) => row.trim().split(/\s+/));
-  return rows
-    .filter(([, parent, ...args]) => Number(parent) === program.pid || args.join(" ").includes(folder.path))
-    .map(([pid]) => Number(pid));
+async function processesOf(program: RunningProgram): Promise<readonly Process[]> {
+  const { stdout } = await run("ps", ["-A", "-o", "pid=,ppid=,args="]);
+  const rows = stdout.split("\n").map((row) => {
+    const [, pid, parent, command = ""] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(row) ?? [];
+    return { pid: Number(pid), parent: Number(parent), command };
+  });
+  return rows.filter(({ parent, command }) => parent === program.pid || command.includes(folder.path));
+}
+
+async function pidOf(program: RunningProgram, part: Part): Promise<number> {
+  const processes = await processesOf(program);
+  const found = processes.filter(({ parent, command }) => parent === program.pid && command.includes(PARTS[part]));
+  if (found.length !== 1) throw new Error(`There is not one ${part}: ${found.map(({ pid }) => pid).join()}`);
+  return found[0]?.pid as number;
+}
+
+/** Kills a part and waits for the line that it is back. */
+async function killAndAwait(program: RunningProgram, part: Part): Promise<void> {
+  const before = program.output().length;
+  process.kill(await pidOf(program, part), "SIGKILL");
+  await vi.waitFor(() => expect(program.output().slice(before)).toMatch(new RegExp(`^${part} is up again`, "m")), {
+    timeout: 120_000,
+    interval: 50,
+  });
 }
 
 function expectWholeCollection(output: string): void {
@@ -152,7 +199,7 @@ describe("the first start", { timeout: TEST_MS }, () => {
   }, TEST_MS);
   afterAll(endAll);
 
-  test("every demo, run and pasted: it ends well", async () => {
+  test("the demos, run and pasted: each ends well", async () => {
     const screen = program.output().split("Device payments is running at")[1] ?? "";
     expect(screen.split("\n").length, "fits on one screen").toBeLessThan(24);
     expect(screen).toMatch(/ {2}enrollment code \S+$/m);
@@ -166,39 +213,81 @@ describe("the first start", { timeout: TEST_MS }, () => {
       const enrolled = await send(before.baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json });
       expect(enrolled.body).toMatchObject({ device: { device_id: deviceId } });
     }
-    expectWholeQr(await demo("qr"));
     expectIssuesResolved(await demo("issue"));
     expectWholeTask(await demo("robot"));
-    // Each ends what an earlier one may have left, here a QR that waits for its guest.
-    await showQr(before, before.demoStation.stationId);
-    expectWholeQr(await paste("qr"));
     expectIssuesResolved(await paste("issue"));
     shown = await showQr(before, before.station.stationId);
   });
 
-  test("Ctrl-C: it ends in good order, and nothing is left running", async () => {
+  test("every part is killed: it brings each back with one line, and collects a payment afterwards", async () => {
+    const pids = async (): Promise<number[]> => await Promise.all(PART_NAMES.map((part) => pidOf(program, part)));
+    const killed = await pids();
+    for (const part of PART_NAMES) await killAndAwait(program, part);
+    for (const pid of await pids()) expect(killed).not.toContain(pid);
+    for (const part of PART_NAMES) {
+      const line = `${part} was ended by SIGKILL; it is started again in 0.2 s. Its log is ${folder.path}/logs/`;
+      expect(program.output().split(line), part).toHaveLength(2);
+    }
+    await collectAt(before);
+  });
+
+  test("the key for enrollment codes: it is private, and only the process that hashes them gets it", async () => {
+    const file = join(folder.path, "secrets.json");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const key = (JSON.parse(readFileSync(file, "utf8")) as Record<string, string>)["enrollment_code_key"];
+    expect(key).toMatch(/^[\w-]{32}$/);
+    const holders: Part[] = [];
+    for (const part of PART_NAMES) {
+      const environment = readFileSync(`/proc/${await pidOf(program, part)}/environ`, "utf8");
+      if (environment.includes(key ?? "")) holders.push(part);
+    }
+    expect(holders).toEqual(["services"]);
+  });
+
+  test("Ctrl-C while a part waits to be started again: it ends in good order, and nothing is left running", async () => {
+    // Each end doubles the pause, until there is time to stop within one.
+    for (let round = 0; round < 2; round += 1) await killAndAwait(program, "virtual-display");
     const running = await processesOf(program);
     expect(running.length).toBeGreaterThanOrEqual(8);
+    process.kill(await pidOf(program, "virtual-display"), "SIGKILL");
+    await program.waitFor(/virtual-display was ended by SIGKILL; it is started again in 1\.6 s/);
     program.process.kill("SIGTERM");
     expect(await program.ended).toBe(0);
+    expect(program.output().trim().split("\n").slice(-2)).toEqual(["Stopping (SIGTERM) …", "Stopped."]);
     // The watchdog sees the end of its supervisor a moment later.
-    await vi.waitFor(() => expect(running.filter(isRunning)).toEqual([]), { timeout: GONE_MS, interval: 50 });
+    const left = async () => [...running.filter(({ pid }) => isRunning(pid)), ...(await processesOf(program))];
+    await vi.waitFor(async () => expect(await left()).toEqual([]), { timeout: GONE_MS, interval: 100 });
   });
 });
 
-describe("a second start, after the credential file of a virtual device was damaged", { timeout: TEST_MS }, () => {
+describe("a second start, with TLS, after the credential file of a virtual device was damaged", {
+  timeout: TEST_MS,
+}, () => {
   const file = join(folder.path, "virtual-companion.json");
   let program: RunningProgram;
   let after: SandboxFacts;
   let tookMs: number;
+  const [certFile, keyFile] = [join(folder.path, "cert.pem"), join(folder.path, "key.pem")];
+  const dispatcher = getGlobalDispatcher();
+  let agent: Agent;
   beforeAll(async () => {
     writeFileSync(file, readFileSync(file, "utf8").slice(0, 20));
+    const { cert, key } = selfSigned({ names: ["pay.example"] });
+    writeFileSync(certFile, cert);
+    writeFileSync(keyFile, key);
+    // The test's own requests trust this certificate, whatever host it names.
+    agent = new Agent({ connect: { ca: cert, checkServerIdentity: () => undefined } });
+    setGlobalDispatcher(agent);
     const startedAtMs = performance.now();
-    program = await start();
+    program = await start({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile });
     tookMs = performance.now() - startedAtMs;
     after = facts();
   }, TEST_MS);
-  afterAll(endAll);
+  afterAll(async () => {
+    setGlobalDispatcher(dispatcher);
+    await agent.close();
+    await endAll();
+  });
 
   test("people, devices and what the demos did: they are kept", async () => {
     expect(tookMs).toBeLessThan(Math.max(SECOND_START_MS, firstTookMs));
@@ -214,6 +303,46 @@ describe("a second start, after the credential file of a virtual device was dama
     expect(after.station.devices.map((device) => device.enrollmentCode)).toEqual([null, null]);
     expectWholeTask(await paste("robot"));
     expectWholeCollection(await paste());
+  });
+
+  test("TLS: every printed address of the gateway is https, and the virtual devices attach", () => {
+    const output = program.output();
+    expect(output).toContain("virtual-companion: up.");
+    expect(output).toContain("virtual-display: up.");
+    const { baseUrl, links } = after;
+    expect(baseUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+    expect(Object.values(links).filter((link) => link.startsWith(baseUrl))).toHaveLength(5);
+    expect(output).toContain(`Device payments is running at ${baseUrl}`);
+    expect(output).not.toContain(baseUrl.replace("https:", "http:"));
+  });
+
+  test("the demo by QR with TLS: it ends well, run and as curl lines, and the callback comes over TLS too", async () => {
+    // Each ends what an earlier one may have left, here a QR that waits for its guest.
+    await showQr(after, after.demoStation.stationId);
+    expectWholeQr(await demo("qr"));
+    expectWholeQr(await paste("qr"));
+  });
+
+  test("a server with another certificate: the curl lines send nothing to it", async () => {
+    const other = selfSigned({ names: ["127.0.0.1"] });
+    let requests = 0;
+    const server = createServer(other, (_request, response) => {
+      requests += 1;
+      response.end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const lines = (await demo("robot", "--curl")).replace(/^BASE=.*$/m, `BASE=${base}`);
+    expect(lines).toContain("curl ");
+    const { stdout, stderr } = await run("bash", ["-c", lines], { timeout: LINES_MS });
+    expect(stdout + stderr).toMatch(/curl: \(90\)/);
+    expect(requests).toBe(0);
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  test("the commands with TLS: they find the service and trust its certificate", async () => {
+    expect(await client("organization", "list")).toMatch(/^\d+\tSandbox/m);
+    expect(await client("cli", "webhooks", "trigger", "serving_task.offered")).not.toBe("");
   });
 
   test("the device with the damaged file: it attaches again", () => {

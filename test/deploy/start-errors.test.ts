@@ -109,12 +109,7 @@ describe("npm start: one sentence and exit code 1", () => {
   });
 
   test.each([
-    ["PORT", "abc", "it must be a whole number from 0 to 65535, where 0 takes any free port"],
-    [
-      "NATS_URL",
-      "hello",
-      "it must be an address like nats://token@127.0.0.1:4222, or several separated by commas, with percent escapes for special characters of user and password",
-    ],
+    // `settings.test.ts` has the others that the start itself reads.
     ["DATABASE_URL", "hello", "it must be an address like postgres://user:password@host:5432/database"],
     // Only a part reads this one.
     ["STATION_LEASE_MS", "99999999", "it must be a whole number from 1000 to 3600000"],

@@ -43,7 +43,7 @@ async function ended(baseUrl: string, module: string, begun: (runId: number) => 
   const deps = { sql: sqlOfRunner, log, settings: { CONFORMANCE_BASE_URL: baseUrl } } as unknown as RegistryDeps;
   const runner = new ConformanceRunner(deps, {
     PATH: process.env["PATH"],
-    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(module)}`,
+    NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --import=data:text/javascript,${encodeURIComponent(module)}`,
   });
   const onEnd = vi.fn(async () => undefined);
   runner.start({ runId, sandboxId, token: "t", onEnd });

@@ -40,7 +40,6 @@ const LONGEST = [
   "test/clients/webhooks-command.test.ts",
   "test/webhook-signer/stalls.test.ts",
   "test/gateway/people/bus-emptied.test.ts",
-  "test/deploy/restart.test.ts",
   "test/money/interleavings.test.ts",
   "test/webhook-signer/memory.test.ts",
   "test/gateway/people/effect.test.ts",

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 /** A poll costs as much as what it waits for: the longer that takes, the rarer it is, and the wait ends a tenth later at most. */
-const PAUSE = { leastMs: 20, mostMs: 250, ofWait: 0.1 } as const;
+const PAUSE = { leastMs: 20, mostMs: 100, ofWait: 0.1 } as const;
 
 /** Polls until `poll` returns a result. Fails after `timeoutMs`. */
 export async function waitFor<T>(

@@ -7,7 +7,7 @@ import { listConsumerWebhookDeliveries } from "../../services/webhook-signer/sql
 import { type Fleet, type SignerWorld, startSignerWorld } from "./signer-world.ts";
 
 const WRITERS = 50;
-const EVENTS_EACH = 20;
+const EVENTS_EACH = 8;
 
 let world: SignerWorld;
 let writing: Database;
@@ -34,7 +34,7 @@ async function readOn({ consumerId }: Fleet, isOver: () => boolean): Promise<Set
     if (rows.length > 0) continue;
     if (last) return seen;
     last = isOver();
-    await delay(1);
+    await delay(3);
   }
 }
 

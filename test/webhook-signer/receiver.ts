@@ -43,18 +43,19 @@ export async function startReceiver(): Promise<Receiver> {
   const authority = createAuthority();
   const { cert, key } = authority.issue({ names: ["localhost"] });
   const received: Received[] = [];
+  const byPath = new Map<string, Received[]>();
   const behaviours = new Map<string, Behaviour>();
+  /** By path, and by the first folder of paths. */
   const underWay = new Map<string, number>();
   const most = new Map<string, number>();
   const server: Server = createServer({ cert, key }, (request, response) => {
     const path = request.url ?? "/";
-    const now = (underWay.get(path) ?? 0) + 1;
-    underWay.set(path, now);
-    const all = [...underWay]
-      .filter(([one]) => one.startsWith(prefixOf(path)))
-      .reduce((sum, [, count]) => sum + count, 0);
-    most.set(path, Math.max(most.get(path) ?? 0, now));
-    most.set(prefixOf(path), Math.max(most.get(prefixOf(path)) ?? 0, all));
+    const counted = [path, prefixOf(path)];
+    for (const one of counted) {
+      const now = (underWay.get(one) ?? 0) + 1;
+      underWay.set(one, now);
+      most.set(one, Math.max(most.get(one) ?? 0, now));
+    }
     let body = "";
     request.setEncoding("utf8").on("data", (chunk: string) => {
       body += chunk;
@@ -62,7 +63,7 @@ export async function startReceiver(): Promise<Receiver> {
     let isUnderWay = true;
     // Counted down before the answer is sent: its receiver may send the next request before we know that it was sent.
     const over = (): void => {
-      if (isUnderWay) underWay.set(path, (underWay.get(path) ?? 1) - 1);
+      if (isUnderWay) for (const one of counted) underWay.set(one, (underWay.get(one) ?? 1) - 1);
       isUnderWay = false;
     };
     response.once("close", over);
@@ -77,6 +78,9 @@ export async function startReceiver(): Promise<Receiver> {
         atMs: Date.now(),
       };
       received.push(one);
+      const here = byPath.get(path) ?? [];
+      here.push(one);
+      byPath.set(path, here);
       const answer = behaviours.get(path)?.(one) ?? 200;
       if (answer === "hang") return;
       const {
@@ -101,7 +105,7 @@ export async function startReceiver(): Promise<Receiver> {
   return {
     authority,
     received,
-    at: (path) => received.filter((one) => one.path === path),
+    at: (path) => [...(byPath.get(path) ?? [])],
     url: (path) => `https://localhost:${port}${path}`,
     behave: (path, behaviour) => void behaviours.set(path, behaviour),
     mostAtOnce: (prefix) => most.get(prefix) ?? 0,

@@ -163,7 +163,7 @@ test("a delivery is read with its attempts as of one moment", async () => {
   await world.emitMany([fleet], 1);
   const { deliveryId } = await tried(fleet, 1);
   const torn: string[] = [];
-  for (let turn = 2; turn <= 60; turn += 1) {
+  for (let turn = 2; turn <= 25; turn += 1) {
     await redeliver(fleet, deliveryId);
     for (let isOver = false; !isOver; ) {
       const reads = await Promise.all(Array.from({ length: 6 }, () => world.ownDelivery(fleet, deliveryId)));

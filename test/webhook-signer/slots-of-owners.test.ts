@@ -30,8 +30,8 @@ test("one owner: at most 16 in progress, at most 4 to one endpoint, and slow one
     "the first ones",
     () => world.receiver.received.filter((one) => /^\/owner\/[2-7]/.test(one.path)).length >= 30,
   );
-  await world.emitMany(consumers.slice(2), 300);
-  const isOver = () => world.receiver.received.filter((one) => /^\/owner\/[2-7]/.test(one.path)).length >= 30 + 300 * 5;
+  await world.emitMany(consumers.slice(2), 120);
+  const isOver = () => world.receiver.received.filter((one) => /^\/owner\/[2-7]/.test(one.path)).length >= 30 + 120 * 5;
   await waitFor("the healthy ones", isOver);
   expect(world.receiver.mostAtOnce("/owner/")).toBeLessThanOrEqual(SIGNER_LIMITS.inFlightPerOwner);
   expect(world.receiver.mostAtOnce("/owner/")).toBeGreaterThan(SIGNER_LIMITS.inFlightPerOwner - 4);
@@ -78,7 +78,7 @@ test("more slow targets than slots: prompt and new targets are not delayed", asy
   const promptPaths = { ofAnother: "/prompt/another", ofTheSame: "/prompt/same" };
   for (const name of ["ofAnother", "ofTheSame"] as const) await world.addEndpoint(prompt[name], promptPaths[name]);
   await lateness(prompt, promptPaths);
-  await world.emitMany(slow, slow.length * 16);
+  await world.emitMany(slow, slow.length * 8);
   await waitFor(
     "each of the slow ones at work",
     () => [...paths].every((path) => world.receiver.at(path).length > 0),

@@ -26,6 +26,10 @@ const PROGRAMS = [
   "deploy/start",
   "test/deploy/programs/find-nats-server",
   "test/deploy/programs/servers",
+  "test/deploy/programs/service",
+  "test/deploy/programs/steps",
+  "test/runtime/programs/lifecycle",
+  "test/runtime/programs/log",
   "test/webhook-signer/programs/signer-with-limits",
 ];
 /** The sources of a bundle; a change of one makes a new bundle. */
@@ -37,6 +41,7 @@ const SOURCES = [
   "services",
   "patches",
   "test/deploy/programs",
+  "test/runtime/programs",
   "test/webhook-signer/programs",
 ];
 /** Native ones, and those that read files or start programs of their own package. */
