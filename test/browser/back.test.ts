@@ -303,6 +303,8 @@ describe("lists", () => {
   });
 
   test("one that its filters empty says so, and a button clears them; one that has nothing yet says how it begins", async () => {
+    // All lists show it in the same way: axe reads that of a whole page, and the one below a tab.
+    const read = ["payments/?search=no-payment-has-this", "webhooks/?view=endpoints&consumer=999999"];
     const filtered = [
       "payments/?search=no-payment-has-this",
       "stations/?status=suspended",
@@ -315,7 +317,7 @@ describe("lists", () => {
       await open(address);
       const empty = page.locator(".empty");
       await empty.getByText("Nothing fits the filters").waitFor(SHOWN);
-      await expectAccessible(page);
+      if (read.includes(address)) await expectAccessible(page);
       await empty.getByRole("button", { name: "Clear the filters" }).click();
       await page.getByText("Nothing fits the filters").waitFor({ state: "detached", ...SHOWN });
       const view = new URL(address, page.url()).searchParams.get("view");
@@ -479,8 +481,14 @@ describe("every section", () => {
     const links = await page.getByRole("navigation", { name: "Sections", includeHidden: true }).locator("a").all();
     const addresses = await Promise.all(links.map((link) => link.getAttribute("href")));
     expect(addresses.length).toBeGreaterThan(9);
-    for (const address of addresses) {
-      await open((address ?? "").replace("/back/", ""));
+    for (const [nth, address] of addresses.entries()) {
+      // By the link, as a person goes on: the page is loaded once. The menu is closed in a narrow window.
+      await links[nth]?.dispatchEvent("click");
+      await page.waitForURL(`**${address}`);
+      await page
+        .locator(`a.menu-link[aria-current="page"][href="${address}"]`)
+        .waitFor({ state: "attached", ...SHOWN });
+      await page.getByRole("heading", { level: 1 }).waitFor(SHOWN);
       await page.locator(".content .skeleton").waitFor({ state: "detached", ...SHOWN });
       await expectAccessible(page);
       await expectNoSideways(page);
@@ -488,9 +496,7 @@ describe("every section", () => {
       const isBeside = "(frame) => frame.scrollWidth > frame.clientWidth";
       const frames = "[...document.querySelectorAll('.table-frame')]";
       expect(await page.evaluate(`${frames}.filter(${isBeside}).length`), address ?? "").toBe(0);
-      await page.setViewportSize({ width: 1_280, height: 800 });
-      await picture(page, `back-${(address ?? "").split("/")[2] || "overview"}`);
-      await page.setViewportSize({ width: 360, height: 740 });
+      await picture(page, `back-${(address ?? "").split("/")[2] || "overview"}`, { width: 1_280, height: 800 });
     }
     expect(faults).toEqual([]);
   });

@@ -3,7 +3,8 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { enrollDevice, reportOnce } from "../support/devices.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { expectNoSideways, startBrowser } from "./chromium.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
@@ -22,7 +23,7 @@ let system: TestSystem;
 let browser: Browser;
 let owner: Person;
 beforeAll(async () => {
-  [system, browser] = await Promise.all([startSystem(), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   for (const [name, role] of [
     ["Lee", "cashier"],

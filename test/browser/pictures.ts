@@ -9,11 +9,18 @@ export const END_TRANSITIONS =
   "document.getAnimations().forEach((each) => each instanceof CSSTransition && each.finish())";
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 
-/** Draws what the page shows now, in light and dark, as `<name>-light.png` and `<name>-dark.png`. */
-export async function picture(page: Page, name: string): Promise<void> {
+type Size = NonNullable<ReturnType<Page["viewportSize"]>>;
+
+/**
+ * Draws what the page shows now, in light and dark, as `<name>-light.png` and `<name>-dark.png`; with a size, as a window of
+ * that size shows it.
+ */
+export async function picture(page: Page, name: string, size?: Size): Promise<void> {
   const folder = process.env["PICTURES"];
   if (folder === undefined) return;
   mkdirSync(join(CHECKOUT, folder), { recursive: true });
+  const window = page.viewportSize();
+  if (size !== undefined) await page.setViewportSize(size);
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     // What the change of scheme has begun would be drawn half-way.
@@ -23,4 +30,5 @@ export async function picture(page: Page, name: string): Promise<void> {
   // First the scheme alone: with motion its colours would change slowly, also in what a test does next.
   await page.emulateMedia({ colorScheme: null });
   await page.emulateMedia({ reducedMotion: null });
+  if (size !== undefined && window !== null) await page.setViewportSize(window);
 }

@@ -5,7 +5,8 @@ import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { startSystem, type TestSystem } from "../support/system.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { startBrowser } from "./chromium.ts";
 
 const SOON = { timeout: 30_000 };
@@ -24,7 +25,7 @@ let accountId: number;
 let lines = 0;
 
 beforeAll(async () => {
-  [system, browser] = await Promise.all([startSystem(), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
   sql = postgres(system.database.url, { max: 1, onnotice: () => undefined });
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);

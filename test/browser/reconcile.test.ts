@@ -10,6 +10,8 @@ import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chrom
 
 /** Imports and runs take a second; beside other tests they take longer. */
 const SOON = { timeout: 60_000 };
+/** For what is read by loading the page again, which costs much. */
+const LOADED_AGAIN = { ...SOON, interval: 500 };
 /** As a text that somebody else has written may look: a page that shows it as markup runs it. */
 const XSS = `<img src=x onerror="document.title='owned'">`;
 const PASSWORD = "a long enough password";
@@ -322,7 +324,7 @@ describe("the reconciliation", () => {
         await card.getByText("Lines of the file").click(SOON);
         await card.getByRole("row").nth(3).waitFor(SOON);
         return await card.getByText("not compared yet").count();
-      }, SOON)
+      }, LOADED_AGAIN)
       .toBe(0);
     await card.getByRole("cell", { name: "€250.00" }).waitFor(SOON);
     await expectAccessible(page, "reconcile-lines");
@@ -402,7 +404,7 @@ describe("the reconciliation", () => {
         const button = dialog.getByRole("button", { name: "Close the period" });
         if (await button.isVisible()) await button.click({ timeout: 2_000 }).catch(() => undefined);
         return await button.isVisible();
-      }, SOON)
+      }, LOADED_AGAIN)
       .toBe(false);
     await period.getByRole("button", { name: "Signed closing" }).click(SOON);
     await dialog.getByText("Lines: 0 · issues: 0").waitFor(SOON);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { logIn } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
-import { startBrowser } from "./chromium.ts";
+import { expectAccessible, startBrowser } from "./chromium.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
 let system: TestSystem;
@@ -59,6 +59,7 @@ test("a session that ends leaves what is typed: the reference of a slip, a line,
   await endSession(context);
   const again = page.getByRole("dialog", { name: "Your session has ended" });
   await again.waitFor(SHOWN);
+  await expectAccessible(page, "till-session-ended");
   await signIn(page, system.cashier, again);
   await again.waitFor({ state: "hidden", ...SHOWN });
   expect(await page.getByLabel("Reference").inputValue()).toBe("SLIP-4711");
