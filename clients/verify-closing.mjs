@@ -103,7 +103,7 @@ function readHead(text, publicKey) {
   const signed = Buffer.from(String(value), "base64url");
   const known = { algorithm: "Ed25519", key_id: keyId, public_key: publicKey.toString("base64url") };
   const isUnchanged =
-    signed.toString("base64url") === value && Object.entries(about).every(([name, text]) => known[name] === text);
+    signed.toString("base64url") === value && Object.entries(about).every(([name, given]) => known[name] === given);
   if (!isUnchanged || !verify(null, Buffer.from(canonicalJson(statement)), key, signed))
     throw new NotVerified("The signature does not fit: something was changed, or signed with another key.");
   return statement;

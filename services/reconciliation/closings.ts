@@ -151,19 +151,19 @@ export async function listClosingItems(
 ): Promise<ReplyOf<typeof bus.listClosingItems>> {
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
-  existing(await sql.findClosing(database, { organizationId, closingId }));
+  const closing = existing(await sql.findClosing(database, { organizationId, closingId }));
   if (after !== undefined && !ITEM_KEYS[of].test(after)) {
     throw new RefusedError({
       code: "invalid_request",
       errors: [{ pointer: "/after", code: "wrong_format", detail: "Must be the key of an item." }],
     });
   }
-  const rows = await sql.listClosingItems(database, {
-    closingId,
-    of,
-    after,
-    limit: Math.min(limit, BOUNDS.listed) + 1,
-  });
+  const page = { after, limit: Math.min(limit, BOUNDS.listed) + 1 };
+  const isLarge = countsOf(closing).lines.count > PERIOD_LIMITS.sortedLines;
+  const rows =
+    of === "line"
+      ? await sql.listClosingLines(database, { ...page, closing, isLarge })
+      : await sql.listClosingIssues(database, { ...page, closingId });
   const { page: items, hasMore } = firstPage(rows, limit);
   return { items, hasMore };
 }
@@ -193,8 +193,10 @@ interface Counted {
   readonly issues: { readonly count: number };
 }
 
+const countsOf = ({ statement }: sql.ClosingRow): Counted => JSON.parse(statement) as Counted;
+
 function closingOf(row: sql.ClosingRow): bus.Closing {
-  const { lines, issues } = JSON.parse(row.statement) as Counted;
+  const { lines, issues } = countsOf(row);
   return {
     closingId: row.closing_id,
     accountId: row.account_id,

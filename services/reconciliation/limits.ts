@@ -89,6 +89,8 @@ export const PERIOD_LIMITS = {
   /** How long a close waits for an import that stores the lines of a large file. */
   lockWaitMs: 1_000,
   retryMs: 5_000,
+  /** Of a closing with so many lines each page of its export sorts all of them: a few milliseconds. */
+  sortedLines: 10_000,
   /** How far apart the first and the last day of one list are: two months of days, two years of months. */
   days: { day: 62, month: 732 },
 } as const;

@@ -1,8 +1,8 @@
 /** Closings of periods, as they are stored. Every query of a person is confined to an organization. */
-import type { CLOSING_ITEMS } from "../../bus/messages/reconciliation-periods.ts";
-import type { Queryable, Transaction } from "../../db/pool.ts";
+import type { Database, Queryable, Transaction } from "../../db/pool.ts";
 import type { CanonicalObject } from "../canonical-json.ts";
 import type { Period, PeriodKind } from "./periods.ts";
+import { searchByIndex } from "./store-lines.ts";
 
 export interface ClosingRow {
   readonly closing_id: number;
@@ -14,6 +14,7 @@ export interface ClosingRow {
   readonly closed_by_name: string;
   readonly closed_at: Date;
   readonly reason: string;
+  readonly through_line_id: number;
   readonly after_closing: number;
   readonly statement: string;
   readonly key_id: string;
@@ -69,26 +70,39 @@ interface ItemRow {
   readonly item: string;
 }
 
-/** Lines by fingerprint, issues by id. */
-export async function listClosingItems(
+interface ItemsAfter {
+  readonly after: string | undefined;
+  readonly limit: number;
+}
+
+/** By id. */
+export async function listClosingIssues(
   sql: Queryable,
-  page: {
-    readonly closingId: number;
-    readonly of: (typeof CLOSING_ITEMS)[number];
-    readonly after: string | undefined;
-    readonly limit: number;
-  },
+  { closingId, after, limit }: ItemsAfter & { readonly closingId: number },
 ): Promise<readonly ItemRow[]> {
-  const { closingId, of, after, limit } = page;
-  if (of === "issue") {
-    return await sql<ItemRow[]>`
-      select issue_id::text as key, item from closing_issues
-      where closing_id = ${closingId} and issue_id > ${after ?? "0"}::bigint order by issue_id limit ${limit}`;
-  }
   return await sql<ItemRow[]>`
-    select encode(l.fingerprint, 'hex') as key, closing_line(l) as item from period_closings c join statement_lines l
-      on l.account_id = c.account_id and l.booked_on between c.from_date and c.to_date and l.line_id <= c.through_line_id
-    where c.closing_id = ${closingId} and l.fingerprint > decode(${after ?? ""}, 'hex') order by l.fingerprint limit ${limit}`;
+    select issue_id::text as key, item from closing_issues
+    where closing_id = ${closingId} and issue_id > ${after ?? "0"}::bigint order by issue_id limit ${limit}`;
+}
+
+/**
+ * By fingerprint. The pages of a large closing go through the account's lines in this order, together once; a page that sorted
+ * the lines of its month would do so for each page. A small one is sorted: its lines are few of the account's.
+ */
+export async function listClosingLines(
+  database: Database,
+  { closing, isLarge, after, limit }: ItemsAfter & { readonly closing: ClosingRow; readonly isLarge: boolean },
+): Promise<readonly ItemRow[]> {
+  const { account_id: accountId, from_date: fromDate, to_date: toDate, through_line_id: throughLineId } = closing;
+  return await database.begin(async (sql) => {
+    if (isLarge) await searchByIndex(sql, true);
+    return await sql<ItemRow[]>`
+      select encode((p.l).fingerprint, 'hex') as key, closing_line(p.l) as item from (
+        select l from statement_lines l
+        where (l.account_id, l.fingerprint) > (${accountId}, decode(${after ?? ""}, 'hex')) and l.account_id = ${accountId}
+          and l.booked_on between ${fromDate}::date and ${toDate}::date and l.line_id <= ${throughLineId}
+        order by l.account_id, l.fingerprint limit ${limit}) p`;
+  });
 }
 
 export async function listClosingKeys(
