@@ -103,7 +103,7 @@ describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})
     await strikes.end();
     world.provider.witness.calm();
     collections = perStation.flat();
-    expect(collections).toHaveLength(COLLECTIONS + QR_COLLECTIONS);
+    expect(collections.length).toBeGreaterThanOrEqual(COLLECTIONS + QR_COLLECTIONS);
     const results = {
       seed: SEED,
       collections: COLLECTIONS,
@@ -282,7 +282,9 @@ async function collectAll(deps: CollectionDeps, index: number, plans: readonly P
   const station = world.stations[index];
   if (station === undefined) throw new Error(`There is no station ${index}.`);
   const done: Collection[] = [];
-  for (const [count, plan] of plans.entries()) {
+  // As many as are planned, and more where a busy machine has taken so long for its restarts that not each process was killed.
+  for (let count = 0; count < plans.length || strikes.total < TARGETS.length; count += 1) {
+    const plan = plans[count] ?? drawPlan(new Random(SEED + index * COLLECTIONS + count));
     const name = `${index}-${count}`;
     const ended = await (isQr(plan) ? collectByQr(deps, station, plan, name) : collect(deps, station, plan, name));
     done.push(ended);
