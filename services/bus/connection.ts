@@ -325,6 +325,14 @@ function failFast(nc: NatsConnection, isUp: () => boolean): () => void {
       underWay.delete(abandon);
     }
   };
+  const flush = nc.flush.bind(nc);
+  nc.flush = async () => {
+    try {
+      await flush();
+    } catch (error) {
+      throw error instanceof errors.RequestError ? new BusDownError() : error;
+    }
+  };
   return () => {
     for (const reject of underWay) reject(new BusDownError());
     underWay.clear();

@@ -76,6 +76,10 @@ export const FAULTS: Readonly<Record<string, Words>> = {
     because: "the server there does not answer as a NATS server does",
     next: "correct host and port, or read its log",
   },
+  bus_down: {
+    because: "the connection to NATS is down",
+    next: "start it again, and check the NATS servers if it is down then too",
+  },
   // Files and the machine
   EACCES: FORBIDDEN,
   EPERM: FORBIDDEN,

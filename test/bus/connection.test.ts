@@ -32,9 +32,13 @@ describe("the connection to the bus", () => {
     bus.nc.subscribe("never.answers", { callback: () => undefined });
     await bus.nc.flush();
     const startedAt = performance.now();
+    // So that no answer comes before the end.
+    nats.signal("SIGSTOP");
     const underWay = bus.nc.request("never.answers", "", { timeout: 20_000 }).catch((error: unknown) => error);
+    const flushing = bus.nc.flush().catch((error: unknown) => error);
     await nats.kill9();
     expect(await underWay).toBeInstanceOf(BusDownError);
+    expect(await flushing).toBeInstanceOf(BusDownError);
     await expect(bus.nc.request("anything", "", { timeout: 20_000 })).rejects.toBeInstanceOf(BusDownError);
     await expect(bus.js.publish("anything")).rejects.toBeInstanceOf(BusDownError);
     expect(performance.now() - startedAt).toBeLessThan(2_000);

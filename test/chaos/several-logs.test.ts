@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StationLogs } from "../../services/bus/streams.ts";
+import type { ApiClient } from "../support/api-client.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { addStations, BEHIND_PROXY, type ChaosStation } from "./chaos-world.ts";
@@ -116,6 +117,27 @@ describe("stations in three logs", () => {
       await owner.good("POST", `devices/${companionId}/revoke/`, { body: {} });
       expect((await companion.call("GET", "me/")).status).toBe(401);
     }
+  });
+
+  test("a station that is added while the services stall: a request that is answered 503 is repeated until they go on", {
+    timeout: TEST_MS,
+  }, async () => {
+    const statuses: number[] = [];
+    const counted: ApiClient = {
+      ...owner,
+      async call<T>(...request: Parameters<ApiClient["call"]>) {
+        const answer = await owner.call<T>(...request);
+        statuses.push(answer.status);
+        return answer;
+      },
+    };
+    const pid = system.processes.services.pid();
+    process.kill(pid, "SIGSTOP");
+    const adding = addStations({ system, owner: counted, cashier }, 1);
+    adding.catch(() => undefined);
+    await expect.poll(() => statuses, RECOVERED).toContain(503);
+    process.kill(pid, "SIGCONT");
+    expect(await adding).toHaveLength(1);
   });
 
   test("one log that has lost everything: the others are served meanwhile, and its stations are published again", {

@@ -42,7 +42,7 @@ export const ELECTION_MS = 12_000;
 const FOLLOWER_MS = ELECTION_MS;
 /** For the same reason each of two servers without a connection to each other ends the other one's terms, until the third leads. */
 export const PAIR_MS = PARTITION_MS + ELECTION_MS;
-const STOPPED_SERVER_MS = 1_000;
+export const STOPPED_SERVER_MS = 1_000;
 const OF_PROCESS_MS = { kill: 1_500, stall: 3_000, stop: 500 } as const;
 /** An actor host is succeeded when its lease has lapsed. */
 const OF_HOST_MS = { kill: 3_000, stall: 3_000, stop: 500 } as const;

@@ -3,8 +3,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { vi } from "vitest";
 import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
+import { errorCode } from "../../services/runtime/user-error.ts";
 import type { Random } from "../chaos/random.ts";
 import { STATION_LOG } from "../support/one-log.ts";
+import type { TestProcess } from "../support/test-process.ts";
 import { type ClusterWorld, FILLED_NODE, KINDS, type Kind, LINKED_COPY, type ProcessName } from "./cluster-world.ts";
 import {
   DOWN_MS,
@@ -17,6 +19,7 @@ import {
   ofProcesses,
   PAIR_MS,
   PARTITION_MS,
+  STOPPED_SERVER_MS,
 } from "./faults.ts";
 import { metaLeader, moveLeaders } from "./leaders.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
@@ -41,12 +44,25 @@ const DATABASE_STALL_MS = 6_000;
 const DATABASE_BACK_MS = 2_000;
 /** A feed misses its heartbeats, and begins anew. */
 const CONSUMERS_MS = 3_000;
+/** From the SIGTERM of one process to that of the next one. */
+const NEXT_STOP_MS = 100;
+/** The lease of a host that was killed in its stop lapses after this. */
+const LEASE_MS = 3_000;
+/** `RestartSec` of the units. */
+const SUPERVISOR_MS = 1_000;
+/** NATS answers when another server leads. */
+const STEP_DOWN_MS = 10_000;
 const JOINED_AGAIN = { timeout: 60_000, interval: 250 };
+
+/** The names of all streams, those of the buckets included. */
+function allStreams(world: ClusterWorld): readonly string[] {
+  const names = [...world.logs.all, ...STREAMS].map(({ name }) => name);
+  return [...names, ...BUCKETS.map(({ name }) => `KV_${name}`)];
+}
 
 /** Resolves when each copy of each stream at this server is complete: until then another fault would be one too many. */
 async function joinedAgain(world: ClusterWorld, node: NodeName): Promise<void> {
-  const names = [...world.logs.all, ...STREAMS].map(({ name }) => name);
-  names.push(...BUCKETS.map(({ name }) => `KV_${name}`));
+  const names = allStreams(world);
   await vi.waitFor(async () => {
     for (const name of names) {
       const { cluster } = await world.bus.jsm.streams.info(name);
@@ -278,6 +294,62 @@ const killDatabase: Draw = async (world) => ({
   },
 });
 
+/** As for a change of its settings: PostgreSQL's fast shutdown, and the start at once. */
+const restartDatabase: Draw = async (world) => ({
+  name: "restart PostgreSQL in good order",
+  target: "postgres",
+  withinMs: 3 * DATABASE_BACK_MS,
+  async run() {
+    await world.postgres.halt();
+    await world.postgres.restart();
+  },
+});
+
+/** One second later, whenever a start ends because it has lost its server (docs/operations.md, "Start order"). */
+async function restartAsSupervisor(each: TestProcess): Promise<void> {
+  for (;;) {
+    try {
+      return await each.restart();
+    } catch (error) {
+      if (errorCode(error) !== "bus_down") throw error;
+      await delay(SUPERVISOR_MS);
+    }
+  }
+}
+
+/** A careless deployment: no process waits for the one before, and each starts again as soon as it has ended. */
+const replaceAllAtOnce: Draw = async (world, random) => ({
+  name: "stop and start all processes without waiting",
+  target: "all processes",
+  withinMs: PROCESSES_START_MS + LEASE_MS,
+  async run() {
+    const processes = random.shuffled([...world.processes.values()]);
+    await Promise.all(
+      processes.map(async (each, nth) => {
+        await delay(nth * NEXT_STOP_MS);
+        await each.stop();
+        await restartAsSupervisor(each);
+      }),
+    );
+  },
+});
+
+/** As an operator does it with `nats stream cluster step-down`, for one stream after another. */
+const stepDownLeaders: Draw = async (world, random) => ({
+  name: "have every leader step down",
+  target: "all streams and buckets",
+  withinMs: STOPPED_SERVER_MS,
+  async run() {
+    for (const name of random.shuffled(allStreams(world))) {
+      const answer = await world.bus.nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${name}`, "", {
+        timeout: STEP_DOWN_MS,
+      });
+      const { success } = answer.json<{ success?: boolean }>();
+      if (success !== true) throw new Error(`${name}: ${answer.string()}`);
+    }
+  },
+});
+
 /** No copy of a service is left; nothing of a collection by card or cash needs it unless `withinMs` says so. */
 const killBoth =
   (kind: Kind, withinMs = NOTHING_MS): Draw =>
@@ -373,6 +445,9 @@ export const RARE: readonly Draw[] = [
   stallServerBriefly,
   stallDatabase,
   killDatabase,
+  restartDatabase,
+  replaceAllAtOnce,
+  stepDownLeaders,
   setClocks,
   killTwoServers,
   ...(["relay", "audit", "providers", "robotics", "reconciliation", "webhook-signer"] as const).map((kind) =>

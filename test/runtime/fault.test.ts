@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { connect as connectTls, createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, it } from "vitest";
+import { BusDownError } from "../../services/bus/connection.ts";
 import { cannotBeUsed, cannotGoOn, FAULTS, faultOf, reasonOf } from "../../services/runtime/fault.ts";
 import { createAuthority, selfSigned } from "../support/certificates.ts";
 
@@ -121,5 +122,8 @@ describe("the words for a code", () => {
     );
     expect(cannotBeUsed("The file", coded("EXDEV"))).toBe("The file cannot be used: the error is EXDEV.");
     expect(cannotGoOn("registry", new TypeError("x"))).toBeUndefined();
+    expect(cannotGoOn("relay", new BusDownError())).toBe(
+      "relay cannot go on: the connection to NATS is down (bus_down); start it again, and check the NATS servers if it is down then too.",
+    );
   });
 });

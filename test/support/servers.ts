@@ -16,13 +16,15 @@ export interface TestServer {
   folder: string;
   /** Stops it in good order and removes its data. */
   stop: () => Promise<void>;
+  /** Stops it in good order, and keeps its data for `restart`. */
+  halt: () => Promise<void>;
   /** SIGKILL: nothing is flushed. Resolves when the process has ended. */
   kill9: () => Promise<void>;
   /** For SIGSTOP and SIGCONT: a server that stalls and goes on. */
   signal: (signal: NodeJS.Signals) => void;
   /** The same for the server and every process that it has started, such as PostgreSQL's one for each connection. */
   signalAll: (signal: NodeJS.Signals) => void;
-  /** Starts it again after `kill9`. Resolves when it answers. */
+  /** Starts it again after `halt` or `kill9`. Resolves when it answers. */
   restart: () => Promise<void>;
 }
 
@@ -70,6 +72,9 @@ function killable(first: Facts, remove: () => void, again: () => Promise<Killabl
     stop: async () => {
       await child.stop();
       remove();
+    },
+    halt: async () => {
+      await child.stop();
     },
     kill9: async () => {
       await child.kill();
