@@ -88,16 +88,6 @@ async function intentsOf({ stationId }: Till): Promise<readonly IntentBody[]> {
   return (await cashier.good<{ intents: readonly IntentBody[] }>("GET", path)).intents;
 }
 
-/** An earlier order of the station, settled without the page. */
-async function collectByTerminal({ stationId }: Till, reference: string): Promise<void> {
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.50" }];
-  const station = `stations/${stationId}`;
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
-  const body = { order_id, route: "attested_terminal" };
-  const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
-  await cashier.good("POST", `${station}/intents/${intent_id}/attest/`, { body: { reference } });
-}
-
 /** A companion of this station that reports when a test wants it to. */
 async function newCompanion(till: Till): Promise<TestDevice> {
   const body = { station_id: till.stationId, name: "Companion", kind: "smart_pos_companion" };
@@ -193,24 +183,27 @@ describe("a collection", () => {
       await click(page, "Settle €12.50");
     };
     const isAsked = () => page.getByRole("dialog").getByText("It has settled order").waitFor(SHOWN);
-    for (const reference of ["TERMINAL-0042", "TERMINAL-0043"]) await collectByTerminal(till, reference);
-    await addLine(page);
-    await click(page, "Card terminal");
-    await click(page, "Settle €12.50");
-    await isShown(page, "Type the reference from the slip.");
-    await page.getByLabel("Reference").fill("TERMINAL-0042");
-    await withoutLease(till, button(page, "Settle €12.50"), () => page.getByLabel("Reference").press("Enter"));
-    await settle("TERMINAL-0042");
-    await isAsked();
-    // The answer is lost; what was confirmed for one reference is asked again for another one.
-    await page.route("**/attest/", (route) => route.abort(), { times: 1 });
-    await click(page, "One payment covers both: settle");
-    await isShown(page, "The service cannot be reached.");
-    await settle("TERMINAL-0043");
-    await isAsked();
-    await click(page, "One payment covers both: settle");
-    await button(page, "Next order").waitFor(SHOWN);
-    expect(attested).toBe(4);
+    for (const [round, reference] of ["TERMINAL-0042", "TERMINAL-0043", "TERMINAL-0042"].entries()) {
+      await addLine(page);
+      await click(page, "Card terminal");
+      await click(page, "Settle €12.50");
+      await isShown(page, "Type the reference from the slip.");
+      await page.getByLabel("Reference").fill(reference);
+      await withoutLease(till, button(page, "Settle €12.50"), () => page.getByLabel("Reference").press("Enter"));
+      await settle(reference);
+      if (round === 2) {
+        await isAsked();
+        // The answer is lost; what was confirmed for one reference is asked again for another one.
+        await page.route("**/attest/", (route) => route.abort(), { times: 1 });
+        await click(page, "One payment covers both: settle");
+        await isShown(page, "The service cannot be reached.");
+        await settle("TERMINAL-0043");
+        await isAsked();
+        await click(page, "One payment covers both: settle");
+      }
+      await click(page, "Next order");
+    }
+    expect(attested).toBe(6);
   });
 
   test("an answer that belongs to the order before changes nothing of the new one", async () => {
