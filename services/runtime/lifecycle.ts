@@ -18,7 +18,9 @@ const STOP_MS = 10_000;
 const SHORT_STOP_MS = 1_300;
 /** How long the end waits for the step that is just starting; one that heeds `stopping` needs no more. */
 const ABANDONED_STEP_MS = 500;
-/** The exit code after an unexpected error, as opposed to one that a person can act on. */
+/** The exit code after an error that a person can act on, unless it has its own. */
+const EXIT_KNOWN = 1;
+/** The exit code after an unexpected error. */
 const EXIT_UNEXPECTED = 70;
 
 export interface Run {
@@ -73,14 +75,14 @@ export async function runProcess(
   };
   const fail = (error: unknown): Promise<never> => {
     if (ending !== undefined) return ending;
-    const expected = error instanceof UserError;
-    const message = expected
-      ? error.message
-      : (cannotGoOn(name, error) ?? `${name} met an unexpected error; its log has the details.`);
+    const isSentence = error instanceof UserError;
+    const known = isSentence ? error.message : cannotGoOn(name, error);
+    const message = known ?? `${name} met an unexpected error; its log has the details.`;
     log.fatal({ err: error, name }, message);
     process.stderr.write(`${message}\n`);
     notifyParent({ ready: false, code: errorCode(error), message });
-    return end(expected ? error.exitCode : EXIT_UNEXPECTED, "a fatal error");
+    const knownCode = isSentence ? error.exitCode : EXIT_KNOWN;
+    return end(known === undefined ? EXIT_UNEXPECTED : knownCode, "a fatal error");
   };
 
   // A reader that is gone, or a full disk, ends no process.

@@ -54,6 +54,12 @@ describe("a process", () => {
     expect(code).toBe(3);
   });
 
+  it("an error whose cause and next step are known: one sentence, and the exit code of what a person can act on", async () => {
+    const { code, errors } = await run("known");
+    expect(errors).toBe("program cannot go on: the disk is full (ENOSPC); make room on it.\n");
+    expect(code).toBe(1);
+  });
+
   it("an unexpected error, at the start or later: no stack trace is shown", async () => {
     for (const mode of ["broken", "rejected", "thrown"]) {
       const { code, messages, errors, lines } = await run(mode);

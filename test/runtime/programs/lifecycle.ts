@@ -23,6 +23,7 @@ await runProcess({ name: "program", log }, async (run) => {
   await step("one", async () => undefined);
   await step("two", async () => {
     if (mode === "refused") throw new UserError("Port 80 is taken.", { code: "port_taken", exitCode: 3 });
+    if (mode === "known") throw Object.assign(new Error("write"), { code: "ENOSPC" });
     if (mode === "broken") throw new TypeError("undefined is not a function");
     if (mode === "hangs") {
       process.send?.("starting");
