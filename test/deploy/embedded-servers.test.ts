@@ -173,7 +173,7 @@ describe("the embedded servers", () => {
 
   test("secrets.json is lost: one sentence names the guide, and its commands set the new password and keep the data", async () => {
     const dataDir = shared.path;
-    const first = start(dataDir);
+    const first = running();
     const where = await addresses(first);
     await store(where);
     const sql = postgres(where.database, { max: 1, onnotice: () => undefined });
@@ -193,7 +193,7 @@ describe("the embedded servers", () => {
     const env = { ...process.env, DATA_DIR: dataDir };
     const checkout = join(import.meta.dirname, "..", "..");
     expect(spawnSync("sh", ["-euc", commands], { cwd: checkout, env }).status).toBe(0);
-    const third = await addresses(start(dataDir));
+    const third = await addresses(startOnShared());
     expect(await readStored(third)).toEqual(["row", "message"]);
     const again = postgres(third.database, { max: 1 });
     expect(await again`select from provider_secrets`).toHaveLength(0);
