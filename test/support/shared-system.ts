@@ -5,7 +5,7 @@
  *   system = await sharedSystem();   // in beforeAll, in place of startSystem()
  *   afterAll(() => system.stop());   // leaves it to the next file
  *
- * A file that loses data, reads metrics of a process, or needs other settings has a system of its own. One that kills a
+ * A file that loses data, reads metrics of a process, switches the platform, or needs other settings has a system of its own. One that kills a
  * process starts it again.
  */
 import postgres from "postgres";

@@ -6,10 +6,10 @@ import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { PLATFORM_KEY, sharedSystem } from "../../support/shared-system.ts";
-import type { TestSystem } from "../../support/system.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
 
+const PLATFORM_KEY = "platform-key-of-the-kill-switch-test";
 const WITHIN_MS = 1_500;
 const LINES = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
 
@@ -47,7 +47,8 @@ const allBut = (cash: null, reason: string): Reasons => ({
 });
 
 beforeAll(async () => {
-  system = await sharedSystem({ sandboxProvider: true });
+  // Not the shared one: every organization's audit log has the switches of the platform.
+  system = await startSystem({ environment: { PLATFORM_KEY }, sandboxProvider: true });
   [second, host] = await Promise.all([
     startGatewayProcess(system.nats.url),
     startHostProcess({ NATS_URL: system.nats.url }),
