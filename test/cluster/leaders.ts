@@ -6,6 +6,8 @@ import { STATION_LOG } from "../support/one-log.ts";
 import { type NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
 const WAIT = { timeout: 20_000, interval: 50 };
+/** A cluster places each new consumer at random, and a feed takes a second to replace one: twenty are too few now and then. */
+const MOVED = { timeout: 45_000, interval: 50 };
 
 /** All streams and buckets of a bus with one log. */
 export const ALL_STREAMS: readonly string[] = [
@@ -42,7 +44,7 @@ export async function moveConsumers(bus: Bus, node: NodeName, stream: string): P
     const elsewhere = consumers.filter(({ cluster }) => cluster?.leader !== node);
     for (const { name } of elsewhere) await bus.jsm.consumers.delete(stream, name);
     expect([consumers.length > 0, elsewhere.length]).toEqual([true, 0]);
-  }, WAIT);
+  }, MOVED);
 }
 
 /** The server that leads the cluster's metadata, and so decides which server gets a new consumer. */
