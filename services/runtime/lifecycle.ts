@@ -75,14 +75,12 @@ export async function runProcess(
   };
   const fail = (error: unknown): Promise<never> => {
     if (ending !== undefined) return ending;
-    const isSentence = error instanceof UserError;
-    const known = isSentence ? error.message : cannotGoOn(name, error);
-    const message = known ?? `${name} met an unexpected error; its log has the details.`;
+    const unexpected = `${name} met an unexpected error; its log has the details.`;
+    const { message, exitCode } = outcomeOf(error, name, unexpected);
     log.fatal({ err: error, name }, message);
     process.stderr.write(`${message}\n`);
     notifyParent({ ready: false, code: errorCode(error), message });
-    const knownCode = isSentence ? error.exitCode : EXIT_KNOWN;
-    return end(known === undefined ? EXIT_UNEXPECTED : knownCode, "a fatal error");
+    return end(exitCode, "a fatal error");
   };
 
   // A reader that is gone, or a full disk, ends no process.
@@ -126,10 +124,18 @@ function forceAfter(limitMs: number, exitCode: number): void {
 
 /** Runs a program's main function when nothing else may yet catch its error: settings that cannot be parsed. */
 export function exitWith(error: unknown): never {
-  const message = error instanceof UserError ? error.message : (cannotGoOn("The program", error) ?? String(error));
+  const { message, exitCode } = outcomeOf(error, "The program", String(error));
   process.stderr.write(`${message}\n`);
   notifyParent({ ready: false, code: errorCode(error), message });
-  process.exit(error instanceof UserError ? error.exitCode : EXIT_UNEXPECTED);
+  process.exit(exitCode);
+}
+
+/** The sentence for a person and the exit code of a program that ends by this error; `unexpected` is said where no cause is known. */
+function outcomeOf(error: unknown, name: string, unexpected: string): { message: string; exitCode: number } {
+  if (error instanceof UserError) return { message: error.message, exitCode: error.exitCode };
+  const known = cannotGoOn(name, error);
+  if (known === undefined) return { message: unexpected, exitCode: EXIT_UNEXPECTED };
+  return { message: known, exitCode: EXIT_KNOWN };
 }
 
 /** A parent that has just ended is no error of ours: without the callback, the broken channel would be one. */

@@ -165,6 +165,7 @@ describe("a day with ten thousand collections", () => {
     await expectAccessible(page, "till-today-earlier");
     await page.setViewportSize({ width: 360, height: 740 });
     await expectNoSideways(page);
+    await expectAccessible(page);
     await click(page, "Later ones");
     await click(page, "The newest ones");
     await expect.poll(() => textOf(rows.first()), SHOWN).toContain(`€${KEPT + 2}.00`);

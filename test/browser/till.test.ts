@@ -121,6 +121,7 @@ describe("a collection", () => {
     // A tablet at 200 % zoom, which has half as many pixels of style; and a phone.
     await page.setViewportSize({ width: 512, height: 384 });
     await expectNoSideways(page);
+    await expectAccessible(page);
     await page.setViewportSize({ width: 360, height: 740 });
     await expectNoSideways(page);
     await expectAccessible(page, "till-phone");

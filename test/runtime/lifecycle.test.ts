@@ -55,9 +55,11 @@ describe("a process", () => {
   });
 
   it("an error whose cause and next step are known: one sentence, and the exit code of what a person can act on", async () => {
-    const { code, errors } = await run("known");
-    expect(errors).toBe("program cannot go on: the disk is full (ENOSPC); make room on it.\n");
-    expect(code).toBe(1);
+    const started = await run("known");
+    expect(started.errors).toBe("program cannot go on: the disk is full (ENOSPC); make room on it.\n");
+    const early = await run("early");
+    expect(early.errors).toBe("The program cannot go on: the disk is full (ENOSPC); make room on it.\n");
+    expect([started.code, early.code]).toEqual([1, 1]);
   });
 
   it("an unexpected error, at the start or later: no stack trace is shown", async () => {

@@ -83,7 +83,7 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
       case when d.kind <> 'unmatched_money' then p.station_id end as station_id,
       case when l.line_id is null then 'settled' else 'paid' end as evidence_status, ${evidenceType(sql)} as evidence_type,
       case when d.kind <> 'batch_total_mismatch' then coalesce(l.amount_minor, p.amount_minor)
-        -- A sum of absurd amounts stands in the facts alone.
+        -- A sum of huge amounts stands in the facts alone.
         when abs((d.facts ->> 'differenceMinor')::numeric) < 1e18 then (d.facts ->> 'differenceMinor')::bigint end as amount_minor,
       coalesce(l.currency, p.currency) as currency,
       p.intent_id, p.order_id, coalesce(l.provider_key, p.provider_key, p.typed_key, '') as provider_reference,

@@ -1,4 +1,4 @@
-/** The owner's side of a device's life: register, code, suspend, resume, reset, revoke — and the answers to the device. Its silence is in `lapses.test.ts`. */
+/** The owner's side of a device's life: register, code, suspend, resume, reset, revoke — and the answers to the device. Its silence is in `presence-and-lease.test.ts`. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { deviceDetailSchema, deviceSchema, devicesSchema } from "../../../gateway/api/backoffice/devices.ts";

@@ -1,4 +1,4 @@
-/** One cashier drives a station; the others see who, and wait. That a lease lapses is in `lapses.test.ts`. */
+/** One cashier drives a station; the others see who, and wait. That a lease lapses is in `presence-and-lease.test.ts`. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";

@@ -1,4 +1,4 @@
-/** Sums beyond what PostgreSQL's int8 holds: a file of absurd amounts is compared as any other, and stops no account. */
+/** Sums that are too large for PostgreSQL's int8: a file of huge amounts is compared as any other, and no account is stopped by it. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { FORMAT_LIMITS } from "../../../services/reconciliation/formats/limits.ts";
 import { stateOf } from "../closings/closing-world.ts";

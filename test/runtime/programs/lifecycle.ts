@@ -1,5 +1,5 @@
 /** A process of two steps for the lifecycle test; the first argument selects what happens. */
-import { runProcess } from "../../../services/runtime/lifecycle.ts";
+import { exitWith, runProcess } from "../../../services/runtime/lifecycle.ts";
 import { createLog } from "../../../services/runtime/log.ts";
 import { UserError } from "../../../services/runtime/user-error.ts";
 
@@ -8,6 +8,9 @@ const DRAIN_MS = 2_000;
 const mode = process.argv[2] ?? "normal";
 const print = (text: string): void => void process.stdout.write(`step ${text}\n`);
 const log = createLog({ service: "program", level: "silent" });
+
+const diskFull = (): Error => Object.assign(new Error("write"), { code: "ENOSPC" });
+if (mode === "early") exitWith(diskFull());
 
 await runProcess({ name: "program", log }, async (run) => {
   const step = async (name: string, work: () => Promise<void>): Promise<void> => {
@@ -23,7 +26,7 @@ await runProcess({ name: "program", log }, async (run) => {
   await step("one", async () => undefined);
   await step("two", async () => {
     if (mode === "refused") throw new UserError("Port 80 is taken.", { code: "port_taken", exitCode: 3 });
-    if (mode === "known") throw Object.assign(new Error("write"), { code: "ENOSPC" });
+    if (mode === "known") throw diskFull();
     if (mode === "broken") throw new TypeError("undefined is not a function");
     if (mode === "hangs") {
       process.send?.("starting");
