@@ -14,8 +14,10 @@ export interface StatementLine {
   readonly line: number;
   readonly payment_id: string;
   readonly reference: string;
+  readonly account: string;
   readonly amount: string;
   readonly currency: string;
+  readonly paid_at: string;
 }
 
 export interface ProviderCheck {
@@ -38,7 +40,8 @@ export async function checkProvider(sql: postgres.Sql, provider: ProviderAccount
   return { ...money, complaints, payments: lines.length };
 }
 
-async function readStatement({ url, apiKey }: ProviderAccount): Promise<readonly StatementLine[]> {
+/** The provider's own statement, in its order. */
+export async function readStatement({ url, apiKey }: ProviderAccount): Promise<readonly StatementLine[]> {
   const lines: StatementLine[] = [];
   for (let after: number | null = 0; after !== null; ) {
     const answer = await fetch(`${url}/v1/statement.json?after=${after}&limit=1000`, {

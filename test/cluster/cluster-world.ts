@@ -1,6 +1,6 @@
 /** The whole service on a cluster of three NATS servers: two processes of each kind, a PostgreSQL, and stations with devices. */
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { vi } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -16,6 +16,7 @@ import { startPostgres, type TestServer } from "../support/servers.ts";
 import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestProcess, type TestProcess } from "../support/test-process.ts";
+import { type Receiver, startReceiver } from "../webhook-signer/receiver.ts";
 import { NatsCluster, NODES } from "./nats-cluster.ts";
 import type { OlderCheckout } from "./older-checkout.ts";
 
@@ -72,6 +73,8 @@ export interface ClusterWorld {
   readonly stations: readonly ChaosStation[];
   /** The stations' account at the sandbox provider; undefined where that does not run. */
   readonly provider: ProviderAccount | undefined;
+  /** Where webhooks go; undefined where no robots are served. */
+  readonly receiver: Receiver | undefined;
   /** Brings the database and the streams to this version. */
   migrate(): Promise<void>;
   /** What a process has logged so far: JSON lines. */
@@ -88,6 +91,12 @@ export interface ClusterWorldOptions {
   readonly older?: OlderCheckout | undefined;
 }
 
+function allowsReceiver({ authority }: Receiver, folder: string): NodeJS.ProcessEnv {
+  const caFile = join(folder, "webhook-ca.pem");
+  writeFileSync(caFile, authority.cert);
+  return { WEBHOOK_ALLOW_LOOPBACK: "true", WEBHOOK_CA_FILE: caFile };
+}
+
 /** Starts the world, with a lease held at every station and a heartbeat from every companion. */
 export async function startClusterWorld(
   stationCount: number,
@@ -97,9 +106,11 @@ export async function startClusterWorld(
   mkdirSync(folder.path, { recursive: true });
   const logFile = (name: string): string => join(folder.path, `${name}.log`);
   const disk = mountSmallDisk("cluster-disk", DISK_MEGABYTES);
-  const [nats, postgres] = await Promise.all([
+  const hasRobots = kinds.includes("robotics") && kinds.includes("webhook-signer");
+  const [nats, postgres, receiver] = await Promise.all([
     NatsCluster.start({ smallDisk: { node: FILLED_NODE, path: disk.path } }),
     startPostgres({ settings: { max_connections: DATABASE_CONNECTIONS } }),
+    hasRobots ? startReceiver() : undefined,
   ]);
   const installation = { databaseUrl: postgres.url, natsUrl: nats.url(), layout: { replicas: REPLICAS, logs } };
   const migrate = async (): Promise<void> =>
@@ -123,6 +134,7 @@ export async function startClusterWorld(
     SANDBOX_PROVIDER_DECIDES_AFTER_MS: DECIDES_AFTER_MS,
     WEBHOOK_SECRETS_KEY: newKey(),
     CLOSING_SIGNING_KEY: newKey(),
+    ...(receiver === undefined ? {} : allowsReceiver(receiver, folder.path)),
     ...BEHIND_PROXY,
   };
   const processes = new Map<ProcessName, TestProcess>();
@@ -183,12 +195,13 @@ export async function startClusterWorld(
     filialId,
     stations,
     provider,
+    receiver,
     migrate,
     log: (name) => readFileSync(logFile(name), "utf8"),
     async stop() {
       await bus.close();
       await Promise.all([...processes.values()].map((one) => one.kill9()));
-      await Promise.all([nats.stop(), postgres.stop()]);
+      await Promise.all([nats.stop(), postgres.stop(), receiver?.stop()]);
       disk.remove();
       folder.remove();
     },

@@ -1,11 +1,11 @@
 /** What happens to the cluster, one fault after another, drawn from a seed. Each is ended before the next one begins. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { BUCKETS, CREDENTIALS, STREAMS } from "../../services/bus/streams.ts";
+import { CREDENTIALS } from "../../services/bus/streams.ts";
 import type { Random } from "../chaos/random.ts";
 import { STATION_LOG } from "../support/one-log.ts";
 import type { ClusterWorld, Kind, ProcessName } from "./cluster-world.ts";
-import { leaderNow, moveLeaders } from "./leaders.ts";
+import { allStreams, leaderNow, moveLeaders } from "./leaders.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
 
 export interface Fault {
@@ -70,9 +70,7 @@ export async function followerOf(world: ClusterWorld, random: Random): Promise<N
 /** Has the other servers lead what this one leads: every server leads something otherwise, and its stall makes an election. */
 async function leadNothing(world: ClusterWorld, node: NodeName): Promise<void> {
   const others = NODES.filter((one) => one !== node);
-  const names = [...world.logs.all, ...STREAMS].map(({ name }) => name);
-  names.push(...BUCKETS.map(({ name }) => `KV_${name}`));
-  for (const [index, name] of names.entries()) {
+  for (const [index, name] of allStreams(world.logs).entries()) {
     if ((await leaderOf(world, name)) === node) {
       await moveLeaders(world.bus, others[index % others.length] as NodeName, [name]);
     }

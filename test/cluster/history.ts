@@ -1,5 +1,8 @@
 /** What the clients of a trial saw, in the order of time. Milliseconds are those of `performance.now()`. */
 
+/** The station of steps that belong to none. */
+export const NO_STATION = 0;
+
 /** A request that was answered for good, after as many attempts as it took. */
 export interface AcknowledgedStep {
   readonly stationId: number;
@@ -37,6 +40,8 @@ export interface EndedCollection {
   readonly stationId: number;
   readonly orderId: number;
   readonly orderDisplayNumber: number;
+  readonly route: string;
+  readonly amountMinor: number;
   readonly intentId: number;
   readonly end: "paid" | "cancelled";
   readonly transactionId: number | undefined;

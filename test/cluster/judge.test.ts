@@ -5,6 +5,7 @@ import { Random } from "../chaos/random.ts";
 import { type ClusterWorld, KINDS } from "./cluster-world.ts";
 import { ofProcesses, VERBS } from "./faults.ts";
 import { type EndedCollection, History, type Shown } from "./history.ts";
+import { missingSale, type Sale } from "./judge.ts";
 import { type FaultResult, lateness, outagesOf, slowness } from "./outages.ts";
 import { staleAnswers } from "./stale-answers.ts";
 
@@ -23,6 +24,8 @@ const ended = (orderDisplayNumber: number, acknowledgedAtMs: number, end: EndedC
   stationId: 1,
   orderId: orderDisplayNumber,
   orderDisplayNumber,
+  route: "cash",
+  amountMinor: 250,
   intentId: orderDisplayNumber,
   end,
   transactionId: 1,
@@ -36,6 +39,36 @@ function staleOf(of: { readonly ended?: readonly EndedCollection[]; readonly sho
   history.shown.push(...of.shown);
   return staleAnswers(history);
 }
+
+describe("a collection that was acknowledged as paid", () => {
+  const sale: Sale = {
+    transaction_id: "1",
+    intent_id: "7",
+    order_id: "7",
+    route: "cash",
+    amount_minor: "250",
+    currency: "EUR",
+  };
+
+  it("has its transaction with the order's sum and route", () => {
+    expect(missingSale(ended(7, 0), [sale])).toEqual([]);
+    expect(missingSale(ended(7, 0, "cancelled"), [])).toEqual([]);
+  });
+
+  it.each([
+    { what: "is gone", sales: [] },
+    { what: "is another intent's", sales: [{ ...sale, intent_id: "8" }] },
+    { what: "is another order's", sales: [{ ...sale, order_id: "8" }] },
+  ])("is lost when its transaction $what", ({ sales }) => {
+    expect(missingSale(ended(7, 0), sales)).toEqual(["Order 7: transaction 1 was acknowledged and is not there."]);
+  });
+
+  it.each([{ amount_minor: "251" }, { currency: "CHF" }, { route: "dynamic_qr" }])("is wrong with %o", (wrong) => {
+    expect(missingSale(ended(7, 0), [{ ...sale, ...wrong }])).toMatchObject([
+      expect.stringMatching(/^Order 7 of 250 EUR by cash: its transaction has /),
+    ]);
+  });
+});
 
 describe("an answer of a display", () => {
   it("may lag for 1.5 s, and thank for 8 s", () => {
@@ -86,7 +119,7 @@ function lateOf(
 ): string[] {
   const history = new History();
   for (const [index, [step, startedAtMs, endedAtMs, failedAtMs]] of steps.entries()) {
-    history.steps.push({ stationId: index, step, startedAtMs, endedAtMs, failedAtMs });
+    history.steps.push({ stationId: index + 1, step, startedAtMs, endedAtMs, failedAtMs });
   }
   const outages = outagesOf(history, 0, MINUTE_MS);
   const result = { name: "a fault", target: "n0", wrongErrors: 0, isDeath: false, ...outages, ...fault };
@@ -118,14 +151,14 @@ describe("a fault", () => {
     "is late when a good answer (%s) is too slow, although nothing failed",
     (step) => {
       expect(lateOf({ withinMs: 500 }, [[step, 0, 501]])).toEqual([
-        `a fault (n0): ${step} at station 0 took 501 ms instead of 500 ms.`,
+        `a fault (n0): ${step} at station 1 took 501 ms instead of 500 ms.`,
       ]);
     },
   );
 
   it("is late when an answer is slow before its first attempt fails", () => {
     expect(lateOf({ withinMs: 1_000 }, [["attest", 0, 5_300, 5_000]])).toEqual([
-      "a fault (n0): attest at station 0 took 5300 ms instead of 1000 ms.",
+      "a fault (n0): attest at station 1 took 5300 ms instead of 1000 ms.",
     ]);
   });
 

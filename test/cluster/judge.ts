@@ -6,11 +6,18 @@ import { newestSequence, readStationLog } from "../chaos/station-log-read.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import type { EndedCollection, History } from "./history.ts";
 
-interface Sale {
+/** One row of `transactions`. */
+export interface Sale {
   readonly transaction_id: string;
   readonly intent_id: string;
   readonly order_id: string;
+  readonly route: string;
+  readonly amount_minor: string;
+  readonly currency: string;
 }
+
+/** Of all stations of a trial. */
+const CURRENCY = "EUR";
 
 export interface Judgement {
   readonly lost: readonly string[];
@@ -21,7 +28,8 @@ export interface Judgement {
 export async function judge(world: ClusterWorld, history: History): Promise<Judgement> {
   const sql = postgres(world.postgres.url, { max: 2, onnotice: () => undefined });
   try {
-    const sales = await sql<Sale[]>`select transaction_id, intent_id, order_id from transactions`;
+    const sales = await sql<Sale[]>`
+      select transaction_id, intent_id, order_id, route, amount_minor, currency from transactions`;
     const auditLog = await readAuditLog(sql);
     const lost = [
       ...history.ended.flatMap((one) => missingSale(one, sales)),
@@ -42,11 +50,18 @@ export async function judge(world: ClusterWorld, history: History): Promise<Judg
   }
 }
 
-function missingSale({ end, orderId, intentId, transactionId }: EndedCollection, sales: readonly Sale[]): string[] {
+/** A sentence where the transaction that an answer named is missing, or has another sum or route than the order. */
+export function missingSale(ended: EndedCollection, sales: readonly Sale[]): string[] {
+  const { end, orderId, intentId, transactionId, route, amountMinor } = ended;
   if (end !== "paid") return [];
   const found = sales.find((sale) => Number(sale.transaction_id) === transactionId);
-  if (found !== undefined && Number(found.intent_id) === intentId) return [];
-  return [`Order ${orderId}: transaction ${transactionId} was acknowledged and is not there.`];
+  if (found === undefined || Number(found.intent_id) !== intentId || Number(found.order_id) !== orderId)
+    return [`Order ${orderId}: transaction ${transactionId} was acknowledged and is not there.`];
+  const { amount_minor, currency, route: storedRoute } = found;
+  if (Number(amount_minor) === amountMinor && currency === CURRENCY && storedRoute === route) return [];
+  return [
+    `Order ${orderId} of ${amountMinor} ${CURRENCY} by ${route}: its transaction has ${amount_minor} ${currency} by ${storedRoute}.`,
+  ];
 }
 
 function doubled(history: History, sales: readonly Sale[]): string[] {

@@ -8,7 +8,8 @@ import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import { readFile, storeFile } from "../../services/bus/statement-files.ts";
 import { STATEMENT_FILES } from "../../services/bus/streams.ts";
 import { createLog } from "../../services/runtime/log.ts";
-import { ALL_STREAMS, moveLeaders } from "./leaders.ts";
+import { ONE_LOG } from "../support/one-log.ts";
+import { allStreams, moveLeaders } from "./leaders.ts";
 import { NatsCluster, type NodeName } from "./nats-cluster.ts";
 
 const STREAM = `OBJ_${STATEMENT_FILES.name}`;
@@ -30,7 +31,7 @@ beforeAll(async () => {
   bus = await connectBus({ url: cluster.nodeUrl(LEADER), name: "test", log });
   await vi.waitFor(() => ensureStreams(bus, { replicas: 3, logs: 1 }), WAIT);
   // One server leads everything, so that the lag of another one makes no election.
-  await moveLeaders(bus, LEADER, [...ALL_STREAMS, STREAM]);
+  await moveLeaders(bus, LEADER, [...allStreams(ONE_LOG), STREAM]);
   await delay(READABLE_AFTER_MS);
 });
 afterAll(async () => {

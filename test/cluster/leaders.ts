@@ -1,18 +1,18 @@
 /** Reads and changes which server of a cluster leads a stream or has the consumers of its feeds. */
 import { expect, vi } from "vitest";
 import type { Bus } from "../../services/bus/connection.ts";
-import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
-import { STATION_LOG } from "../support/one-log.ts";
+import { BUCKETS, STREAMS, type StationLogs } from "../../services/bus/streams.ts";
 import { type NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
+/** A server that was away copies what it has missed. */
+const FOLLOWS = { timeout: 60_000, interval: 250 };
 const WAIT = { timeout: 20_000, interval: 50 };
 /** A cluster places each new consumer at random, and a feed takes a second to replace one: twenty are too few now and then. */
 const MOVED = { timeout: 45_000, interval: 50 };
 
-/** All streams and buckets of a bus with one log. */
-export const ALL_STREAMS: readonly string[] = [
-  STATION_LOG.name,
-  ...STREAMS.map(({ name }) => name),
+/** The streams and buckets of a bus with these logs. */
+export const allStreams = ({ all }: Pick<StationLogs, "all">): readonly string[] => [
+  ...[...all, ...STREAMS].map(({ name }) => name),
   ...BUCKETS.map(({ name }) => `KV_${name}`),
 ];
 
@@ -22,6 +22,17 @@ export async function leaderNow(bus: Bus, stream: string): Promise<NodeName | un
   const answer = await bus.nc.request(subject, "", { timeout: 1_000 }).catch(() => undefined);
   const leader = answer?.json<{ cluster?: { leader?: string } }>().cluster?.leader;
   return NODES.find((node) => node === leader);
+}
+
+/** Resolves when every copy of each stream follows its leader: until then another fault would be one too many. */
+export async function allFollow(bus: Bus, streams: readonly string[]): Promise<void> {
+  await vi.waitFor(async () => {
+    for (const name of streams) {
+      const { cluster } = await bus.jsm.streams.info(name);
+      const behind = cluster?.replicas?.find(({ current, offline }) => !current || offline === true);
+      if (behind !== undefined) throw new Error(`The copy of ${name} at ${behind.name} does not follow.`);
+    }
+  }, FOLLOWS);
 }
 
 /** Makes this server the leader of these streams; resolves when it leads all of them. */

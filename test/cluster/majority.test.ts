@@ -12,8 +12,8 @@ import { DISPLAY_SCOPES, openStation, type TestStation } from "../gateway/gatewa
 import { noteBucketsComplete } from "../support/buckets-complete.ts";
 import { GATEWAY_SETTINGS } from "../support/gateway-settings.ts";
 import { type Refused, send } from "../support/http.ts";
-import { STATION_LOG } from "../support/one-log.ts";
-import { ALL_STREAMS, metaLeader, moveConsumers, moveLeaders } from "./leaders.ts";
+import { ONE_LOG, STATION_LOG } from "../support/one-log.ts";
+import { allStreams, metaLeader, moveConsumers, moveLeaders } from "./leaders.ts";
 import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
 const SILENT = createLog({ service: "test", level: "silent" });
@@ -72,7 +72,7 @@ async function connectTo(node: NodeName, log: BusLog): Promise<Bus> {
 
 /** Resolves when every stream's copies are complete. */
 async function untilJoined(): Promise<void> {
-  for (const name of ALL_STREAMS) {
+  for (const name of allStreams(ONE_LOG)) {
     await vi.waitFor(async () => {
       const group = (await bus.jsm.streams.info(name)).cluster;
       expect(group?.replicas?.map(({ current }) => current)).toEqual([true, true]);
@@ -93,7 +93,7 @@ beforeAll(async () => {
   [local, other] = NODES.filter((node) => node !== meta) as [NodeName, NodeName];
   bus = await connectBus({ url: cluster.nodeUrl(other), name: "test", log: SILENT });
   await vi.waitFor(() => ensureStreams(bus, { replicas: NODES.length, logs: 1 }), WAIT);
-  await moveLeaders(bus, other, ALL_STREAMS);
+  await moveLeaders(bus, other, allStreams(ONE_LOG));
   // In a cluster a new leader has no listener at this node for a moment.
   await vi.waitFor(() => noteBucketsComplete(bus), WAIT);
   gatewayBus = await connectBus({ url: cluster.nodeUrl(local), name: "gateway", log: SILENT });
@@ -118,7 +118,7 @@ describe("a gateway whose server is cut off", () => {
   test.each(["follows", "leads"] as const)(
     "the server %s: 503 within 1.5 s, and no answer to a device that is revoked elsewhere",
     async (role) => {
-      await moveLeaders(bus, role === "leads" ? local : other, ALL_STREAMS);
+      await moveLeaders(bus, role === "leads" ? local : other, allStreams(ONE_LOG));
       // A consumer there goes on with its heartbeats while its server is cut off.
       await moveConsumers(bus, local, "KV_CREDENTIALS");
       const token = await addCredential(`dp_00_${role}`);
@@ -146,7 +146,7 @@ describe("a gateway whose server is cut off", () => {
 
 describe("a gateway whose consumers are at a server that stalls", () => {
   test("the server leads the cluster and no stream: the gateway has what is new within 2 s", async () => {
-    await moveLeaders(bus, other, ALL_STREAMS);
+    await moveLeaders(bus, other, allStreams(ONE_LOG));
     // The third server has to store what this one cannot: without its copies there would be no majority.
     await untilJoined();
     await moveConsumers(bus, meta, STATION_LOG.name);
@@ -170,7 +170,7 @@ describe("a gateway whose consumers are at a server that stalls", () => {
 
 describe("a feed whose server stalls", () => {
   test("no consumer can be made: it goes on at another server, and does not start over", async () => {
-    await moveLeaders(bus, other, ALL_STREAMS);
+    await moveLeaders(bus, other, allStreams(ONE_LOG));
     await untilJoined();
     const served = await connectTo(meta, SILENT);
     const subject = "$KV.LEASES.host.test";
@@ -212,7 +212,7 @@ describe("a process whose server is cut off", () => {
   let served: Bus;
   beforeAll(async () => {
     served = await connectTo(local, log);
-    await moveLeaders(bus, other, ALL_STREAMS);
+    await moveLeaders(bus, other, allStreams(ONE_LOG));
     await untilJoined();
   });
   afterAll(() => served.close());

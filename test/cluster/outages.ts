@@ -1,5 +1,5 @@
 /** How long a fault kept the clients of a trial waiting, and whether that was too long. */
-import type { AcknowledgedStep, History } from "./history.ts";
+import { type AcknowledgedStep, type History, NO_STATION } from "./history.ts";
 import { PAUSE_MS } from "./trial-client.ts";
 
 /** What one fault did to the clients. */
@@ -46,7 +46,7 @@ export function outagesOf({ steps }: History, fromMs: number, toMs: number) {
     commandOutageMs: longest(isCommand),
     pollOutageMs: longest(isPoll),
     slowest: during.toSorted((one, other) => waitedMs(other) - waitedMs(one))[0],
-    stationsWithGap: new Set(withGap.map(({ stationId }) => stationId)).size,
+    stationsWithGap: new Set(withGap.map(({ stationId }) => stationId).filter((id) => id !== NO_STATION)).size,
   };
 }
 

@@ -1,8 +1,6 @@
 /** What happens to a cluster less often: networks that lose one direction or are slow, lost disks, PostgreSQL, and two faults at once. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { vi } from "vitest";
-import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
 import { errorCode } from "../../services/runtime/user-error.ts";
 import type { Random } from "../chaos/random.ts";
 import { STATION_LOG } from "../support/one-log.ts";
@@ -21,7 +19,7 @@ import {
   PARTITION_MS,
   STOPPED_SERVER_MS,
 } from "./faults.ts";
-import { metaLeader, moveLeaders } from "./leaders.ts";
+import { allStreams, metaLeader, moveLeaders } from "./leaders.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
 
 /** Longer than a message between two continents takes, and shorter than any wait of NATS for a server. */
@@ -52,25 +50,6 @@ const LEASE_MS = 3_000;
 const SUPERVISOR_MS = 1_000;
 /** NATS answers when another server leads. */
 const STEP_DOWN_MS = 10_000;
-const JOINED_AGAIN = { timeout: 60_000, interval: 250 };
-
-/** The names of all streams, those of the buckets included. */
-function allStreams(world: ClusterWorld): readonly string[] {
-  const names = [...world.logs.all, ...STREAMS].map(({ name }) => name);
-  return [...names, ...BUCKETS.map(({ name }) => `KV_${name}`)];
-}
-
-/** Resolves when each copy of each stream at this server is complete: until then another fault would be one too many. */
-async function joinedAgain(world: ClusterWorld, node: NodeName): Promise<void> {
-  const names = allStreams(world);
-  await vi.waitFor(async () => {
-    for (const name of names) {
-      const { cluster } = await world.bus.jsm.streams.info(name);
-      const copy = cluster?.replicas?.find((replica) => replica.name === node);
-      if (cluster?.leader !== node && copy?.current !== true) throw new Error(`${name} is not complete at ${node}.`);
-    }
-  }, JOINED_AGAIN);
-}
 
 const loseOneDirection =
   (of: "from" | "to"): Draw =>
@@ -137,7 +116,6 @@ const loseDisk =
         world.nats.emptyDisk(node);
         await delay(DOWN_MS);
         await world.nats.startNode(node);
-        await joinedAgain(world, node);
       },
     };
   };
@@ -155,7 +133,6 @@ const fillDisk: Draw = async (world) => {
       world.disk.empty();
       await world.nats.killNode(FILLED_NODE);
       await world.nats.startNode(FILLED_NODE);
-      await joinedAgain(world, FILLED_NODE);
     },
   };
 };
@@ -229,7 +206,6 @@ const killMetaLeader: Draw = async (world) => {
       await world.nats.killNode(node);
       await delay(DOWN_MS);
       await world.nats.startNode(node);
-      await joinedAgain(world, node);
     },
   };
 };
@@ -340,7 +316,7 @@ const stepDownLeaders: Draw = async (world, random) => ({
   target: "all streams and buckets",
   withinMs: STOPPED_SERVER_MS,
   async run() {
-    for (const name of random.shuffled(allStreams(world))) {
+    for (const name of random.shuffled(allStreams(world.logs))) {
       const answer = await world.bus.nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${name}`, "", {
         timeout: STEP_DOWN_MS,
       });
@@ -350,7 +326,7 @@ const stepDownLeaders: Draw = async (world, random) => ({
   },
 });
 
-/** No copy of a service is left; nothing of a collection by card or cash needs it unless `withinMs` says so. */
+/** No copy of a service is left; nothing that a trial asks for needs it unless `withinMs` says so. */
 const killBoth =
   (kind: Kind, withinMs = NOTHING_MS): Draw =>
   async (world) => {
@@ -377,8 +353,6 @@ const killTwoServers: Draw = async (world, random) => {
       await Promise.all([world.nats.killNode(one), world.nats.killNode(other)]);
       await delay(CUT_MS);
       await Promise.all([world.nats.startNode(one), world.nats.startNode(other)]);
-      await joinedAgain(world, one);
-      await joinedAgain(world, other);
     },
   };
 };
@@ -401,7 +375,6 @@ const killEverything: Draw = async (world) => ({
       world.postgres.restart(),
       ...processes.map((each) => each.restart()),
     ]);
-    for (const node of NODES) await joinedAgain(world, node);
   },
 });
 
@@ -450,16 +423,16 @@ export const RARE: readonly Draw[] = [
   stepDownLeaders,
   setClocks,
   killTwoServers,
-  ...(["relay", "audit", "providers", "robotics", "reconciliation", "webhook-signer"] as const).map((kind) =>
-    killBoth(kind),
-  ),
+  ...(["relay", "audit", "providers", "webhook-signer"] as const).map((kind) => killBoth(kind)),
   killBoth("sandbox-provider"),
   ...(["robotics", "reconciliation", "webhook-signer", "sandbox-provider"] as const).map((kind) =>
     stallProcess(kind, FOR_MINUTE),
   ),
   deleteConsumers,
   killMetaLeader,
-  ...(["gateway", "stations", "settlement", "registry"] as const).map((kind) => killBoth(kind, NO_COPY_MS)),
+  ...(["gateway", "stations", "settlement", "registry", "robotics", "reconciliation"] as const).map((kind) =>
+    killBoth(kind, NO_COPY_MS),
+  ),
   killEverything,
   twoAtOnce,
   twoAtOnce,

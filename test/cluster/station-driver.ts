@@ -46,14 +46,22 @@ interface DisplayState {
 }
 
 type Ended = Omit<EndedCollection, "stationId" | "acknowledgedAtMs">;
+/** What was opened: the order, its sum and how it is paid. */
+type Begun = Pick<EndedCollection, "route" | "amountMinor"> & { readonly order: Order };
 
 function endedAs(
   end: EndedCollection["end"],
-  { order, intent, events }: { readonly order: Order; readonly intent: Intent; readonly events: readonly string[] },
+  {
+    order,
+    route,
+    amountMinor,
+    intent,
+    events,
+  }: Begun & { readonly intent: Intent; readonly events: readonly string[] },
 ): Ended {
   const transactionId = end === "paid" ? intent.attestation?.transaction_id : undefined;
   const { order_id: orderId, order_display_number: orderDisplayNumber } = order;
-  return { orderId, orderDisplayNumber, intentId: intent.intent_id, end, transactionId, events };
+  return { orderId, orderDisplayNumber, route, amountMinor, intentId: intent.intent_id, end, transactionId, events };
 }
 
 /** Drivers of one station may follow one another: each has keys of its own. */
@@ -150,7 +158,9 @@ export class StationDriver {
     const draw = this.#random.next();
     const route = draw < 0.6 ? "smart_pos" : draw < 0.9 ? "cash" : "attested_terminal";
     const isPaid = this.#random.chance(0.85);
-    const order = await this.#open(name, this.#random.between(1, DISTINCT_AMOUNTS));
+    const amountMinor = this.#random.between(1, DISTINCT_AMOUNTS);
+    const order = await this.#open(name, amountMinor);
+    const begun = { order, route, amountMinor };
     const intent = await this.#create(name, order, route);
     const events = ["intent_created"];
     if (route === "smart_pos") {
@@ -171,16 +181,18 @@ export class StationDriver {
       const body = route === "attested_terminal" ? { reference: `${name}-terminal` } : {};
       const settled = await this.#keyed<Intent>("attest", `${at}attest/`, `${name}-attest`, body);
       events.push("settlement_started", "intent_succeeded");
-      return endedAs("paid", { order, intent: settled, events });
+      return endedAs("paid", { ...begun, intent: settled, events });
     }
     await this.#keyed("cancel", `${at}cancel/`, `${name}-cancel`, {});
     events.push("intent_cancelled");
-    return endedAs("cancelled", { order, intent, events });
+    return endedAs("cancelled", { ...begun, intent, events });
   }
 
   /** What the provider says comes in behind everybody's back, so its end is waited for. */
   async #collectByQr(name: string): Promise<Ended> {
-    const order = await this.#open(name, 100 * this.#random.between(1, 999) + this.#random.pick(PAID_ENDINGS));
+    const amountMinor = 100 * this.#random.between(1, 999) + this.#random.pick(PAID_ENDINGS);
+    const order = await this.#open(name, amountMinor);
+    const begun = { order, route: "dynamic_qr", amountMinor };
     const { intent_id } = await this.#create(name, order, "dynamic_qr");
     const deadlineMs = performance.now() + QR_ENDED_WITHIN_MS;
     for (;;) {
@@ -188,9 +200,9 @@ export class StationDriver {
       const { status, end_reason } = intent;
       if (status === "succeeded") {
         const events = ["intent_created", "provider_confirmed", "intent_succeeded"];
-        return endedAs("paid", { order, intent, events });
+        return endedAs("paid", { ...begun, intent, events });
       }
-      const facts = { order, intent, events: ["intent_created"] };
+      const facts = { ...begun, intent, events: ["intent_created"] };
       if (status === "cancelled" && OUTAGE_REASONS.includes(end_reason)) return endedAs("cancelled", facts);
       const title = `Station ${this.#station.stationId}: intent ${intent_id}, whose QR the guest paid, is ${status} ${end_reason}`;
       if (status === "cancelled" || status === "expired" || performance.now() > deadlineMs) {

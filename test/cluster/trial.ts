@@ -4,10 +4,14 @@ import { Random } from "../chaos/random.ts";
 import { addCanaries, type Canary, watchCanary } from "./canaries.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import type { Draw } from "./faults.ts";
-import { History } from "./history.ts";
+import { History, NO_STATION } from "./history.ts";
 import { type Judgement, judge } from "./judge.ts";
+import { allFollow, allStreams } from "./leaders.ts";
 import { type FaultResult, isCommand, isPoll, lateness, outagesOf, SLOW_MS, slowness, waitedMs } from "./outages.ts";
+import { startRobotWork } from "./robot-work.ts";
+import type { SideWork } from "./side-work.ts";
 import { staleAnswers } from "./stale-answers.ts";
+import { startStatementWork } from "./statement-work.ts";
 import { StationDriver } from "./station-driver.ts";
 
 export interface TrialOptions {
@@ -44,7 +48,8 @@ export async function runTrial(world: ClusterWorld, { seed, draws, print }: Tria
   const drivers = world.stations.map(
     (station, index) => new StationDriver(world, station, history, new Random(seed + 1 + index)),
   );
-  const work = Promise.all(drivers.map((driver) => driver.run()));
+  const sideWorks = await startSideWork(world, history);
+  const work = Promise.all([...drivers, ...sideWorks].map((one) => one.run()));
   work.catch(() => undefined);
   const results: FaultResult[] = [];
   const stale: string[] = [];
@@ -70,11 +75,27 @@ export async function runTrial(world: ClusterWorld, { seed, draws, print }: Tria
     results.push(result);
     print(rowOf(result));
   }
-  for (const driver of drivers) driver.stop();
+  for (const one of [...drivers, ...sideWorks]) one.stop();
   await work;
   stale.push(...staleAnswers(history));
   const late = results.flatMap((result) => lateness(result, world.stations.length));
-  return { ...(await settled(world, history)), faults: results, history, stale, late, slow: results.flatMap(slowness) };
+  const judgement = await settled(world, history);
+  const lost = [...judgement.lost];
+  for (const one of sideWorks) {
+    const { sentences, summary } = await one.judge();
+    lost.push(...sentences);
+    print(summary);
+  }
+  return { ...judgement, lost, faults: results, history, stale, late, slow: results.flatMap(slowness) };
+}
+
+/** What the processes of the world have besides collections. */
+async function startSideWork(world: ClusterWorld, history: History): Promise<readonly SideWork[]> {
+  const works: SideWork[] = [];
+  if (world.receiver !== undefined) works.push(await startRobotWork(world, history, world.receiver));
+  if (world.provider !== undefined && world.kinds.includes("reconciliation"))
+    works.push(await startStatementWork(world, history));
+  return works;
 }
 
 function rowOf({ name, target, withinMs, slowest, wrongErrors, ...result }: FaultResult): string {
@@ -84,12 +105,13 @@ function rowOf({ name, target, withinMs, slowest, wrongErrors, ...result }: Faul
 }
 
 /**
- * Resolves when all stations have worked quickly for some seconds, or when time is over. A server that returns can cost a log a
- * second election: that is of this fault, and not of the next one.
+ * Resolves when every copy follows its leader and all stations have worked quickly for some seconds after that, or when time is
+ * over. A server that returns can cost a log a second election: that is of this fault, and not of the next one.
  */
 async function calm(world: ClusterWorld, history: History): Promise<void> {
   const deadlineMs = performance.now() + RECOVERED_WITHIN_MS;
   await workAgain(world, history, deadlineMs);
+  await allFollow(world.bus, allStreams(world.logs));
   while (performance.now() < deadlineMs) {
     const sinceMs = performance.now();
     await delay(CALM_MS);
@@ -106,7 +128,7 @@ async function workAgain({ stations }: ClusterWorld, { steps }: History, deadlin
     for (let index = steps.length - 1; index >= 0; index -= 1) {
       const step = steps[index];
       if (step === undefined || step.endedAtMs < sinceMs) break;
-      if (step.startedAtMs >= sinceMs && isOfKind(step.step)) done.add(step.stationId);
+      if (step.startedAtMs >= sinceMs && step.stationId !== NO_STATION && isOfKind(step.step)) done.add(step.stationId);
     }
     return done.size === stations.length;
   };

@@ -5,6 +5,8 @@ import { type Answer, type Refused, send } from "./http.ts";
 export interface Request {
   /** Becomes JSON. */
   readonly body?: unknown;
+  /** Sent as it is, as a file, in place of `body`. */
+  readonly file?: string;
   /** Sent as `Idempotency-Key`. */
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -26,12 +28,17 @@ export interface ApiClient {
 export function apiClient(root: string, token: string): ApiClient {
   const { origin, pathname } = new URL(root);
   const call = <T>(method: string, path: string, request: Request = {}): Promise<Answer<T>> => {
-    const { body, key, headers, timeoutMs } = request;
+    const { body, file, key, headers, timeoutMs } = request;
     return send<T>(origin, method, pathname + path, {
       token,
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
       ...(body === undefined ? {} : { json: body }),
-      headers: key === undefined ? { ...headers } : { ...headers, "idempotency-key": key },
+      ...(file === undefined ? {} : { body: file }),
+      headers: {
+        ...(file === undefined ? {} : { "content-type": "application/octet-stream" }),
+        ...(key === undefined ? {} : { "idempotency-key": key }),
+        ...headers,
+      },
     });
   };
   return {
