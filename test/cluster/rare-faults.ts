@@ -373,7 +373,7 @@ const killEverything: Draw = async (world) => ({
     await Promise.all([
       ...NODES.map((node) => world.nats.startNode(node)),
       world.postgres.restart(),
-      ...processes.map((each) => each.restart()),
+      ...processes.map((each) => restartAsSupervisor(each)),
     ]);
   },
 });

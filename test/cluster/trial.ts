@@ -64,7 +64,9 @@ export async function runTrial(world: ClusterWorld, { seed, draws, print }: Tria
     const wrongBefore = history.wrongErrors.length;
     const over = new AbortController();
     const watched = watchCanary(world, canaries[index] as Canary, over.signal);
-    await fault.run();
+    await fault.run().catch((cause: unknown) => {
+      throw new Error(`The fault "${fault.name}" (${fault.target}) could not be ended.`, { cause });
+    });
     await calm(world, history);
     const toMs = performance.now();
     over.abort();
