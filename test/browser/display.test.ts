@@ -194,6 +194,35 @@ describe("what a guest sees", () => {
     await context.close();
   });
 
+  test("asks for a screen that stays on whenever it becomes visible, and works on where the browser refuses", async () => {
+    const { code } = await register();
+    const context = await browser.newContext({ locale: "en-GB" });
+    const page = await context.newPage();
+    // The browser of the tests has no screen: it refuses, and the page must not mind.
+    await page.addInitScript(`
+      const request = navigator.wakeLock.request.bind(navigator.wakeLock);
+      window.asked = [];
+      navigator.wakeLock.request = (type) => {
+        window.asked.push(type);
+        return request(type);
+      };`);
+    const errors: string[] = [];
+    page.on("pageerror", ({ message }) => errors.push(message));
+    const becomes = (state: "hidden" | "visible") =>
+      page.evaluate(`
+        Object.defineProperty(document, "hidden", { configurable: true, value: ${state === "hidden"} });
+        document.dispatchEvent(new Event("visibilitychange"));
+        asked`);
+    await page.goto(addressWith(code));
+    await isShown(page, "idle");
+    expect(await becomes("hidden")).toEqual(["screen"]);
+    expect(await becomes("visible")).toEqual(["screen", "screen"]);
+    await page.reload();
+    await isShown(page, "idle");
+    expect(errors).toEqual([]);
+    await context.close();
+  });
+
   test("a long amount fits into a narrow window, portrait and landscape", async () => {
     const { context, page } = await pair({ viewport: { width: 320, height: 568 } });
     const order = await openOrder("98765.43");
