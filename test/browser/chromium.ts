@@ -9,7 +9,7 @@ import { delimiter, dirname, join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
 import { debianPrograms } from "../support/debian-programs.ts";
-import { END_TRANSITIONS, picture } from "./pictures.ts";
+import { drawsPictures, END_TRANSITIONS, picture } from "./pictures.ts";
 
 const PROGRAM = "chromium-headless-shell";
 const ARGUMENTS = [
@@ -47,8 +47,8 @@ interface Violation {
 }
 
 /**
- * Expects that axe finds nothing that people with disabilities cannot use, in light and dark, and on a desktop at 200 % zoom too.
- * With the state's name, `npm run pictures` draws it.
+ * Expects that axe finds nothing that people with disabilities cannot use, in light and dark, and on a desktop at 200 % zoom too,
+ * and that nothing is wider than a phone. With the state's name, `npm run pictures` draws it; it has axe read the phone's as well.
  */
 export async function expectAccessible(page: Page, state?: string): Promise<void> {
   if (state !== undefined) await picture(page, state);
@@ -71,11 +71,17 @@ export async function expectAccessible(page: Page, state?: string): Promise<void
     await page.setViewportSize({ width: size.width / 2, height: Math.round(size.height / 2) });
     expect(await violationsIn(page, {}), "at 200 %").toEqual([]);
     await expectNoSideways(page);
+    await page.setViewportSize(PHONE);
+    // What is wrong at 360 pixels alone is a width most often; the long form looks for the rest, too.
+    if (drawsPictures()) expect(await violationsIn(page, {}), "on a phone").toEqual([]);
+    await expectNoSideways(page);
     await page.setViewportSize(size);
   }
   await page.emulateMedia({ colorScheme: null, reducedMotion: null });
 }
 
+/** The narrowest that people use. */
+const PHONE = { width: 360, height: 640 };
 /** A narrower window is a phone's, or a zoomed one already. */
 const LEAST_DESKTOP_PX = 1_000;
 
@@ -88,5 +94,8 @@ async function violationsIn(page: Page, rules: object): Promise<readonly string[
 /** Expects that nothing is wider than the window. */
 export async function expectNoSideways(page: Page): Promise<void> {
   const [content, window] = await page.evaluate<[number, number]>("[document.documentElement.scrollWidth, innerWidth]");
-  expect(content).toBeLessThanOrEqual(window);
+  const wide = await page.evaluate<string[]>(
+    "[...document.querySelectorAll('body *')].filter((each) => each.getBoundingClientRect().right > innerWidth).map((each) => each.outerHTML.slice(0, 200))",
+  );
+  expect(content, wide.join("\n")).toBeLessThanOrEqual(window);
 }

@@ -9,6 +9,9 @@ export const END_TRANSITIONS =
   "document.getAnimations().forEach((each) => each instanceof CSSTransition && each.finish())";
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 
+/** Whether this run is that of `npm run pictures`. */
+export const drawsPictures = (): boolean => process.env["PICTURES"] !== undefined;
+
 type Size = NonNullable<ReturnType<Page["viewportSize"]>>;
 
 /**
