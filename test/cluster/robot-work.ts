@@ -9,7 +9,7 @@ import type { Receiver } from "../webhook-signer/receiver.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import { type History, NO_STATION } from "./history.ts";
 import type { SideWork } from "./side-work.ts";
-import { StuckError, TrialClient } from "./trial-client.ts";
+import { TrialClient, workUntil } from "./trial-client.ts";
 
 const PATH = "/robots";
 const NEXT_TASK_MS = 1_000;
@@ -56,15 +56,13 @@ export async function startRobotWork(world: ClusterWorld, history: History, rece
 
   return {
     async run() {
-      try {
-        while (!isStopped) {
+      await workUntil(
+        () => isStopped,
+        async () => {
           await serve();
           await delay(NEXT_TASK_MS);
-        }
-      } catch (error) {
-        // It is in the history, and the trial fails by it.
-        if (!(error instanceof StuckError)) throw error;
-      }
+        },
+      );
     },
     stop() {
       isStopped = true;

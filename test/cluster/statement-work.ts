@@ -9,7 +9,7 @@ import { logIn } from "../support/people.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import { type History, NO_STATION } from "./history.ts";
 import type { SideWork } from "./side-work.ts";
-import { StuckError, TrialClient } from "./trial-client.ts";
+import { StuckError, TrialClient, workUntil } from "./trial-client.ts";
 
 const PASSWORD = "a long enough password";
 const NEXT_FILE_MS = 5_000;
@@ -90,18 +90,16 @@ export async function startStatementWork(world: ClusterWorld, history: History):
 
   return {
     async run() {
-      try {
-        while (!isStopped) {
+      await workUntil(
+        () => isStopped,
+        async () => {
           // Neither the provider's process nor PostgreSQL answers during some faults.
           await importNext().catch((error: unknown) => {
             if (error instanceof StuckError) throw error;
           });
           await delay(NEXT_FILE_MS);
-        }
-      } catch (error) {
-        // It is in the history, and the trial fails by it.
-        if (!(error instanceof StuckError)) throw error;
-      }
+        },
+      );
     },
     stop() {
       isStopped = true;

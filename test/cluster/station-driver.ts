@@ -7,7 +7,7 @@ import type { Random } from "../chaos/random.ts";
 import type { Answer, Refused } from "../support/http.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import type { EndedCollection, History } from "./history.ts";
-import { StuckError, TrialClient } from "./trial-client.ts";
+import { StuckError, TrialClient, workUntil } from "./trial-client.ts";
 
 /** The companion's pace, heartbeats included: the throttle lets one request a second through. */
 const COMPANION_POLL_MS = 1_300;
@@ -108,12 +108,7 @@ export class StationDriver {
   }
 
   async #untilStopped(work: () => Promise<void>): Promise<void> {
-    try {
-      while (!this.#isStopped) await work();
-    } catch (error) {
-      // It is in the history, and the trial fails by it.
-      if (!(error instanceof StuckError)) throw error;
-    }
+    await workUntil(() => this.#isStopped, work);
   }
 
   #beat(): Promise<void> {

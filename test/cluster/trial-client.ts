@@ -17,6 +17,15 @@ const LATER: ReadonlySet<number> = new Set([408, 429, 503]);
 
 export class StuckError extends Error {}
 
+/** Repeats the work until it is stopped, or stuck: that is in the history, and the trial fails by it. */
+export async function workUntil(isStopped: () => boolean, work: () => Promise<void>): Promise<void> {
+  try {
+    while (!isStopped()) await work();
+  } catch (error) {
+    if (!(error instanceof StuckError)) throw error;
+  }
+}
+
 export class TrialClient {
   readonly #clients: readonly ApiClient[];
   readonly #gateways: readonly string[];
