@@ -29,7 +29,7 @@ export async function allFollow(bus: Bus, streams: readonly string[]): Promise<v
   await vi.waitFor(async () => {
     for (const name of streams) {
       const { cluster } = await bus.jsm.streams.info(name);
-      const behind = cluster?.replicas?.find(({ current, offline }) => !current || offline === true);
+      const behind = cluster?.replicas?.find(({ current, offline }) => !current || offline);
       if (behind !== undefined) throw new Error(`The copy of ${name} at ${behind.name} does not follow.`);
     }
   }, FOLLOWS);
