@@ -1,6 +1,7 @@
 // The first step of every npm script. Plain JavaScript, because the Node found on a fresh machine may be too old to run
 // TypeScript: it brings the dependencies up to date, then runs the given .ts file on the pinned Node.
-// Usage: node deploy/bootstrap.mjs <file.ts> [arguments for it]
+// Usage: node deploy/bootstrap.mjs [--production] <file.ts> [arguments for it]
+// --production: the file runs without the packages for development, so an installation without them is complete for it.
 const OLDEST_NODE_MAJOR = 18;
 
 if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE_MAJOR) {

@@ -56,8 +56,11 @@ function isCurrent(checkout) {
   return readOr(join(checkout, STAMP), "") === wantedStamp(checkout) && isExecutable(join(checkout, PINNED_NODE));
 }
 
-/** True when node_modules holds exactly the lock file's packages: a person ran npm by hand, and nothing is left to do. */
-function wasInstalledByHand(checkout) {
+/**
+ * True when node_modules holds exactly the lock file's packages: a person ran npm by hand, and nothing is left to do. The packages
+ * for development may be missing where `withoutDev` is set.
+ */
+function wasInstalledByHand(checkout, { withoutDev = false } = {}) {
   try {
     const wanted = JSON.parse(readFileSync(join(checkout, "package-lock.json"), "utf8")).packages;
     const recorded = JSON.parse(readFileSync(join(checkout, "node_modules", ".package-lock.json"), "utf8")).packages;
@@ -65,7 +68,8 @@ function wasInstalledByHand(checkout) {
     const isThere = (path) =>
       JSON.parse(readFileSync(join(checkout, path, "package.json"), "utf8")).version === wanted[path].version;
     const same = (path) => wanted[path]?.integrity === recorded[path].integrity && isThere(path);
-    const missing = (path) => path !== "" && !wanted[path].optional && recorded[path] === undefined;
+    const isNeeded = ({ optional, dev, devOptional }) => !optional && !(withoutDev && (dev || devOptional));
+    const missing = (path) => path !== "" && isNeeded(wanted[path]) && recorded[path] === undefined;
     return Object.keys(recorded).every(same) && !Object.keys(wanted).some(missing) && pinnedNodeRuns(checkout);
   } catch {
     return false;
@@ -105,9 +109,12 @@ async function install(checkout) {
  * Makes node_modules match package-lock.json. Does nothing, within milliseconds, when it does already. Two starts at once
  * take turns.
  * @param {string} checkout
+ * @param {{ forProduction?: boolean }} options `forProduction`: the target needs no package for development
  */
-export async function prepareDependencies(checkout) {
+export async function prepareDependencies(checkout, { forProduction = false } = {}) {
   if (isCurrent(checkout)) return;
+  // `npm ci --omit=dev` of an operator: an installation would remove the packages under the processes that run from there.
+  if (forProduction && wasInstalledByHand(checkout, { withoutDev: true })) return;
   try {
     accessSync(checkout, constants.W_OK);
   } catch {

@@ -9,16 +9,18 @@ const CHECKOUT = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 
 /**
  * Prepares the dependencies, runs the target and exits with the target's exit code.
- * @param {string[]} args the .ts file, relative to the checkout, and its arguments
+ * @param {string[]} args the .ts file, relative to the checkout, and its arguments; `--production` before it when the file needs
+ *   no package for development
  */
 export async function main(args) {
   try {
-    const [target, ...rest] = args;
+    const forProduction = args[0] === "--production";
+    const [target, ...rest] = forProduction ? args.slice(1) : args;
     if (target === undefined) throw new SetupError("Name the .ts file to run.");
     if (process.platform === "win32") {
       throw new SetupError("Windows is not supported directly; run this inside the Windows Subsystem for Linux.");
     }
-    await prepareDependencies(CHECKOUT);
+    await prepareDependencies(CHECKOUT, { forProduction });
     process.exitCode = await runTarget({ checkout: CHECKOUT, target, args: rest });
   } catch (error) {
     // Set-up has no log file yet, so an unexpected error is reduced to its message and code.

@@ -3,6 +3,7 @@ import { lookup } from "node:dns/promises";
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";
+import { faultOf } from "../runtime/fault.ts";
 import { addCount, addGauge } from "../runtime/metrics.ts";
 import { backOffMs } from "../runtime/repeat.ts";
 import { UserError } from "../runtime/user-error.ts";
@@ -216,25 +217,52 @@ async function firstConnection(
   dialling: Dialling,
 ): Promise<NatsConnection> {
   const options = connectionOptions({ url, access, name }, dialling);
-  const deadlineMs = performance.now() + (withinMs ?? BUS_LIMITS.firstConnectMs);
+  const limitMs = withinMs ?? BUS_LIMITS.firstConnectMs;
+  const deadlineMs = performance.now() + limitMs;
   const stopped = whenAborted(signal);
-  for (let attempt = 1; ; attempt += 1) {
-    const connecting = connect(options);
-    try {
-      return await Promise.race([connecting, stopped]);
-    } catch (cause) {
-      if (signal?.aborted === true) {
+  // One attempt dials all servers, one after another; silent ones would take a multiple of the limit.
+  const late = Promise.withResolvers<never>();
+  late.promise.catch(() => undefined);
+  const timer = setTimeout(() => late.reject(new errors.TimeoutError()), Math.max(limitMs, BUS_LIMITS.dialMs));
+  try {
+    for (let attempt = 1; ; attempt += 1) {
+      const connecting = connect(options);
+      try {
+        return await Promise.race([connecting, stopped, late.promise]);
+      } catch (cause) {
         void connecting.then((nc) => nc.close()).catch(() => undefined);
-        throw cause;
+        if (signal?.aborted === true) throw cause;
+        if (cause instanceof errors.AuthorizationError) throw refusedByBus(options, cause);
+        if (performance.now() >= deadlineMs) throw unreachableBus(options.servers, await tellingCause(options, cause));
+        const pause = new Promise((resolve) => setTimeout(resolve, backOffMs(attempt, BUS_LIMITS.redial)));
+        await Promise.race([pause, stopped]);
       }
-      if (cause instanceof errors.AuthorizationError) {
-        throw refusedByBus(options, cause);
-      }
-      if (performance.now() >= deadlineMs) throw unreachableBus(options.servers, cause);
-      const pause = new Promise((resolve) => setTimeout(resolve, backOffMs(attempt, BUS_LIMITS.redial)));
-      await Promise.race([pause, stopped]);
     }
+  } finally {
+    clearTimeout(timer);
   }
+}
+
+/**
+ * A server that refuses the certificate of the process does so after the handshake of TLS. The client reports that as silence,
+ * unless it has one attempt only; and the server's reason is lost where the connection is reset before it was read.
+ */
+async function tellingCause(options: ConnectionOptions, cause: unknown): Promise<unknown> {
+  if (options.tls === undefined || !(cause instanceof errors.TimeoutError)) return cause;
+  let last: unknown = cause;
+  for (let dial = 0; dial < BUS_LIMITS.lastDials; dial += 1) {
+    try {
+      const nc = await connect({ ...options, reconnect: false, timeout: BUS_LIMITS.lastDialMs });
+      await nc.close();
+      return cause;
+    } catch (error) {
+      last = error;
+    }
+    if (faultOf(last)?.code !== "ECONNRESET") return last;
+  }
+  return Object.assign(new Error("The server ends the connection after TLS.", { cause: last }), {
+    code: "nats_tls_ended",
+  });
 }
 
 /** Rejects once the signal is aborted; never settles without. */

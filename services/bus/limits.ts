@@ -4,6 +4,10 @@ export const BUS_LIMITS = {
   firstConnectMs: 10_000,
   /** One attempt to connect; a server that needs longer counts as down. */
   dialMs: 3_000,
+  /** The attempt that finds out why TLS does not come about: a server that refuses a certificate does so at once. */
+  lastDialMs: 1_000,
+  /** So many, where a reset hides the reason; about half of them show it. */
+  lastDials: 4,
   /**
    * Pause between two attempts to connect to a server that does not answer, with a random part. So a process finds a restarted
    * server well within the 1.5 s after which replicas are stale, and no server gets more than four attempts a second for long.

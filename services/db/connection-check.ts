@@ -26,8 +26,8 @@ const TOO_MANY =
  */
 export async function checkConnections(check: ConnectionCheck): Promise<{ readonly release: () => Promise<void> }> {
   const { url, names, connections, log } = check;
-  const name = `device-payments up to ${connections}: ${names.join("+")}`;
-  const sql = openDatabase({ url, maxConnections: 1, name });
+  const applicationName = `device-payments up to ${connections}: ${names.join("+")}`;
+  const sql = openDatabase({ url, maxConnections: 1, name: "process", applicationName });
   try {
     const available = await readAvailable(sql);
     if (connections > available) {

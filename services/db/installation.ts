@@ -9,7 +9,7 @@ import { closeDatabase, openDatabase } from "./pool.ts";
  * `database_not_migrated` when the schema is older than this program; a newer one serves it during an upgrade.
  */
 export async function readInstallation(databaseUrl: string): Promise<Installation> {
-  const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "device-payments installation" });
+  const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "installation" });
   try {
     const missing = await findMissingMigration(sql);
     if (missing !== undefined) {

@@ -84,7 +84,7 @@ async function run(databaseUrl: string, folder: string): Promise<readonly string
 }
 
 async function refuseNewerSchema(databaseUrl: string, folder: string): Promise<void> {
-  const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "device-payments migrate" });
+  const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "migrate" });
   try {
     const [table] = await sql<{ present: boolean }[]>`
       select to_regclass('public.schema_migrations') is not null as present`;

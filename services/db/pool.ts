@@ -22,8 +22,13 @@ export type Fragment = postgres.PendingQuery<postgres.Row[]>;
 export interface DatabaseOptions {
   readonly url: string;
   readonly maxConnections?: number | undefined;
-  /** Shown in `pg_stat_activity`, so that an operator sees which process holds a lock. */
+  /**
+   * The label `pool` of its metrics: the service, and the part of it where a service has several pools (`audit copier`).
+   * `pg_stat_activity` shows it as `device-payments <name>`, so that an operator sees who holds a lock.
+   */
   readonly name?: string;
+  /** What `pg_stat_activity` shows instead. */
+  readonly applicationName?: string;
   /** How long a statement may go unanswered before its connection counts as broken; for callers that cannot wait as long. */
   readonly statementDeadlineMs?: number;
   /** For statements and transactions over whole files: how long each may take. The pool's other limits stay. */
@@ -61,7 +66,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     throw new UserError(sentence, { code: "driver_unpatched" });
   }
   const gate = new DialGate();
-  const { name = "device-payments", maxConnections = DATABASE_LIMITS.maxConnections } = options;
+  const { name = "unnamed", maxConnections = DATABASE_LIMITS.maxConnections } = options;
   const facts: PoolFacts = { name, maxConnections, connections: 0, calls: 0 };
   pools.add(facts);
   return watchDatabase({
@@ -91,7 +96,7 @@ function openPool(options: DatabaseOptions, gate: DialGate, facts: PoolFacts): D
     fetch_types: true,
     types: { int8: { to: INT8_OID, from: [INT8_OID], serialize: String, parse: parseSafeInteger } },
     connection: {
-      application_name: facts.name,
+      application_name: options.applicationName ?? `device-payments ${facts.name}`,
       statement_timeout: options.longestWorkMs ?? DATABASE_LIMITS.statementTimeoutMs,
       lock_timeout: options.longestWorkMs ?? DATABASE_LIMITS.lockTimeoutMs,
       idle_in_transaction_session_timeout: options.idleInTransactionMs ?? DATABASE_LIMITS.idleInTransactionTimeoutMs,

@@ -13,7 +13,7 @@ import { closeDatabase, openDatabase } from "./pool.ts";
 export async function checkPulse({ bus, installation }: OwnerOptions, databaseUrl: string): Promise<void> {
   // The bus first: its pulse is never higher than the one that the database had by then.
   const onBus = await readPulse(bus);
-  const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "device-payments pulse" });
+  const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "pulse" });
   try {
     const [row] = await sql<{ pulse: number }[]>`select pulse from installation`;
     if (onBus > (row?.pulse ?? 0) + BUS_LIMITS.pulsesAhead) throw databaseOlder(bus, installation.database);
@@ -28,7 +28,7 @@ export async function checkPulse({ bus, installation }: OwnerOptions, databaseUr
  * `still_running` while a relay delivers.
  */
 export async function goOnRestored(databaseUrl: string): Promise<void> {
-  const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "device-payments restored" });
+  const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "restored" });
   try {
     await sql.begin(async (tx) => {
       const [lease] = await tx`select from relay_lease where lapses_at > clock_timestamp() for update`;

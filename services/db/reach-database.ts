@@ -22,7 +22,7 @@ const PERMANENT_CLASSES: readonly string[] = ["28", "3D"];
  */
 export async function reachDatabase(options: ReachOptions): Promise<void> {
   const { url, signal, withinMs = DATABASE_LIMITS.startDeadlineMs } = options;
-  const sql = openDatabase({ url, maxConnections: 1, name: "device-payments start" });
+  const sql = openDatabase({ url, maxConnections: 1, name: "start" });
   const { promise: stopped, reject: stop } = Promise.withResolvers<never>();
   stopped.catch(() => undefined);
   const over = new AbortController();

@@ -33,11 +33,11 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
   const { settings, connections = CONNECTIONS.most, log, metrics } = serviceDeps;
   const url = requireDatabaseUrl(settings);
   const long = Math.max(1, Math.floor(connections / 2));
-  const database = openDatabase({ url, name: `device-payments ${NAME}`, maxConnections: connections - long });
+  const database = openDatabase({ url, name: NAME, maxConnections: connections - long });
   const { longestWorkMs } = IMPORT_LIMITS;
   const longDatabase = openDatabase({
     url,
-    name: `device-payments ${NAME} work`,
+    name: `${NAME} work`,
     maxConnections: long,
     longestWorkMs,
     idleInTransactionMs: longestWorkMs,

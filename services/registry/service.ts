@@ -64,7 +64,7 @@ export async function startRegistryService({
 }: ServiceDeps): Promise<Service> {
   const sql = openDatabase({
     url: requireDatabaseUrl(settings),
-    name: `device-payments ${NAME}`,
+    name: NAME,
     maxConnections: connections,
   });
   const parsed = parseSettings(registrySettingsSchema, environment);

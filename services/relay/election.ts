@@ -50,7 +50,7 @@ export function standForElection(options: ElectionOptions): Election {
   const sql = openDatabase({
     url: options.databaseUrl,
     maxConnections: 1,
-    name: "device-payments relay lease",
+    name: "relay lease",
     statementDeadlineMs: RELAY_LIMITS.leaseStatementMs,
   });
   const attempts = { everyMs: RELAY_LIMITS.standByMs, what: "the relay's attempt to deliver", log: options.log };

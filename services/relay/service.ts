@@ -25,7 +25,7 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const databaseUrl = requireDatabaseUrl(deps.settings);
   const sql = openDatabase({
     url: databaseUrl,
-    name: "device-payments relay",
+    name: "relay",
     // The election has a connection of its own (`election.ts`).
     maxConnections: deps.connections === undefined ? undefined : deps.connections - 1,
     statementDeadlineMs: RELAY_LIMITS.statementMs,

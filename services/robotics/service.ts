@@ -32,7 +32,7 @@ export async function startRoboticsService(serviceDeps: ServiceDeps): Promise<Se
   const { ROBOTICS_TASK_RETENTION_DAYS: retentionDays } = parseSettings(roboticsSettingsSchema, environment);
   const database = openDatabase({
     url: requireDatabaseUrl(settings),
-    name: `device-payments ${NAME}`,
+    name: NAME,
     maxConnections: connections,
   });
   const metrics = addRoboticsMetrics(serviceDeps.metrics, {

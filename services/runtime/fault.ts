@@ -46,6 +46,11 @@ const NO_TLS: Words = {
   next: "switch TLS on at the server, or leave it out of the address",
 };
 
+const REFUSED_CERTIFICATE: Words = {
+  because: "the server does not trust the certificate of this process",
+  next: "name one that its authority has signed in NATS_CERT_FILE, with its key in NATS_KEY_FILE",
+};
+
 export const FAULTS: Readonly<Record<string, Words>> = {
   // Connections
   ECONNREFUSED: { because: "nothing listens at that address", next: "start the server, or correct host and port" },
@@ -112,6 +117,20 @@ export const FAULTS: Readonly<Record<string, Words>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: {
     because: "the server's certificate is for another name",
     next: "use the name of the certificate in the address",
+  },
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: {
+    because: "the server demands a certificate of this process",
+    next: "name it in NATS_CERT_FILE, and its key in NATS_KEY_FILE",
+  },
+  ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: REFUSED_CERTIFICATE,
+  "ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE": REFUSED_CERTIFICATE,
+  nats_tls_ended: {
+    because: "the server ends the connection after TLS, as one does that refuses the certificate of this process",
+    next: "read its log, and name a certificate that its authority has signed in NATS_CERT_FILE",
+  },
+  "ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_EXPIRED": {
+    because: "the certificate of this process has expired",
+    next: "renew the file that NATS_CERT_FILE names, or correct the server's clock",
   },
   EPROTO: NO_TLS,
   ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,

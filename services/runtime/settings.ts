@@ -1,4 +1,5 @@
 /** Settings come from environment variables, parsed once at start; defaults stand beside the schema that uses them. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { NATS_ADDRESS_RULE, parseNatsAddress, type ServerAccess } from "../bus/nats-server.ts";
@@ -96,6 +97,15 @@ const credentialsFile = readableFile(
   "it must name a file of NATS credentials, as nsc writes it",
 );
 
+function isKeyOf(key: string | undefined, certificate: string | undefined): boolean {
+  if (key === undefined || certificate === undefined) return true;
+  try {
+    return new X509Certificate(readFileSync(certificate)).checkPrivateKey(createPrivateKey(readFileSync(key)));
+  } catch {
+    return false;
+  }
+}
+
 /** How a process identifies itself to the bus, and which authority it trusts there. */
 const busAccessFields = {
   NATS_CREDENTIALS_FILE: setting(credentialsFile.optional(), {
@@ -163,6 +173,10 @@ export const sharedSettingsSchema = z
   .refine((values) => (values.NATS_CERT_FILE === undefined) === (values.NATS_KEY_FILE === undefined), {
     path: ["NATS_CERT_FILE"],
     error: "set NATS_CERT_FILE and NATS_KEY_FILE together",
+  })
+  .refine((values) => isKeyOf(values.NATS_KEY_FILE, values.NATS_CERT_FILE), {
+    path: ["NATS_KEY_FILE"],
+    error: "it does not belong to the certificate in NATS_CERT_FILE, or needs a passphrase",
   })
   .refine((values) => values.NATS_CA_FILE === undefined || values.NATS_URL.startsWith("tls:"), {
     path: ["NATS_CA_FILE"],

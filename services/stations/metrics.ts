@@ -41,7 +41,7 @@ export function addHostMetrics(metrics: Registry | undefined): HostMetrics {
     }),
     commandSeconds: addDuration(metrics, {
       name: "stations_command_duration_seconds",
-      help: "From a command's first turn in its mailbox to its answer; of an attestation to the end of its settlement.",
+      help: "From a command's first turn in its mailbox to its answer; of an attestation to the end of its settlement. A repeated request counts again.",
       labels: { type: TYPES },
     }),
     lateEvidenceLeftOut: addCount(metrics, {

@@ -90,6 +90,31 @@ describe("a NATS server with passwords and certificates of a private authority",
     });
   });
 
+  describe("a certificate of the process that the server refuses: the error says so, also where several servers are named", () => {
+    const identity = (name: string, { cert, key }: { readonly cert: string; readonly key: string }) => ({
+      NATS_CERT_FILE: writeFile(`${name}.pem`, cert),
+      NATS_KEY_FILE: writeFile(`${name}.key`, key),
+    });
+    const names = ["device-payments"];
+    const hourAgo = new Date(Date.now() - 3_600_000);
+    const none = { NATS_CERT_FILE: undefined, NATS_KEY_FILE: undefined };
+    it.each([
+      ["none", none, "the server demands a certificate of this process"],
+      ["of another authority", identity("other", createAuthority("Other").issue({ names })), "does not trust"],
+      [
+        "that has expired",
+        identity("expired", authority.issue({ names, notBefore: new Date(0), notAfter: hourAgo })),
+        "has expired",
+      ],
+    ])("%s", async (_, identified, why) => {
+      const several = `${url},${url}`;
+      await expect(connectWith({ NATS_URL: several, ...files, ...identified })).rejects.toMatchObject({
+        code: "nats_unreachable",
+        message: expect.stringMatching(new RegExp(`(?:${why}|ends the connection after TLS).*NATS_CERT_FILE`)),
+      });
+    });
+  });
+
   it("a wrong password: the error does not contain the password", async () => {
     const connection = connectWith({ NATS_URL: url.replace("a%20secret", "guess"), ...files });
     await expect(connection).rejects.toMatchObject({
@@ -106,6 +131,8 @@ describe("a NATS server with passwords and certificates of a private authority",
     expect(parse({ NATS_URL: "nats://127.0.0.1", NATS_CA_FILE })).toThrow("it needs tls:// in NATS_URL");
     expect(parse({ NATS_URL: url, NATS_CERT_FILE })).toThrow("set NATS_CERT_FILE and NATS_KEY_FILE together");
     expect(parse({ NATS_URL: url, NATS_CA_FILE: pathOf("s.key") })).toThrow("a certificate in PEM");
+    const otherKey = { NATS_CERT_FILE, NATS_KEY_FILE: pathOf("s.key") };
+    expect(parse({ NATS_URL: url, ...otherKey })).toThrow("it does not belong to the certificate in NATS_CERT_FILE");
     expect(parse({ NATS_URL: url, NATS_CREDENTIALS_FILE: NATS_CA_FILE })).toThrow("NATS credentials, as nsc writes");
   });
 });

@@ -25,7 +25,7 @@ afterAll(async () => {
 
 const cut = () =>
   operator`select pg_terminate_backend(pid) from pg_stat_activity
-    where application_name = ${NAME} and datname = current_database()`;
+    where application_name = ${`device-payments ${NAME}`} and datname = current_database()`;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("a transaction whose connection is cut", () => {

@@ -57,24 +57,25 @@ function pack(name: string, version: string, files: Record<string, string>, mani
   execFileSync("tar", ["-czf", join(project, `${name}-${version}.tgz`), "-C", parent, "package"]);
 }
 
-function writeManifest(dependencies: Record<string, string>): void {
+function writeManifest(dependencies: Record<string, string>, devDependencies: Record<string, string> = {}): void {
   const allowScripts = { "node@22.0.1": true };
   writeFileSync(
     join(project, "package.json"),
-    JSON.stringify({ ...PROJECT, private: true, type: "module", dependencies, allowScripts }),
+    JSON.stringify({ ...PROJECT, private: true, type: "module", dependencies, devDependencies, allowScripts }),
   );
 }
 
 /** Writes package.json and the lock file that npm would make of it: npm would take half a second for each. */
-function lock(dependencies: Record<string, string>): void {
-  writeManifest(dependencies);
-  const locked = Object.entries(dependencies).map(([name, resolved]) => {
+function lock(dependencies: Record<string, string>, devDependencies: Record<string, string> = {}): void {
+  writeManifest(dependencies, devDependencies);
+  const locked = Object.entries({ ...dependencies, ...devDependencies }).map(([name, resolved]) => {
     const [, file = "", version] = /^file:(.+-([\d.]+)\.tgz)$/.exec(resolved) ?? [];
     const integrity = `sha512-${hash("sha512", readFileSync(join(project, file)), "base64")}`;
     const scripts = name === "node" ? { hasInstallScript: true } : {};
-    return [`node_modules/${name}`, { version, resolved, integrity, ...scripts }] as const;
+    const dev = name in devDependencies ? { dev: true } : {};
+    return [`node_modules/${name}`, { version, resolved, integrity, ...scripts, ...dev }] as const;
   });
-  const packages = { "": { ...PROJECT, dependencies }, ...Object.fromEntries(locked) };
+  const packages = { "": { ...PROJECT, dependencies, devDependencies }, ...Object.fromEntries(locked) };
   const lockFile = { ...PROJECT, lockfileVersion: 3, requires: true, packages };
   writeFileSync(join(project, "package-lock.json"), JSON.stringify(lockFile, null, 2));
 }
@@ -150,6 +151,22 @@ describe("the bootstrap", () => {
     rmSync(stamp);
     expect(await outputOf(0)).toBe('{"node":"yes","args":[]}\n');
     expect(existsSync(stamp)).toBe(true);
+  });
+
+  test("an operator's installation without packages for development: a command of production runs, and nothing is installed", {
+    timeout: NPM_MS,
+  }, async () => {
+    lock({ node: "file:node-22.0.1.tgz", first: "file:first-1.0.0.tgz" }, { second: "file:second-1.0.0.tgz" });
+    const npmPath = { ...process.env, PATH: systemPath, npm_config_offline: "true" };
+    execFileSync("npm", ["ci", "--omit=dev"], { cwd: project, env: npmPath, stdio: "ignore" });
+    const run = ["deploy/bootstrap.mjs", "--production", "target.ts", "0", "7"];
+    const program = runProgram("node", run, { cwd: project, env: { ...npmPath, PATH: tools } });
+    expect(await program.ended, program.output()).toBe(7);
+    expect(program.output()).toBe('{"node":"yes","args":["0","7"]}\n');
+    expect([existsSync(join(project, "node_modules", "second")), existsSync(stamp)]).toEqual([false, false]);
+    // Any other command needs them.
+    expect(await outputOf(0)).toMatch(/^Updating the dependencies …\n/);
+    expect(existsSync(join(project, "node_modules", "second"))).toBe(true);
   });
 
   test("a lock file that does not fit package.json: it ends with one sentence", { timeout: NPM_MS }, async () => {

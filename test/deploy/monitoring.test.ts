@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { type DebianProgram, debianPrograms } from "../support/debian-programs.ts";
+import { operationsGuide } from "../support/guide.ts";
 import { metricNamesIn, publishedExpressions } from "../support/promql.ts";
 
 const FOLDER = join(import.meta.dirname, "..", "..", "deploy", "production", "prometheus");
@@ -58,6 +59,15 @@ describe("alert rules", () => {
     expect(promtool("test", "rules", "alerts.test.yaml")).toContain("SUCCESS");
     const tests = readFileSync(join(FOLDER, "alerts.test.yaml"), "utf8");
     for (const { alert } of rules) expect(tests).toContain(`- name: ${alert}\n`);
+  });
+
+  it("the operators' guide: it says of each alert what to do", () => {
+    const section = operationsGuide.slice(operationsGuide.indexOf("## Alerts"));
+    const rows = section.slice(0, section.indexOf("\n## ", 1)).match(/^\| `.*$/gm) ?? [];
+    const named = rules.map(
+      ({ alert, labels }) => `| \`${alert.replace("DevicePayments", "")}\` | ${labels.severity} |`,
+    );
+    expect(rows.map((row) => row.split(" | ").slice(0, 2).join(" | ") + " |")).toEqual(named);
   });
 
   it("each rule: it has a severity, names the fault, and what to do", () => {

@@ -414,6 +414,16 @@ describe("the steps in a clean folder", () => {
     expect(existsSync(inImage("/app/gateway/web/dist/manifest.json"))).toBe(true);
     expect(run("clients/organization.ts", "--help")).toContain("create --name");
     expect(run("clients/conformance.ts", "--help")).toContain("--sandbox ID");
+    // What `npm run` starts without the packages for development; the pages were a step of the image.
+    const manifest = JSON.parse(readFileSync(inImage("/app/package.json"), "utf8")) as {
+      scripts: Record<string, string>;
+    };
+    const commands = Object.values(manifest.scripts).flatMap(
+      (script) => / --production (?<file>\S+)$/.exec(script)?.groups?.["file"] ?? [],
+    );
+    expect(commands).toHaveLength(8);
+    for (const file of commands.filter((each) => each !== "gateway/web/build.ts"))
+      expect(run(file, "--help"), file).toContain("npm run");
     // What an owner's run by the API needs beside the program.
     const suite = 'const { SUITE } = await import("./clients/conformance/suite-version.ts");';
     expect(run("--input-type=module", "-e", `${suite} console.log(SUITE.contractSha256());`)).toMatch(

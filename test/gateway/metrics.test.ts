@@ -8,6 +8,7 @@ import { STATION_COMMAND_TYPES } from "../../machines/station/finality.ts";
 import { OUTBOX_KINDS } from "../../services/db/outbox.ts";
 import { SETTLEMENT_LIMITS } from "../../services/settlement/limits.ts";
 import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { operationsGuide } from "../support/guide.ts";
 import { HANGS } from "../support/hangs.ts";
 import { send } from "../support/http.ts";
 import { STATION_LOG_ALL } from "../support/one-log.ts";
@@ -15,6 +16,21 @@ import { logIn, type Person } from "../support/people.ts";
 import { metricNamesIn, publishedExpressions } from "../support/promql.ts";
 import { metricSum, type Series, scrape } from "../support/scrape.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
+
+/** Each is a service, or a part of one, or the process itself. */
+const POOLS = [
+  "audit",
+  "audit copier",
+  "process",
+  "providers",
+  "reconciliation",
+  "reconciliation work",
+  "registry",
+  "relay",
+  "relay lease",
+  "robotics",
+  "settlement",
+];
 
 const DEVICES = "/api/payments/v1/devices/";
 /** The statuses of answers without an error. */
@@ -175,6 +191,11 @@ describe("metrics of one collection", () => {
     expect(metricSum(services, "database_connections", pool)).toBeGreaterThan(0);
     expect(metricSum(services, "database_connections_limit", pool)).toBe(SETTLEMENT_LIMITS.databaseConnections);
     expect(metricSum(services, "database_calls_in_flight", pool)).toBe(0);
+    const pools = new Set(
+      services.filter(({ name }) => name === "database_connections_limit").map(({ labels }) => labels["pool"]),
+    );
+    expect(pools).toEqual(new Set(POOLS));
+    for (const name of POOLS) expect(operationsGuide).toContain(`\`${name}\``);
     expect(metricSum(services, "relay_is_leader")).toBe(1);
     expect(metricSum(services, "relay_outbox_pending_rows")).toBe(0);
     // Zero and not missing when no task was ever due, so that an alert has a value to compare.

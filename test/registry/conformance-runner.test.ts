@@ -74,7 +74,7 @@ test("connections to the database that break: no check is lost, and none is ther
           // Not of the transaction, which goes on seeing the processes of its first query.
           const ends = await sql`
             select pg_terminate_backend(pid) from pg_stat_activity
-            where datname = current_database() and application_name = 'runner' and wait_event_type = 'Lock'`;
+            where datname = current_database() and application_name = 'device-payments runner' and wait_event_type = 'Lock'`;
           broken += ends.length;
           expect(broken).toBeGreaterThanOrEqual(3);
         },

@@ -39,7 +39,7 @@ test("connections to PostgreSQL that break repeatedly: no delivery is lost or le
     await delay(250);
     await world.database`
       select pg_terminate_backend(pid) from pg_stat_activity
-      where application_name = 'webhook-signer' and datname = current_database()`;
+      where application_name = 'device-payments webhook-signer' and datname = current_database()`;
   }
   await emitting;
   const startedAtMs = Date.now();

@@ -51,7 +51,7 @@ async function hold(table: string, mode: string): Promise<() => Promise<void>> {
 async function waitsIn(pattern: string): Promise<boolean> {
   const rows = await world.database`
     select from pg_stat_activity
-    where application_name = 'webhook-signer' and datname = current_database() and wait_event_type = 'Lock'
+    where application_name = 'device-payments webhook-signer' and datname = current_database() and wait_event_type = 'Lock'
       and query ilike ${pattern}`;
   return rows.length > 0;
 }

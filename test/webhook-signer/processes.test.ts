@@ -47,7 +47,7 @@ const areDelivered = async (count: number): Promise<boolean> =>
 async function waitingStatements(): Promise<number> {
   const rows = await world.database`
     select from pg_stat_activity
-    where application_name = 'webhook-signer' and datname = current_database() and wait_event_type = 'Lock'`;
+    where application_name = 'device-payments webhook-signer' and datname = current_database() and wait_event_type = 'Lock'`;
   return rows.length;
 }
 
