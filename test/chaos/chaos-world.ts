@@ -125,13 +125,12 @@ async function enroll(request: {
     body: { station_id: stationId, name: kind, kind },
     key: randomUUID(),
   });
-  // Without a key: a code is shown once, and the next one replaces one whose answer was lost.
-  const codes = `devices/${device.device_id}/enrollment-codes/`;
-  const { code } = await post<{ code: string }>(owner, codes, { body: {} });
   const root = "/api/payments/v1/devices/";
   const headers = { "x-forwarded-for": exampleAddress(Math.floor(nth / CODES_PER_ADDRESS)) };
-  const { credential } = await served("the claim of a code", () =>
-    send<{ credential: string }>(system.baseUrl, "POST", `${root}enroll/`, { json: { code }, headers }),
-  );
+  // A new code for each attempt: after a 503 the one before may be claimed, and it is shown once.
+  const { credential } = await served("the claim of a code", async () => {
+    const { code } = await post<{ code: string }>(owner, `devices/${device.device_id}/enrollment-codes/`, { body: {} });
+    return await send<{ credential: string }>(system.baseUrl, "POST", `${root}enroll/`, { json: { code }, headers });
+  });
   return { client: apiClient(system.baseUrl + root, credential), deviceId: device.device_id };
 }
