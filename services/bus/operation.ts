@@ -84,7 +84,7 @@ export interface ServeDeps {
   /** Keeps a request from being carried out by two processes; operations that may run once only need it. */
   readonly claim?: ClaimRequest;
   /**
-   * Whether this process cannot reach what its handlers need. It then says neither that it works nor that it has failed, and
+   * Whether this process cannot reach what its handlers need. It then reports neither progress nor failure, and
    * takes no request over, so that the caller asks another process.
    */
   readonly isSilent?: () => boolean;
